@@ -1,0 +1,48 @@
+"""Neural networks whose every gradient is written out by hand: readable, proved and fast."""
+
+from handgrad.errors import (
+    ConfigurationError,
+    DataError,
+    HandgradError,
+    MissingPackageError,
+    RuleError,
+    RunError,
+    ShapeError,
+    TrainingError,
+)
+from handgrad.layers import (
+    ELU,
+    GELU,
+    INITIALISERS,
+    SGD,
+    Adam,
+    AdamW,
+    BatchNorm,
+    BinaryCrossEntropy,
+    Dropout,
+    Embedding,
+    HalfSquaredError,
+    Huber,
+    Layer,
+    LayerNorm,
+    LeakyReLU,
+    Linear,
+    Loss,
+    MeanSquaredError,
+    Optimiser,
+    ReLU,
+    Residual,
+    RMSProp,
+    Sequential,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    SoftmaxCrossEntropy,
+    Softplus,
+    Standardise,
+    Tanh,
+)
+from handgrad.network import Network
+from handgrad.rules import rule, update
+
+__version__ = "0.1.0"

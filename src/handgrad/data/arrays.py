@@ -1,0 +1,156 @@
+"""NumPy's own files: .npy, which is mapped into memory, and .npz. Neither is ever unpickled."""
+
+from __future__ import annotations
+
+import math
+import os
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from handgrad.data.dataset import Dataset, Task
+from handgrad.data.files import check_claim, check_shape, reading
+from handgrad.data.targets import encode
+from handgrad.errors import DataError
+
+NUMBERS = "biuf"
+TEXT = "U"
+
+
+def read_npy(
+    path: str | os.PathLike[str],
+    *,
+    target: str | os.PathLike[str] | Sequence[str] | None,
+    task: Task | None = None,
+) -> Dataset:
+    """Map the features from one .npy file, and read the targets from another.
+
+    Parameters
+    ----------
+    path
+        Features, shape (n, ...). They stay on the disk until they are used.
+    target
+        The path of the targets, shape (n,) or (n, k).
+    task
+        What the target is for. By default, text and booleans are classes, and so are whole numbers when there
+        are at most 20 different ones, each found twice on average; other numbers are for regression.
+
+    Returns
+    -------
+    Dataset
+        ``x`` is a read-only ``np.memmap`` of the file's type and shape.
+
+    Raises
+    ------
+    DataError
+        When a file is missing, damaged, or holds Python objects, or the arrays do not suit each other.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(Path(folder, "x.npy"), np.ones((4, 3), dtype=np.float32))
+    ...     np.save(Path(folder, "t.npy"), np.array([0, 1, 1, 0]))
+    ...     data = read_npy(Path(folder, "x.npy"), target=Path(folder, "t.npy"))
+    ...     data.x.shape, data.x.dtype, data.task
+    ((4, 3), dtype('float32'), 'classification')
+    """
+    path = Path(path)
+    if not isinstance(target, str | os.PathLike):
+        raise DataError(
+            f"{path}: target is {target!r}, and must be the path of one file",
+            fix="name the .npy file of the targets as target",
+        )
+    x = _map(path, NUMBERS)
+    task, t, classes = encode(str(target), _map(Path(target), NUMBERS + TEXT), task)
+    return Dataset(path.name, x, t, task, classes)
+
+
+def _map(path: Path, kinds: str) -> NDArray[Any]:
+    with reading(path, ValueError):
+        with path.open("rb") as file:
+            _check_header(path, file, path.stat().st_size, kinds)
+        return npy.open_memmap(path, mode="r")
+
+
+def read_npz(path: str | os.PathLike[str], *, task: Task | None = None) -> Dataset:
+    """Read the arrays ``x`` and ``t``, also called ``X`` and ``y``, from one .npz file.
+
+    Parameters
+    ----------
+    path
+        The file: ``x`` of shape (n, ...), ``t`` of shape (n,) or (n, k).
+    task
+        What the target is for; as in ``read_npy``.
+
+    Returns
+    -------
+    Dataset
+        ``x`` of the file's type and shape.
+
+    Raises
+    ------
+    DataError
+        When the file is missing or damaged, an array is missing or holds Python objects, or the file asks for
+        more memory than a packed file of its size may.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(Path(folder, "d.npz"), x=np.eye(3), t=np.array([0.5, 1.5, 2.5]))
+    ...     read_npz(Path(folder, "d.npz")).task
+    'regression'
+    """
+    path = Path(path)
+    with (
+        reading(path, ValueError, EOFError, zlib.error, zipfile.BadZipFile),
+        zipfile.ZipFile(path) as archive,
+    ):
+        features, target = _find(path, archive, "x", "X"), _find(path, archive, "t", "y")
+        check_claim(path, features.file_size + target.file_size)
+        x = _read_member(path, archive, features, NUMBERS)
+        values = _read_member(path, archive, target, NUMBERS + TEXT)
+    task, t, classes = encode(f"{path}, {target.filename}", values, task)
+    return Dataset(path.name, x, t, task, classes)
+
+
+def _find(path: Path, archive: zipfile.ZipFile, *names: str) -> zipfile.ZipInfo:
+    members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+    member = next((members[name] for name in names if name in members), None)
+    if member is None:
+        raise DataError(
+            f"{path}: there is no array {' or '.join(names)}", given=f"the arrays {', '.join(members)}"
+        )
+    # Other ways of packing have no bound on how much a few bytes become; NumPy writes none of them.
+    if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise DataError(f"{path}: {member.filename} is encrypted, or packed otherwise than NumPy does")
+    return member
+
+
+def _read_member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, kinds: str) -> NDArray[Any]:
+    place = path / member.filename
+    with archive.open(member) as file:
+        _check_header(place, file, member.file_size, kinds)
+    with archive.open(member) as file:
+        values: NDArray[Any] = npy.read_array(file, allow_pickle=False)
+    return values
+
+
+def _check_header(path: Path, file: IO[bytes], size: int, kinds: str) -> None:
+    """Check that the array in a file of ``size`` bytes is of a wanted kind, and just fills the file."""
+    version = npy.read_magic(file)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, _, dtype = read(file)
+    if dtype.kind not in kinds or dtype.itemsize == 0:
+        wanted = "numbers or text" if TEXT in kinds else "numbers"
+        raise DataError(f"{path}: the array has dtype {dtype}, and {wanted} are needed")
+    check_shape(path, shape)
+    expected, found = math.prod(shape) * dtype.itemsize, size - file.tell()
+    if expected != found:
+        raise DataError(f"{path}: {expected} bytes of data expected by the header, {found} found")

@@ -1,0 +1,154 @@
+"""Tables as text: CSV, with commas, semicolons or tabs."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.data.dataset import Dataset, Task
+from handgrad.data.files import reading
+from handgrad.data.table import Columns, choose_columns, make_dataset
+from handgrad.errors import DataError
+
+
+def read_csv(
+    path: str | os.PathLike[str], *, target: str | Sequence[str] | None, task: Task | None = None
+) -> Dataset:
+    r"""Read a table of numbers from a text file whose first line names the columns.
+
+    The delimiter is a tab in a file that ends in ``.tsv``; else it is the most frequent in the first line of
+    comma, semicolon and tab. Blank lines are passed over, as is a byte order mark.
+
+    Parameters
+    ----------
+    path
+        The file, in UTF-8.
+    target
+        The column to be predicted, or several for regression. All other columns are features.
+    task
+        What the target is for. By default, text is classes, and so are whole numbers when there are at most
+        20 different ones, each found twice on average; other numbers are for regression.
+
+    Returns
+    -------
+    Dataset
+        ``x`` float64 of shape (n, d), d features in the order of the file.
+
+    Raises
+    ------
+    DataError
+        When the file is missing or damaged, a cell is empty or no number, a line has too few cells or too
+        many, or the target is unknown.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "people.csv")
+    ...     _ = path.write_text("age,height,adult\n7,1.2,no\n40,1.8,yes\n")
+    ...     data = read_csv(path, target="adult")
+    >>> data.classes, data.feature_names
+    (('no', 'yes'), ('age', 'height'))
+    """
+    path = Path(path)
+    features, texts, lines = array("d"), list[list[str]](), list[int]()
+    with reading(path, UnicodeDecodeError, csv.Error), path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.reader(file, delimiter=_delimiter(path, file), skipinitialspace=True, strict=True)
+        columns = choose_columns(path, _header(path, next(rows, [])), target, task)
+        for cells in filter(None, rows):
+            place = f"{path}, line {rows.line_num}"
+            _check_cells(place, columns, cells)
+            features.extend(_features(place, columns, cells))
+            texts.append([cells[index].strip() for index in columns.targets])
+            lines.append(rows.line_num)
+    if not lines:
+        raise DataError(f"{path}: the file has a header and no rows")
+    x = np.frombuffer(features).reshape(len(lines), -1)
+    targets = [
+        _target(path, name, [row[index] for row in texts], lines, columns.task)
+        for index, name in enumerate(columns.target_names)
+    ]
+    return make_dataset(path, columns, x, targets)
+
+
+def _delimiter(path: Path, file: TextIO) -> str:
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    first = file.readline()
+    file.seek(0)
+    return max(",;\t", key=first.count)
+
+
+def _header(path: Path, cells: list[str]) -> list[str]:
+    if not cells:
+        raise DataError(
+            f"{path}: the first line is empty", fix="begin the file with the names of its columns"
+        )
+    return cells
+
+
+def _check_cells(place: str, columns: Columns, cells: list[str]) -> None:
+    if len(cells) != len(columns.names):
+        raise DataError(f"{place}: {len(cells)} cells found, and {len(columns.names)} expected, one a column")
+    for name, cell in zip(columns.names, cells, strict=True):
+        if not cell or cell.isspace():
+            raise DataError(
+                f"{place}: column {name!r} is empty, and every cell needs a value",
+                fix="fill in the cell, or leave out the line or the column",
+            )
+
+
+def _features(place: str, columns: Columns, cells: list[str]) -> list[float]:
+    values = [_number(cells[index]) for index in columns.features]
+    for index, value in zip(columns.features, values, strict=True):
+        if not math.isfinite(value):
+            raise _no_number(place, columns.names[index], cells[index])
+    return values
+
+
+def _target(path: Path, name: str, texts: list[str], lines: list[int], task: Task | None) -> NDArray[Any]:
+    """Return a column as whole numbers, as numbers, or as texts.
+
+    One text among numbers is more likely a slip than a class, so that such classes must be asked for.
+    """
+    values = np.array([_number(text) for text in texts])
+    finite = np.isfinite(values)
+    if finite.all():
+        return _whole(texts, values)
+    if task == "classification" or (task is None and not finite.any()):
+        return np.array(texts, dtype=object)  # dtype str would give every text the room of the longest
+    row = int(np.argmin(finite))
+    raise _no_number(f"{path}, line {lines[row]}", name, texts[row])
+
+
+def _whole(texts: list[str], values: NDArray[np.float64]) -> NDArray[Any]:
+    try:
+        return np.array([int(text) for text in texts], dtype=np.int64)
+    except (
+        ValueError,
+        OverflowError,
+    ):  # 1.0, or 1e30 digits: they are numbers, but not whole ones of 64 bits
+        return values
+
+
+def _number(text: str) -> float:
+    """Return the number, or nan for other text; ``float`` reads 1_000 as 1000, which no table means."""
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
+
+
+def _no_number(place: str, name: str, text: str) -> DataError:
+    return DataError(
+        f"{place}: column {name!r} holds {text!r:.60}, and a finite number is needed",
+        fix="correct the cell, or leave out the line or the column",
+    )

@@ -1,0 +1,243 @@
+"""A data set, what must hold of it, and its split into training, validation and test rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.errors import DataError, nearest
+
+Task = Literal["classification", "regression"]
+
+# The finite check looks at this many bytes at a time, so that a mapped file may be larger than memory.
+CHUNK = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows of features with their targets, checked when it is made.
+
+    Parameters
+    ----------
+    name
+        What errors and reports call it.
+    x
+        Features, shape (n, ...), of a real numeric dtype, which is kept.
+    t
+        Targets: int64 class numbers, shape (n,), or float64 values, shape (n,) or (n, k).
+    task
+        ``"classification"`` or ``"regression"``.
+    classes
+        The names of the classes, in the order of their numbers; empty for regression.
+    feature_names
+        One name for each column of ``x``, or none.
+    test_rows
+        How many rows at the end are a fixed test set.
+
+    Raises
+    ------
+    DataError
+        When a rule above does not hold, a value is not finite, or there are fewer than two classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = Dataset("and", np.array([[0, 0], [0, 1], [1, 1]]), np.array([0, 0, 1]), "classification",
+    ...                classes=("false", "true"))
+    >>> len(data)
+    3
+    """
+
+    name: str
+    x: NDArray[Any] = field(repr=False)
+    t: NDArray[Any] = field(repr=False)
+    task: Task
+    classes: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
+    test_rows: int = 0
+
+    def __post_init__(self) -> None:
+        _check_features(self)
+        _check_test_rows(self)
+        check_task(self.name, self.task)
+        if self.task == "classification":
+            _check_classes(self)
+        else:
+            _check_values(self)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+def check_task(place: str, task: str) -> None:
+    """Check that a task is one of the two.
+
+    Raises
+    ------
+    DataError
+        When it is not.
+
+    Examples
+    --------
+    >>> check_task("digits", "classification")
+    """
+    if task not in get_args(Task):
+        raise DataError(f"{place}: there is no task {task!r}", fix=nearest(task, get_args(Task)))
+
+
+def _check_features(data: Dataset) -> None:
+    x, t = data.x, data.t
+    if x.dtype.kind not in "biuf":
+        raise DataError(f"{data.name}: x has dtype {x.dtype}, and real numbers are needed")
+    if x.ndim < 2 or 0 in x.shape:
+        raise DataError(
+            f"{data.name}: x has shape {x.shape}, and one row or more of one feature or more is needed",
+            fix="give x the shape (rows, features)",
+        )
+    if t.ndim == 0 or len(x) != len(t):
+        raise DataError(f"{data.name}: x has {len(x)} rows and t has shape {t.shape}; rows must agree")
+    if data.feature_names and len(data.feature_names) != x.shape[1]:
+        raise DataError(f"{data.name}: {len(data.feature_names)} feature names for {x.shape[1]} features")
+    _check_finite(data, "x", x)
+
+
+def _check_test_rows(data: Dataset) -> None:
+    if not 0 <= data.test_rows < len(data):
+        raise DataError(f"{data.name}: test_rows is {data.test_rows}, and must be from 0 to {len(data) - 1}")
+
+
+def _check_classes(data: Dataset) -> None:
+    t, count = data.t, len(data.classes)
+    if t.dtype != np.int64 or t.ndim != 1:
+        raise DataError(f"{data.name}: class numbers must be int64 of shape (n,), not {t.dtype} of {t.shape}")
+    if len(set(data.classes)) != count:
+        raise DataError(f"{data.name}: class names must differ", given=", ".join(data.classes))
+    wrong = np.flatnonzero((t < 0) | (t >= count))
+    if wrong.size:
+        row = wrong[0]
+        raise DataError(f"{data.name}: t[{row}] is {t[row]}, and the {count} classes are numbered from 0")
+    if t.min() == t.max():
+        raise DataError(
+            f"{data.name}: there is one class, {data.classes[t[0]]!r}, and two or more are needed",
+            fix="check that the target is the right one",
+        )
+
+
+def _check_values(data: Dataset) -> None:
+    t = data.t
+    if t.dtype != np.float64 or t.ndim > 2 or 0 in t.shape:
+        raise DataError(
+            f"{data.name}: targets must be float64 of shape (n,) or (n, k), not {t.dtype} of {t.shape}"
+        )
+    if data.classes:
+        raise DataError(f"{data.name}: regression has no classes", given=", ".join(data.classes))
+    _check_finite(data, "t", t)
+
+
+def _check_finite(data: Dataset, letter: str, values: NDArray[Any]) -> None:
+    if values.dtype.kind != "f":
+        return
+    for start, part in _chunks(values):
+        finite = np.isfinite(part)
+        if not finite.all():
+            row, *column = np.argwhere(~finite)[0].tolist()
+            named = letter == "x" and data.feature_names
+            feature = f" (feature {data.feature_names[column[0]]!r})" if named else ""
+            place = ", ".join(map(str, (start + row, *column)))
+            raise DataError(
+                f"{data.name}: {letter}[{place}]{feature} is {part[row, *column]}, and must be finite",
+                fix="remove the row, or fill in the value",
+            )
+
+
+def _chunks(values: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    rows = max(1, CHUNK * len(values) // values.nbytes)
+    for start in range(0, len(values), rows):
+        yield start, values[start : start + rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Row numbers of a data set, each row in exactly one part, each part in rising order.
+
+    Parameters
+    ----------
+    train
+        int64, shape (a,), never empty.
+    validation
+        int64, shape (b,).
+    test
+        int64, shape (c,), with a + b + c = n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Split(train=np.array([0, 2]), validation=np.array([1]), test=np.array([3])).train
+    array([0, 2])
+    """
+
+    train: NDArray[np.int64]
+    validation: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+
+def split(dataset: Dataset, *, test: float = 0.2, validation: float = 0.1, seed: int = 0) -> Split:
+    """Divide the rows of a data set at random into training, validation and test rows.
+
+    For classification each part has every class in its share of the whole, to about one row. Rows that the
+    data set fixes as its test set are the test rows; ``test`` is then not used.
+
+    Parameters
+    ----------
+    dataset
+        The data set, n rows.
+    test, validation
+        Fractions, 0 or more and below 1, of the rows outside a fixed test set. A fraction above 0 gives one
+        row at least.
+    seed
+        The same seed gives the same rows.
+
+    Raises
+    ------
+    DataError
+        When a fraction is out of range, or no row is left for training.
+
+    Examples
+    --------
+    >>> from handgrad.data import xor
+    >>> parts = split(xor(rows=10), test=0.2, validation=0.1)
+    >>> len(parts.train), len(parts.validation), len(parts.test)
+    (7, 1, 2)
+    """
+    free = len(dataset) - dataset.test_rows
+    held_out = 0 if dataset.test_rows else _count("test", test, free)
+    validating = _count("validation", validation, free)
+    if held_out + validating >= free:
+        raise DataError(
+            f"{dataset.name}: no training row is left of {free}, as test takes {held_out} and validation "
+            f"{validating}",
+            fix="lower test or validation",
+        )
+    rows = np.random.default_rng(seed).permutation(free)
+    if dataset.task == "classification":
+        rows = rows[np.argsort(dataset.t[rows], kind="stable")]
+    tested, rows = _take(rows, held_out)
+    validated, rows = _take(rows, validating)
+    fixed = np.arange(free, len(dataset))
+    return Split(train=np.sort(rows), validation=np.sort(validated), test=np.append(np.sort(tested), fixed))
+
+
+def _count(name: str, fraction: float, rows: int) -> int:
+    if not 0 <= fraction < 1:
+        raise DataError(f"split: {name} is {fraction}, and must be 0 or more and below 1")
+    return max(1, round(fraction * rows)) if fraction else 0
+
+
+def _take(rows: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Take rows at even distances: of rows sorted by class, that takes every class in its share."""
+    places = (2 * np.arange(count) + 1) * len(rows) // max(1, 2 * count)
+    return rows[places], np.delete(rows, places)

@@ -1,0 +1,115 @@
+"""Tables in columns: Parquet, read with pyarrow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.data.dataset import Dataset, Task
+from handgrad.data.files import check_claim, reading
+from handgrad.data.table import choose_columns, make_dataset
+from handgrad.errors import DataError, MissingPackageError
+
+
+def read_parquet(
+    path: str | os.PathLike[str], *, target: str | Sequence[str] | None, task: Task | None = None
+) -> Dataset:
+    """Read a table of numbers from a Parquet file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    target
+        The column to be predicted, or several for regression. All other columns are features.
+    task
+        What the target is for. By default, text and booleans are classes, and so are whole numbers when there
+        are at most 20 different ones, each found twice on average; other numbers are for regression.
+
+    Returns
+    -------
+    Dataset
+        ``x`` float64 of shape (n, d), d features in the order of the file.
+
+    Raises
+    ------
+    DataError
+        When the file is missing or damaged, a value is missing, a feature is no number, or the target is
+        unknown.
+    MissingPackageError
+        When pyarrow is not installed.
+
+    Examples
+    --------
+    >>> read_parquet("missing.parquet", target="height")
+    Traceback (most recent call last):
+    handgrad.errors.DataError: missing.parquet: there is no such file
+      fix    check the path; it is looked up from the current folder
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{path}: reading Parquet needs the package pyarrow", fix="pip install 'handgrad[parquet]'"
+        ) from error
+    path = Path(path)
+    with reading(path, pa.ArrowException), path.open("rb") as stream, pq.ParquetFile(stream) as file:
+        columns = choose_columns(path, file.schema_arrow.names, target, task)
+        _check_size(path, file.metadata)
+        table = file.read()
+    x = np.empty((table.num_rows, len(columns.features)))
+    for place, index in enumerate(columns.features):
+        x[:, place] = _numbers(path, columns.names[index], table.column(index))
+    targets = [_target(path, columns.names[index], table.column(index)) for index in columns.targets]
+    return make_dataset(path, columns, x, targets)
+
+
+def _check_size(path: Path, metadata: Any) -> None:
+    if metadata.num_rows == 0:
+        raise DataError(f"{path}: the file has columns and no rows")
+    pages = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
+    check_claim(path, pages + 8 * metadata.num_rows * metadata.num_columns)
+
+
+def _target(path: Path, name: str, column: Any) -> NDArray[Any]:
+    """Return a column of a target, (n,) numbers, booleans or texts."""
+    from pyarrow import types
+
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if types.is_string(column.type) or types.is_large_string(column.type):
+        _check_present(path, name, column)
+        return np.array(column.to_pylist(), dtype=object)
+    return _numbers(path, name, column)
+
+
+def _numbers(path: Path, name: str, column: Any) -> NDArray[Any]:
+    """Return a column of numbers or booleans, (n,)."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
+        raise DataError(
+            f"{path}: column {name!r} is of type {kind}, and numbers are needed", fix="leave out the column"
+        )
+    _check_present(path, name, column)
+    values: NDArray[Any] = column.to_numpy()
+    return values
+
+
+def _check_present(path: Path, name: str, column: Any) -> None:
+    if column.null_count:
+        row = column.is_null().index(True).as_py()
+        raise DataError(
+            f"{path}, row {row}: column {name!r} has no value, and every row needs one",
+            fix="fill in the value, or leave out the row or the column",
+        )

@@ -1,0 +1,100 @@
+"""One function for every source of data: a built-in set by its name, a file by its suffix, an IDX folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from handgrad.data.arrays import read_npy, read_npz
+from handgrad.data.csv_table import read_csv
+from handgrad.data.dataset import Dataset, Task, check_task
+from handgrad.data.digits import digits
+from handgrad.data.generated import moons, spirals, xor
+from handgrad.data.idx import mnist
+from handgrad.data.parquet_table import read_parquet
+from handgrad.errors import DataError, nearest
+
+BUILT_IN: dict[str, Callable[[], Dataset]] = {
+    "digits": digits,
+    "mnist": mnist,
+    "moons": moons,
+    "spirals": spirals,
+    "xor": xor,
+}
+SUFFIXES = (".csv", ".npy", ".npz", ".parquet", ".tsv")
+
+
+def load(
+    source: str | os.PathLike[str], *, target: str | Sequence[str] | None = None, task: Task | None = None
+) -> Dataset:
+    """Load a data set.
+
+    Parameters
+    ----------
+    source
+        One of the names digits, mnist, moons, spirals and xor; or a file that ends in .csv, .tsv, .parquet,
+        .npz or .npy; or a folder with the four files of MNIST.
+    target
+        For a table, the column to be predicted, or several for regression; for a .npy file, the path of the
+        .npy file of the targets. Other sources have their own.
+    task
+        For files, what the target is for, where the reader would infer it otherwise.
+
+    Returns
+    -------
+    Dataset
+        Checked: rows agree, every number is finite, and classification has two classes or more.
+
+    Raises
+    ------
+    DataError
+        When the source is unknown, missing, damaged or unsuitable.
+    MissingPackageError
+        When the source needs a package that is not installed.
+
+    Examples
+    --------
+    >>> len(load("digits"))
+    1797
+    >>> load("digit")
+    Traceback (most recent call last):
+    handgrad.errors.DataError: digit: there is no built-in data set and no folder of this name
+      fix    did you mean 'digits'?
+    """
+    if task is not None:
+        check_task(str(source), task)
+    if isinstance(source, str) and source in BUILT_IN:
+        _refuse(source, target=target, task=task)
+        return BUILT_IN[source]()
+    path = Path(source)
+    if path.is_dir():
+        _refuse(path, target=target, task=task)
+        return mnist(path)
+    match path.suffix.lower():
+        case ".csv" | ".tsv":
+            return read_csv(path, target=target, task=task)
+        case ".parquet":
+            return read_parquet(path, target=target, task=task)
+        case ".npy":
+            return read_npy(path, target=target, task=task)
+        case ".npz":
+            _refuse(path, target=target)
+            return read_npz(path, task=task)
+        case "":
+            raise DataError(
+                f"{source}: there is no built-in data set and no folder of this name",
+                fix=nearest(path.name, BUILT_IN),
+            )
+        case suffix:
+            raise DataError(
+                f"{path}: files that end in {suffix} are not read", fix=f"choose from {', '.join(SUFFIXES)}"
+            )
+
+
+def _refuse(source: str | Path, **given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise DataError(
+                f"{source}: {name} is {value!r}, and this source has its own {name}", fix=f"leave out {name}"
+            )

@@ -1,0 +1,116 @@
+"""What an engine is: something that runs a program over batches.
+
+Three promises: every engine agrees with the reference within a stated bound; an engine that cannot run a line
+says which and why, by name; the same seed on the same engine gives the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.layers import Value
+from handgrad.program import Program
+
+Array = NDArray[Any]
+
+
+class NonFiniteLossError(ArithmeticError):
+    """The loss of a batch is NaN or infinite; raised before that batch changes a weight.
+
+    Attributes
+    ----------
+    batch
+        Which batch of the epoch, from 0.
+    """
+
+    def __init__(self, batch: int) -> None:
+        super().__init__(f"the loss of batch {batch} is not finite")
+        self.batch = batch
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One pass over rows: the arrays, the order, and what changes from step to step.
+
+    Attributes
+    ----------
+    arrays
+        What comes with the rows, by the program's names: x, t, and w when rows have weights. Any dtype; an
+        engine converts each batch. They may be memory-mapped.
+    order
+        Which rows, in which order.
+    batch_size
+        Rows of a batch; the last one may be shorter.
+    learning_rates
+        One for each batch; empty when the program has no update.
+    first_step
+        The number of the first batch's step, counted from 1 over the whole training.
+    seed
+        Of the random draws.
+    """
+
+    arrays: Mapping[str, Array]
+    order: Array
+    batch_size: int
+    learning_rates: Array
+    first_step: int = 1
+    seed: int = 0
+
+    def __len__(self) -> int:
+        return -(-len(self.order) // self.batch_size)
+
+    def batches(self, program: Program) -> Iterator[dict[str, Any]]:
+        """Yield the arguments of each batch: its rows, converted, and its numbers."""
+        kinds = {value.name: value for value in program.inputs}
+        for batch in range(len(self)):
+            rows = self.order[batch * self.batch_size : (batch + 1) * self.batch_size]
+            given: dict[str, Any] = {
+                name: convert(self.arrays[name][rows], value, program.dtype) for name, value in kinds.items()
+            }
+            numbers = {"step": self.first_step + batch, "seed": self.seed}
+            if len(self.learning_rates):
+                numbers["learning_rate"] = float(self.learning_rates[batch])
+            yield given | {name: numbers[name] for name in program.scalars}
+
+
+def convert(array: Array, value: Value, dtype: str) -> Array:
+    """Return rows in the type the program computes in; indices and class numbers stay whole."""
+    wanted = np.dtype(np.int64) if value.kind in ("index", "class") else np.dtype(dtype)
+    return np.ascontiguousarray(array, wanted)
+
+
+class BoundProgram(Protocol):
+    """A program bound to the arrays it keeps: parameters, states and slots, changed in place."""
+
+    def epoch(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
+        """Run every batch, and return the loss of all rows as (total, count); their ratio is the mean.
+
+        Parameters
+        ----------
+        epoch
+            What to run over.
+        progress
+            Called with the number of rows done so far, now and then.
+
+        Raises
+        ------
+        NonFiniteLossError
+            At the first batch whose loss is not finite, before it changes a weight.
+        """
+
+    def run(self, **inputs: Any) -> dict[str, Any]:
+        """Run the lines once, on the program's inputs and numbers by name, and return its outputs."""
+
+
+class Engine(Protocol):
+    """Binds programs to arrays."""
+
+    name: str
+
+    def bind(self, program: Program, arrays: Mapping[str, Array]) -> BoundProgram:
+        """Prepare a program to run on ``arrays``: every parameter, state and slot of it, by name."""

@@ -1,0 +1,51 @@
+"""The reference engine: the program as it stands, on NumPy. Simple beats fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from handgrad.engines.engine import Array, Epoch, NonFiniteLossError, convert
+from handgrad.program import Program, compile_program
+
+
+class ReferenceEngine:
+    """Runs the program's own Python lines."""
+
+    name = "reference"
+
+    def bind(self, program: Program, arrays: Mapping[str, Array]) -> BoundReference:
+        """Prepare a program to run on ``arrays``, which its updates change in place."""
+        return BoundReference(program, arrays)
+
+
+class BoundReference:
+    """A program as a Python function, with the arrays it keeps."""
+
+    def __init__(self, program: Program, arrays: Mapping[str, Array]) -> None:
+        self.program = program
+        self.kept = {name: arrays[name] for name in (*program.parameters, *program.states, *program.slots)}
+        self.function = compile_program(program, "step")
+
+    def epoch(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
+        """Run every batch; see `BoundProgram.epoch`."""
+        total_at, count_at = (self.program.outputs.index(name) for name in ("total", "count"))
+        total = count = 0.0
+        for number, batch in enumerate(epoch.batches(self.program)):
+            try:
+                outputs = self.function(**batch, **self.kept)
+            except FloatingPointError:
+                raise NonFiniteLossError(number) from None
+            total += float(outputs[total_at])
+            count += float(outputs[count_at])
+            if progress is not None:
+                progress(min((number + 1) * epoch.batch_size, len(epoch.order)))
+        return total, count
+
+    def run(self, **inputs: Any) -> dict[str, Any]:
+        """Run the lines once; see `BoundProgram.run`."""
+        program = self.program
+        arrays = {value.name: convert(inputs[value.name], value, program.dtype) for value in program.inputs}
+        numbers = {name: inputs[name] for name in program.scalars}
+        outputs = self.function(**arrays, **numbers, **self.kept)
+        return dict(zip(program.outputs, outputs, strict=True))

@@ -1,0 +1,76 @@
+"""Every error handgrad raises on purpose: what is wrong, what was given, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class HandgradError(Exception):
+    """The one base of handgrad's errors.
+
+    Parameters
+    ----------
+    problem
+        Place and rule broken, with both values: ``"linear: axis I is 7 in x and 3 in W"``.
+    given
+        What the caller passed, when the problem does not already say it.
+    fix
+        What to do, when we know.
+
+    Examples
+    --------
+    >>> print(HandgradError("batch size is 0", fix="give 1 or more"))
+    batch size is 0
+      fix    give 1 or more
+    """
+
+    def __init__(self, problem: str, *, given: str = "", fix: str = "") -> None:
+        self.problem, self.given, self.fix = problem, given, fix
+        lines = [problem]
+        lines += [f"  given  {given}"] if given else []
+        lines += [f"  fix    {fix}"] if fix else []
+        super().__init__("\n".join(lines))
+
+
+class RuleError(HandgradError):
+    """A rule's text is not straight-line mathematics; raised where the rule is defined."""
+
+
+class ShapeError(HandgradError):
+    """Two sizes that must agree do not."""
+
+
+class DataError(HandgradError):
+    """A file or an array cannot be used as data."""
+
+
+class ConfigurationError(HandgradError):
+    """A setting is unknown, missing or out of range."""
+
+
+class TrainingError(HandgradError):
+    """Training cannot go on, for example because the loss is not finite."""
+
+
+class RunError(HandgradError):
+    """A run folder cannot be written or read."""
+
+
+class MissingPackageError(HandgradError):
+    """An optional package is needed; the message says what to install."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return ``"did you mean 'x'?"``, or the list of what there is when nothing is near.
+
+    Examples
+    --------
+    >>> nearest("rellu", ["relu", "tanh"])
+    "did you mean 'relu'?"
+    >>> nearest("q", ["relu", "tanh"])
+    'choose from relu, tanh'
+    """
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(names)}"

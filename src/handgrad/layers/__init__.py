@@ -1,0 +1,94 @@
+"""Layers, losses and optimisers: rules with what they keep and how it starts, and the graph they make."""
+
+from handgrad.layers.composition import Residual, Sequential
+from handgrad.layers.elementwise import (
+    ELU,
+    GELU,
+    Dropout,
+    LeakyReLU,
+    ReLU,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softplus,
+    Tanh,
+)
+from handgrad.layers.graph import Graph, Node, Parameter, Value
+from handgrad.layers.initialisers import INITIALISERS
+from handgrad.layers.layer import Layer
+from handgrad.layers.linear import Embedding, Linear
+from handgrad.layers.losses import (
+    LOSSES,
+    BinaryCrossEntropy,
+    HalfSquaredError,
+    Huber,
+    Loss,
+    MeanSquaredError,
+    SoftmaxCrossEntropy,
+)
+from handgrad.layers.normalisation import BatchNorm, LayerNorm, Standardise
+from handgrad.layers.optimisers import OPTIMISERS, SGD, Adam, AdamW, Optimiser, RMSProp
+
+LAYERS: dict[str, type[Layer]] = {
+    kind.__name__: kind
+    for kind in (
+        BatchNorm,
+        Dropout,
+        ELU,
+        Embedding,
+        GELU,
+        LayerNorm,
+        LeakyReLU,
+        Linear,
+        ReLU,
+        Residual,
+        Sequential,
+        SiLU,
+        Sigmoid,
+        Softmax,
+        Softplus,
+        Standardise,
+        Tanh,
+    )
+}
+"""Every layer by name, for configurations."""
+
+__all__ = [
+    "ELU",
+    "GELU",
+    "INITIALISERS",
+    "LAYERS",
+    "LOSSES",
+    "OPTIMISERS",
+    "SGD",
+    "Adam",
+    "AdamW",
+    "BatchNorm",
+    "BinaryCrossEntropy",
+    "Dropout",
+    "Embedding",
+    "Graph",
+    "HalfSquaredError",
+    "Huber",
+    "Layer",
+    "LayerNorm",
+    "LeakyReLU",
+    "Linear",
+    "Loss",
+    "MeanSquaredError",
+    "Node",
+    "Optimiser",
+    "Parameter",
+    "RMSProp",
+    "ReLU",
+    "Residual",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "SoftmaxCrossEntropy",
+    "Softplus",
+    "Standardise",
+    "Tanh",
+    "Value",
+]

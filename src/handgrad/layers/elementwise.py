@@ -1,0 +1,100 @@
+"""Activations and dropout: layers without parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from handgrad import rules
+from handgrad.errors import ConfigurationError
+from handgrad.layers.graph import Graph, Value
+from handgrad.layers.layer import Layer, RuleLayer, check_choice
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReLU(RuleLayer):
+    """Keep what is positive: ``a = max(z, 0)``."""
+
+    rule = rules.relu
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LeakyReLU(RuleLayer):
+    """Let a little of what is negative through: ``a = z`` where z > 0, else ``slope z``."""
+
+    slope: float = 0.01
+    rule = rules.leaky_relu
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ELU(RuleLayer):
+    """Bend smoothly below zero: ``a = z`` where z > 0, else ``alpha (eᶻ - 1)``."""
+
+    alpha: float = 1.0
+    rule = rules.elu
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GELU(Layer):
+    """Weigh each value by the normal distribution below it: ``a = z Φ(z)``.
+
+    Parameters
+    ----------
+    form
+        "exact", or "tanh" for GPT-2's approximation.
+    """
+
+    form: Literal["exact", "tanh"] = "exact"
+
+    def __post_init__(self) -> None:
+        check_choice("GELU", "form", self.form, ("exact", "tanh"))
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        return graph.apply(rules.gelu if self.form == "exact" else rules.gelu_tanh, x)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sigmoid(RuleLayer):
+    """Squash to (0, 1): ``a = 1 / (1 + e⁻ᶻ)``."""
+
+    rule = rules.sigmoid
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tanh(RuleLayer):
+    """Squash to (-1, 1): ``a = tanh z``."""
+
+    rule = rules.tanh
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SiLU(RuleLayer):
+    """Weigh each value by its own sigmoid: ``a = z σ(z)``."""
+
+    rule = rules.silu
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Softplus(RuleLayer):
+    """Smooth the rectifier: ``a = log(1 + eᶻ)``."""
+
+    rule = rules.softplus
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Softmax(RuleLayer):
+    """Turn each row into shares that add up to 1. A classifier does not need it: its loss has it inside."""
+
+    rule = rules.softmax
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dropout(RuleLayer):
+    """Set each value to zero with probability ``rate`` in training, and scale up the others."""
+
+    rate: float = 0.5
+    rule = rules.dropout
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rate < 1:
+            raise ConfigurationError(f"Dropout: rate is {self.rate}", fix="give 0 or more and less than 1")

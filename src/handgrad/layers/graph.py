@@ -1,0 +1,264 @@
+"""The graph of a network: values, and the rules that make one from others, each with its name in the program.
+
+Layers build it, once, when the network is made; shapes are inferred and checked while they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.errors import ConfigurationError, ShapeError, nearest
+from handgrad.layers.initialisers import INITIALISERS
+from handgrad.rules import PRIMITIVES, Rule, Shape, show_shape
+
+RESERVED = frozenset({"n", "seed", "step", "learning_rate", "dloss", *PRIMITIVES})
+"""Names of the program that are neither values nor a rule's own."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """One array of the program.
+
+    Attributes
+    ----------
+    name
+        Its name in the program: ``z1``, ``W1``, ``x``.
+    shape
+        Sizes, with ``"n"`` for the rows of a batch.
+    kind
+        What comes with a batch: "input", "index", "target", "class" or "weight". What is kept: "parameter" or
+        "state". What is made in a step: "mask" or "value".
+    origin
+        Who made it, for people: ``"layer 1, Linear(784, 128)"``.
+    sized_by
+        Who gave it its shape, when its maker only passed the shape on.
+    """
+
+    name: str
+    shape: Shape
+    kind: str
+    origin: str
+    sized_by: str
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An array that a layer keeps, before it has a name: its shape and how it starts.
+
+    Attributes
+    ----------
+    shape
+        Sizes.
+    start
+        The name of an initialiser, or the array itself.
+    fan_in, fan_out
+        How many values meet in one output, and how many outputs one value reaches.
+    """
+
+    shape: tuple[int, ...]
+    start: str | NDArray[Any]
+    fan_in: int = 1
+    fan_out: int = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.start, str) and self.start not in INITIALISERS:
+            raise ConfigurationError(
+                f"no initialiser is called {self.start!r}", fix=nearest(self.start, INITIALISERS)
+            )
+
+    def initial(self, generator: np.random.Generator, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Draw the array."""
+        if not isinstance(self.start, str):
+            return np.array(self.start, dtype)
+        draw = INITIALISERS[self.start]
+        return draw(generator, self.shape, self.fan_in, self.fan_out).astype(dtype)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A rule applied: which values go in, which comes out, and what its local names are called.
+
+    Attributes
+    ----------
+    rule, options
+        What is applied.
+    inputs
+        One value for each argument of the rule.
+    output
+        The value it makes.
+    suffix
+        What is added to the rule's local names: ``"1"`` makes ``e`` into ``e1``.
+    stream
+        Tells the random draws of one step apart.
+    part
+        "forward" or "loss".
+    """
+
+    rule: Rule
+    options: Mapping[str, Any]
+    inputs: tuple[Value, ...]
+    output: Value
+    suffix: str
+    stream: int
+    part: str
+
+    @property
+    def layer(self) -> str:
+        """The layer it belongs to, for people."""
+        return self.output.origin
+
+    @property
+    def arguments(self) -> dict[str, Value]:
+        """The value of each argument of the rule."""
+        return dict(zip(self.rule.forward.arguments, self.inputs, strict=True))
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The program's name for each argument and local name of the rule's forward."""
+        names = {name: f"{name}{self.suffix}" for name in self.rule.forward.locals}
+        names |= {argument: value.name for argument, value in self.arguments.items()}
+        return names | {self.rule.output: self.output.name}
+
+
+@dataclass
+class Graph:
+    """Collects values and nodes while the layers of a network connect themselves.
+
+    Attributes
+    ----------
+    nodes
+        In the order they run.
+    parameters, states
+        What the network keeps, by name: trained by gradients, or not.
+    part, origin
+        Written into what is made next: "forward" or "loss", and the layer, for people.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    states: dict[str, Parameter] = field(default_factory=dict)
+    part: str = "forward"
+    origin: str = ""
+    _number: int = 1
+    _taken: set[str] = field(default_factory=lambda: set(RESERVED))
+    _kept: dict[tuple[int, str], Value] = field(default_factory=dict)
+
+    def input(self, name: str, shape: Shape, kind: str) -> Value:
+        """Add an array that comes with every batch."""
+        self._taken.add(name)
+        return Value(name, shape, kind, "the data", "the data")
+
+    def apply(self, rule: Rule, *inputs: Value | Parameter, layer: object = None, **options: Any) -> Value:
+        """Apply a rule and return its output, shape inferred.
+
+        Parameters
+        ----------
+        rule
+            What to apply.
+        *inputs
+            One for each argument of the rule but its masks, which are made here: values, and parameters of
+            the layer. A layer connected twice has one array of each name, used twice.
+        layer
+            Whose parameters these are.
+        **options
+            The rule's options that are not at their default.
+
+        Raises
+        ------
+        ShapeError
+            When the inputs do not fit the rule's signature; it names both layers, the axis and both sizes.
+        """
+        suffix = self._suffix(rule, inputs, layer)
+        arguments = dict(self._arguments(rule, inputs, suffix, layer))
+        shape = self._output_shape(rule, arguments)
+        first = next(iter(arguments.values()))
+        sized_by = first.sized_by if shape == first.shape else self.origin
+        output = Value(f"{rule.output}{suffix}", shape, "value", self.origin, sized_by)
+        self._taken |= {f"{name}{suffix}" for name in _locals(rule)}
+        node = Node(
+            rule=rule,
+            options={**rule.forward.options, **options},
+            inputs=tuple(arguments.values()),
+            output=output,
+            suffix=suffix,
+            stream=len(self.nodes) + 1,
+            part=self.part,
+        )
+        self.nodes.append(node)
+        return output
+
+    def _suffix(self, rule: Rule, inputs: tuple[Value | Parameter, ...], layer: object) -> str:
+        """Number the layer: counted up when one of its names is taken at the number so far."""
+        kinds = rule.forward.kinds
+        given = iter(inputs)
+        fresh = set(_locals(rule))
+        for argument, kind in kinds.items():
+            if kind == "mask" or (
+                isinstance(next(given), Parameter) and (id(layer), argument) not in self._kept
+            ):
+                fresh.add(argument)
+        candidates: Iterator[str] = map(str, count(self._number))
+        if self.part == "loss":
+            candidates = iter(["", *map(str, range(2, 1000))])
+        suffix = next(s for s in candidates if not any(f"{name}{s}" in self._taken for name in fresh))
+        if self.part == "forward":
+            self._number = int(suffix)
+        return suffix
+
+    def _arguments(
+        self, rule: Rule, inputs: tuple[Value | Parameter, ...], suffix: str, layer: object
+    ) -> Iterator[tuple[str, Value]]:
+        """Pair the rule's arguments with values; parameters get their names, and masks the first's shape."""
+        given = iter(inputs)
+        shape: Shape = ()
+        for argument, kind in rule.forward.kinds.items():
+            if kind == "mask":
+                value = self._name(f"{argument}{suffix}", shape, "mask")
+            else:
+                value = self._resolve(argument, next(given), kind, suffix, layer)
+                shape = shape or value.shape
+            yield argument, value
+
+    def _resolve(
+        self, argument: str, given: Value | Parameter, kind: str, suffix: str, layer: object
+    ) -> Value:
+        if isinstance(given, Value):
+            return given
+        key = (id(layer), argument)
+        if key not in self._kept:
+            keeps = self.states if kind == "state" else self.parameters
+            name = f"{argument}{suffix}"
+            self._kept[key] = self._name(name, given.shape, "state" if kind == "state" else "parameter")
+            keeps[name] = given
+        return self._kept[key]
+
+    def _name(self, name: str, shape: Shape, kind: str) -> Value:
+        self._taken.add(name)
+        return Value(name, shape, kind, self.origin, self.origin)
+
+    def _output_shape(self, rule: Rule, arguments: Mapping[str, Value]) -> Shape:
+        try:
+            sizes = rule.signature.bind(
+                rule.name, {argument: value.shape for argument, value in arguments.items()}
+            )
+        except ShapeError as error:
+            outer = (v for v in arguments.values() if v.sized_by != self.origin)
+            made = (f"{v.name}{show_shape(v.shape)} comes from {v.sized_by}" for v in outer)
+            problem = error.problem.removeprefix(f"{rule.name}: ")
+            raise ShapeError(
+                f"{self.origin}: {problem}",
+                given="; ".join(dict.fromkeys(made)),
+                fix="make the two sizes the same",
+            ) from None
+        return rule.signature.output_shape(sizes)
+
+
+def _locals(rule: Rule) -> tuple[str, ...]:
+    """Every name the rule's lines define, forward and backward."""
+    return rule.forward.locals if rule.constant else rule.forward.locals + rule.backward_text.locals

@@ -1,0 +1,72 @@
+"""What every layer is: something that connects an input to an output in the graph."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from typing import Any
+
+from handgrad.errors import ConfigurationError
+from handgrad.layers.graph import Graph, Value
+from handgrad.rules import Rule
+
+
+class Layer(ABC):
+    """What a network is made of: a rule, with what it keeps and how that starts.
+
+    A layer of your own is a frozen dataclass (``eq=False, repr=False``: two layers that look alike are still
+    two) with a `connect` that applies your rule::
+
+        @dataclass(frozen=True, eq=False, repr=False)
+        class Square(Layer):
+            def connect(self, graph, x):
+                return graph.apply(square, x)
+    """
+
+    @abstractmethod
+    def connect(self, graph: Graph, x: Value) -> Value:
+        """Apply the layer's rules to ``x`` and return what comes out."""
+
+    def input_shape(self) -> tuple[int, ...] | None:
+        """Return the shape of one row of its input, when the layer knows it."""
+        return None
+
+    def __repr__(self) -> str:
+        return show_call(self)
+
+
+class RuleLayer(Layer):
+    """A layer that applies one rule without parameters; its fields are the rule's options."""
+
+    rule: Rule
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        return graph.apply(self.rule, x, layer=self, **field_values(self))
+
+
+def field_values(made: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass by name."""
+    return {field.name: getattr(made, field.name) for field in fields(made)}
+
+
+def show_call(made: Any) -> str:
+    """Show a dataclass as the call that makes it, leaving out what is at its default."""
+    parts: list[str] = []
+    for field in fields(made):
+        value = getattr(made, field.name)
+        if repr(value) != repr(field.default):
+            positional = field.name in ("inputs", "outputs", "entries", "features", "learning_rate")
+            parts.append(repr(value) if positional else f"{field.name}={value!r}")
+    return f"{type(made).__name__}({', '.join(parts)})"
+
+
+def check_size(place: str, name: str, size: object) -> None:
+    """Raise `ConfigurationError` unless ``size`` is a whole number, 1 or more."""
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        raise ConfigurationError(f"{place}: {name} is {size!r}", fix="give a whole number, 1 or more")
+
+
+def check_choice(place: str, name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Raise `ConfigurationError` unless ``value`` is one of ``choices``."""
+    if value not in choices:
+        raise ConfigurationError(f"{place}: {name} is {value!r}", fix=f"choose from {', '.join(choices)}")

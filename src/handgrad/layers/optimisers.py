@@ -1,0 +1,111 @@
+"""Optimisers: an update rule with its numbers, and what may happen to a gradient before."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+from handgrad import rules
+from handgrad.errors import ConfigurationError
+from handgrad.layers.layer import field_values, show_call
+from handgrad.rules import UpdateRule
+
+
+@dataclass(frozen=True, repr=False)
+class Optimiser:
+    """How each parameter follows its gradient.
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step; a schedule may change it from step to step.
+    weight_decay
+        Adds weight_decay · W to each gradient (for `AdamW`: shrinks the weights themselves).
+    clip_norm
+        Scales all gradients down together when their common norm is above it.
+    """
+
+    learning_rate: float = 1e-3
+    _: KW_ONLY
+    weight_decay: float = 0.0
+    clip_norm: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in field_values(self).items():
+            if value is None or isinstance(value, bool):
+                continue
+            name_of = f"{type(self).__name__}: {name}"
+            if name in ("learning_rate", "clip_norm", "epsilon") and not 0 < value < float("inf"):
+                raise ConfigurationError(f"{name_of} is {value}", fix="give a number above 0")
+            if name == "weight_decay" and not 0 <= value < float("inf"):
+                raise ConfigurationError(f"{name_of} is {value}", fix="give a number, 0 or more")
+            if name in ("momentum", "decay", "beta1", "beta2") and not 0 <= value < 1:
+                raise ConfigurationError(f"{name_of} is {value}", fix="give 0 or more and less than 1")
+
+    def __repr__(self) -> str:
+        return show_call(self)
+
+    @property
+    def rule(self) -> UpdateRule:
+        """The update rule; its options are fields of the same name."""
+        raise NotImplementedError
+
+    @property
+    def decays_gradient(self) -> bool:
+        """Whether weight decay is added to the gradient, rather than done by the rule itself."""
+        return self.weight_decay > 0 and "weight_decay" not in self.rule.text.options
+
+
+@dataclass(frozen=True, repr=False)
+class SGD(Optimiser):
+    """Plain steps against the gradient, with momentum if wanted."""
+
+    learning_rate: float = 0.1
+    _: KW_ONLY
+    momentum: float = 0.0
+    nesterov: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.nesterov and not self.momentum:
+            raise ConfigurationError("SGD: nesterov needs a momentum", fix="give momentum=0.9")
+
+    @property
+    def rule(self) -> UpdateRule:  # noqa: D102 - as in Optimiser
+        if not self.momentum:
+            return rules.sgd
+        return rules.sgd_nesterov if self.nesterov else rules.sgd_momentum
+
+
+@dataclass(frozen=True, repr=False)
+class RMSProp(Optimiser):
+    """Steps divided by the recent size of each gradient."""
+
+    _: KW_ONLY
+    decay: float = 0.99
+    epsilon: float = 1e-8
+    rule: ClassVar[UpdateRule] = rules.rmsprop  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, repr=False)
+class Adam(Optimiser):
+    """Steps along the mean of the gradient over the root of the mean of its square."""
+
+    _: KW_ONLY
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    rule: ClassVar[UpdateRule] = rules.adam  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, repr=False)
+class AdamW(Adam):
+    """Adam, with weights that decay by themselves."""
+
+    _: KW_ONLY
+    weight_decay: float = 0.01
+    rule: ClassVar[UpdateRule] = rules.adamw  # type: ignore[assignment]
+
+
+OPTIMISERS: dict[str, type[Optimiser]] = {kind.__name__: kind for kind in (SGD, Adam, AdamW, RMSProp)}
+"""Every optimiser by name, for configurations."""

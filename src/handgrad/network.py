@@ -1,0 +1,309 @@
+"""A network: layers, a loss, the arrays they keep, and the program they are written out as."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.engines import ReferenceEngine
+from handgrad.errors import ConfigurationError, DataError, ShapeError
+from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
+from handgrad.program import Program, write_evaluation, write_loss, write_training
+from handgrad.rules import Shape, Size, identity, show_shape
+
+Array = NDArray[Any]
+
+
+class Network:
+    """Layers one after another, a loss, and the arrays they keep.
+
+    Shapes are inferred and checked here, once.
+
+    Parameters
+    ----------
+    *layers
+        In order; `Residual` and `Sequential` hold layers of their own.
+    loss
+        What training makes small; a network without one only predicts.
+    inputs
+        The shape of one row, when the layers do not say it: ``64``, or ``(7, 64)`` for rows of 7 by 64.
+    seed
+        Of the weights.
+    dtype
+        "float32" or "float64".
+
+    Attributes
+    ----------
+    parameters, states
+        The arrays by name, trained by gradients or not. They are changed in place by training.
+
+    Raises
+    ------
+    ShapeError
+        When two layers do not fit; it names both, the axis and both sizes.
+
+    Examples
+    --------
+    >>> from handgrad import Linear, Network, ReLU, SoftmaxCrossEntropy
+    >>> network = Network(Linear(64, 32), ReLU(), Linear(32, 10), loss=SoftmaxCrossEntropy())
+    >>> network
+    Network(Linear(64, 32), ReLU(), Linear(32, 10), loss=SoftmaxCrossEntropy())
+    >>> sorted(network.parameters), network.parameters["W2"].shape
+    (['W1', 'W2', 'b1', 'b2'], (32, 10))
+    """
+
+    def __init__(
+        self,
+        *layers: Layer,
+        loss: Loss | None = None,
+        inputs: int | tuple[int, ...] | None = None,
+        seed: int = 0,
+        dtype: str = "float32",
+    ) -> None:
+        if not layers:
+            raise ConfigurationError("a network needs a layer", fix="for example Network(Linear(64, 10))")
+        if dtype not in ("float32", "float64"):
+            raise ConfigurationError(f"dtype is {dtype!r}", fix="choose float32 or float64")
+        if seed < 0:
+            raise ConfigurationError(f"seed is {seed}", fix="give 0 or more")
+        if loss is not None and not isinstance(loss, Loss):
+            raise ConfigurationError(f"loss is {loss!r}, which is no loss", fix="for example SoftmaxCrossEntropy()")
+        self.body = Sequential(*layers)
+        self.loss, self.seed, self.dtype = loss, seed, dtype
+        self.row = self._row(inputs)
+        kept = self._connect(weighted=False)[0]
+        plan = Program("", (), (), kept.parameters, kept.states, {}, (), dtype)
+        arrays = plan.initial(seed)
+        self.parameters: dict[str, Array] = {name: arrays[name] for name in kept.parameters}
+        self.states: dict[str, Array] = {name: arrays[name] for name in kept.states}
+
+    def __repr__(self) -> str:
+        shown = [repr(layer) for layer in self.body.layers]
+        shown += [f"loss={self.loss!r}"] if self.loss is not None else []
+        return f"Network({', '.join(shown)})"
+
+    def _row(self, inputs: int | tuple[int, ...] | None) -> tuple[int, ...]:
+        if isinstance(inputs, int):
+            return (inputs,)
+        row = inputs if inputs is not None else self.body.input_shape()
+        if row is None:
+            raise ConfigurationError(
+                f"the layers do not say how long a row is: {self!r}",
+                fix="give inputs=64 (or inputs=(7, 64)), or begin with Linear(64, …)",
+            )
+        return tuple(row)
+
+    def _connect(self, *, weighted: bool) -> tuple[Graph, tuple[Value, ...], Value, Value | None]:
+        """Build the graph: returns it with its inputs, the output and the loss."""
+        graph = Graph()
+        x = graph.input("x", ("n", *self.row), "input")
+        output = self.body.connect(graph, x)
+        if any(_reads_indices(node, x) for node in graph.nodes):
+            x = replace(x, kind="index")
+        if self.loss is None:
+            return graph, (x,), output, None
+        graph.part, graph.origin = "loss", repr(self.loss)
+        shape, kind = self.loss.target(output.shape)
+        t = graph.input("t", shape, kind)
+        rows = shape if kind == "class" else output.shape[:-1]
+        w = graph.input("w", rows, "weight") if weighted else None
+        loss = self.loss.connect(graph, output, t, w)
+        return graph, (x, t, *([w] if w is not None else [])), output, loss
+
+    @cached_property
+    def output_shape(self) -> Shape:
+        """The shape of the output for n rows."""
+        return self._connect(weighted=False)[2].shape
+
+    @property
+    def title(self) -> str:
+        """What the network is, in one line."""
+        graph = self._connect(weighted=False)[0]
+        sizes: list[Size] = [self.row[-1] if self.row else "index"]
+        sizes += [size for node in graph.nodes if (size := _width(node)) is not None]
+        widths = [size for k, size in enumerate(sizes) if k == 0 or size != sizes[k - 1] or k == len(sizes)]
+        count = sum(array.size for array in self.parameters.values())
+        return f"network {' → '.join(map(str, widths))} · {count:,} parameters · n rows"
+
+    def program(self, optimiser: Optimiser | None = None, *, weighted: bool = False) -> Program:
+        """Write the network out as one straight-line program.
+
+        Parameters
+        ----------
+        optimiser
+            Whose update lines stand at the end; plain `SGD` when none is given.
+        weighted
+            Whether each row has a weight w in the loss.
+
+        Returns
+        -------
+        Program
+            One training step; for a network without a loss, the forward lines. Print it.
+        """
+        graph, inputs, output, loss = self._connect(weighted=weighted)
+        if loss is None:
+            return write_evaluation(graph, inputs, output, None, title=self.title, dtype=self.dtype)
+        return write_training(graph, inputs, loss, optimiser or SGD(), title=self.title, dtype=self.dtype)
+
+    def evaluation_program(self, *, prediction: bool = False) -> Program:
+        """Write out the forward lines outside training, with the loss's prediction at the end if wanted."""
+        graph, inputs, output, _ = self._connect(weighted=False)
+        rule = self.loss.prediction if prediction and self.loss is not None else identity
+        last = None if rule is identity else rule
+        return write_evaluation(graph, inputs[:1], output, last, title=self.title, dtype=self.dtype)
+
+    def loss_program(self, *, weighted: bool = False) -> Program:
+        """Write out the forward lines outside training with the loss."""
+        self._need_loss()
+        graph, inputs, _, _ = self._connect(weighted=weighted)
+        return write_loss(graph, inputs, title=self.title, dtype=self.dtype)
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """Everything the network keeps, by name: parameters and states."""
+        return {**self.parameters, **self.states}
+
+    def output(self, x: Array, *, batch_size: int = 4096) -> Array:
+        """Return the network's output for each row, outside training: logits for a classifier.
+
+        Parameters
+        ----------
+        x
+            Rows, (n, …) as the network's input.
+        batch_size
+            How many rows are computed at a time.
+        """
+        return self._run(self.evaluation_program(), x, batch_size)
+
+    def predict(self, x: Array, *, batch_size: int = 4096) -> Array:
+        """Return the network's answer for each row: class shares, probabilities of a yes, or values.
+
+        Parameters
+        ----------
+        x
+            Rows, (n, …) as the network's input.
+        batch_size
+            How many rows are computed at a time.
+        """
+        return self._run(self.evaluation_program(prediction=True), x, batch_size)
+
+    def gradients(self, x: Array, t: Array, w: Array | None = None, *, seed: int = 0) -> dict[str, Array]:
+        """Return the gradient of the loss with respect to each parameter, by the parameter's name.
+
+        Parameters
+        ----------
+        x, t, w
+            Rows, targets, and row weights if there are any.
+        seed
+            Of the random draws, when there is dropout.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from handgrad import HalfSquaredError, Linear, Network
+        >>> network = Network(Linear(1, 1, initialiser="ones"), loss=HalfSquaredError())
+        >>> network.gradients(np.array([[2.0]]), np.array([[5.0]]))
+        {'W1': array([[-6.]], dtype=float32), 'b1': array([-3.], dtype=float32)}
+        """
+        self._need_loss()
+        x, t = self.check_rows(x), self.check_targets(np.asarray(t), len(x))
+        program = self.program(weighted=w is not None).without_updates()
+        bound = ReferenceEngine().bind(program, self.arrays)
+        given: dict[str, Any] = {"x": x, "t": t, "seed": seed, "step": 1}
+        outputs = bound.run(**given, **({"w": np.asarray(w)} if w is not None else {}))
+        return {name: outputs[f"d{name}"] for name in self.parameters if f"d{name}" in outputs}
+
+    def check_rows(self, x: Array) -> Array:
+        """Return ``x`` as an array, or raise `ShapeError` when its rows are not the network's input."""
+        x = np.asarray(x) if not isinstance(x, np.memmap) else x
+        if x.shape[1:] != self.row or x.ndim == 0:
+            first = next(iter(self.body.layers))
+            raise ShapeError(
+                f"the data has rows of {show_shape(x.shape[1:])}, the network takes {show_shape(self.row)}",
+                given=f"x{show_shape(x.shape)}; layer 1 is {first!r}",
+            )
+        if x.dtype.kind not in "fiub":
+            raise DataError(f"x holds {x.dtype}, not numbers")
+        return x
+
+    def check_targets(self, t: Array, rows: int) -> Array:
+        """Return the targets in the shape the loss takes, or raise an error that names both shapes.
+
+        A single value for each row, (n,), fits an output of one feature, (n, 1).
+        """
+        self._need_loss()
+        assert self.loss is not None
+        shape, kind = self.loss.target(self.output_shape)
+        wanted = tuple(rows if size == "n" else size for size in shape)
+        if t.shape == wanted[:-1] and wanted[-1:] == (1,) and kind != "class":
+            t = t[..., None]
+        if t.shape != wanted:
+            raise ShapeError(
+                f"{self.loss!r}: the targets are {show_shape(t.shape)}, and {rows} rows need {show_shape(wanted)}",
+                fix="class numbers need one whole number a row" if kind == "class" else "",
+            )
+        if kind == "class":
+            self._check_classes(t)
+        elif t.dtype.kind not in "fiub":
+            raise DataError(f"the targets hold {t.dtype}, not numbers")
+        return t
+
+    def _check_classes(self, t: Array) -> None:
+        classes = int(self.output_shape[-1])
+        if t.dtype.kind not in "iub":
+            raise DataError(f"{self.loss!r}: the targets hold {t.dtype}, and classes are whole numbers")
+        ignored = getattr(self.loss, "ignored", None)
+        wrong = ((t < 0) | (t >= classes)) & (t != ignored if ignored is not None else True)
+        if wrong.any():
+            place = tuple(int(k) for k in np.argwhere(wrong)[0])
+            raise DataError(
+                f"{self.loss!r}: the target of row {place[0]} is class {t[place]}, "
+                f"and the network has {classes} outputs (0 to {classes - 1})"
+            )
+
+    def _need_loss(self) -> None:
+        if self.loss is None:
+            raise ConfigurationError("the network has no loss", fix="Network(…, loss=SoftmaxCrossEntropy())")
+
+    def _run(self, program: Program, x: Array, batch_size: int) -> Array:
+        x = self.check_rows(x)
+        bound = ReferenceEngine().bind(program, self.arrays)
+        name = program.outputs[0]
+        starts = range(0, max(len(x), 1), batch_size)
+        return np.concatenate([bound.run(x=x[start : start + batch_size])[name] for start in starts])
+
+    def load_arrays(self, arrays: Mapping[str, Array], place: str) -> None:
+        """Take over parameters and states by name, checking names, shapes and types first.
+
+        Raises
+        ------
+        DataError
+            When a name is missing or unknown, or a shape or type differs; it starts with ``place``.
+        """
+        own = self.arrays
+        for name in own.keys() | arrays.keys():
+            if name not in arrays or name not in own:
+                owner = "the network" if name not in arrays else "the file"
+                raise DataError(f"{place}: {name} is only in {owner}")
+            if arrays[name].shape != own[name].shape or arrays[name].dtype != own[name].dtype:
+                raise DataError(
+                    f"{place}: {name} is {arrays[name].dtype}{show_shape(arrays[name].shape)} "
+                    f"in the file and {own[name].dtype}{show_shape(own[name].shape)} in the network"
+                )
+        for name, array in own.items():
+            array[...] = arrays[name]
+
+
+def _reads_indices(node: Node, x: Value) -> bool:
+    return any(node.rule.forward.kinds[a] == "index" and v.name == x.name for a, v in node.arguments.items())
+
+
+def _width(node: Node) -> Size | None:
+    """Return the features a node makes, when they are its own doing: it has parameters of its own."""
+    changes = any(value.kind == "parameter" for value in node.inputs)
+    return node.output.shape[-1] if changes and node.part == "forward" and node.output.shape else None

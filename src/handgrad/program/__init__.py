@@ -1,0 +1,18 @@
+"""Writing a network out as one straight-line program."""
+
+from handgrad.program.line import Phase, Program, ProgramLine
+from handgrad.program.source import compile_program, function_source
+from handgrad.program.text import render_text
+from handgrad.program.writing import write_evaluation, write_loss, write_training
+
+__all__ = [
+    "Phase",
+    "Program",
+    "ProgramLine",
+    "compile_program",
+    "function_source",
+    "render_text",
+    "write_evaluation",
+    "write_loss",
+    "write_training",
+]

@@ -1,0 +1,60 @@
+"""What shape and type each line has: the lines are run on two small batches, and the sizes compared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from handgrad.program.line import Program, ProgramLine
+from handgrad.rules import PRIMITIVES, Shape, Size
+
+
+def measure(program: Program) -> Program:
+    """Return the program with the shape and the type of every line.
+
+    A size that differs between a batch of 2 and one of 3 rows depends on n, and how much it differs says
+    how: ``n``, or ``7n`` where rows are joined.
+    """
+    two, three = _probe(program, 2), _probe(program, 3)
+    known = {value.name: value.shape for value in program.inputs} | dict(program.slots)
+    known |= {name: kept.shape for name, kept in {**program.parameters, **program.states}.items()}
+
+    def measured(line: ProgramLine) -> ProgramLine:
+        if line.operator != "=":
+            return replace(line, shape=known[line.target], dtype=program.dtype)
+        small, large = two[line.target], three[line.target]
+        shape = tuple(_size(a, b) for a, b in zip(np.shape(small), np.shape(large), strict=True))
+        known[line.target] = shape
+        return replace(line, shape=shape, dtype=str(np.result_type(small)))
+
+    return replace(program, lines=tuple(measured(line) for line in program.lines))
+
+
+def _size(of_two: int, of_three: int) -> Size:
+    slope = of_three - of_two
+    if slope == 0:
+        return of_two
+    return "n" if slope == 1 else f"{slope}n"
+
+
+def _probe(program: Program, n: int) -> dict[str, Any]:
+    """Run the lines on arrays of ones, without memory of their own, for n rows."""
+    dtype = np.dtype(program.dtype)
+
+    def array(shape: Shape, kind: np.dtype[Any] = dtype) -> Any:
+        return np.broadcast_to(np.ones((), kind), tuple(n if size == "n" else int(size) for size in shape))
+
+    scope: dict[str, Any] = {"n": n, "learning_rate": 0.1, "step": 1, "seed": 0}
+    for value in program.inputs:
+        scope[value.name] = array(value.shape, np.dtype(int) if value.kind == "index" else dtype)
+    for name, kept in {**program.parameters, **program.states}.items():
+        scope[name] = array(kept.shape)
+    for name, shape in program.slots.items():
+        scope[name] = array(shape)
+    with np.errstate(all="ignore"):
+        for line in program.lines:
+            if line.operator == "=":  # what changes in place keeps its shape
+                scope[line.target] = eval(line.expression, dict(PRIMITIVES), scope)  # noqa: S307 - the program's own
+    return scope

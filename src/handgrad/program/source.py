@@ -1,0 +1,49 @@
+"""A program as Python: the source of one function, and the function itself, whose lines a debugger steps through."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from handgrad.program.line import Program
+from handgrad.rules import PRIMITIVES, show_shape
+
+_numbers = count(1)
+
+
+def function_source(program: Program, name: str) -> str:
+    """Return the Python source of a program as one function of its arguments, which returns its outputs."""
+    arguments = ", ".join((*program.arguments, *program.scalars))
+    body = [f"def {name}({arguments}):"]
+    if any("n" in line.reads for line in program.lines):
+        body.append("    n = x.shape[0]")
+    phase = ""
+    for line in program.lines:
+        if phase == "loss" and line.phase != "loss":
+            body += [
+                "    if not np.isfinite(total):  # stop before the update spoils the weights",
+                '        raise FloatingPointError("the loss is not finite")',
+            ]
+        if line.phase != phase:
+            body.append(f"    # {line.phase}")
+            phase = line.phase
+        shape = show_shape(line.shape) if line.shape is not None else ""
+        body.append(f"    {line}  # {shape}{'  ' if line.reason else ''}{line.reason}")
+    body.append(f"    return {', '.join(program.outputs)}{',' if len(program.outputs) == 1 else ''}")
+    return "\n".join(body) + "\n"
+
+
+def compile_program(program: Program, name: str) -> Callable[..., Any]:
+    """Return a program as a Python function.
+
+    Its source is registered, so that tracebacks show its lines and debuggers stop on them.
+    """
+    source = function_source(program, name)
+    filename = f"<handgrad {name} {next(_numbers)}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    scope: dict[str, Any] = dict(PRIMITIVES)
+    exec(compile(source, filename, "exec"), scope)  # noqa: S102 - the program's own lines
+    function: Callable[..., Any] = scope[name]
+    return function

@@ -1,0 +1,331 @@
+"""Writing a network out: every rule's lines, renamed, in the order they run."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from handgrad.layers import Graph, Node, Optimiser, Value
+from handgrad.program.line import Phase, Program, ProgramLine
+from handgrad.program.measuring import measure
+from handgrad.rules import (
+    Line,
+    Rule,
+    Text,
+    clip_scale,
+    clipped_gradient,
+    decayed_gradient,
+    show_shape,
+    squared_norm,
+)
+
+
+def write_training(
+    graph: Graph, inputs: tuple[Value, ...], loss: Value, optimiser: Optimiser, *, title: str, dtype: str
+) -> Program:
+    """Write out one training step: sample, forward, loss, backward, update.
+
+    Parameters
+    ----------
+    graph
+        The network with its loss connected.
+    inputs
+        The rows, the targets, and the row weights if there are any.
+    loss
+        The value to make small.
+    optimiser
+        Whose update lines follow the backward lines.
+    title, dtype
+        As the program's.
+
+    Returns
+    -------
+    Program
+        Its outputs are ``total`` and ``count``, whose ratio is the loss, and the gradients ``dW1``, …
+    """
+    lines = [line for node in graph.nodes for line in _sample(node)]
+    lines += [line for node in graph.nodes for line in _forward(node)]
+    backward = _Backward(graph, loss)
+    lines += backward.lines
+    gradients = {name: f"d{name}" for name in graph.parameters if name in backward.done}
+    updates, slots = _update(graph, optimiser, gradients)
+    lines += updates
+    lines += [line for node in graph.nodes for line in _state(node)]
+    program = Program(
+        title, tuple(lines), inputs, graph.parameters, graph.states, slots, (), dtype
+    ).keeping("total", "count", loss.name, *gradients.values())
+    return measure(program)
+
+
+def write_evaluation(
+    graph: Graph, inputs: tuple[Value, ...], output: Value, prediction: Rule | None, *, title: str, dtype: str
+) -> Program:
+    """Write out the forward pass outside training; its output is the network's answer for each row.
+
+    Rules with an evaluation of their own are replaced by it, and ``prediction`` is applied at the end.
+    """
+    lines = [line for node in graph.nodes if node.part == "forward" for line in _evaluation(node)]
+    answer = output.name
+    if prediction is not None:
+        names = {prediction.forward.arguments[0]: answer, prediction.output: "prediction"}
+        names = {**{name: name for name in prediction.forward.locals}, **names}
+        lines += _write(prediction.forward, names, {}, "forward", layer="prediction", rule=prediction.name)
+        answer = "prediction"
+    program = Program(title, tuple(lines), inputs, graph.parameters, graph.states, {}, (), dtype)
+    return measure(program.keeping(answer))
+
+
+def write_loss(
+    graph: Graph, inputs: tuple[Value, ...], *, title: str, dtype: str
+) -> Program:
+    """Write out the forward pass outside training with the loss: outputs ``total`` and ``count``."""
+    lines = [
+        line
+        for node in graph.nodes
+        for line in (_evaluation(node) if node.part == "forward" else _forward(node))
+    ]
+    program = Program(title, tuple(lines), inputs, graph.parameters, graph.states, {}, (), dtype)
+    return measure(program.keeping("total", "count"))
+
+
+def _sample(node: Node) -> Iterator[ProgramLine]:
+    text = node.rule.sample
+    if text is None:
+        return
+    mask = next(value for value in node.inputs if value.kind == "mask")
+    names = {argument: value.name for argument, value in node.arguments.items()}
+    names |= {"shape": show_shape(mask.shape), "key": f"(seed, step, {node.stream})"}
+    yield from _write(text, names, node.options, "sample", layer=node.layer, rule=node.rule.name)
+
+
+def _forward(node: Node) -> Iterator[ProgramLine]:
+    phase: Phase = "loss" if node.part == "loss" else "forward"
+    yield from _write(
+        node.rule.forward, node.names, node.options, phase,
+        layer=node.layer, rule=node.rule.name, matrix=_is_matrix(node),
+    )  # fmt: skip
+
+
+def _evaluation(node: Node) -> Iterator[ProgramLine]:
+    rule = node.rule.evaluation
+    names = node.names | {name: f"{name}{node.suffix}" for name in rule.forward.locals}
+    names |= {rule.output: node.output.name}
+    yield from _write(
+        rule.forward, names, node.options, "forward",
+        layer=node.layer, rule=rule.name, matrix=_is_matrix(node),
+    )  # fmt: skip
+
+
+def _state(node: Node) -> Iterator[ProgramLine]:
+    text = node.rule.state
+    if text is None:
+        return
+    names = {name: f"{name}{node.suffix}" for name in text.locals} | node.names
+    yield from _write(
+        text, names, node.options, "update", layer=node.layer, rule=node.rule.name, matrix=_is_matrix(node)
+    )
+
+
+@dataclass
+class _Backward:
+    """Writes the backward lines, last node first; a value used several times gets one line that adds."""
+
+    graph: Graph
+    loss: Value
+    lines: list[ProgramLine] = field(default_factory=list)
+    done: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.trained = self._trained()
+        self.uses = self._uses()
+        self.parts: dict[str, list[str]] = {}
+        reason = "the loss changes one for one with itself"
+        self.lines.append(
+            ProgramLine("dloss", "=", "1.0", "backward", "loss", "", reason, undoes=self.loss.name)
+        )
+        for node in reversed(self.graph.nodes):
+            if node.output.name in self.trained:
+                self.undo(node)
+
+    def _trained(self) -> set[str]:
+        """Return the values through which a parameter reaches the loss."""
+        trained = set(self.graph.parameters)
+        for node in self.graph.nodes:
+            differentiable = {node.arguments[name].name for name in node.rule.differentiable}
+            if differentiable & trained:
+                trained.add(node.output.name)
+        return trained
+
+    def _uses(self) -> dict[str, int]:
+        """Count how many gradients each value receives."""
+        reached = {self.loss.name}
+        uses: dict[str, int] = {}
+        for node in reversed(self.graph.nodes):
+            if node.output.name not in reached:
+                continue
+            for argument in node.rule.differentiable:
+                name = node.arguments[argument].name
+                if name in self.trained:
+                    uses[name] = uses.get(name, 0) + 1
+                    reached.add(name)
+        return uses
+
+    def undo(self, node: Node) -> None:
+        """Write the backward lines of one node."""
+        if node.output.name != self.loss.name and node.output.name not in self.uses:
+            return  # the loss does not depend on it
+        text = node.rule.backward_text
+        names = node.names | {name: f"{name}{node.suffix}" for name in text.locals}
+        names[f"d{node.rule.output}"] = f"d{node.output.name}"
+        targets = {f"d{argument}": self.target(node, argument) for argument in node.rule.differentiable}
+        names |= {local: target for local, target in targets.items() if target}
+        wanted = {local for local, target in targets.items() if target}
+        for line in _write(
+            _needed(text, wanted), names, node.options, "backward",
+            layer=node.layer, rule=node.rule.name, undoes=node.output.name, matrix=_is_matrix(node),
+        ):  # fmt: skip
+            self.lines.append(line)
+        for argument in node.rule.differentiable:
+            self.add_up(node.arguments[argument].name, node)
+
+    def target(self, node: Node, argument: str) -> str:
+        """Name the gradient an argument gets here: ``dW1``, or ``dW1_z3`` when it is one of several."""
+        name = node.arguments[argument].name
+        if name not in self.trained:
+            return ""
+        if self.uses[name] == 1:
+            self.done.add(name)
+            return f"d{name}"
+        part = f"d{name}_{node.output.name}"
+        known = self.parts.setdefault(name, [])
+        part += f"_{argument}" if part in known else ""
+        known.append(part)
+        return part
+
+    def add_up(self, name: str, node: Node) -> None:
+        """Write the line that adds the gradients of a value, once all are there."""
+        parts = self.parts.get(name, [])
+        if name in self.done or len(parts) < max(2, self.uses.get(name, 0)):
+            return
+        times = "twice" if len(parts) == 2 else f"{len(parts)} times"
+        self.lines.append(
+            ProgramLine(
+                f"d{name}", "=", " + ".join(parts), "backward", node.layer,
+                reason=f"{name} is used {times}: what reaches the loss on each way adds up", undoes=name,
+            )  # fmt: skip
+        )
+        self.done.add(name)
+
+
+def _update(
+    graph: Graph, optimiser: Optimiser, gradients: Mapping[str, str]
+) -> tuple[list[ProgramLine], dict[str, tuple[int, ...]]]:
+    """Write clipping, weight decay and the optimiser's own lines for each parameter."""
+    lines: list[ProgramLine] = []
+    slots: dict[str, tuple[int, ...]] = {}
+    current = dict(gradients)
+    if optimiser.clip_norm is not None:
+        lines += _clip(current, optimiser.clip_norm)
+    for name, gradient in current.items():
+        if optimiser.decays_gradient:
+            decayed = f"{gradients[name]}_decayed"
+            names = {"g": gradient, "W": name, "decayed": decayed}
+            options = {"weight_decay": optimiser.weight_decay}
+            lines += _write(decayed_gradient.forward, names, options, "update", rule="decayed_gradient")
+            gradient = decayed  # noqa: PLW2901 - the gradient the rule now takes
+        rule = optimiser.rule
+        parameter, received = rule.text.arguments[:2]
+        names = {slot: f"{slot}_{name}" for slot in (*rule.slots, *rule.text.locals)}
+        slots |= {names[slot]: graph.parameters[name].shape for slot in rule.slots}
+        names |= {parameter: name, received: gradient}
+        options = {option: getattr(optimiser, option) for option in rule.text.options}
+        lines += _write(rule.text, names, options, "update", rule=rule.name)
+    return lines, slots
+
+
+def _clip(current: dict[str, str], max_norm: float) -> Iterator[ProgramLine]:
+    """Write the lines that bring the norm of all gradients down, and put the new names in ``current``."""
+    squares = {name: f"squares_{name}" for name in current}
+    for name, gradient in current.items():
+        names = {"g": gradient, "squares": squares[name]}
+        yield from _write(squared_norm.forward, names, {}, "update", rule="squared_norm")
+    yield ProgramLine(
+        "squares", "=", " + ".join(squares.values()), "update", reason="the norm is over all gradients together"
+    )
+    yield from _write(
+        clip_scale.forward, {"squares": "squares"}, {"max_norm": max_norm}, "update", rule="clip_scale"
+    )
+    for name, gradient in current.items():
+        clipped = f"d{name}_clipped"
+        names = {"g": gradient, "scale": "scale", "clipped": clipped}
+        yield from _write(clipped_gradient.forward, names, {}, "update", rule="clipped_gradient")
+        current[name] = clipped
+
+
+def _is_matrix(node: Node) -> bool:
+    """Whether the rows of a node are one axis, so that ``rows(v)`` is ``v`` itself and can be left out."""
+    return len(node.output.shape) <= 2
+
+
+def _needed(text: Text, wanted: set[str]) -> list[Line]:
+    """Return the lines of a backward that the wanted gradients need."""
+    needed, kept = set(wanted), []
+    for line in reversed(text.lines):
+        if line.target in needed:
+            kept.append(line)
+            needed |= line.names
+    return kept[::-1]
+
+
+def _write(
+    text: Text | list[Line],
+    names: Mapping[str, str],
+    options: Mapping[str, Any],
+    phase: Phase,
+    *,
+    layer: str = "",
+    rule: str = "",
+    undoes: str = "",
+    matrix: bool = False,
+) -> Iterator[ProgramLine]:
+    """Write lines of a rule with the program's names, its options as numbers."""
+    rename = _Rename(names, options, matrix)
+    for line in text.lines if isinstance(text, Text) else text:
+        expression = ast.unparse(rename.visit(copy.deepcopy(line.expression)))
+        target = names.get(line.target, line.target)
+        reason = _rename_reason(line.reason, names)
+        yield ProgramLine(target, line.operator, expression, phase, layer, rule, reason, undoes)
+
+
+def _rename_reason(reason: str, names: Mapping[str, str]) -> str:
+    """Put the program's names into a reason: names as mathematics writes them, not words (a, mean, rows)."""
+
+    def rename(match: re.Match[str]) -> str:
+        word = match[0]
+        is_name = word in names and (len(word.removeprefix("d")) == 1 or word.strip("d") in ("gamma", "beta"))
+        return names[word] if is_name and word != "a" else word
+
+    return re.sub(r"(?<!['’])\b[A-Za-z]\w*", rename, reason)
+
+
+class _Rename(ast.NodeTransformer):
+    """Puts the program's names, and the numbers of the options, into an expression."""
+
+    def __init__(self, names: Mapping[str, str], options: Mapping[str, Any], matrix: bool) -> None:
+        self.names, self.options, self.matrix = names, options, matrix
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self.names:
+            return ast.parse(self.names[node.id], mode="eval").body
+        if node.id in self.options:
+            return ast.parse(repr(self.options[node.id]), mode="eval").body
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        is_rows = isinstance(node.func, ast.Name) and node.func.id == "rows"
+        return node.args[0] if is_rows and self.matrix else node

@@ -1,0 +1,84 @@
+"""Affine maps of rows: the layer every network is made of, in both layouts of its weights."""
+
+from handgrad.rules.primitives import rows
+from handgrad.rules.rule import rule
+
+
+@rule("N... I, I O, O -> N... O")
+def linear(x, W, b):
+    """Map each row: ``z = x W + b``.
+
+    Shapes
+        x (N..., I), W (I, O), b (O,) -> z (N..., O). N... is one axis or several: every row is mapped alike.
+    Formula
+        z_no = Σ_i x_ni W_io + b_o
+    Gradient
+        dx = dz Wᵀ,  dW = xᵀ dz,  db = Σ_n dz
+    Differs
+        PyTorch stores W as (O, I): see `linear_out_in`.
+    Source
+        Goodfellow, Bengio, Courville, Deep Learning (2016), section 6.5.
+    """
+    z = x @ W + b
+    return z
+
+
+@linear.backward
+def linear_backward(dz, x, W):
+    dx = dz @ W.T  # x reaches every column of z through W: sum over them
+    dW = rows(x).T @ rows(dz)  # the same W serves every row: the rows add up
+    db = rows(dz).sum(axis=0)  # b was broadcast over the rows: broadcasting forward is summing backward
+    return dx, dW, db
+
+
+@rule("N... I, I O -> N... O")
+def linear_without_bias(x, W):
+    """Map each row without a bias: ``z = x W``; otherwise as `linear`."""
+    z = x @ W
+    return z
+
+
+@linear_without_bias.backward
+def linear_without_bias_backward(dz, x, W):
+    dx = dz @ W.T  # x reaches every column of z through W: sum over them
+    dW = rows(x).T @ rows(dz)  # the same W serves every row: the rows add up
+    return dx, dW
+
+
+@rule("N... I, O I, O -> N... O")
+def linear_out_in(x, W, b):
+    """Map each row with weights stored (out, in), as PyTorch stores them: ``z = x Wᵀ + b``.
+
+    Shapes
+        x (N..., I), W (O, I), b (O,) -> z (N..., O)
+    Formula
+        z_no = Σ_i x_ni W_oi + b_o
+    Gradient
+        dx = dz W,  dW = dzᵀ x,  db = Σ_n dz: against `linear`, each transpose changes sides.
+    Source
+        torch.nn.Linear; Goodfellow, Bengio, Courville, Deep Learning (2016), section 6.5.
+    """
+    z = x @ W.T + b
+    return z
+
+
+@linear_out_in.backward
+def linear_out_in_backward(dz, x, W):
+    dx = dz @ W  # x reaches every column of z through a row of W: sum over them
+    dW = rows(dz).T @ rows(x)  # the same W serves every row: the rows add up, in W's own layout
+    db = rows(dz).sum(axis=0)  # b was broadcast over the rows: broadcasting forward is summing backward
+    return dx, dW, db
+
+
+@rule("N... I, O I -> N... O")
+def linear_out_in_without_bias(x, W):
+    """Map each row with weights stored (out, in) and no bias: ``z = x Wᵀ``; otherwise as `linear_out_in`."""
+    z = x @ W.T
+    return z
+
+
+@linear_out_in_without_bias.backward
+def linear_out_in_without_bias_backward(dz, x, W):
+    dx = dz @ W  # x reaches every column of z through a row of W: sum over them
+    dW = rows(dz).T @ rows(x)  # the same W serves every row: the rows add up, in W's own layout
+    return dx, dW

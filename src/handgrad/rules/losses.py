@@ -1,0 +1,250 @@
+"""Losses of each row, and the reductions that make one number of them.
+
+A row's loss says how wrong that row is. The reduction under it is where 1/N lives, and nowhere else: it hands
+each row its share dl of the gradient, and the row's rule multiplies by it.
+"""
+
+import numpy as np
+
+from handgrad.rules.kinds import State, Target, Weight
+from handgrad.rules.rule import rule
+
+
+@rule("N... O, N... O -> N...")
+def half_squared_error(y, t: Target):
+    """Halve the sum of squared errors of each row: ``l = ½ Σ_o (y - t)²``.
+
+    Gradient
+        dy = (y - t) dl
+    Differs
+        the ½ is there to make the gradient the plain error; `mean_squared_error` has no ½ and divides by O.
+    Source
+        Rumelhart, Hinton, Williams, Learning Representations by Back-Propagating Errors (1986).
+    """
+    error = y - t
+    l = 0.5 * (error * error).sum(axis=-1)
+    return l
+
+
+@half_squared_error.backward
+def half_squared_error_backward(dl, error):
+    dy = error * dl[..., None]  # prediction minus target, not the other way round
+    return dy
+
+
+@rule("N... O, N... O -> N...")
+def mean_squared_error(y, t: Target):
+    """Average the squared errors of each row: ``l = Σ_o (y - t)² / O``.
+
+    Gradient
+        dy = 2 (y - t) dl / O
+    Differs
+        as PyTorch's: divided by the number of outputs too, with no ½.
+    Source
+        Bishop, Pattern Recognition and Machine Learning (2006), section 1.1.
+    """
+    error = y - t
+    l = (error * error).mean(axis=-1)
+    return l
+
+
+@mean_squared_error.backward
+def mean_squared_error_backward(dl, error):
+    dy = 2 * error * dl[..., None] / error.shape[-1]  # the 2 of the square, the O of the row's mean
+    return dy
+
+
+@rule("N... O, N... O -> N...")
+def huber(y, t: Target, *, delta=1.0):
+    """Square small errors and grow linearly with large ones, averaged over each row.
+
+    Formula
+        per value ½ e² where |e| ≤ delta, else delta (|e| - ½ delta), with e = y - t
+    Gradient
+        dy = clip(e, -delta, delta) dl / O
+    Kinks
+        none: at |e| = delta both slopes are delta.
+    Differs
+        PyTorch's SmoothL1 is this divided by delta.
+    Source
+        Huber, Robust Estimation of a Location Parameter (1964).
+    """
+    error = y - t
+    clipped = np.clip(error, -delta, delta)
+    l = (clipped * (error - 0.5 * clipped)).mean(axis=-1)
+    return l
+
+
+@huber.backward
+def huber_backward(dl, error, clipped):
+    dy = clipped * dl[..., None] / error.shape[-1]  # beyond delta an error pulls no harder
+    return dy
+
+
+@rule("N... O, N... O -> N...")
+def binary_cross_entropy(z, t: Target):
+    """Measure each row's independent yes-no answers, given as logits, averaged over the row.
+
+    Formula
+        per value -t log σ(z) - (1 - t) log(1 - σ(z)) = max(z, 0) - z t + log(1 + e^-|z|)
+    Gradient
+        dz = (σ(z) - t) dl / O: sigmoid and cross-entropy together leave the error.
+    Stable
+        only e^-|z| is taken, and no logarithm of 0.
+    Source
+        Bishop, Pattern Recognition and Machine Learning (2006), section 4.3.2.
+    """
+    e = np.exp(-np.abs(z))
+    l = (np.maximum(z, 0) - z * t + np.log1p(e)).mean(axis=-1)
+    return l
+
+
+@binary_cross_entropy.backward
+def binary_cross_entropy_backward(dl, z, t, e):
+    p = np.where(z >= 0, 1, e) / (1 + e)
+    dz = (p - t) * dl[..., None] / z.shape[-1]  # sigmoid and cross-entropy together leave the error
+    return dz
+
+
+@rule("N... O, N... O, O -> N...")
+def weighted_binary_cross_entropy(z, t: Target, positive: State):
+    """Measure yes-no answers as `binary_cross_entropy`, with each yes counted ``positive`` times.
+
+    Formula
+        per value (1 - t) z + (1 + (positive - 1) t) (log(1 + e^-|z|) + max(-z, 0))
+    Gradient
+        dz = ((1 + (positive - 1) t) σ(z) - positive t) dl / O
+    Stable
+        as `binary_cross_entropy`.
+    Source
+        torch.nn.BCEWithLogitsLoss, pos_weight.
+    """
+    e = np.exp(-np.abs(z))
+    counted = 1 + (positive - 1) * t
+    l = ((1 - t) * z + counted * (np.log1p(e) + np.maximum(-z, 0))).mean(axis=-1)
+    return l
+
+
+@weighted_binary_cross_entropy.backward
+def weighted_binary_cross_entropy_backward(dl, z, t, positive, e, counted):
+    p = np.where(z >= 0, 1, e) / (1 + e)
+    dz = (counted * p - positive * t) * dl[..., None] / z.shape[-1]  # the error, with each yes counted
+    return dz
+
+
+@rule("N... C, N... C -> N...")
+def softmax_cross_entropy(z, q: Target):
+    """Measure how far softmax(z) is from the target shares q, which add up to 1: ``l = -Σ_c q_c log p_c``.
+
+    Gradient
+        dz = (p - q) dl, p = softmax(z): softmax and cross-entropy together leave the error.
+    Stable
+        the row's largest is subtracted first, and log p = s - log Σ eˢ takes no logarithm of 0.
+    Differs
+        multiplying by a softmax or sigmoid slope once more is the classic mistake: it has cancelled.
+    Source
+        Bishop, Pattern Recognition and Machine Learning (2006), section 4.3.4.
+    """
+    s = z - z.max(axis=-1, keepdims=True)
+    e = np.exp(s)
+    whole = e.sum(axis=-1, keepdims=True)
+    l = (q * (np.log(whole) - s)).sum(axis=-1)
+    return l
+
+
+@softmax_cross_entropy.backward
+def softmax_cross_entropy_backward(dl, q, e, whole):
+    p = e / whole
+    dz = (p - q) * dl[..., None]  # softmax and cross-entropy together leave the error
+    return dz
+
+
+@rule("N... C, N... C, C -> N...")
+def class_weighted_cross_entropy(z, q: Target, class_weight: State):
+    """Measure as `softmax_cross_entropy`, with class c counted ``class_weight[c]`` times.
+
+    Formula
+        l = -Σ_c r_c log p_c, with r = class_weight · q
+    Gradient
+        dz = (p Σ_c r_c - r) dl: r does not add up to 1, so its sum stays.
+    Stable
+        as `softmax_cross_entropy`.
+    Source
+        torch.nn.CrossEntropyLoss, weight.
+    """
+    r = class_weight * q
+    s = z - z.max(axis=-1, keepdims=True)
+    e = np.exp(s)
+    whole = e.sum(axis=-1, keepdims=True)
+    l = (r * (np.log(whole) - s)).sum(axis=-1)
+    return l
+
+
+@class_weighted_cross_entropy.backward
+def class_weighted_cross_entropy_backward(dl, r, e, whole):
+    p = e / whole
+    dz = (p * r.sum(axis=-1, keepdims=True) - r) * dl[..., None]  # the error, with r's own total for 1
+    return dz
+
+
+@rule("N... ->")
+def mean(l):
+    """Average over the rows: ``loss = Σ l / count``; each row's share is dl = 1 / count."""
+    total = l.sum()
+    count = l.size
+    loss = total / count
+    return loss
+
+
+@mean.backward
+def mean_backward(dloss, l, count):
+    dl = np.full_like(l, dloss / count)  # every row has the same share: 1/N lives here and nowhere else
+    return dl
+
+
+@rule("N..., N..., N... ->")
+def weighted_mean(l, w: Weight, v: Weight):
+    """Average over the rows with weights: ``loss = Σ w l / Σ v``; a row's share is dl = w / Σ v.
+
+    v is w itself, or w times the class weight of the row. Where nothing counts the loss is 0, not 0/0.
+    """
+    total = (w * l).sum()
+    count = np.maximum(v.sum(), 1e-30)
+    loss = total / count
+    return loss
+
+
+@weighted_mean.backward
+def weighted_mean_backward(dloss, w, count):
+    dl = dloss * w / count  # each row's share is its weight over the total weight
+    return dl
+
+
+@rule("N... ->")
+def sum_of_rows(l):
+    """Add the rows up: ``loss = Σ l``; each row's share is dl = 1."""
+    total = l.sum()
+    count = l.size
+    loss = total
+    return loss
+
+
+@sum_of_rows.backward
+def sum_of_rows_backward(dloss, l):
+    dl = np.full_like(l, dloss)  # a sum hands its gradient to each part unchanged
+    return dl
+
+
+@rule("N..., N... ->")
+def weighted_sum_of_rows(l, w: Weight):
+    """Add the rows up with weights: ``loss = Σ w l``; a row's share is dl = w."""
+    total = (w * l).sum()
+    count = w.sum()
+    loss = total
+    return loss
+
+
+@weighted_sum_of_rows.backward
+def weighted_sum_of_rows_backward(dloss, w):
+    dl = dloss * w  # each row's share is its weight
+    return dl

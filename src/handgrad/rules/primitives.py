@@ -1,0 +1,139 @@
+"""Named primitives: what a rule needs and NumPy cannot say in one pure expression.
+
+Each has its meaning here, in NumPy; every engine lowers the same names. A stand-alone script carries the
+source of those it uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+PRIMITIVES: dict[str, Any] = {"np": np}
+"""Every name a rule may read besides its own: ``np`` and the primitives."""
+
+
+def primitive(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a pure function of arrays available, by its name, to the lines of rules."""
+    PRIMITIVES[function.__name__] = function
+    return function
+
+
+@primitive
+def rows(v: Array) -> Array:
+    """Return ``v`` with all its leading axes joined into one, as a matrix of rows.
+
+    A program leaves it out where a value is a matrix already.
+
+    Examples
+    --------
+    >>> rows(np.zeros((2, 3, 5))).shape
+    (6, 5)
+    """
+    return v.reshape(-1, v.shape[-1])
+
+
+@primitive
+def one_hot(t: Array, like: Array) -> Array:
+    """Return a 1 at each class number of ``t`` (...,) and 0 elsewhere, with the classes and dtype of ``like``.
+
+    A number that is no class, such as an ignored label, gives a row of zeros.
+
+    Examples
+    --------
+    >>> one_hot(np.array([2, 0]), np.zeros((2, 3)))
+    array([[0., 0., 1.],
+           [1., 0., 0.]])
+    """
+    return (np.expand_dims(t, -1) == np.arange(like.shape[-1])).astype(like.dtype)
+
+
+@primitive
+def add_rows_at(i: Array, v: Array, like: Array) -> Array:
+    """Return zeros like ``like`` (V, D) with row ``v[k]`` added at row ``i[k]``; repeated indices add up.
+
+    Examples
+    --------
+    >>> add_rows_at(np.array([1, 1]), np.array([[2.0], [3.0]]), np.zeros((3, 1))).ravel()
+    array([0., 5., 0.])
+    """
+    total = np.zeros_like(like)
+    np.add.at(total, i, v)  # total[i] += v would keep only the last of repeated indices
+    return total
+
+
+@primitive
+def uniform(shape: tuple[int, ...], key: tuple[int, int, int]) -> Array:
+    """Return numbers in [0, 1), a pure function of ``key`` (seed, step, stream) and the position.
+
+    The 24 bits of each number are exact in float32. Because nothing is remembered between calls, a run
+    can be taken up at any step, and every engine draws the same numbers.
+    SplitMix64: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014.
+
+    Examples
+    --------
+    >>> bool((uniform((2, 3), (0, 1, 1)) == uniform((2, 3), (0, 1, 1))).all())
+    True
+    """
+
+    def mix(z: Array) -> Array:
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+    golden = np.uint64(0x9E3779B97F4A7C15)
+    start = np.zeros(1, np.uint64)
+    for part in key:
+        start = mix(start + golden * np.array([part + 1], np.uint64))
+    counter = start + golden * np.arange(1, np.prod(shape, dtype=int) + 1, dtype=np.uint64)
+    return (mix(counter) >> np.uint64(40)).astype(np.float32).reshape(shape) * np.float32(2.0**-24)
+
+
+@primitive
+def normal_cdf(v: Array) -> Array:
+    """Return the share of the standard normal distribution below ``v``, accurate in both tails.
+
+    NumPy has no error function. Cody's rational approximations (Rational Chebyshev Approximations for
+    the Error Function, Mathematics of Computation 23, 1969), in float64, then rounded to ``v``'s dtype.
+
+    Examples
+    --------
+    >>> normal_cdf(np.array([0.0, -10.0]))
+    array([5.00000000e-01, 7.61985302e-24])
+    """
+
+    def ratio(upper: list[float], lower: list[float], s: Array) -> Array:
+        return np.polyval(upper, s) / np.polyval(lower, s)
+
+    u = np.abs(v.astype(np.float64)) / np.sqrt(2)
+    small, middle, large = np.minimum(u, 0.5), np.clip(u, 0.46875, 4), np.clip(u, 4, 40)
+    erf_small = small * ratio(
+        [1.85777706184603153e-1, 3.16112374387056560, 1.13864154151050156e2, 3.77485237685302021e2,
+         3.20937758913846947e3],
+        [1, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3],
+        small**2,
+    )  # fmt: skip
+    erfc_middle = np.exp(-(middle**2)) * ratio(
+        [2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594, 6.61191906371416295e1,
+         2.98635138197400131e2, 8.81952221241769090e2, 1.71204761263407058e3, 2.05107837782607147e3,
+         1.23033935479799725e3],
+        [1, 1.57449261107098347e1, 1.17693950891312499e2, 5.37181101862009858e2, 1.62138957456669019e3,
+         3.29079923573345963e3, 4.36261909014324716e3, 3.43936767414372164e3, 1.23033935480374942e3],
+        middle,
+    )  # fmt: skip
+    inverse = large**-2
+    series = inverse * ratio(
+        [1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e-1, 1.25781726111229246e-1,
+         1.60837851487422766e-2, 6.58749161529837803e-4],
+        [1, 2.56852019228982242, 1.87295284992346725, 5.27905102951428412e-1, 6.05183413124413191e-2,
+         2.33520497626869185e-3],
+        inverse,
+    )  # fmt: skip
+    erfc_large = np.exp(-(large**2)) * (1 / np.sqrt(np.pi) - series) / large
+    erfc = np.where(u <= 0.46875, 1 - erf_small, np.where(u <= 4, erfc_middle, erfc_large))
+    return np.where(v < 0, erfc / 2, 1 - erfc / 2).astype(v.dtype)

@@ -1,0 +1,262 @@
+"""Rules: a forward written by hand with its backward right under it, and what can be asked of the pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from handgrad.errors import RuleError, nearest
+from handgrad.rules.kinds import Array
+from handgrad.rules.signature import Signature
+from handgrad.rules.text import Text, read_text
+
+RULES: dict[str, Rule] = {}
+"""Every rule that has been defined, by name."""
+
+
+class Rule:
+    """Mathematics written by hand: a forward, and the backward that undoes it line by line.
+
+    Made by the decorator `rule`; see there for how to write one. A rule is also an ordinary function of
+    NumPy arrays, and `gradients` runs its backward.
+
+    Attributes
+    ----------
+    name
+        The forward function's name.
+    signature
+        Shapes in axis letters.
+    forward, backward
+        The two functions as `Text`; ``backward`` is None for a constant rule.
+    sample, state
+        Lines that draw a mask before the forward, and that update running state after it, or None.
+    evaluation
+        The rule that takes this one's place outside training; usually itself.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], signature: str, *, constant: bool, evaluation: Rule | None
+    ) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self.__module__ = function.__module__
+        self.signature = Signature.parse(signature)
+        self.forward = read_text(function)
+        self.name = self.forward.name
+        self.constant = constant
+        self.evaluation = evaluation or self
+        self._backward: Text | None = None
+        self.sample: Text | None = None
+        self.state: Text | None = None
+        if len(self.forward.returns) != 1:
+            raise RuleError(f"{self.forward.place}: a forward returns one value, this one returns a tuple")
+        if len(self.signature.inputs) != len(self.forward.arguments):
+            raise RuleError(
+                f"{self.forward.place}: the signature {self.signature} has {len(self.signature.inputs)} "
+                f"arguments and the function {len(self.forward.arguments)}"
+            )
+
+    def __repr__(self) -> str:
+        return f"<rule {self.name}: {self.signature}>"
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """Run the forward on arrays, as the ordinary function it is."""
+        return self.function(*arguments, **options)
+
+    @property
+    def output(self) -> str:
+        """The name the rule gives its output."""
+        return self.forward.returns[0]
+
+    @property
+    def differentiable(self) -> tuple[str, ...]:
+        """The arguments that have a gradient."""
+        if self.constant:
+            return ()
+        return tuple(name for name in self.forward.arguments if self.forward.kinds[name] == "value")
+
+    @property
+    def backward_text(self) -> Text:
+        """The backward's text.
+
+        Raises
+        ------
+        RuleError
+            When no backward has been written.
+        """
+        if self._backward is None:
+            raise RuleError(
+                f"{self.forward.place}: no backward is written for {self.name}",
+                fix=f"write one under it with @{self.name}.backward, or declare @rule(..., constant=True)",
+            )
+        return self._backward
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """What the backward keeps from the forward: the names it reads, and nothing else."""
+        upstream = f"d{self.output}"
+        return tuple(name for name in self.backward_text.arguments if name != upstream)
+
+    def backward(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate the backward, written right under the forward.
+
+        It may name the upstream gradient (``d`` and the output's name), any argument of the forward and any
+        of its local names; it returns one gradient, named ``d`` and the argument's name, for each argument
+        that has one.
+        """
+        known = (*self.forward.arguments, *self.forward.locals, f"d{self.output}")
+        text = read_text(function)
+        self._check_names(text, known)
+        expected = tuple(f"d{name}" for name in self.differentiable)
+        if text.returns != expected:
+            raise RuleError(
+                f"{text.place}: returns {', '.join(text.returns)} where the gradients are {', '.join(expected)}",
+                fix="return one gradient for each argument that has one, in the forward's order",
+            )
+        self._backward = text
+        return function
+
+    def draws(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate the lines that draw this rule's mask; they take ``shape`` and ``key``."""
+        text = read_text(function)
+        self._check_names(text, ("shape", "key"))
+        masks = tuple(name for name, kind in self.forward.kinds.items() if kind == "mask")
+        if text.returns != masks:
+            raise RuleError(f"{text.place}: returns {', '.join(text.returns)}, the masks are {', '.join(masks)}")
+        self.sample = text
+        return function
+
+    def updates(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate the lines that update this rule's running state after a training step."""
+        text = read_text(function, updates=True)
+        self._check_names(text, (*self.forward.arguments, *self.forward.locals))
+        self.state = text
+        return function
+
+    def _check_names(self, text: Text, known: tuple[str, ...]) -> None:
+        for name in text.arguments:
+            if name not in known:
+                raise RuleError(
+                    f"{text.place}: takes {name}, which {self.name} does not define", fix=nearest(name, known)
+                )
+        for name in text.options:
+            if name not in self.forward.options:
+                raise RuleError(
+                    f"{text.place}: takes the option {name}, which {self.name} does not have",
+                    fix=nearest(name, self.forward.options),
+                )
+        for name in text.locals:
+            if name in known:
+                raise RuleError(f"{text.place}: {name} is already a name of {self.name}'s forward")
+
+    def values(self, *arguments: Array, **options: Any) -> dict[str, Any]:
+        """Run the forward lines and return every name they define, arguments and options included."""
+        known = dict(zip(self.forward.arguments, arguments, strict=True))
+        return self.forward.run({**self.forward.options, **options, **known})
+
+    def gradients(self, upstream: Array, *arguments: Array, **options: Any) -> dict[str, Array]:
+        """Run forward and backward and return the gradient of each argument that has one.
+
+        Parameters
+        ----------
+        upstream
+            The gradient of the output, in the output's shape.
+        *arguments, **options
+            As for the rule itself.
+
+        Examples
+        --------
+        >>> from handgrad.rules import relu
+        >>> relu.gradients(np.array([10.0, 20.0]), np.array([-1.0, 3.0]))
+        {'z': array([ 0., 20.])}
+        """
+        values = self.values(*arguments, **options) | {f"d{self.output}": upstream}
+        text = self.backward_text
+        scope = {name: values[name] for name in (*text.arguments, *text.options)}
+        after = text.run(scope)
+        return {name: after[f"d{name}"] for name in self.differentiable}
+
+
+def rule(
+    signature: str, *, constant: bool = False, evaluation: Rule | None = None
+) -> Callable[[Callable[..., Any]], Rule]:
+    """Declare a function as the forward of a rule.
+
+    Parameters
+    ----------
+    signature
+        The axes of each argument and of the output, for example ``"N... I, I O, O -> N... O"``.
+    constant
+        Whether no gradient passes through, as for one-hot targets. Otherwise a backward must follow.
+    evaluation
+        The rule that takes this one's place outside training, when that is another.
+
+    Raises
+    ------
+    RuleError
+        With the place, when the text is not straight-line mathematics or a name is not defined.
+
+    Examples
+    --------
+    A rule in a file of your own::
+
+        @rule("... -> ...")
+        def square(x):
+            y = x * x
+            return y
+
+        @square.backward
+        def square_backward(dy, x):
+            dx = 2 * x * dy        # the slope of x² is 2x
+            return dx
+    """
+
+    def declare(function: Callable[..., Any]) -> Rule:
+        declared = Rule(function, signature, constant=constant, evaluation=evaluation)
+        RULES[declared.name] = declared
+        return declared
+
+    return declare
+
+
+class UpdateRule:
+    """Lines that change a parameter in place: the one thing in a program that is not pure.
+
+    Made by the decorator `update`. Its arguments are the parameter, its gradient, the slots (declared
+    `State`) that the optimiser keeps for that parameter, and, when it names them, the ``learning_rate`` and
+    the ``step`` (1, 2, …) that the training loop gives; its options are numbers.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__doc__ = function.__doc__
+        self.text = read_text(function, updates=True)
+        self.name = self.text.name
+        self.slots = tuple(name for name, kind in self.text.kinds.items() if kind == "state")
+        parameter, gradient = self.text.arguments[:2]
+        if gradient != f"d{parameter}":
+            raise RuleError(f"{self.text.place}: takes a parameter and its gradient first, as in (W, dW)")
+
+    def __repr__(self) -> str:
+        return f"<update {self.name}>"
+
+    def __call__(self, *arguments: Array, **numbers: Any) -> None:
+        """Change the arrays in place; ``learning_rate`` and ``step`` may be given by name."""
+        known = dict(zip(self.text.arguments, arguments, strict=False))
+        self.text.run({**self.text.options, **numbers, **known})
+
+
+def update(function: Callable[..., Any]) -> UpdateRule:
+    """Declare a function as an update rule.
+
+    Examples
+    --------
+    >>> from handgrad.rules import sgd
+    >>> W = np.array([1.0, 2.0])
+    >>> sgd(W, np.array([10.0, 10.0]), learning_rate=0.1)
+    >>> W
+    array([0., 1.])
+    """
+    return UpdateRule(function)

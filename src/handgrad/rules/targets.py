@@ -1,0 +1,46 @@
+"""What a loss makes of its targets and weights before it measures; no gradient passes through."""
+
+import numpy as np
+
+from handgrad.rules.kinds import State, Target, Weight
+from handgrad.rules.primitives import one_hot
+from handgrad.rules.rule import rule
+
+
+@rule("N..., N... C -> N... C", constant=True)
+def one_hot_targets(t: Target, z):
+    """Write class numbers as shares: 1 for the class, 0 for the others."""
+    q = one_hot(t, z)
+    return q
+
+
+@rule("N... C -> N... C", constant=True)
+def smoothed_targets(q: Target, *, smoothing=0.1):
+    """Move a little of each row's share to all classes: ``(1 - smoothing) q + smoothing / C``.
+
+    Source
+        Szegedy, Vanhoucke, Ioffe, Shlens, Wojna, arXiv 1512.00567.
+    """
+    smooth = (1 - smoothing) * q + smoothing / q.shape[-1]
+    return smooth
+
+
+@rule("N... C -> N...", constant=True)
+def every_row(z):
+    """Count every row once."""
+    w = np.ones_like(z[..., 0])
+    return w
+
+
+@rule("N..., N... -> N...", constant=True)
+def counted_rows(t: Target, w: Weight, *, ignored=-100):
+    """Give the rows whose target is ``ignored`` no weight."""
+    counted = w * (t != ignored)
+    return counted
+
+
+@rule("N..., N... C, C -> N...", constant=True)
+def class_shares(w: Weight, q: Target, class_weight: State):
+    """Multiply each row's weight by the weight of its class."""
+    v = w * (q @ class_weight)
+    return v

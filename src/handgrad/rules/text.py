@@ -1,0 +1,219 @@
+"""Reading a rule's text: the straight lines of a function, each with the reason written beside it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType, FunctionType
+from typing import Any, get_type_hints
+
+from handgrad.errors import RuleError, nearest
+from handgrad.rules.primitives import PRIMITIVES
+
+_OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.Div: "/="}
+
+_BRANCHES_AND_LOOPS = (
+    ast.IfExp,
+    ast.BoolOp,
+    ast.Lambda,
+    ast.NamedExpr,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+    ast.Await,
+    ast.Yield,
+    ast.YieldFrom,
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One statement of a rule: ``target operator expression  # reason``."""
+
+    target: str
+    operator: str  # "=", or "+=", "-=", "*=" in an update
+    expression: ast.expr
+    reason: str
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every name the expression reads."""
+        return frozenset(node.id for node in ast.walk(self.expression) if isinstance(node, ast.Name))
+
+    def __str__(self) -> str:
+        return f"{self.target} {self.operator} {ast.unparse(self.expression)}"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A rule's function as data: what it takes, its lines, what it returns."""
+
+    name: str
+    arguments: tuple[str, ...]
+    options: Mapping[str, Any]  # keyword-only arguments and their defaults
+    kinds: Mapping[str, str]  # argument -> "value", "index", "target", "mask", "weight" or "state"
+    lines: tuple[Line, ...]
+    returns: tuple[str, ...]
+    place: str
+    doc: str
+    code: CodeType
+
+    @property
+    def locals(self) -> tuple[str, ...]:
+        """Names the lines define, in order."""
+        return tuple(line.target for line in self.lines if line.operator == "=")
+
+    def run(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the lines on ``values`` and return every name they know afterwards.
+
+        Tracebacks and breakpoints land on the lines of the rule's own file.
+        """
+        scope = dict(values)
+        exec(self.code, dict(PRIMITIVES), scope)  # noqa: S102 - the lines of the rule itself, read by read_text
+        return scope
+
+
+def read_text(function: Callable[..., Any], *, updates: bool = False) -> Text:
+    """Read a function into a `Text`, or say at which line it is not straight-line mathematics.
+
+    Parameters
+    ----------
+    function
+        Defined in a file or a notebook cell, so that its source is at hand.
+    updates
+        Whether ``+=``, ``-=``, ``*=`` and ``/=`` may change arguments: only update rules do.
+
+    Raises
+    ------
+    RuleError
+        With file, line and what is not allowed there.
+    """
+    assert isinstance(function, FunctionType)
+    node = _definition(function)
+    where = f"{function.__name__} ({function.__code__.co_filename}:{node.lineno})"
+    arguments = tuple(argument.arg for argument in node.args.posonlyargs + node.args.args)
+    options = dict(function.__kwdefaults__ or {})
+    for argument in node.args.kwonlyargs:
+        options.setdefault(argument.arg, None)
+    if node.args.vararg or node.args.kwarg or node.args.defaults:
+        raise RuleError(f"{where}: arguments are names, and options are keyword-only (after *)")
+    source = linecache.getlines(function.__code__.co_filename)
+    reader = _Reader(where, source, arguments, set(arguments) | set(options), updates)
+    statements = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    for statement in statements:
+        reader.read(statement)
+    if not reader.returns:
+        raise RuleError(f"{where}: a rule ends by returning the names it computed")
+    module = ast.Module([s for s in statements if not isinstance(s, ast.Return)], [])
+    return Text(
+        name=function.__name__,
+        arguments=arguments,
+        options=options,
+        kinds=_kinds(function, arguments),
+        lines=tuple(reader.lines),
+        returns=reader.returns,
+        place=where,
+        doc=ast.get_docstring(node) or "",
+        code=compile(module, function.__code__.co_filename, "exec"),
+    )
+
+
+class _Reader:
+    """Reads statement after statement; knows which names are defined so far."""
+
+    def __init__(
+        self, where: str, source: list[str], arguments: tuple[str, ...], known: set[str], updates: bool
+    ) -> None:
+        self.where, self.source, self.arguments = where, source, arguments
+        self.known, self.updates = known, updates
+        self.lines: list[Line] = []
+        self.returns: tuple[str, ...] = ()
+
+    def read(self, statement: ast.stmt) -> None:
+        if self.returns:
+            raise self.error(statement, "nothing follows the return")
+        if isinstance(statement, ast.Return):
+            self.returns = self.read_return(statement)
+        else:
+            line = self.read_line(statement)
+            self.check_names(statement, line)
+            self.lines.append(line)
+            self.known.add(line.target)
+
+    def read_line(self, statement: ast.stmt) -> Line:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=target)], value=expression):
+                operator = "="
+                if target in self.known:
+                    raise self.error(statement, f"{target} is given a second meaning: use a new name")
+            case ast.AugAssign(target=ast.Name(id=target), op=op, value=expression) if type(op) in _OPERATORS:
+                operator = _OPERATORS[type(op)]
+                if not self.updates:
+                    raise self.error(statement, f"{target} {operator} changes a value in place")
+                if target not in self.arguments:
+                    raise self.error(statement, f"{target} {operator}: an update changes its arguments only")
+            case _:
+                raise self.error(statement, "a line is `name = expression`: no loop, branch or subscript")
+        for node in ast.walk(expression):
+            if isinstance(node, _BRANCHES_AND_LOOPS):
+                raise self.error(statement, f"a rule has no {type(node).__name__}: use np.where or a primitive")
+        return Line(target, operator, expression, self.reason(statement))
+
+    def check_names(self, statement: ast.stmt, line: Line) -> None:
+        for name in sorted(line.names - self.known - PRIMITIVES.keys()):
+            hint = nearest(name, self.known | PRIMITIVES.keys())
+            extra = " (built-ins are not mathematics)" if hasattr(builtins, name) else ""
+            raise self.error(statement, f"{name} is not defined here{extra}", hint)
+
+    def read_return(self, statement: ast.Return) -> tuple[str, ...]:
+        value = statement.value
+        parts = value.elts if isinstance(value, ast.Tuple) else [value]
+        names = tuple(part.id for part in parts if isinstance(part, ast.Name))
+        if len(names) != len(parts):
+            raise self.error(statement, "return names only: give the expression a line of its own")
+        for name in names:
+            if name not in self.known:
+                raise self.error(statement, f"{name} is not defined here", nearest(name, self.known))
+        return names
+
+    def reason(self, statement: ast.stmt) -> str:
+        """Return the comment behind a statement, on its last line."""
+        last, column = statement.end_lineno or 0, statement.end_col_offset or 0
+        rest = self.source[last - 1].encode()[column:].decode().strip()  # ast counts columns in bytes
+        return rest[1:].strip() if rest.startswith("#") else ""
+
+    def error(self, statement: ast.stmt, problem: str, fix: str = "") -> RuleError:
+        shown = self.source[statement.lineno - 1].strip()
+        return RuleError(f"{self.where}, line {statement.lineno}: {problem}", given=shown, fix=fix)
+
+
+def _definition(function: FunctionType) -> ast.FunctionDef:
+    """Find the syntax tree of a function in its file."""
+    code = function.__code__
+    source = "".join(linecache.getlines(code.co_filename))
+    if source:
+        for node in ast.walk(_parse(code.co_filename, source)):
+            if isinstance(node, ast.FunctionDef) and node.name == function.__name__:
+                first = min([node.lineno] + [decorator.lineno for decorator in node.decorator_list])
+                if first == code.co_firstlineno:
+                    return node
+    raise RuleError(
+        f"{function.__name__}: its source is not at hand, and a rule is its text",
+        fix="define it in a file or a notebook cell",
+    )
+
+
+@lru_cache(maxsize=16)
+def _parse(filename: str, source: str) -> ast.Module:
+    return ast.parse(source, filename)
+
+
+def _kinds(function: FunctionType, arguments: tuple[str, ...]) -> dict[str, str]:
+    """Read what each argument is from its annotation; one without is a value that has a gradient."""
+    hints = get_type_hints(function, include_extras=True) if function.__annotations__ else {}
+    return {name: getattr(hints.get(name), "__metadata__", ("value",))[0] for name in arguments}

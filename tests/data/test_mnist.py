@@ -1,0 +1,69 @@
+"""MNIST is put together from four files, wherever they are, and they must agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from handgrad.data import mnist, read_idx
+from handgrad.errors import DataError
+
+IdxBytes = Callable[[NDArray], bytes]
+
+
+def test_rows_are_flat_and_test_rows_last(mnist_folder: Path) -> None:
+    data = mnist(mnist_folder)
+    assert data.x.shape == (19, 15)
+    assert data.x.dtype == np.uint8
+    assert data.test_rows == 7
+    assert data.classes == tuple("0123456789")
+    test = read_idx(mnist_folder / "t10k-images-idx3-ubyte")
+    assert np.array_equal(data.x[12:].reshape(7, 5, 3), test)
+    assert data.t[12:].tolist() == list(range(7))
+
+
+def test_the_environment_variable_names_the_folder(
+    mnist_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HANDGRAD_MNIST", str(mnist_folder))
+    assert len(mnist()) == 19
+
+
+def test_the_download_cache_is_the_last_place(mnist_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HANDGRAD_MNIST", raising=False)
+    monkeypatch.setattr("handgrad.data.idx.fetch_mnist", lambda: mnist_folder)
+    assert len(mnist()) == 19
+
+
+def test_names_with_a_dot_are_found(mnist_folder: Path) -> None:
+    for path in mnist_folder.iterdir():
+        path.rename(path.with_name(path.name.replace("-idx", ".idx")))
+    assert len(mnist(mnist_folder)) == 19
+
+
+def test_a_missing_file_is_named(mnist_folder: Path) -> None:
+    (mnist_folder / "t10k-labels-idx1-ubyte.gz").unlink()
+    with pytest.raises(DataError, match=r"there is no file t10k-labels-idx1-ubyte\n.*HANDGRAD_MNIST"):
+        mnist(mnist_folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("t10k-labels-idx1-ubyte", np.zeros(6, np.uint8), "t10k has 7 images and 6 labels; they must agree"),
+        ("train-labels-idx1-ubyte", np.zeros((12, 1), np.uint8), "bytes of rank 1 expected, uint8 of rank 2"),
+        ("train-labels-idx1-ubyte", np.zeros(12, np.int32), "bytes of rank 1 expected, int32 of rank 1"),
+        ("train-images-idx3-ubyte", np.zeros((12, 5, 4), np.uint8), "train has images of 20 pixels and t10k"),
+        ("train-labels-idx1-ubyte", np.full(12, 10, np.uint8), r"mnist: t\[0\] is 10, and the 10 classes"),
+    ],
+)
+def test_files_that_do_not_agree_are_refused(
+    mnist_folder: Path, idx_bytes: IdxBytes, name: str, values: NDArray, message: str
+) -> None:
+    (mnist_folder / name).write_bytes(idx_bytes(values))
+    with pytest.raises(DataError, match=message):
+        mnist(mnist_folder)
