@@ -19,6 +19,8 @@ from handgrad.layers import (
     AdamW,
     BatchNorm,
     BinaryCrossEntropy,
+    Constant,
+    Cosine,
     Dropout,
     Embedding,
     HalfSquaredError,
@@ -29,6 +31,7 @@ from handgrad.layers import (
     Linear,
     Loss,
     MeanSquaredError,
+    OneCycle,
     Optimiser,
     ReLU,
     Residual,
@@ -40,9 +43,12 @@ from handgrad.layers import (
     SoftmaxCrossEntropy,
     Softplus,
     Standardise,
+    StepDecay,
     Tanh,
 )
 from handgrad.network import Network
+from handgrad.program import Loop
 from handgrad.rules import rule, update
+from handgrad.training import History, train
 
 __version__ = "0.1.0"

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from handgrad.engines import ReferenceEngine
 from handgrad.errors import ConfigurationError, DataError, ShapeError
 from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
-from handgrad.program import Program, write_evaluation, write_loss, write_training
-from handgrad.rules import Shape, Size, identity, show_shape
+from handgrad.program import Loop, Program, write_evaluation, write_loss, write_script, write_training
+from handgrad.rules import Shape, Size, identity, show_shape, standardise
+from handgrad.rules.normalisation import row_statistics
 
 Array = NDArray[Any]
 
@@ -162,6 +163,48 @@ class Network:
         self._need_loss()
         graph, inputs, _, _ = self._connect(weighted=weighted)
         return write_loss(graph, inputs, title=self.title, dtype=self.dtype)
+
+    def write(
+        self,
+        optimiser: Optimiser | None = None,
+        loop: Loop = Loop(),  # noqa: B008 - frozen
+        *,
+        weighted: bool = False,
+        name: str = "train.py",
+    ) -> str:
+        """Return a stand-alone script, needing NumPy only, that trains this network from its seed.
+
+        Its losses and weights equal the reference engine's bit for bit.
+
+        Parameters
+        ----------
+        optimiser, loop
+            As the training's; plain `SGD` and `Loop()` when not given.
+        weighted
+            Whether the data has row weights w.
+        name
+            The script's file name, for its own first lines.
+        """
+        self._need_loss()
+        assert self.loss is not None
+        optimiser = optimiser or SGD()
+        return write_script(
+            self.program(optimiser, weighted=weighted),
+            self.evaluation_program(prediction=True),
+            optimiser,
+            loop,
+            seed=self.seed,
+            task=self.loss.task,
+            name=name,
+        )
+
+    def standardise(self, x: Array, rows: Array | None = None) -> None:
+        """Fit the network's `Standardise` layer, if it has one, on the rows of ``x`` (or some of them)."""
+        for node in self._connect(weighted=False)[0].nodes:
+            if node.rule is standardise:
+                mean, deviation = row_statistics(x if rows is None else x[rows])
+                self.states[node.arguments["mean"].name][...] = mean
+                self.states[node.arguments["deviation"].name][...] = deviation
 
     @property
     def arrays(self) -> dict[str, Array]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from handgrad.errors import DataError
 IdxBytes = Callable[[NDArray], bytes]
 
 
+@settings(deadline=None)
 @given(
     values=hnp.arrays(
         st.sampled_from(["u1", "i1", "i2", "i4", "f4", "f8"]).map(np.dtype),
@@ -131,7 +132,9 @@ def test_a_plain_file_that_claims_terabytes_is_refused(tmp_path: Path) -> None:
 def test_a_packed_file_that_claims_terabytes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "huge.gz"
     path.write_bytes(gzip.compress(b"\0\0\x0e\x02" + struct.pack(">II", 2**20, 2**20)))
-    with pytest.raises(DataError, match=r"claims 8796093022208 bytes of contents, and 268435456 is the limit"):
+    with pytest.raises(
+        DataError, match=r"claims 8796093022208 bytes of contents, and 268435456 is the limit"
+    ):
         read_idx(path)
 
 

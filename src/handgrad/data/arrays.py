@@ -21,6 +21,9 @@ from handgrad.errors import DataError
 NUMBERS = "biuf"
 TEXT = "U"
 
+# What a damaged archive makes zipfile and NumPy raise; RuntimeError is for what zipfile does not support.
+DAMAGE = (ValueError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile)
+
 
 def read_npy(
     path: str | os.PathLike[str],
@@ -108,10 +111,7 @@ def read_npz(path: str | os.PathLike[str], *, task: Task | None = None) -> Datas
     'regression'
     """
     path = Path(path)
-    with (
-        reading(path, ValueError, EOFError, zlib.error, zipfile.BadZipFile),
-        zipfile.ZipFile(path) as archive,
-    ):
+    with reading(path, *DAMAGE), zipfile.ZipFile(path) as archive:
         features, target = _find(path, archive, "x", "X"), _find(path, archive, "t", "y")
         check_claim(path, features.file_size + target.file_size)
         x = _read_member(path, archive, features, NUMBERS)
@@ -128,25 +128,28 @@ def _find(path: Path, archive: zipfile.ZipFile, *names: str) -> zipfile.ZipInfo:
             f"{path}: there is no array {' or '.join(names)}", given=f"the arrays {', '.join(members)}"
         )
     # Other ways of packing have no bound on how much a few bytes become; NumPy writes none of them.
-    if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise DataError(f"{path}: {member.filename} is encrypted, or packed otherwise than NumPy does")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise DataError(f"{path}: {member.filename} is packed otherwise than NumPy does")
     return member
 
 
 def _read_member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, kinds: str) -> NDArray[Any]:
     place = path / member.filename
-    with archive.open(member) as file:
+    with archive.open(member.filename) as file:
         _check_header(place, file, member.file_size, kinds)
-    with archive.open(member) as file:
+    with archive.open(member.filename) as file:
         values: NDArray[Any] = npy.read_array(file, allow_pickle=False)
     return values
 
 
 def _check_header(path: Path, file: IO[bytes], size: int, kinds: str) -> None:
     """Check that the array in a file of ``size`` bytes is of a wanted kind, and just fills the file."""
-    version = npy.read_magic(file)
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, _, dtype = read(file)
+    try:
+        version = npy.read_magic(file)
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, _, dtype = read(file)
+    except Exception as error:  # the header is Python text, and damage to it may raise what it likes
+        raise DataError(f"{path}: the array's header cannot be read: {error}") from error
     if dtype.kind not in kinds or dtype.itemsize == 0:
         wanted = "numbers or text" if TEXT in kinds else "numbers"
         raise DataError(f"{path}: the array has dtype {dtype}, and {wanted} are needed")

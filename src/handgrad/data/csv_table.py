@@ -65,7 +65,6 @@ def read_csv(
         columns = choose_columns(path, _header(path, next(rows, [])), target, task)
         for cells in filter(None, rows):
             place = f"{path}, line {rows.line_num}"
-            _check_cells(place, columns, cells)
             features.extend(_features(place, columns, cells))
             texts.append([cells[index].strip() for index in columns.targets])
             lines.append(rows.line_num)
@@ -95,22 +94,13 @@ def _header(path: Path, cells: list[str]) -> list[str]:
     return cells
 
 
-def _check_cells(place: str, columns: Columns, cells: list[str]) -> None:
+def _features(place: str, columns: Columns, cells: list[str]) -> list[float]:
     if len(cells) != len(columns.names):
         raise DataError(f"{place}: {len(cells)} cells found, and {len(columns.names)} expected, one a column")
-    for name, cell in zip(columns.names, cells, strict=True):
-        if not cell or cell.isspace():
-            raise DataError(
-                f"{place}: column {name!r} is empty, and every cell needs a value",
-                fix="fill in the cell, or leave out the line or the column",
-            )
-
-
-def _features(place: str, columns: Columns, cells: list[str]) -> list[float]:
     values = [_number(cells[index]) for index in columns.features]
-    for index, value in zip(columns.features, values, strict=True):
-        if not math.isfinite(value):
-            raise _no_number(place, columns.names[index], cells[index])
+    if not all(map(math.isfinite, values)):
+        index = next(index for index in columns.features if not math.isfinite(_number(cells[index])))
+        raise _wrong_cell(place, columns.names[index], cells[index])
     return values
 
 
@@ -123,19 +113,17 @@ def _target(path: Path, name: str, texts: list[str], lines: list[int], task: Tas
     finite = np.isfinite(values)
     if finite.all():
         return _whole(texts, values)
-    if task == "classification" or (task is None and not finite.any()):
+    texts_are_classes = task == "classification" or (task is None and not finite.any())
+    if texts_are_classes and "" not in texts:
         return np.array(texts, dtype=object)  # dtype str would give every text the room of the longest
-    row = int(np.argmin(finite))
-    raise _no_number(f"{path}, line {lines[row]}", name, texts[row])
+    row = texts.index("") if texts_are_classes else int(np.argmin(finite))
+    raise _wrong_cell(f"{path}, line {lines[row]}", name, texts[row])
 
 
 def _whole(texts: list[str], values: NDArray[np.float64]) -> NDArray[Any]:
     try:
         return np.array([int(text) for text in texts], dtype=np.int64)
-    except (
-        ValueError,
-        OverflowError,
-    ):  # 1.0, or 1e30 digits: they are numbers, but not whole ones of 64 bits
+    except (ValueError, OverflowError):  # a fraction, or more than 64 bits
         return values
 
 
@@ -147,8 +135,8 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def _no_number(place: str, name: str, text: str) -> DataError:
+def _wrong_cell(place: str, name: str, text: str) -> DataError:
+    held = f"holds {text!r:.60}, and a finite number is needed" if text.strip() else "is empty"
     return DataError(
-        f"{place}: column {name!r} holds {text!r:.60}, and a finite number is needed",
-        fix="correct the cell, or leave out the line or the column",
+        f"{place}: column {name!r} {held}", fix="correct the cell, or leave out the line or the column"
     )

@@ -66,11 +66,11 @@ def _fetch_file(name: str, sha256: str, mirrors: Sequence[str], folder: Path) ->
             OSError,
             ValueError,
         ) as error:  # OSError: the network or the disk; ValueError: a wrong SHA-256
-            failures.append(f"{mirror}{name}: {error}")
+            failures.append(f"{mirror}: {type(error).__name__}: {error!s:.90}")
         else:
             return
     raise DataError(
         f"{name}: no mirror gave the file",
         given="\n         ".join(failures),
-        fix=f"get {', '.join(SHA256)} by any means, and set HANDGRAD_MNIST to their folder",
+        fix=f"get {', '.join(SHA256)} by hand, and set HANDGRAD_MNIST to their folder",
     )

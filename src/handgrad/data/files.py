@@ -95,5 +95,5 @@ def check_claim(path: Path, claimed: int) -> None:
         raise DataError(
             f"{path}: the file claims {claimed} bytes of contents, and {limit} is the limit for a compressed "
             f"file of {path.stat().st_size} bytes",
-            fix="if the data is sound, store it as .npy: it is mapped, not read into memory",
+            fix="if the data is sound, store it unpacked, or as .npy, which is not read into memory at once",
         )

@@ -59,14 +59,15 @@ def read_parquet(
             f"{path}: reading Parquet needs the package pyarrow", fix="pip install 'handgrad[parquet]'"
         ) from error
     path = Path(path)
-    with reading(path, pa.ArrowException), path.open("rb") as stream, pq.ParquetFile(stream) as file:
+    with reading(path, pa.ArrowException, UnicodeDecodeError), path.open("rb") as stream:
+        file = pq.ParquetFile(stream)
         columns = choose_columns(path, file.schema_arrow.names, target, task)
         _check_size(path, file.metadata)
         table = file.read()
-    x = np.empty((table.num_rows, len(columns.features)))
-    for place, index in enumerate(columns.features):
-        x[:, place] = _numbers(path, columns.names[index], table.column(index))
-    targets = [_target(path, columns.names[index], table.column(index)) for index in columns.targets]
+        x = np.empty((table.num_rows, len(columns.features)))
+        for place, index in enumerate(columns.features):
+            x[:, place] = _numbers(path, columns.names[index], table.column(index))
+        targets = [_target(path, columns.names[index], table.column(index)) for index in columns.targets]
     return make_dataset(path, columns, x, targets)
 
 
@@ -110,6 +111,6 @@ def _check_present(path: Path, name: str, column: Any) -> None:
     if column.null_count:
         row = column.is_null().index(True).as_py()
         raise DataError(
-            f"{path}, row {row}: column {name!r} has no value, and every row needs one",
+            f"{path}: column {name!r} has no value in row {row}, counted from 0, and every row needs one",
             fix="fill in the value, or leave out the row or the column",
         )

@@ -28,6 +28,7 @@ from handgrad.layers.losses import (
 )
 from handgrad.layers.normalisation import BatchNorm, LayerNorm, Standardise
 from handgrad.layers.optimisers import OPTIMISERS, SGD, Adam, AdamW, Optimiser, RMSProp
+from handgrad.layers.schedules import SCHEDULES, Constant, Cosine, OneCycle, Schedule, StepDecay
 
 LAYERS: dict[str, type[Layer]] = {
     kind.__name__: kind
@@ -54,6 +55,12 @@ LAYERS: dict[str, type[Layer]] = {
 """Every layer by name, for configurations."""
 
 __all__ = [
+    "StepDecay",
+    "Schedule",
+    "OneCycle",
+    "Cosine",
+    "Constant",
+    "SCHEDULES",
     "ELU",
     "GELU",
     "INITIALISERS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from handgrad import rules
-from handgrad.errors import ShapeError
+from handgrad.errors import ConfigurationError, ShapeError
 from handgrad.layers.graph import Graph, Parameter, Value
 from handgrad.layers.layer import Layer
 from handgrad.rules import show_shape
@@ -55,6 +55,8 @@ class Standardise(Layer):
     """Give each feature of the input mean 0 and deviation 1; `handgrad.train` fits it on the training rows."""
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        if x.kind != "input":
+            raise ConfigurationError(f"{graph.origin}: Standardise takes the data itself", fix="put it first")
         return graph.apply(rules.standardise, x, *_per_feature(self, x, "zeros", "ones"), layer=self)
 
 

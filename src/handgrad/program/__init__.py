@@ -1,11 +1,13 @@
 """Writing a network out as one straight-line program."""
 
 from handgrad.program.line import Phase, Program, ProgramLine
+from handgrad.program.script import Loop, write_script
 from handgrad.program.source import compile_program, function_source
 from handgrad.program.text import render_text
 from handgrad.program.writing import write_evaluation, write_loss, write_training
 
 __all__ = [
+    "Loop",
     "Phase",
     "Program",
     "ProgramLine",
@@ -14,5 +16,6 @@ __all__ = [
     "render_text",
     "write_evaluation",
     "write_loss",
+    "write_script",
     "write_training",
 ]

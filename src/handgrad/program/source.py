@@ -31,7 +31,8 @@ def function_source(program: Program, name: str) -> str:
             phase = line.phase
         shape = show_shape(line.shape) if line.shape is not None else ""
         body.append(f"    {line}  # {shape}{'  ' if line.reason else ''}{line.reason}")
-    body.append(f"    return {', '.join(program.outputs)}{',' if len(program.outputs) == 1 else ''}")
+    outputs = ", ".join(program.outputs)
+    body.append(f"    return {outputs}" if len(program.outputs) > 1 else f"    return ({outputs},)")
     return "\n".join(body) + "\n"
 
 

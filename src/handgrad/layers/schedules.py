@@ -1,0 +1,143 @@
+"""Learning-rate schedules: one number for each step of the whole training, known before it starts.
+
+The functions are plain NumPy, and a stand-alone script carries the source of the one it uses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.errors import ConfigurationError
+from handgrad.layers.layer import field_values, show_call
+
+Array = NDArray[Any]
+
+
+def constant_rates(learning_rate: float, epochs: int, steps: int) -> Array:
+    """Return the same rate for every step of ``epochs`` of ``steps`` each."""
+    return np.full(epochs * steps, learning_rate)
+
+
+def step_rates(learning_rate: float, epochs: int, steps: int, every: int, factor: float) -> Array:
+    """Return rates multiplied by ``factor`` every so many epochs."""
+    epoch = np.arange(epochs * steps) // steps
+    return learning_rate * factor ** (epoch // every)
+
+
+def cosine_rates(learning_rate: float, epochs: int, steps: int, warmup: float, final: float) -> Array:
+    """Return rates that rise over the first ``warmup`` epochs, then fall like half a cosine to ``final``.
+
+    Source: Loshchilov and Hutter, arXiv 1608.03983.
+    """
+    step, total, rising = np.arange(epochs * steps), epochs * steps, round(warmup * steps)
+    rise = learning_rate * (step + 1) / max(rising, 1)
+    done = (step - rising) / max(total - rising, 1)
+    fall = final + (learning_rate - final) * (1 + np.cos(np.pi * done)) / 2
+    return np.where(step < rising, rise, fall)
+
+
+def one_cycle_rates(
+    learning_rate: float, epochs: int, steps: int, rising: float, start: float, end: float
+) -> Array:
+    """Return rates that rise to ``learning_rate`` over a share of the training, then fall, both like a cosine.
+
+    They begin at learning_rate / start and end at learning_rate / start / end.
+    Source: Smith and Topin, arXiv 1708.07120; as PyTorch's OneCycleLR.
+    """
+    total = epochs * steps
+    step, top = np.arange(total), rising * total - 1
+    low, last = learning_rate / start, learning_rate / start / end
+    rise = low + (learning_rate - low) * (1 - np.cos(np.pi * step / max(top, 1))) / 2
+    fall = last + (learning_rate - last) * (1 + np.cos(np.pi * (step - top) / max(total - 1 - top, 1))) / 2
+    return np.where(step <= top, rise, fall)
+
+
+@dataclass(frozen=True, repr=False)
+class Schedule:
+    """How the learning rate changes over the training."""
+
+    def __repr__(self) -> str:
+        return show_call(self)
+
+    def rates(self, learning_rate: float, epochs: int, steps: int) -> Array:
+        """Return the learning rate of each of the ``epochs * steps`` steps."""
+        return self.function(learning_rate, epochs, steps, **field_values(self))
+
+    @property
+    def function(self) -> Any:
+        """The plain function of this schedule; its last arguments are this object's fields."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, repr=False)
+class Constant(Schedule):
+    """The same rate throughout."""
+
+    function = staticmethod(constant_rates)
+
+
+@dataclass(frozen=True, repr=False)
+class StepDecay(Schedule):
+    """The rate times ``factor`` every ``every`` epochs.
+
+    Examples
+    --------
+    >>> StepDecay(every=1, factor=0.5).rates(0.8, epochs=3, steps=2)
+    array([0.8, 0.8, 0.4, 0.4, 0.2, 0.2])
+    """
+
+    _: KW_ONLY
+    every: int = 10
+    factor: float = 0.1
+    function = staticmethod(step_rates)
+
+    def __post_init__(self) -> None:
+        if self.every < 1 or not 0 < self.factor <= 1:
+            raise ConfigurationError(
+                f"{self!r}: every is {self.every}, factor {self.factor}",
+                fix="every is 1 or more, factor above 0 and at most 1",
+            )
+
+
+@dataclass(frozen=True, repr=False)
+class Cosine(Schedule):
+    """A rise over ``warmup`` epochs, then half a cosine down to ``final``."""
+
+    _: KW_ONLY
+    warmup: float = 0.0
+    final: float = 0.0
+    function = staticmethod(cosine_rates)
+
+    def __post_init__(self) -> None:
+        if self.warmup < 0 or self.final < 0:
+            raise ConfigurationError(
+                f"{self!r}: warmup is {self.warmup}, final {self.final}", fix="give 0 or more"
+            )
+
+
+@dataclass(frozen=True, repr=False)
+class OneCycle(Schedule):
+    """A rise from the rate over ``start``, then a fall to that over ``end``."""
+
+    _: KW_ONLY
+    rising: float = 0.3
+    start: float = 25.0
+    end: float = 1e4
+    function = staticmethod(one_cycle_rates)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rising < 1 or self.start < 1 or self.end < 1:
+            raise ConfigurationError(
+                f"{self!r}: rising is {self.rising}, start {self.start}, end {self.end}",
+                fix="rising is between 0 and 1, start and end 1 or more",
+            )
+
+
+SCHEDULES: dict[str, type[Schedule]] = {
+    kind.__name__: kind for kind in (Constant, Cosine, OneCycle, StepDecay)
+}
+"""Every schedule by name, for configurations."""

@@ -1,0 +1,211 @@
+"""A network as a stand-alone script: parameters, data, the program and the training loop, on NumPy alone.
+
+Its losses and weights are, bit for bit, those of the reference engine.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from handgrad.errors import ConfigurationError
+from handgrad.layers import INITIALISERS, Constant, Optimiser, Parameter, Schedule, Value
+from handgrad.layers.layer import field_values
+from handgrad.program.line import Program
+from handgrad.program.source import function_source
+from handgrad.rules import PRIMITIVES
+from handgrad.rules.normalisation import row_statistics
+
+HEAD = '''"""{title}
+
+Written out by handgrad: one step of training, line by line, and the loop around it. It needs NumPy only.
+
+    python {name} [data.npz]
+
+The file holds x (rows first) and t{weights}; with x_test and t_test the answers are scored at the end.
+"""
+
+import sys
+
+import numpy as np
+
+Array = np.ndarray
+Generator = np.random.Generator
+
+EPOCHS = {epochs}
+BATCH_SIZE = {batch_size}
+SEED = {seed}
+LEARNING_RATE = {learning_rate!r}
+'''
+
+MAIN = '''
+NEEDED = {needed}  # what the answers are computed from
+
+
+def main() -> None:
+    with np.load(sys.argv[1] if len(sys.argv) > 1 else "data.npz", allow_pickle=False) as file:
+        data = {{name: file[name] for name in file.files}}
+    kept = initialise()
+{standardise}    rows, steps = len(data["x"]), -(-len(data["x"]) // BATCH_SIZE)
+    rates = {schedule}
+    number = 0
+    for epoch in range(EPOCHS):
+        order = {order}
+        loss_total = loss_count = 0.0
+        for start in range(0, rows, BATCH_SIZE):
+            batch = batch_of(data, order[start : start + BATCH_SIZE])
+            total, count = step(**batch, **kept{numbers})
+            loss_total += float(total)
+            loss_count += float(count)
+            number += 1
+        print(f"epoch {{epoch + 1}}  loss {{loss_total / loss_count!r}}")
+    if "x_test" in data:
+        (answers,) = predict({x_test}, **{{name: kept[name] for name in NEEDED}})
+{score}
+    np.savez("weights.npz", **kept)
+
+
+if __name__ == "__main__":
+    main()
+'''
+
+SCORE = {
+    "classification": '''\
+        answers, right = answers.argmax(axis=-1), data["t_test"]
+        right = right.argmax(axis=-1) if right.ndim > answers.ndim else right
+        print(f"test accuracy {(answers == right).mean():.4f}")''',
+    "labels": '''\
+        right = data["t_test"].reshape(answers.shape) > 0.5
+        print(f"test accuracy {((answers > 0.5) == right).mean():.4f}")''',
+    "regression": '''\
+        error = answers - data["t_test"].reshape(answers.shape)
+        print(f"test root mean squared error {np.sqrt((error * error).mean()):.6g}")''',
+}
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What stands around the program: how long, how many rows at a time, how fast."""
+
+    epochs: int = 10
+    batch_size: int = 32
+    seed: int = 0
+    shuffle: bool = True
+    schedule: Schedule = Constant()
+
+
+def write_script(
+    training: Program, evaluation: Program, optimiser: Optimiser, loop: Loop, *, seed: int, task: str, name: str
+) -> str:
+    """Return the source of a script that trains a network as `handgrad.train` does.
+
+    Parameters
+    ----------
+    training, evaluation
+        The network's programs: one step, and the answer for each row.
+    optimiser, loop
+        As the training's.
+    seed
+        Of the weights.
+    task
+        The loss's, for the score at the end.
+    name
+        The script's file name, for its own first lines.
+    """
+    training = training.keeping("total", "count")
+    kept = {**training.parameters, **training.states}
+    if any(not isinstance(parameter.start, str) and parameter.start.size > 64 for parameter in kept.values()):
+        raise ConfigurationError("a script cannot hold an array of more than 64 numbers that is no initialiser's")
+    weighted = any(value.name == "w" for value in training.inputs)
+    head = HEAD.format(
+        title=training.title, name=name, epochs=loop.epochs, batch_size=loop.batch_size, seed=loop.seed,
+        learning_rate=optimiser.learning_rate, weights=" and w" if weighted else "",
+    )  # fmt: skip
+    evaluation = replace(evaluation, parameters=_used(evaluation, "parameters"), states=_used(evaluation, "states"))
+    parts = [head, *_sources(_helpers(training, evaluation, kept.values(), loop))]
+    parts += [_initialise(training, seed), function_source(training, "step")]
+    parts += [function_source(evaluation, "predict"), _batch_of(training), _main(training, evaluation, loop, task)]
+    return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _used(program: Program, which: str) -> dict[str, Parameter]:
+    """Return the arrays of a program that its lines read."""
+    read = frozenset().union(*(line.reads for line in program.lines))
+    return {name: kept for name, kept in getattr(program, which).items() if name in read}
+
+
+def _helpers(
+    training: Program, evaluation: Program, kept: Iterable[Parameter], loop: Loop
+) -> list[Callable[..., Any]]:
+    """Return the functions whose source the script carries."""
+    names = dict.fromkeys((*training.primitives, *evaluation.primitives))
+    starts = dict.fromkeys(parameter.start for parameter in kept if isinstance(parameter.start, str))
+    helpers = [PRIMITIVES[name] for name in names] + [INITIALISERS[name] for name in starts]
+    helpers += [row_statistics] if _standardised(training) else []
+    return [*helpers, loop.schedule.function]
+
+
+def _sources(functions: Iterable[Callable[..., Any]]) -> list[str]:
+    """Return the functions' sources without their decorators."""
+    texts = (inspect.getsource(function).splitlines() for function in functions)
+    return ["\n".join(line for line in lines if not line.startswith("@")) for lines in texts]
+
+
+def _standardised(program: Program) -> list[tuple[str, str]]:
+    """Return the names of the mean and the deviation of each line that standardises the data."""
+    lines = [line for line in program.lines if line.rule == "standardise" and line.phase == "forward"]
+    return [
+        (next(name for name in line.reads if name.startswith("mean")),
+         next(name for name in line.reads if name.startswith("deviation")))
+        for line in lines
+    ]  # fmt: skip
+
+
+def _initialise(program: Program, seed: int) -> str:
+    lines = ["def initialise():", '    """Return every array that is kept between steps."""']
+    lines += [f"    generator = np.random.default_rng({seed})", "    kept = {}"]
+    for name, parameter in {**program.parameters, **program.states}.items():
+        if isinstance(parameter.start, str):
+            start = f"{parameter.start}(generator, {parameter.shape}, {parameter.fan_in}, {parameter.fan_out})"
+            lines.append(f'    kept["{name}"] = {start}.astype(np.{program.dtype})')
+        else:
+            lines.append(f'    kept["{name}"] = np.array({parameter.start.tolist()}, np.{program.dtype})')
+    lines += [f'    kept["{name}"] = np.zeros({shape}, np.{program.dtype})' for name, shape in program.slots.items()]
+    return "\n".join([*lines, "    return kept"])
+
+
+def _converted(value: Value, rows: str, dtype: str) -> str:
+    """Return the expression that makes an input of a program from the data, in the type it computes in."""
+    wanted = "int64" if value.kind in ("index", "class") else dtype
+    array = f'np.ascontiguousarray({rows}, np.{wanted})'
+    # a single value for each row, (n,), fits an output of one feature, (n, 1)
+    sizes = ", ".join(map(str, (-1, *value.shape[1:])))
+    return f"{array}.reshape({sizes})" if value.kind == "target" else array
+
+
+def _batch_of(program: Program) -> str:
+    lines = ["def batch_of(data, rows):", '    """Return what the program takes of some rows."""', "    return {"]
+    for value in program.inputs:
+        given = _converted(value, f'data["{value.name}"][rows]', program.dtype)
+        lines.append(f'        "{value.name}": {given},')
+    return "\n".join([*lines, "    }"])
+
+
+def _main(training: Program, evaluation: Program, loop: Loop, task: str) -> str:
+    numbers = {"learning_rate": "float(rates[number])", "step": "number + 1", "seed": "SEED"}
+    options = "".join(f", {value!r}" for value in field_values(loop.schedule).values())
+    standardise = "".join(
+        f'    kept["{mean}"][...], kept["{deviation}"][...] = row_statistics(data["x"])\n'
+        for mean, deviation in _standardised(training)
+    )
+    return MAIN.format(
+        standardise=standardise,
+        schedule=f"{loop.schedule.function.__name__}(LEARNING_RATE, EPOCHS, steps{options})",
+        order="np.random.default_rng([SEED, epoch]).permutation(rows)" if loop.shuffle else "np.arange(rows)",
+        numbers="".join(f", {name}={numbers[name]}" for name in training.scalars),
+        x_test=_converted(evaluation.inputs[0], 'data["x_test"]', evaluation.dtype),
+        needed=(*evaluation.parameters, *evaluation.states),
+        score=SCORE[task],
+    )

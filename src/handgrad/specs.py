@@ -1,0 +1,129 @@
+"""Layers, losses, optimisers and schedules as plain tables, ``{"type": "Linear", …}``, and back.
+
+The form they have in configurations and run folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import msgspec
+
+from handgrad.errors import ConfigurationError, nearest
+from handgrad.layers import LAYERS, LOSSES, OPTIMISERS, SCHEDULES, Layer, Loss, Optimiser, Residual, Schedule, Sequential
+from handgrad.network import Network
+
+T = TypeVar("T")
+
+
+def to_table(made: Layer | Loss | Optimiser | Schedule) -> dict[str, Any]:
+    """Return a layer, loss, optimiser or schedule as a table of its type and what is not at its default.
+
+    Examples
+    --------
+    >>> from handgrad import Linear
+    >>> to_table(Linear(64, 10, bias=False))
+    {'type': 'Linear', 'inputs': 64, 'outputs': 10, 'bias': False}
+    """
+    table: dict[str, Any] = {"type": type(made).__name__}
+    if isinstance(made, Sequential):
+        return table | {"layers": [to_table(layer) for layer in made.layers]}
+    for field in fields(made):  # type: ignore[arg-type]
+        value = getattr(made, field.name)
+        if repr(value) != repr(field.default):
+            table[field.name] = msgspec.to_builtins(value)
+    return table
+
+
+def layer_from(table: object, place: str) -> Layer:
+    """Make a layer from its table; ``place`` begins its errors."""
+    kind, values = _choose(table, place, LAYERS)
+    if issubclass(kind, (Sequential, Residual)):
+        layers = values.pop("layers", [])
+        _no_more(values, place, kind, ("layers",))
+        return kind(*(layer_from(layer, f"{place}.layers[{k}]") for k, layer in enumerate(layers)))
+    return _make(kind, values, place)
+
+
+def loss_from(table: object, place: str = "loss") -> Loss:
+    """Make a loss from its table, or from its name alone."""
+    kind, values = _choose(table, place, LOSSES)
+    return _make(kind, values, place)
+
+
+def optimiser_from(table: object, place: str = "optimiser") -> Optimiser:
+    """Make an optimiser from its table, or from its name alone."""
+    kind, values = _choose(table, place, OPTIMISERS)
+    return _make(kind, values, place)
+
+
+def schedule_from(table: object, place: str = "schedule") -> Schedule:
+    """Make a schedule from its table, or from its name alone."""
+    kind, values = _choose(table, place, SCHEDULES)
+    return _make(kind, values, place)
+
+
+def network_to_table(network: Network) -> dict[str, Any]:
+    """Return a network as a table: all that makes it, but not its arrays."""
+    return {
+        "layers": [to_table(layer) for layer in network.body.layers],
+        "loss": to_table(network.loss) if network.loss is not None else None,
+        "row": list(network.row),
+        "dtype": network.dtype,
+        "seed": network.seed,
+    }
+
+
+def network_from(table: Mapping[str, Any], place: str) -> Network:
+    """Make a network from what `network_to_table` returned; its arrays start anew."""
+    for key in ("layers", "row", "dtype", "seed"):
+        if key not in table:
+            raise ConfigurationError(f"{place}: {key} is missing")
+    return Network(
+        *(layer_from(layer, f"{place}.layers[{k}]") for k, layer in enumerate(table["layers"])),
+        loss=loss_from(table["loss"], f"{place}.loss") if table.get("loss") else None,
+        inputs=tuple(table["row"]),
+        dtype=table["dtype"],
+        seed=table["seed"],
+    )
+
+
+def find(name: str, kinds: Mapping[str, type[T]], place: str) -> type[T]:
+    """Return the kind of this name; ``leaky_relu``, ``leaky-relu`` and ``LeakyReLU`` are the same."""
+
+    def plain(text: str) -> str:
+        return text.replace("_", "").replace("-", "").lower()
+
+    for known, kind in kinds.items():
+        if plain(known) == plain(name):
+            return kind
+    raise ConfigurationError(f"{place}: {name!r} is unknown", fix=nearest(name, kinds))
+
+
+def _choose(table: object, place: str, kinds: Mapping[str, type[T]]) -> tuple[type[T], dict[str, Any]]:
+    """Read the type of a table first; a name alone is a table with nothing else."""
+    if isinstance(table, str):
+        table = {"type": table}
+    if not isinstance(table, dict) or not isinstance(table.get("type"), str):
+        raise ConfigurationError(f"{place} is {table!r}", fix='write {type = "…", …}')
+    values = {key: value for key, value in table.items() if key != "type"}
+    return find(table["type"], kinds, f"{place}.type"), values
+
+
+def _make(kind: type[T], values: Mapping[str, Any], place: str) -> T:
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    _no_more(values, place, kind, tuple(known))
+    try:
+        made: T = msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"{place} ({kind.__name__}): {error}", given=str(dict(values))) from None
+    return made
+
+
+def _no_more(values: Mapping[str, Any], place: str, kind: type, known: tuple[str, ...]) -> None:
+    for key in values:
+        if key not in known:
+            fix = nearest(key, known) if known else "leave it out"
+            raise ConfigurationError(f"{place}: {kind.__name__} has no {key!r}", fix=fix)

@@ -1,0 +1,117 @@
+"""What happened in a training, epoch by epoch, as plain data and as a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from handgrad.errors import DataError
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """One epoch.
+
+    Attributes
+    ----------
+    epoch
+        Counted from 1.
+    loss
+        Over the training rows, while they were learned from.
+    validation_loss, validation_metric
+        Over the validation rows, afterwards; None when there are none.
+    learning_rate
+        Of the epoch's last step.
+    seconds
+        The epoch took, validation included.
+    """
+
+    epoch: int
+    loss: float
+    validation_loss: float | None
+    validation_metric: float | None
+    learning_rate: float
+    seconds: float
+
+
+@dataclass
+class History:
+    """A training as plain data.
+
+    Attributes
+    ----------
+    metric
+        What validation_metric is: "accuracy" or "r2".
+    epochs
+        One record each.
+    stopped
+        Why it ended: "finished", "early" (the validation loss no longer fell) or "interrupted".
+    best_epoch
+        The epoch whose weights were kept when it stopped early, else None.
+    facts
+        What ran: engine, rows, batch size, rows per second.
+    """
+
+    metric: str
+    epochs: list[EpochRecord] = field(default_factory=list)
+    stopped: str = "finished"
+    best_epoch: int | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def to_json_lines(self) -> str:
+        """Return the history as JSON Lines: a head, then one line an epoch."""
+        head = {name: value for name, value in vars(self).items() if name != "epochs"}
+        return "".join(json.dumps(line) + "\n" for line in (head, *map(asdict, self.epochs)))
+
+    @classmethod
+    def from_json_lines(cls, text: str, place: str = "history") -> History:
+        """Read what `to_json_lines` wrote; raises `DataError` naming ``place`` when it is something else."""
+        try:
+            head, *lines = (json.loads(line) for line in text.splitlines())
+            return cls(**head, epochs=[EpochRecord(**line) for line in lines])
+        except (ValueError, TypeError) as error:
+            raise DataError(f"{place}: not a history: {error}") from None
+
+    def plot(self, path: str | Path, *, title: str = "") -> None:
+        """Draw the learning curve, loss above and metric below, into a PNG, SVG or PDF file."""
+        draw_learning_curve(self, Path(path), title)
+
+
+def draw_learning_curve(history: History, path: Path, title: str) -> None:
+    """Draw a history with matplotlib, without a window."""
+    from matplotlib.figure import Figure  # slow to import, so only where it draws
+
+    scored = [record for record in history.epochs if record.validation_metric is not None]
+    figure = Figure(figsize=(7, 6 if scored else 3.5), layout="constrained")
+    upper = figure.add_subplot(2 if scored else 1, 1, 1)
+    epochs = [record.epoch for record in history.epochs]
+    marker = "o" if len(epochs) < 40 else ""
+    upper.plot(epochs, [record.loss for record in history.epochs], marker=marker, ms=3, label="training")
+    losses = [(r.epoch, r.validation_loss) for r in history.epochs if r.validation_loss is not None]
+    if losses:
+        upper.plot(*zip(*losses, strict=True), marker=marker, ms=3, label="validation")
+    positive = all(value > 0 for record in history.epochs for value in (record.loss, record.validation_loss or 1))
+    upper.set(ylabel="loss", title=title, **({"yscale": "log"} if positive else {}))
+    panels = [upper]
+    if scored:
+        lower = figure.add_subplot(2, 1, 2, sharex=upper)
+        lower.plot([r.epoch for r in scored], [r.validation_metric for r in scored], "C1", marker=marker, ms=3)
+        lower.set(ylabel=f"validation {history.metric.replace('r2', 'R²')}")
+        panels.append(lower)
+    for panel in panels:
+        panel.grid(alpha=0.3)
+        if history.best_epoch is not None:
+            panel.axvline(history.best_epoch, color="0.5", ls=":", label="kept")
+        panel.xaxis.get_major_locator().set_params(integer=True)
+    upper.legend()
+    panels[-1].set_xlabel("epoch")
+    figure.savefig(path, dpi=110)
+
+
+def facts_of(engine: str, rows: int, batch_size: int, seconds: float, epochs: int) -> Mapping[str, Any]:
+    """Return what a run was, for the record."""
+    speed = rows * epochs / seconds if seconds > 0 else 0.0
+    return {"engine": engine, "rows": rows, "batch_size": batch_size, "rows_per_second": round(speed)}

@@ -1,0 +1,103 @@
+"""When a loss is not finite: which line of the program first was not, and why it is likely."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.engines import Epoch
+from handgrad.errors import TrainingError
+from handgrad.program import Program, ProgramLine
+from handgrad.rules import PRIMITIVES, show_shape
+
+Array = NDArray[Any]
+
+
+def explain_nonfinite(program: Program, kept: Mapping[str, Array], epoch: Epoch, batch: int) -> TrainingError:
+    """Run an epoch again, line by line, up to the batch that failed, and return what to tell the user.
+
+    Parameters
+    ----------
+    program
+        The training program.
+    kept
+        Parameters, states and slots as they were before the epoch; they are changed.
+    epoch, batch
+        What ran, and which batch's loss was not finite (from 0).
+    """
+    start = {name: float(np.abs(array).max(initial=0)) for name, array in kept.items()}
+    for number, given in enumerate(epoch.batches(program)):
+        scope: dict[str, Any] = {**kept, **given, "n": len(given["x"])}
+        for name, array in given.items():
+            if not np.all(np.isfinite(array)):
+                return _report(epoch, number, f"{name} holds {_kind(array)} before the first line", "the data")
+        with np.errstate(all="ignore"):
+            for line in program.lines:
+                run_line(line, scope)
+                if not np.all(np.isfinite(scope[line.target])):
+                    return _report_line(program, line, scope, start, epoch, number)
+        if number == batch:
+            break
+    return TrainingError(
+        f"the loss of batch {batch + 1} is not finite, but on the reference engine every line of it is",
+        fix="train with engine='reference', or in float64",
+    )
+
+
+def run_line(line: ProgramLine, scope: dict[str, Any]) -> None:
+    """Run one line of a program in ``scope``."""
+    exec(str(line), dict(PRIMITIVES), scope)  # noqa: S102 - the program's own line
+
+
+def _report_line(
+    program: Program, line: ProgramLine, scope: dict[str, Any], start: Mapping[str, float], epoch: Epoch, number: int
+) -> TrainingError:
+    value = scope[line.target]
+    place = f"line `{line}` ({line.phase}, {line.layer or line.rule}) gave {_kind(value)}"
+    where = np.argwhere(~np.isfinite(np.asarray(value)))
+    entry = f"[{', '.join(map(str, where[0]))}]" if where.size and where[0].size else ""
+    sizes = {name: float(np.abs(scope[name]).max(initial=0)) for name in line.reads if name in scope}
+    sizes.pop("np", None)
+    largest = ", ".join(f"|{name}| up to {size:.3g}" for name, size in sorted(sizes.items()) if name != line.target)
+    cause, fix = _cause(program, line, scope, start, epoch, number)
+    return _report(epoch, number, f"{place}; first at {line.target}{entry}", cause, largest, fix)
+
+
+def _cause(
+    program: Program, line: ProgramLine, scope: dict[str, Any], start: Mapping[str, float], epoch: Epoch, number: int
+) -> tuple[str, str]:
+    """Return the likely cause and what to do."""
+    rate = float(epoch.learning_rates[number]) if len(epoch.learning_rates) else 0.0
+    for name in program.parameters:
+        now = float(np.abs(scope[name]).max(initial=0))
+        if now > 30 * max(start[name], 0.1):
+            return (
+                f"the learning rate: in this epoch {name} grew from {start[name]:.3g} to {now:.3g}",
+                f"try a learning rate of {rate / 10:.3g} instead of {rate:.3g}, or clip_norm=1.0",
+            )
+    largest = float(np.abs(scope["x"]).max(initial=0)) if scope["x"].dtype.kind == "f" else 0.0
+    if largest > 1e3:
+        return f"the scale of the data: x goes up to {largest:.3g}", "standardise it: put Standardise() first"
+    if "log" in line.expression:
+        return "the logarithm of 0 or of a negative number", "use a loss that takes logits"
+    if "/" in line.expression or "sqrt" in line.expression:
+        return "a division by 0, or the root of a negative number", "add a small number to the denominator"
+    return f"numbers too large for {program.dtype}", "train in float64, or with smaller weights"
+
+
+def _report(
+    epoch: Epoch, number: int, problem: str, cause: str, given: str = "", fix: str = ""
+) -> TrainingError:
+    step = epoch.first_step + number
+    return TrainingError(
+        f"step {step} (batch {number + 1} of {len(epoch)}): {problem}",
+        given=given,
+        fix=f"likely cause: {cause}" + (f"; {fix}" if fix else ""),
+    )
+
+
+def _kind(array: Array) -> str:
+    return f"NaN {show_shape(np.shape(array))}" if np.isnan(array).any() else f"infinity {show_shape(np.shape(array))}"

@@ -1,0 +1,280 @@
+"""The training loop: an engine driven over shuffled batches, epoch after epoch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError
+from handgrad.errors import ConfigurationError, DataError, nearest
+from handgrad.layers import Adam, Constant, Optimiser, Schedule
+from handgrad.network import Network
+from handgrad.training.history import EpochRecord, History, facts_of
+from handgrad.training.metrics import measure_metric, metric_name
+from handgrad.training.nonfinite import explain_nonfinite
+from handgrad.training.progress import Progress, progress_for
+
+Array = NDArray[Any]
+Validation = float | tuple[Array, Array] | None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to train or validate on: arrays, and which of their rows.
+
+    Attributes
+    ----------
+    arrays
+        x, t, and w when rows have weights.
+    order
+        Row numbers.
+    """
+
+    arrays: dict[str, Array]
+    order: Array
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+
+def train(
+    network: Network,
+    x: Array,
+    t: Array,
+    *,
+    weights: Array | None = None,
+    validation: Validation = None,
+    epochs: int = 20,
+    batch_size: int = 32,
+    optimiser: Optimiser | None = None,
+    schedule: Schedule | None = None,
+    patience: int | None = None,
+    seed: int = 0,
+    shuffle: bool = True,
+    engine: str = "reference",
+    progress: bool | None = None,
+    after_epoch: Callable[[EpochRecord], None] | None = None,
+) -> History:
+    """Train a network on rows; its parameters are changed in place.
+
+    Parameters
+    ----------
+    network
+        With a loss. A `Standardise` layer is fitted on the training rows first.
+    x, t
+        Rows (n, …) and targets: class numbers (n,), or values (n, outputs).
+    weights
+        How much each row counts in the loss, (n,).
+    validation
+        Rows to watch: the share of x to keep aside (drawn with ``seed``), or arrays (x, t) of their own.
+    epochs, batch_size
+        How often to go over the rows, and how many at a time; the last batch of an epoch may be shorter.
+    optimiser, schedule
+        `Adam` at a constant learning rate when not given.
+    patience
+        Stop when the validation loss has not fallen for so many epochs, and keep the best weights.
+    seed
+        Of the shuffling, the random masks and the validation rows.
+    shuffle
+        Whether each epoch takes the rows in a new order.
+    engine
+        The name of one of `handgrad.engines.ENGINES`.
+    progress
+        Whether to show a bar; by default where standard error is a terminal.
+    after_epoch
+        Called with each epoch's record.
+
+    Returns
+    -------
+    History
+        Every epoch's losses and metric. After Ctrl-C it says "interrupted", and the network has the weights
+        of the last finished epoch.
+
+    Raises
+    ------
+    ShapeError, DataError, ConfigurationError
+        When the rows, the targets or a setting do not fit.
+    TrainingError
+        When the loss is not finite: it names the first line of the program where that was so, and the likely
+        cause; the network has the weights of the last finished epoch.
+
+    Examples
+    --------
+    >>> from handgrad import Linear, Network, ReLU, SoftmaxCrossEntropy
+    >>> from handgrad.data import xor
+    >>> rows = xor(rows=400)
+    >>> network = Network(Linear(2, 16), ReLU(), Linear(16, 2), loss=SoftmaxCrossEntropy())
+    >>> history = train(network, rows.x, rows.t, validation=0.2, epochs=40, optimiser=Adam(0.01))
+    >>> history.epochs[-1].validation_metric > 0.95
+    True
+    """
+    training, watched = _rows(network, x, t, weights, validation, seed)
+    optimiser, schedule = optimiser or Adam(), schedule or Constant()
+    _check_settings(epochs=epochs, batch_size=batch_size, patience=patience, seed=seed, engine=engine)
+    if patience is not None and watched is None:
+        raise ConfigurationError("patience needs validation rows", fix="give validation=0.1")
+    network.standardise(training.arrays["x"], training.order)
+    steps = -(-len(training) // batch_size)
+    run = _Run(network, training, watched, optimiser, batch_size, seed, shuffle, engine)
+    rates = schedule.rates(optimiser.learning_rate, epochs, steps)
+    with progress_for(progress, epochs, len(training), run.history.metric) as bar:
+        for epoch in range(epochs):
+            try:
+                record = run.epoch(epoch, rates[epoch * steps : (epoch + 1) * steps], bar)
+            except KeyboardInterrupt:
+                run.restore(run.before)
+                run.history.stopped = "interrupted"
+                break
+            bar.finished(record)
+            if after_epoch is not None:
+                after_epoch(record)
+            if patience is not None and run.waited(record) >= patience:
+                run.history.stopped = "early"
+                break
+    if patience is not None and run.history.stopped != "interrupted":
+        run.keep_best()
+    run.history.facts |= facts_of(engine, len(training), batch_size, run.seconds, len(run.history.epochs))
+    return run.history
+
+
+class _Run:
+    """One training under way: the bound programs, what they keep, and the best of it."""
+
+    def __init__(
+        self, network: Network, training: Rows, watched: Rows | None, optimiser: Optimiser,
+        batch_size: int, seed: int, shuffle: bool, engine: str,
+    ) -> None:  # fmt: skip
+        assert network.loss is not None
+        self.network, self.training, self.watched = network, training, watched
+        self.batch_size, self.seed, self.shuffle = batch_size, seed, shuffle
+        weighted = "w" in training.arrays
+        self.program = network.program(optimiser, weighted=weighted).keeping("total", "count")
+        slots = {name: np.zeros(shape, network.dtype) for name, shape in self.program.slots.items()}
+        self.kept: dict[str, Array] = {**network.arrays, **slots}
+        self.step: BoundProgram = ENGINES[engine]().bind(self.program, self.kept)
+        self.validation: BoundProgram | None = None
+        if watched is not None:
+            program = network.loss_program(weighted="w" in watched.arrays)
+            self.validation = ENGINES[engine]().bind(program, self.kept)
+        self.history = History(metric_name(network.loss))
+        self.before = self.copy()
+        self.best, self.best_loss, self.waiting = self.before, float("inf"), 0
+        self.seconds = 0.0
+
+    def copy(self) -> dict[str, Array]:
+        return {name: array.copy() for name, array in self.kept.items()}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        for name, array in self.kept.items():
+            array[...] = arrays[name]
+
+    def epoch(self, number: int, rates: Array, bar: Progress) -> EpochRecord:
+        """Train for one epoch, then look at the validation rows."""
+        started = time.perf_counter()
+        self.before = self.copy()
+        rows = self.training
+        order = np.random.default_rng([self.seed, number]).permutation(len(rows)) if self.shuffle else slice(None)
+        epoch = Epoch(
+            rows.arrays, rows.order[order], self.batch_size, rates, number * len(rates) + 1, self.seed
+        )
+        try:
+            total, count = self.step.epoch(epoch, bar.rows)
+        except NonFiniteLossError as error:
+            self.restore(self.before)
+            raise explain_nonfinite(self.program, self.copy(), epoch, error.batch) from None
+        validation_loss, validation_metric = self.validate()
+        seconds = time.perf_counter() - started
+        self.seconds += seconds
+        record = EpochRecord(
+            number + 1, total / max(count, 1e-30), validation_loss, validation_metric, float(rates[-1]), seconds
+        )
+        self.history.epochs.append(record)
+        return record
+
+    def validate(self) -> tuple[float | None, float | None]:
+        """Return the loss and the metric of the validation rows."""
+        if self.validation is None or self.watched is None:
+            return None, None
+        rows, loss = self.watched, self.network.loss
+        assert loss is not None
+        total, count = self.validation.epoch(Epoch(rows.arrays, rows.order, 4096, np.empty(0)))
+        prediction = self.network.predict(rows.arrays["x"][rows.order])
+        w = rows.arrays["w"][rows.order] if "w" in rows.arrays else None
+        return total / max(count, 1e-30), measure_metric(loss, prediction, rows.arrays["t"][rows.order], w)
+
+    def waited(self, record: EpochRecord) -> int:
+        """Return for how many epochs the validation loss has not fallen, and remember the best weights."""
+        assert record.validation_loss is not None
+        if record.validation_loss < self.best_loss:
+            self.best, self.best_loss, self.waiting = self.copy(), record.validation_loss, 0
+            self.history.best_epoch = record.epoch
+        else:
+            self.waiting += 1
+        return self.waiting
+
+    def keep_best(self) -> None:
+        self.restore(self.best)
+
+
+def _rows(
+    network: Network, x: Array, t: Array, weights: Array | None, validation: Validation, seed: int
+) -> tuple[Rows, Rows | None]:
+    """Check the arrays and divide them into training and validation rows."""
+    arrays = _checked(network, x, t, weights, "x")
+    rows = np.arange(len(arrays["x"]))
+    if validation is None:
+        return Rows(arrays, rows), None
+    if isinstance(validation, tuple):
+        watched = _checked(network, *validation, None, "validation x")
+        return Rows(arrays, rows), Rows(watched, np.arange(len(watched["x"])))
+    kept_aside = round(len(rows) * validation)
+    if not 0 < validation < 1 or not 0 < kept_aside < len(rows):
+        raise ConfigurationError(
+            f"validation is {validation}: {kept_aside} of {len(rows)} rows",
+            fix="give a share between 0 and 1 that leaves rows on both sides, or arrays (x, t)",
+        )
+    shuffled = np.random.default_rng(seed).permutation(rows)
+    return Rows(arrays, np.sort(shuffled[kept_aside:])), Rows(arrays, np.sort(shuffled[:kept_aside]))
+
+
+def _checked(network: Network, x: Array, t: Array, weights: Array | None, name: str) -> dict[str, Array]:
+    x = network.check_rows(x)
+    if len(x) == 0:
+        raise DataError(f"{name} has no rows")
+    if len(t) != len(x):
+        raise DataError(f"{name} has {len(x)} rows and its targets {len(t)}")
+    arrays = {"x": x, "t": network.check_targets(np.asarray(t), len(x))}
+    if weights is not None:
+        w = np.asarray(weights, np.float64)
+        if w.shape != (len(x),) or not np.all(np.isfinite(w)) or np.any(w < 0):
+            raise DataError(f"weights are {w.shape}: give {len(x)} finite numbers, 0 or more")
+        arrays["w"] = w
+    for key, array in arrays.items():
+        _check_finite(array, name if key == "x" else f"{name}'s {key}")
+    return arrays
+
+
+def _check_finite(array: Array, name: str) -> None:
+    if array.dtype.kind != "f":
+        return
+    for start in range(0, len(array), 65536):  # part by part: it may be larger than memory
+        wrong = ~np.isfinite(array[start : start + 65536])
+        if wrong.any():
+            place = [int(k) for k in np.argwhere(wrong)[0]]
+            place[0] += start
+            raise DataError(f"{name}{place} is {array[tuple(place)]}", fix="leave the row out, or fill the value in")
+
+
+def _check_settings(*, epochs: int, batch_size: int, patience: int | None, seed: int, engine: str) -> None:
+    for name, value, least in (
+        ("epochs", epochs, 1), ("batch size", batch_size, 1), ("patience", patience, 1), ("seed", seed, 0)
+    ):  # fmt: skip
+        if value is not None and value < least:
+            raise ConfigurationError(f"{name} is {value}", fix=f"give {least} or more")
+    if engine not in ENGINES:
+        raise ConfigurationError(f"no engine is called {engine!r}", fix=nearest(engine, ENGINES))

@@ -1,0 +1,202 @@
+"""NumPy's files are read without unpickling, and their headers are checked before memory is taken."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from handgrad.data import files, read_npy, read_npz
+from handgrad.errors import DataError
+
+
+class Unpickled:
+    """Reports being unpickled by raising."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return exec, ("raise SystemExit('unpickled')",)
+
+
+def header(shape: tuple[int, ...], descr: str = "<f8") -> bytes:
+    """Write the header of a .npy file alone."""
+    buffer = BytesIO()
+    npy.write_array_header_1_0(buffer, {"descr": descr, "fortran_order": False, "shape": shape})
+    return buffer.getvalue()
+
+
+def archive(path: Path, members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return path
+
+
+def saved(values: Any) -> bytes:
+    buffer = BytesIO()
+    np.save(buffer, values)
+    return buffer.getvalue()
+
+
+X, T = saved(np.arange(6.0).reshape(3, 2)), saved(np.array([0.5, 1.5, 2.5]))
+
+
+@settings(deadline=None)
+@given(
+    x=hnp.arrays(
+        st.sampled_from(["u1", "i4", "f4", ">f8"]).map(np.dtype),
+        hnp.array_shapes(min_dims=2, max_dims=4, max_side=5),
+        elements=st.integers(0, 100),
+    ),
+    packed=st.booleans(),
+    names=st.sampled_from([("x", "t"), ("X", "y")]),
+)
+def test_arrays_are_read_back_with_their_dtype(
+    x: NDArray, packed: bool, names: tuple[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("arrays")
+    t = np.arange(len(x)) + 0.5
+    save = np.savez_compressed if packed else np.savez
+    save(folder / "d.npz", **dict(zip(names, (x, t), strict=True)))
+    np.save(folder / "x.npy", x)
+    np.save(folder / "t.npy", t)
+    for data in (read_npz(folder / "d.npz"), read_npy(folder / "x.npy", target=str(folder / "t.npy"))):
+        assert data.x.dtype == x.dtype
+        np.testing.assert_array_equal(data.x, x)
+        np.testing.assert_array_equal(data.t, t)
+
+
+def test_npy_features_are_mapped(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((4, 3), np.float32))
+    np.save(tmp_path / "t.npy", np.array(["b", "a", "b", "a"]))
+    data = read_npy(tmp_path / "x.npy", target=tmp_path / "t.npy")
+    assert isinstance(data.x, np.memmap)
+    assert not data.x.flags.writeable
+    assert (data.name, data.classes, data.t.tolist()) == ("x.npy", ("a", "b"), [1, 0, 1, 0])
+
+
+def test_npz_task_may_be_given(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", x=np.ones((4, 3)), t=np.array([[0], [1], [0], [1]]))
+    assert read_npz(tmp_path / "d.npz").classes == ("0", "1")
+    assert read_npz(tmp_path / "d.npz", task="regression").t.dtype == np.float64
+
+
+@pytest.mark.parametrize("target", [None, ["a.npy", "b.npy"]])
+def test_npy_needs_one_file_of_targets(tmp_path: Path, target: Any) -> None:
+    with pytest.raises(DataError, match=r"x\.npy: target is .*, and must be the path of one file"):
+        read_npy(tmp_path / "x.npy", target=target)
+
+
+WRONG = [
+    (saved(np.array([[None]])), "dtype object, and numbers are needed"),
+    (saved(np.array([["a"]])), "dtype <U1, and numbers are needed"),
+    (saved(np.zeros(3, [("a", "f4")])), "dtype .*, and numbers are needed"),
+    (pickle.dumps(Unpickled()), "the array's header cannot be read: the magic string is not correct"),
+    (b"", "the array's header cannot be read: EOF"),
+    (X[:9], "the array's header cannot be read"),
+    (X[:-1], "48 bytes of data expected by the header, 47 found"),
+    (X + b"x", "48 bytes of data expected by the header, 49 found"),
+    (header((2**40, 8)), "70368744177664 bytes of data expected by the header, 0 found"),
+    (header((0, 2**62)), r"the array has shape \(0, 4611686018427387904\), and one axis or more"),
+    (header((-3, -2)) + bytes(48), r"the array has shape \(-3, -2\)"),
+    (header(()) + bytes(8), r"the array has shape \(\)"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), WRONG)
+def test_a_wrong_array_is_refused_in_npy(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "x.npy").write_bytes(content)
+    (tmp_path / "t.npy").write_bytes(T)
+    with pytest.raises(DataError, match=rf"x\.npy: .*{message}"):
+        read_npy(tmp_path / "x.npy", target=str(tmp_path / "t.npy"))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize(("content", "message"), WRONG)
+def test_a_wrong_array_is_refused_in_npz(tmp_path: Path, content: bytes, message: str, method: int) -> None:
+    path = archive(tmp_path / "d.npz", {"x.npy": content, "t.npy": T}, method)
+    with pytest.raises(DataError, match=rf"d\.npz.*: .*{message}"):
+        read_npz(path)
+
+
+def test_texts_of_no_length_are_refused(tmp_path: Path) -> None:
+    """Any number of them fits into a file without data."""
+    path = archive(tmp_path / "d.npz", {"x.npy": X, "t.npy": header((2**40,), "<U0")})
+    with pytest.raises(DataError, match=r"dtype <U0, and numbers or text are needed"):
+        read_npz(path)
+
+
+def test_a_missing_array_is_named(tmp_path: Path) -> None:
+    path = archive(tmp_path / "d.npz", {"x.npy": X, "labels.npy": T})
+    with pytest.raises(DataError, match=r"d\.npz: there is no array t or y\n  given  the arrays x, labels"):
+        read_npz(path)
+
+
+def test_a_small_archive_that_unpacks_to_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deflate packs zeros a thousand times, so that the sizes are summed before anything is unpacked."""
+    monkeypatch.setattr(files, "FREE", 2**20)
+    zeros = saved(np.zeros((600, 1000), np.uint8))
+    path = archive(tmp_path / "d.npz", {"x.npy": zeros, "t.npy": zeros})
+    with pytest.raises(DataError, match=r"d\.npz: the file claims 1200256 bytes of contents, and 1048576 is"):
+        read_npz(path)
+
+
+def test_a_member_that_claims_gigabytes_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "d.npz", {"x.npy": X, "t.npy": T})
+    content = bytearray(path.read_bytes())
+    entry = content.index(b"PK\x01\x02")  # the first entry of the central directory; the size is 24 bytes on
+    content[entry + 24 : entry + 28] = struct.pack("<I", 2**32 - 2)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"claims 42949\d{5} bytes of contents, and 268435456 is the limit"):
+        read_npz(path)
+
+
+def test_an_archive_packed_otherwise_than_numpy_does_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "d.npz", {"x.npy": X, "t.npy": T}, zipfile.ZIP_BZIP2)
+    with pytest.raises(DataError, match=r"d\.npz: x\.npy is packed otherwise than NumPy"):
+        read_npz(path)
+
+
+def test_an_encrypted_archive_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "d.npz", {"x.npy": X, "t.npy": T})
+    content = bytearray(path.read_bytes())
+    for mark, flags in (
+        (b"PK\x03\x04", 6),
+        (b"PK\x01\x02", 8),
+    ):  # the member's own header, and the directory's
+        content[content.index(mark) + flags] |= 1
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"d\.npz: the file cannot be read: File 'x\.npy' is encrypted"):
+        read_npz(path)
+
+
+def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "d.npz", {"x.npy": X, "t.npy": T}, zipfile.ZIP_STORED)
+    content = bytearray(path.read_bytes())
+    content[content.index(X) + len(X) - 1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"d\.npz.*: Bad CRC-32"):
+        read_npz(path)
+    path.write_bytes(b"no archive")
+    with pytest.raises(DataError, match=r"d\.npz: the file cannot be read: File is not a zip file"):
+        read_npz(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"gone\.npz: there is no such file"):
+        read_npz(tmp_path / "gone.npz")
+    (tmp_path / "x.npy").write_bytes(X)
+    with pytest.raises(DataError, match=r"gone\.npy: there is no such file"):
+        read_npy(tmp_path / "x.npy", target=str(tmp_path / "gone.npy"))

@@ -1,0 +1,173 @@
+"""A CSV file is read as it is meant, and a cell that is not as it ought to be is named by line and column."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from handgrad.data import Dataset, read_csv
+from handgrad.errors import DataError
+
+Read = Callable[..., Dataset]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Write a text to t.csv, and read that."""
+
+    def read(text: str, name: str = "t.csv", encoding: str = "utf-8", **options: object) -> Dataset:
+        (tmp_path / name).write_text(text, encoding=encoding, newline="")
+        return read_csv(tmp_path / name, **options)
+
+    return read
+
+
+@settings(deadline=None)
+@given(
+    x=hnp.arrays(float, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=st.floats(-1e300, 1e300)),
+    delimiter=st.sampled_from(",;\t"),
+    ending=st.sampled_from(["\n", "\r\n"]),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+)
+def test_numbers_are_read_back_exactly(
+    x: NDArray, delimiter: str, ending: str, quoting: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("csv") / "t.csv"
+    target = np.arange(len(x)) + 0.5
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator=ending, quoting=quoting)
+        writer.writerow([*(f"x{index}" for index in range(x.shape[1])), "y"])
+        writer.writerows(np.column_stack([x, target]).tolist())
+    data = read_csv(path, target="y")
+    np.testing.assert_array_equal(data.x, x)
+    np.testing.assert_array_equal(data.t, target)
+
+
+def test_features_keep_their_order_around_the_target(read: Read) -> None:
+    data = read("a,kind,b,c\n1,cat,2,3\n4,dog,5,6\n", target="kind")
+    assert data.name == "t.csv"
+    assert data.x.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert data.feature_names == ("a", "b", "c")
+    assert (data.task, data.classes, data.t.tolist()) == ("classification", ("cat", "dog"), [0, 1])
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_the_delimiter_is_found_in_the_first_line(read: Read, delimiter: str) -> None:
+    text = "height m,age,y\n1.5,2,0.5\n3,4,1.5\n".replace(",", delimiter)
+    assert read(text, target="y").feature_names == ("height m", "age")
+
+
+def test_the_delimiter_of_tsv_is_a_tab(read: Read) -> None:
+    data = read("a, b, c\ty\n1\t0.5\n2\t1.5\n", name="t.TSV", target="y")
+    assert data.feature_names == ("a, b, c",)
+
+
+def test_byte_order_mark_spaces_quotes_and_blank_lines_do_no_harm(read: Read) -> None:
+    text = '"a", b ,"the, kind"\r\n 1 , 2,"cat, small"\r\n\r\n3,"4", dog\r\n\r\n'
+    data = read(text, encoding="utf-8-sig", target="the, kind")
+    assert data.feature_names == ("a", "b")
+    assert data.x.tolist() == [[1, 2], [3, 4]]
+    assert data.classes == ("cat, small", "dog")
+
+
+@pytest.mark.parametrize(
+    ("cells", "task", "classes"),
+    [
+        (["0", "1", "0", "1"], "classification", ("0", "1")),
+        (["10", "9", "10", "9"], "classification", ("9", "10")),
+        (["1", "2", "3", "4"], "regression", ()),
+        (["0.0", "1.0", "0.0", "1.0"], "regression", ()),
+        (["1e3", "2", "2", "1e3"], "regression", ()),
+        (["9" * 20, "1", "9" * 20, "1"], "regression", ()),
+        (["True", "False", "True", "False"], "classification", ("False", "True")),
+        (["nan", "bread", "nan", "bread"], "classification", ("bread", "nan")),
+    ],
+)
+def test_the_task_follows_from_the_target(
+    read: Read, cells: list[str], task: str, classes: tuple[str, ...]
+) -> None:
+    data = read("x,y\n" + "".join(f"1,{cell}\n" for cell in cells), target="y")
+    assert (data.task, data.classes) == (task, classes)
+
+
+def test_the_task_may_be_given(read: Read) -> None:
+    assert read("x,y\n1,0\n2,1\n3,0\n4,1\n", target="y", task="regression").t.dtype == np.float64
+    assert read("x,y\n1,1.0\n2,2.0\n", target="y", task="classification").classes == ("1", "2")
+    assert read("x,y\n1,1\n2,1b\n", target="y", task="classification").classes == ("1", "1b")
+
+
+def test_several_targets_are_regression_in_the_order_asked_for(read: Read) -> None:
+    data = read("a,x,b\n1,2,3\n4,5,6\n", target=["b", "a"])
+    assert (data.task, data.t.tolist(), data.feature_names) == ("regression", [[3, 1], [6, 4]], ("x",))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,y\n1,2,3\n4,five,6\n", "t.csv, line 3: column 'b' holds 'five', and a finite number is needed"),
+        ("a,b,y\n1,2,3\n\n4,1_000,6\n", "t.csv, line 4: column 'b' holds '1_000'"),
+        ("a,b,y\nnan,2,3\n", "t.csv, line 2: column 'a' holds 'nan'"),
+        ("a,b,y\n1,-inf,3\n", "t.csv, line 2: column 'b' holds '-inf'"),
+        ("a;b;y\n1;2,5;3\n", "t.csv, line 2: column 'b' holds '2,5'"),
+        (f"a,b,y\n1,{'z' * 999},3\n", "line 2: column 'b' holds 'z{59}, and"),
+        ("a,b,y\n1,,3\n", "t.csv, line 2: column 'b' is empty"),
+        ("a,b,y\n1,2,3\n1,2, \n", "t.csv, line 3: column 'y' is empty"),
+        ("a,b,y\n1,2,cat\n1,2, \n1,2,dog\n", "t.csv, line 3: column 'y' is empty"),
+        ("a,b,y\n1,2,3\n1,2\n", "t.csv, line 3: 2 cells found, and 3 expected"),
+        ("a,b,y\n1,2,3,4\n", "t.csv, line 2: 4 cells found, and 3 expected"),
+        ("a,b,y\n1,2,0.5\n1,2,inf\n", "t.csv, line 3: column 'y' holds 'inf'"),
+        ("a,b,y\n1,2,cat\n1,2,7\n", "t.csv, line 2: column 'y' holds 'cat'"),
+        ('a,b,y\n1,2,"3\n', r"t.csv: the file cannot be read: unexpected end of data"),
+        ("a,b,y\n1,2,cat\n3,4,cat\n", "t.csv: there is one class, 'cat'"),
+        ("", "t.csv: the first line is empty"),
+        ("\n\n", "t.csv: the first line is empty"),
+        ("a,b,y\n", "t.csv: the file has a header and no rows"),
+        ("a,b,a,y\n1,2,3,4\n", "t.csv: columns 1 and 3 have the same name, 'a'"),
+        ("a,,y\n1,2,3\n", r"t.csv: column 2 of 3 has no name\n.*index=False"),
+        ("a,b,year\n1,2,3\n", r"t.csv: there is no column 'y'\n  fix    choose from a, b, year"),
+        ("y\n1\n", "t.csv: every column is a target"),
+    ],
+)
+def test_a_wrong_file_is_refused(read: Read, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read(text, target="y")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": None}, r"t\.csv: no target is named.*\n  given  the columns age, sort, kind\n"),
+        ({"target": "kid"}, r"t\.csv: there is no column 'kid'\n  fix    did you mean 'kind'\?"),
+        ({"target": ["age", "age"]}, "the target 'age' is named twice"),
+        ({"target": ["age", "sort"], "task": "classification"}, "takes one target, and 2 are named"),
+        ({"target": ["age", "kind"]}, "line 2: column 'kind' holds 'cat'"),
+        ({"target": "kind", "task": "regression"}, "line 2: column 'kind' holds 'cat'"),
+    ],
+)
+def test_a_wrong_target_is_refused(read: Read, options: dict[str, object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read("age,sort,kind\n1,0,cat\n2,1,dog\n", **options)
+
+
+def test_a_long_list_of_columns_is_cut_in_errors(read: Read) -> None:
+    with pytest.raises(DataError, match=r"p0, p1, .*, p19 and 80 more"):
+        read(",".join(f"p{index}" for index in range(100)) + "\n", target=None)
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"a,y\n1,\xff\xfe\n")
+    with pytest.raises(DataError, match=r"t\.csv: the file cannot be read: 'utf-8' codec"):
+        read_csv(tmp_path / "t.csv", target="y")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"gone\.csv: there is no such file"):
+        read_csv(tmp_path / "gone.csv", target="y")

@@ -1,0 +1,62 @@
+"""The task follows from the values of a target by a documented rule, and may be overridden."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from handgrad.data.targets import encode, infer_task
+from handgrad.errors import DataError
+
+
+@pytest.mark.parametrize(
+    ("values", "task"),
+    [
+        (np.array(["a", "b", "c"]), "classification"),
+        (np.array(["a", "b", "c"], object), "classification"),
+        (np.array([True, False, True]), "classification"),
+        (np.repeat(np.arange(20), 2), "classification"),
+        (np.repeat(np.arange(21), 2), "regression"),
+        (np.array([1, 2, 2, 1], np.uint8), "classification"),
+        (np.array([1, 2, 3, 3]), "regression"),
+        (np.array([0.0, 1.0, 0.0, 1.0]), "regression"),
+        (np.zeros((6, 2), int), "regression"),
+    ],
+)
+def test_the_task_is_inferred(values: NDArray, task: str) -> None:
+    assert infer_task(values) == task
+
+
+def test_classes_are_sorted_by_value_not_by_name() -> None:
+    task, t, classes = encode("f", np.array([10, 2, 2, 10, -1, -1]))
+    assert (task, classes) == ("classification", ("-1", "2", "10"))
+    assert t.tolist() == [2, 1, 1, 2, 0, 0]
+    assert t.dtype == np.int64
+
+
+def test_whole_floats_may_be_classes_when_asked_for() -> None:
+    task, t, classes = encode("f", np.array([3.0, 1.0, 3.0]), "classification")
+    assert (task, t.tolist(), classes) == ("classification", [1, 0, 1], ("1", "3"))
+
+
+def test_one_column_is_a_vector_and_several_stay() -> None:
+    assert encode("f", np.array([[0], [1], [1], [0]]))[1].shape == (4,)
+    _, t, classes = encode("f", np.arange(6).reshape(3, 2))
+    assert (t.shape, t.dtype, classes) == ((3, 2), np.float64, ())
+
+
+def test_whole_numbers_may_be_for_regression_when_asked_for() -> None:
+    task, t, classes = encode("f", np.array([0, 1, 0, 1]), "regression")
+    assert (task, t.dtype, classes) == ("regression", np.float64, ())
+
+
+def test_values_that_do_not_suit_the_task_are_refused() -> None:
+    with pytest.raises(DataError, match=r"f: the target is text.*\n  given  cat"):
+        encode("f", np.array(["cat", "dog"]), "regression")
+    with pytest.raises(DataError, match=r"f: the target of row 1 is 0\.5, and classes are"):
+        encode("f", np.array([1, 0.5]), "classification")
+    with pytest.raises(DataError, match="f: the target of row 0 is nan"):
+        encode("f", np.array([np.nan, 0.5]), "classification")
+    with pytest.raises(DataError, match=r"f: classification takes one target.*\(3, 2\)"):
+        encode("f", np.arange(6).reshape(3, 2), "classification")

@@ -1,0 +1,280 @@
+"""The table of rules: for each, how its inputs are drawn, its options, and PyTorch's function of the same meaning.
+
+A new rule has one row here; every test in this folder that walks over ``TABLE`` then holds for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from handgrad import rules
+from handgrad.rules import Rule
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+Draw = Callable[[Generator, Shape, Mapping[str, Array]], Array]
+
+
+def normal(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
+    return rng.normal(size=shape)
+
+
+def off_zero(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
+    """Both signs, and away from a kink at 0."""
+    return rng.choice([-1, 1], shape) * rng.uniform(0.1, 3, shape)
+
+
+def positive(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
+    return rng.uniform(0.5, 2, shape)
+
+
+def row_weights(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
+    """Positive, but for a row that does not count when there are several."""
+    weights = rng.uniform(0.5, 2, shape)
+    weights.flat[: weights.size // 3] = 0
+    return weights
+
+
+def mask(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
+    return rng.random(shape) < 0.6
+
+
+def shares(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
+    """Rows that add up to 1; the first is a single class."""
+    q = rng.dirichlet(np.ones(shape[-1]), shape[:-1])
+    q[0] = np.eye(shape[-1])[-1]
+    return q
+
+
+def yes_or_no(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
+    """Chances between 0 and 1; the first row is certain."""
+    t = rng.random(shape)
+    t[0] = rng.random(shape[1:]) < 0.5
+    return t
+
+
+def places_in_table(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
+    """Indices of rows of E, some of them the same."""
+    i = rng.integers(0, len(drawn["E"]), shape)
+    i.flat[-1] = i.flat[0]
+    return i
+
+
+def near_and_far(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
+    """Targets whose error is well inside or well outside every delta of Huber's row."""
+    size = np.where(rng.random(shape) < 0.5, rng.uniform(0.1, 0.5, shape), rng.uniform(2, 4, shape))
+    return drawn["y"] - rng.choice([-1, 1], shape) * size
+
+
+BY_KIND: dict[str, Draw] = {
+    "value": normal,
+    "state": normal,
+    "target": normal,
+    "weight": row_weights,
+    "mask": mask,
+}
+"""How an argument is drawn when its row does not say."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One rule and what its tests need to know.
+
+    Attributes
+    ----------
+    rule
+        What is tested.
+    peer
+        ``peer(torch, *arguments, **options)``: the same function, of PyTorch's own making where it has one.
+    draws
+        How an argument is drawn, where not as usual for its kind. Values are drawn before the rest.
+    options
+        Every setting of the options to test.
+    """
+
+    rule: Rule
+    peer: Callable[..., Any]
+    draws: Mapping[str, Draw] = field(default_factory=dict)
+    options: tuple[Mapping[str, Any], ...] = ({},)
+
+    def inputs(self, rng: Generator, rank: int, *, batch: int | None = None) -> dict[str, Array]:
+        """Draw every argument in float64: all sizes differ, and ``batch`` replaces the first when given."""
+        axes = [axis for argument in self.rule.signature.inputs for axis in argument]
+        letters = [axis for axis in dict.fromkeys(axes) if not axis.endswith("...")]
+        sizes = rng.choice(np.arange(2, 9), len(letters) + rank, replace=False).tolist()
+        known = {letter: (sizes.pop(),) for letter in letters}
+        sizes[0] = batch or sizes[0]
+        known |= {"N...": tuple(sizes[: rank - 1]), "A...": tuple(sizes), "...": tuple(sizes)}
+        kinds = self.rule.forward.kinds
+        drawn: dict[str, Array] = {}
+        pairs = list(zip(kinds, self.rule.signature.inputs, strict=True))
+        for name, argument in sorted(pairs, key=lambda pair: kinds[pair[0]] != "value"):
+            shape = tuple(size for axis in argument for size in known[axis])
+            drawn[name] = self.draws.get(name, BY_KIND.get(kinds[name], normal))(rng, shape, drawn)
+        return {name: drawn[name] for name in kinds}
+
+
+def _last_to_second(v: Any) -> Any:
+    """Put the classes where PyTorch's cross-entropy has them."""
+    return v.movedim(-1, 1)
+
+
+def _batch_norm(torch: Any, x: Any, *kept: Any, training: bool, epsilon: float, momentum: float = 0.1) -> Any:
+    """Normalise matrices as PyTorch does; functional.batch_norm refuses a batch of one row, this does not."""
+    gamma, beta, running_mean, running_var = kept
+    flat = x.reshape(-1, x.shape[-1])
+    kept = (gamma, beta, running_mean.clone(), running_var.clone())
+    return torch.batch_norm(flat, *kept, training, momentum, epsilon, False).reshape(x.shape)
+
+
+TABLE: tuple[Row, ...] = (
+    Row(rules.linear, lambda torch, x, W, b: torch.nn.functional.linear(x, W.T, b)),
+    Row(rules.linear_without_bias, lambda torch, x, W: torch.nn.functional.linear(x, W.T)),
+    Row(rules.linear_out_in, lambda torch, x, W, b: torch.nn.functional.linear(x, W, b)),
+    Row(rules.linear_out_in_without_bias, lambda torch, x, W: torch.nn.functional.linear(x, W)),
+    Row(
+        rules.embedding,
+        lambda torch, i, E: torch.nn.functional.embedding(i, E),
+        draws={"i": places_in_table},
+    ),
+    Row(rules.add, lambda torch, x, y: torch.add(x, y)),
+    Row(rules.identity, lambda torch, x: torch.nn.Identity()(x)),
+    Row(
+        rules.dropout,
+        lambda torch, x, kept, rate: x * kept / (1 - rate),
+        options=({"rate": 0.5}, {"rate": 0.2}, {"rate": 0.0}),
+    ),
+    Row(rules.relu, lambda torch, z: torch.relu(z), draws={"z": off_zero}),
+    Row(
+        rules.leaky_relu,
+        lambda torch, z, slope: torch.nn.functional.leaky_relu(z, slope),
+        draws={"z": off_zero},
+        options=({"slope": 0.01}, {"slope": 0.3}),
+    ),
+    Row(
+        rules.elu,
+        lambda torch, z, alpha: torch.nn.functional.elu(z, alpha),
+        draws={"z": off_zero},
+        options=({"alpha": 1.0}, {"alpha": 0.4}),
+    ),
+    Row(rules.sigmoid, lambda torch, z: torch.sigmoid(z)),
+    Row(rules.tanh, lambda torch, z: torch.tanh(z)),
+    Row(rules.gelu, lambda torch, z: torch.nn.functional.gelu(z)),
+    Row(rules.gelu_tanh, lambda torch, z: torch.nn.functional.gelu(z, approximate="tanh")),
+    Row(rules.silu, lambda torch, z: torch.nn.functional.silu(z)),
+    Row(rules.softplus, lambda torch, z: torch.nn.functional.softplus(z)),
+    Row(rules.softmax, lambda torch, z: torch.softmax(z, -1)),
+    Row(
+        rules.standardise,
+        lambda torch, x, mean, deviation: (x - mean) / deviation,
+        draws={"deviation": positive},
+    ),
+    Row(
+        rules.layer_norm,
+        lambda torch, x, gamma, beta, epsilon: torch.nn.functional.layer_norm(
+            x, x.shape[-1:], gamma, beta, epsilon
+        ),
+        options=({"epsilon": 1e-5}, {"epsilon": 0.3}),
+    ),
+    Row(
+        rules.batch_norm,
+        lambda torch, *arguments, **options: _batch_norm(torch, *arguments, training=True, **options),
+        draws={"running_var": positive},
+        options=({"epsilon": 1e-5, "momentum": 0.1}, {"epsilon": 0.3, "momentum": 0.5}),
+    ),
+    Row(
+        rules.batch_norm_evaluation,
+        lambda torch, *arguments, **options: _batch_norm(torch, *arguments, training=False, **options),
+        draws={"running_var": positive},
+        options=({"epsilon": 1e-5}, {"epsilon": 0.3}),
+    ),
+    Row(
+        rules.half_squared_error,
+        lambda torch, y, t: torch.nn.functional.mse_loss(y, t, reduction="none").sum(-1) / 2,
+    ),
+    Row(
+        rules.mean_squared_error,
+        lambda torch, y, t: torch.nn.functional.mse_loss(y, t, reduction="none").mean(-1),
+    ),
+    Row(
+        rules.huber,
+        lambda torch, y, t, delta: torch.nn.functional.huber_loss(y, t, reduction="none", delta=delta).mean(-1),
+        draws={"t": near_and_far},
+        options=({"delta": 1.0}, {"delta": 0.7}, {"delta": 1.5}),
+    ),
+    Row(
+        rules.binary_cross_entropy,
+        lambda torch, z, t: torch.nn.functional.binary_cross_entropy_with_logits(z, t, reduction="none").mean(-1),
+        draws={"z": off_zero, "t": yes_or_no},
+    ),
+    Row(
+        rules.weighted_binary_cross_entropy,
+        lambda torch, z, t, positive: torch.nn.functional.binary_cross_entropy_with_logits(
+            z, t, reduction="none", pos_weight=positive
+        ).mean(-1),
+        draws={"z": off_zero, "t": yes_or_no, "positive": positive},
+    ),
+    Row(
+        rules.softmax_cross_entropy,
+        lambda torch, z, q: torch.nn.functional.cross_entropy(
+            _last_to_second(z), _last_to_second(q), reduction="none"
+        ),
+        draws={"q": shares},
+    ),
+    Row(
+        rules.class_weighted_cross_entropy,
+        lambda torch, z, q, class_weight: torch.nn.functional.cross_entropy(
+            _last_to_second(z), _last_to_second(q), class_weight, reduction="none"
+        ),
+        draws={"q": shares, "class_weight": positive},
+    ),
+    Row(rules.mean, lambda torch, l: l.mean()),
+    Row(rules.sum_of_rows, lambda torch, l: l.sum()),
+    Row(rules.weighted_mean, lambda torch, l, w, v: torch.dot(w.ravel(), l.ravel()) / v.sum()),
+    Row(rules.weighted_sum_of_rows, lambda torch, l, w: torch.dot(w.ravel(), l.ravel())),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A rule at one setting of its options."""
+
+    row: Row
+    options: Mapping[str, Any]
+
+    @property
+    def rule(self) -> Rule:
+        return self.row.rule
+
+    def __str__(self) -> str:
+        return "-".join([self.rule.name, *(f"{name}={value}" for name, value in self.options.items())])
+
+    def draw(
+        self, seed: int, rank: int, *, dtype: str = "float64", batch: int | None = None
+    ) -> tuple[dict[str, Array], Array]:
+        """Draw the arguments and an upstream gradient of both signs, in the output's shape."""
+        rng = np.random.default_rng(seed)
+        inputs = self.row.inputs(rng, rank, batch=batch)
+        inputs = {name: v.astype(dtype) if v.dtype == np.float64 else v for name, v in inputs.items()}
+        output = self.rule(*inputs.values(), **self.options)
+        return inputs, np.asarray(rng.normal(size=np.shape(output)), dtype)
+
+
+CASES = tuple(Case(row, options) for row in TABLE for options in row.options)
+
+
+def each_case(*others: Any) -> list[Any]:
+    """Return every rule at every setting, in rank 2 and rank 3, times ``others``, with readable ids."""
+    return [
+        pytest.param(case, rank, *other, id="-".join([str(case), f"rank{rank}", *map(str, other)]))
+        for case in CASES
+        for rank in (2, 3)
+        for other in ([(other,) for other in others] or [()])
+    ]
