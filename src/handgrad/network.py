@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from handgrad.engines import ReferenceEngine
 from handgrad.errors import ConfigurationError, DataError, ShapeError
 from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
+from handgrad.layers.statistics import STATISTICS
 from handgrad.program import Loop, Program, write_evaluation, write_loss, write_script, write_training
-from handgrad.rules import Shape, Size, identity, show_shape, standardise
-from handgrad.rules.normalisation import row_statistics
+from handgrad.rules import Shape, Size, identity, show_shape
 
 Array = NDArray[Any]
 
@@ -73,7 +73,9 @@ class Network:
         if seed < 0:
             raise ConfigurationError(f"seed is {seed}", fix="give 0 or more")
         if loss is not None and not isinstance(loss, Loss):
-            raise ConfigurationError(f"loss is {loss!r}, which is no loss", fix="for example SoftmaxCrossEntropy()")
+            raise ConfigurationError(
+                f"loss is {loss!r}, which is no loss", fix="for example SoftmaxCrossEntropy()"
+            )
         self.body = Sequential(*layers)
         self.loss, self.seed, self.dtype = loss, seed, dtype
         self.row = self._row(inputs)
@@ -200,11 +202,11 @@ class Network:
 
     def standardise(self, x: Array, rows: Array | None = None) -> None:
         """Fit the network's `Standardise` layer, if it has one, on the rows of ``x`` (or some of them)."""
-        for node in self._connect(weighted=False)[0].nodes:
-            if node.rule is standardise:
-                mean, deviation = row_statistics(x if rows is None else x[rows])
-                self.states[node.arguments["mean"].name][...] = mean
-                self.states[node.arguments["deviation"].name][...] = deviation
+        chosen = x if rows is None else x[rows]
+        for name, kept in self._connect(weighted=False)[0].states.items():
+            if kept.fit is not None:
+                function, which = kept.fit
+                self.states[name][...] = STATISTICS[function](chosen)[which]
 
     @property
     def arrays(self) -> dict[str, Array]:

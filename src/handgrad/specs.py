@@ -12,7 +12,18 @@ from typing import Any, TypeVar
 import msgspec
 
 from handgrad.errors import ConfigurationError, nearest
-from handgrad.layers import LAYERS, LOSSES, OPTIMISERS, SCHEDULES, Layer, Loss, Optimiser, Residual, Schedule, Sequential
+from handgrad.layers import (
+    LAYERS,
+    LOSSES,
+    OPTIMISERS,
+    SCHEDULES,
+    Layer,
+    Loss,
+    Optimiser,
+    Residual,
+    Schedule,
+    Sequential,
+)
 from handgrad.network import Network
 
 T = TypeVar("T")

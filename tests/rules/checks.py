@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.rules.table import Case
+from .table import Case
 
 Array = NDArray[Any]
 
@@ -39,8 +39,8 @@ def slopes(function: Callable[[Array], float], v: Array, *, step: float = 2.0**-
     return found
 
 
-def check_against_differences(case: Case, rank: int, *, seed: int = 0, bound: float = 1e-8) -> None:
-    """Every gradient is the slope of the forward, as central differences see it."""
+def check_against_differences(case: Case, rank: int, *, seed: int = 0, bound: float = 1e-9) -> None:
+    """Check that every gradient is the slope of the forward, as central differences see it."""
     inputs, upstream = case.draw(seed, rank)
     gradients = case.rule.gradients(upstream, *inputs.values(), **case.options)
     for name, gradient in gradients.items():
@@ -54,13 +54,14 @@ def check_against_differences(case: Case, rank: int, *, seed: int = 0, bound: fl
 
 
 def check_against_torch(torch: Any, case: Case, rank: int, *, seed: int, batch: int | None = None) -> None:
-    """The output and every gradient are PyTorch's, to 1e-10 of their norm."""
+    """Check that the output and every gradient are PyTorch's, to 1e-10 of their norm."""
     inputs, upstream = case.draw(seed, rank, batch=batch)
-    tensors = {name: torch.tensor(v, requires_grad=name in case.rule.differentiable) for name, v in inputs.items()}
+    trained = case.rule.differentiable
+    tensors = {name: torch.tensor(v, requires_grad=name in trained) for name, v in inputs.items()}
     output = case.row.peer(torch, *tensors.values(), **case.options)
     output.backward(torch.tensor(upstream))
     found = case.rule.gradients(upstream, *inputs.values(), **case.options)
-    expected = {name: tensors[name].grad.numpy() for name in case.rule.differentiable}
+    expected = {name: tensors[name].grad.numpy() for name in trained}
     pairs = {f"d{name}": (found[name], expected[name]) for name in expected}
     pairs["output"] = case.rule(*inputs.values(), **case.options), output.detach().numpy()
     least = 1e-3 * float(np.linalg.norm(upstream))
@@ -70,7 +71,7 @@ def check_against_torch(torch: Any, case: Case, rank: int, *, seed: int, batch: 
 
 
 def check_contract(case: Case, rank: int, dtype: str) -> None:
-    """Shapes and types are the variables' own, nothing is changed, and nothing else is read."""
+    """Check that shapes and types are the variables' own, nothing is changed, and nothing else is read."""
     inputs, upstream = case.draw(1, rank, dtype=dtype)
     arguments, text = tuple(inputs.values()), case.rule.backward_text
     before = [v.tobytes() for v in (*arguments, upstream)]

@@ -1,4 +1,4 @@
-"""The table of rules: for each, how its inputs are drawn, its options, and PyTorch's function of the same meaning.
+"""The table of rules: how the inputs of each are drawn, its options, and PyTorch's function of the same meaning.
 
 A new rule has one row here; every test in this folder that walks over ``TABLE`` then holds for it.
 """
@@ -27,7 +27,7 @@ def normal(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
 
 
 def off_zero(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
-    """Both signs, and away from a kink at 0."""
+    """Draw both signs, away from a kink at 0."""
     return rng.choice([-1, 1], shape) * rng.uniform(0.1, 3, shape)
 
 
@@ -36,7 +36,7 @@ def positive(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
 
 
 def row_weights(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
-    """Positive, but for a row that does not count when there are several."""
+    """Draw positive weights, and a third of the rows that do not count."""
     weights = rng.uniform(0.5, 2, shape)
     weights.flat[: weights.size // 3] = 0
     return weights
@@ -47,28 +47,28 @@ def mask(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
 
 
 def shares(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
-    """Rows that add up to 1; the first is a single class."""
+    """Draw rows that add up to 1; the first is a single class."""
     q = rng.dirichlet(np.ones(shape[-1]), shape[:-1])
     q[0] = np.eye(shape[-1])[-1]
     return q
 
 
 def yes_or_no(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
-    """Chances between 0 and 1; the first row is certain."""
+    """Draw chances between 0 and 1; the first row is certain."""
     t = rng.random(shape)
     t[0] = rng.random(shape[1:]) < 0.5
     return t
 
 
 def places_in_table(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
-    """Indices of rows of E, some of them the same."""
+    """Look rows of E up, some of them twice."""
     i = rng.integers(0, len(drawn["E"]), shape)
     i.flat[-1] = i.flat[0]
     return i
 
 
 def near_and_far(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
-    """Targets whose error is well inside or well outside every delta of Huber's row."""
+    """Draw targets whose error is well inside or well outside every delta of Huber's row."""
     size = np.where(rng.random(shape) < 0.5, rng.uniform(0.1, 0.5, shape), rng.uniform(2, 4, shape))
     return drawn["y"] - rng.choice([-1, 1], shape) * size
 
@@ -108,7 +108,7 @@ class Row:
         """Draw every argument in float64: all sizes differ, and ``batch`` replaces the first when given."""
         axes = [axis for argument in self.rule.signature.inputs for axis in argument]
         letters = [axis for axis in dict.fromkeys(axes) if not axis.endswith("...")]
-        sizes = rng.choice(np.arange(2, 9), len(letters) + rank, replace=False).tolist()
+        sizes = rng.choice(np.arange(3, 10), len(letters) + rank, replace=False).tolist()
         known = {letter: (sizes.pop(),) for letter in letters}
         sizes[0] = batch or sizes[0]
         known |= {"N...": tuple(sizes[: rank - 1]), "A...": tuple(sizes), "...": tuple(sizes)}
@@ -124,6 +124,15 @@ class Row:
 def _last_to_second(v: Any) -> Any:
     """Put the classes where PyTorch's cross-entropy has them."""
     return v.movedim(-1, 1)
+
+
+def _row_mean(function: str) -> Callable[..., Any]:
+    """Return PyTorch's loss of that name, averaged over each row."""
+
+    def peer(torch: Any, y: Any, t: Any, **options: Any) -> Any:
+        return getattr(torch.nn.functional, function)(y, t, reduction="none", **options).mean(-1)
+
+    return peer
 
 
 def _batch_norm(torch: Any, x: Any, *kept: Any, training: bool, epsilon: float, momentum: float = 0.1) -> Any:
@@ -199,26 +208,23 @@ TABLE: tuple[Row, ...] = (
         rules.half_squared_error,
         lambda torch, y, t: torch.nn.functional.mse_loss(y, t, reduction="none").sum(-1) / 2,
     ),
-    Row(
-        rules.mean_squared_error,
-        lambda torch, y, t: torch.nn.functional.mse_loss(y, t, reduction="none").mean(-1),
-    ),
+    Row(rules.mean_squared_error, _row_mean("mse_loss")),
     Row(
         rules.huber,
-        lambda torch, y, t, delta: torch.nn.functional.huber_loss(y, t, reduction="none", delta=delta).mean(-1),
+        _row_mean("huber_loss"),
         draws={"t": near_and_far},
         options=({"delta": 1.0}, {"delta": 0.7}, {"delta": 1.5}),
     ),
     Row(
         rules.binary_cross_entropy,
-        lambda torch, z, t: torch.nn.functional.binary_cross_entropy_with_logits(z, t, reduction="none").mean(-1),
+        _row_mean("binary_cross_entropy_with_logits"),
         draws={"z": off_zero, "t": yes_or_no},
     ),
     Row(
         rules.weighted_binary_cross_entropy,
-        lambda torch, z, t, positive: torch.nn.functional.binary_cross_entropy_with_logits(
-            z, t, reduction="none", pos_weight=positive
-        ).mean(-1),
+        lambda torch, z, t, positive: _row_mean("binary_cross_entropy_with_logits")(
+            torch, z, t, pos_weight=positive
+        ),
         draws={"z": off_zero, "t": yes_or_no, "positive": positive},
     ),
     Row(
@@ -235,10 +241,10 @@ TABLE: tuple[Row, ...] = (
         ),
         draws={"q": shares, "class_weight": positive},
     ),
-    Row(rules.mean, lambda torch, l: l.mean()),
-    Row(rules.sum_of_rows, lambda torch, l: l.sum()),
-    Row(rules.weighted_mean, lambda torch, l, w, v: torch.dot(w.ravel(), l.ravel()) / v.sum()),
-    Row(rules.weighted_sum_of_rows, lambda torch, l, w: torch.dot(w.ravel(), l.ravel())),
+    Row(rules.mean, lambda torch, losses: losses.mean()),
+    Row(rules.sum_of_rows, lambda torch, losses: losses.sum()),
+    Row(rules.weighted_mean, lambda torch, losses, w, v: torch.dot(w.ravel(), losses.ravel()) / v.sum()),
+    Row(rules.weighted_sum_of_rows, lambda torch, losses, w: torch.dot(w.ravel(), losses.ravel())),
 )
 
 
@@ -251,6 +257,7 @@ class Case:
 
     @property
     def rule(self) -> Rule:
+        """What is tested."""
         return self.row.rule
 
     def __str__(self) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.checks import check_contract
-from tests.rules.table import Case, each_case
+from .checks import check_contract
+from .table import Case, each_case
 
 
 @pytest.mark.parametrize(("case", "rank", "dtype"), each_case("float32", "float64"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.checks import check_against_differences
-from tests.rules.table import Case, each_case
+from .checks import check_against_differences
+from .table import Case, each_case
 
 
 @pytest.mark.parametrize(("case", "rank"), each_case())
 def test_gradients_are_the_slopes_of_the_forward(case: Case, rank: int) -> None:
-    """Away from kinks, every gradient equals Richardson's central differences to 1e-8 of its norm."""
+    """Away from kinks, every gradient equals Richardson's central differences to 1e-9 of its norm."""
     check_against_differences(case, rank)

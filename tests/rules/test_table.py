@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from handgrad.rules import RULES
-from tests.rules.table import CASES, TABLE
+
+from .table import CASES, TABLE
 
 
 def test_every_rule_with_a_gradient_has_one_row() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.rules.checks import check_against_torch
-from tests.rules.table import Case, each_case
+from .checks import check_against_torch
+from .table import Case, each_case
 
 
 @pytest.mark.peers

@@ -8,7 +8,7 @@ from handgrad.data.download import fetch_mnist
 from handgrad.data.generated import moons, spirals, xor
 from handgrad.data.idx import mnist, read_idx
 from handgrad.data.parquet_table import read_parquet
-from handgrad.data.sources import load
+from handgrad.data.sources import load, load_features
 
 __all__ = [
     "Dataset",
@@ -17,6 +17,7 @@ __all__ = [
     "digits",
     "fetch_mnist",
     "load",
+    "load_features",
     "mnist",
     "moons",
     "read_csv",

@@ -74,6 +74,11 @@ def read_npy(
     return Dataset(path.name, x, t, task, classes)
 
 
+def read_npy_features(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """Map the features of one .npy file, (n, ...); raises `DataError` as `read_npy`."""
+    return _map(Path(path), NUMBERS)
+
+
 def _map(path: Path, kinds: str) -> NDArray[Any]:
     with reading(path, ValueError):
         with path.open("rb") as file:
@@ -118,6 +123,15 @@ def read_npz(path: str | os.PathLike[str], *, task: Task | None = None) -> Datas
         values = _read_member(path, archive, target, NUMBERS + TEXT)
     task, t, classes = encode(f"{path}, {target.filename}", values, task)
     return Dataset(path.name, x, t, task, classes)
+
+
+def read_npz_features(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """Read the array ``x`` (or ``X``) of an .npz file, (n, ...); raises `DataError` as `read_npz`."""
+    path = Path(path)
+    with reading(path, *DAMAGE), zipfile.ZipFile(path) as archive:
+        features = _find(path, archive, "x", "X")
+        check_claim(path, features.file_size)
+        return _read_member(path, archive, features, NUMBERS)
 
 
 def _find(path: Path, archive: zipfile.ZipFile, *names: str) -> zipfile.ZipInfo:

@@ -6,7 +6,7 @@ import csv
 import math
 import os
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.files import reading
-from handgrad.data.table import Columns, choose_columns, make_dataset
+from handgrad.data.table import Columns, choose_columns, make_dataset, name_columns
 from handgrad.errors import DataError
 
 
@@ -59,10 +59,34 @@ def read_csv(
     (('no', 'yes'), ('age', 'height'))
     """
     path = Path(path)
+    columns, x, texts, lines = _read(path, lambda header: choose_columns(path, header, target, task))
+    targets = [
+        _target(path, name, [row[index] for row in texts], lines, columns.task)
+        for index, name in enumerate(columns.target_names)
+    ]
+    return make_dataset(path, columns, x, targets)
+
+
+def read_csv_features(path: str | os.PathLike[str], names: Sequence[str]) -> NDArray[np.float64]:
+    """Return the named columns of a text file, (n, d) in the order of the names; others are passed over.
+
+    Raises
+    ------
+    DataError
+        As `read_csv`, and when a column is missing.
+    """
+    path = Path(path)
+    return _read(path, lambda header: name_columns(path, header, names))[1]
+
+
+def _read(
+    path: Path, choose: Callable[[list[str]], Columns]
+) -> tuple[Columns, NDArray[np.float64], list[list[str]], list[int]]:
+    """Return the columns, the features (n, d), the texts of the targets and the line of each row."""
     features, texts, lines = array("d"), list[list[str]](), list[int]()
     with reading(path, UnicodeDecodeError, csv.Error), path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file, delimiter=_delimiter(path, file), skipinitialspace=True, strict=True)
-        columns = choose_columns(path, _header(path, next(rows, [])), target, task)
+        columns = choose(_header(path, next(rows, [])))
         for cells in filter(None, rows):
             place = f"{path}, line {rows.line_num}"
             features.extend(_features(place, columns, cells))
@@ -70,12 +94,7 @@ def read_csv(
             lines.append(rows.line_num)
     if not lines:
         raise DataError(f"{path}: the file has a header and no rows")
-    x = np.frombuffer(features).reshape(len(lines), -1)
-    targets = [
-        _target(path, name, [row[index] for row in texts], lines, columns.task)
-        for index, name in enumerate(columns.target_names)
-    ]
-    return make_dataset(path, columns, x, targets)
+    return columns, np.frombuffer(features).reshape(len(lines), -1), texts, lines
 
 
 def _delimiter(path: Path, file: TextIO) -> str:

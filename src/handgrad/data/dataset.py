@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.data.finite import check_finite
 from handgrad.errors import DataError, nearest
 
 Task = Literal["classification", "regression"]
 
 # The finite check looks at this many bytes at a time, so that a mapped file may be larger than memory.
-CHUNK = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +101,7 @@ def _check_features(data: Dataset) -> None:
         raise DataError(f"{data.name}: x has {len(x)} rows and t has shape {t.shape}; rows must agree")
     if data.feature_names and len(data.feature_names) != x.shape[1]:
         raise DataError(f"{data.name}: {len(data.feature_names)} feature names for {x.shape[1]} features")
-    _check_finite(data, "x", x)
+    check_finite(f"{data.name}: x", x, data.feature_names)
 
 
 def _check_test_rows(data: Dataset) -> None:
@@ -135,29 +134,7 @@ def _check_values(data: Dataset) -> None:
         )
     if data.classes:
         raise DataError(f"{data.name}: regression has no classes", given=", ".join(data.classes))
-    _check_finite(data, "t", t)
-
-
-def _check_finite(data: Dataset, letter: str, values: NDArray[Any]) -> None:
-    if values.dtype.kind != "f":
-        return
-    for start, part in _chunks(values):
-        finite = np.isfinite(part)
-        if not finite.all():
-            row, *column = np.argwhere(~finite)[0].tolist()
-            named = letter == "x" and data.feature_names
-            feature = f" (feature {data.feature_names[column[0]]!r})" if named else ""
-            place = ", ".join(map(str, (start + row, *column)))
-            raise DataError(
-                f"{data.name}: {letter}[{place}]{feature} is {part[row, *column]}, and must be finite",
-                fix="remove the row, or fill in the value",
-            )
-
-
-def _chunks(values: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
-    rows = max(1, CHUNK * len(values) // values.nbytes)
-    for start in range(0, len(values), rows):
-        yield start, values[start : start + rows]
+    check_finite(f"{data.name}: t", t)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.files import check_claim, reading
-from handgrad.data.table import choose_columns, make_dataset
+from handgrad.data.table import Columns, choose_columns, make_dataset, name_columns
 from handgrad.errors import DataError, MissingPackageError
 
 
@@ -51,6 +51,27 @@ def read_parquet(
     handgrad.errors.DataError: missing.parquet: there is no such file
       fix    check the path; it is looked up from the current folder
     """
+    path = Path(path)
+    columns, x, targets = _read(path, lambda header: choose_columns(path, header, target, task))
+    return make_dataset(path, columns, x, targets)
+
+
+def read_parquet_features(path: str | os.PathLike[str], names: Sequence[str]) -> NDArray[np.float64]:
+    """Return the named columns of a Parquet file, (n, d) in the order of the names; others are passed over.
+
+    Raises
+    ------
+    DataError, MissingPackageError
+        As `read_parquet`, and when a column is missing.
+    """
+    path = Path(path)
+    return _read(path, lambda header: name_columns(path, header, names))[1]
+
+
+def _read(
+    path: Path, choose: Callable[[list[str]], Columns]
+) -> tuple[Columns, NDArray[np.float64], list[NDArray[Any]]]:
+    """Return the columns, the features (n, d) and the targets, each (n,)."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -58,17 +79,16 @@ def read_parquet(
         raise MissingPackageError(
             f"{path}: reading Parquet needs the package pyarrow", fix="pip install 'handgrad[parquet]'"
         ) from error
-    path = Path(path)
     with reading(path, pa.ArrowException, UnicodeDecodeError), path.open("rb") as stream:
         file = pq.ParquetFile(stream)
-        columns = choose_columns(path, file.schema_arrow.names, target, task)
+        columns = choose(file.schema_arrow.names)
         _check_size(path, file.metadata)
         table = file.read()
         x = np.empty((table.num_rows, len(columns.features)))
         for place, index in enumerate(columns.features):
             x[:, place] = _numbers(path, columns.names[index], table.column(index))
         targets = [_target(path, columns.names[index], table.column(index)) for index in columns.targets]
-    return make_dataset(path, columns, x, targets)
+    return columns, x, targets
 
 
 def _check_size(path: Path, metadata: Any) -> None:

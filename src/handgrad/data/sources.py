@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from handgrad.data.arrays import read_npy, read_npz
-from handgrad.data.csv_table import read_csv
+from numpy.typing import NDArray
+
+from handgrad.data.arrays import read_npy, read_npy_features, read_npz, read_npz_features
+from handgrad.data.csv_table import read_csv, read_csv_features
 from handgrad.data.dataset import Dataset, Task, check_task
 from handgrad.data.digits import digits
+from handgrad.data.finite import check_finite
 from handgrad.data.generated import moons, spirals, xor
-from handgrad.data.idx import mnist
-from handgrad.data.parquet_table import read_parquet
+from handgrad.data.idx import mnist, read_idx
+from handgrad.data.parquet_table import read_parquet, read_parquet_features
 from handgrad.errors import DataError, nearest
 
 BUILT_IN: dict[str, Callable[[], Dataset]] = {
@@ -90,6 +94,47 @@ def load(
             raise DataError(
                 f"{path}: files that end in {suffix} are not read", fix=f"choose from {', '.join(SUFFIXES)}"
             )
+
+
+def load_features(source: str | os.PathLike[str], names: Sequence[str] = ()) -> NDArray[Any]:
+    """Load rows without targets, to predict for.
+
+    Parameters
+    ----------
+    source
+        A file that ends in .csv, .tsv, .parquet, .npz (its array x) or .npy, or an IDX file of images.
+    names
+        For a table, the columns to take, in this order; others are passed over.
+
+    Returns
+    -------
+    array
+        Rows, (n, d); images of an IDX file are flat.
+
+    Raises
+    ------
+    DataError
+        When the file is missing, damaged or unsuitable, or holds no row.
+    MissingPackageError
+        When the source needs a package that is not installed.
+    """
+    path = Path(source)
+    match path.suffix.lower():
+        case ".csv" | ".tsv":
+            x: NDArray[Any] = read_csv_features(path, names)
+        case ".parquet":
+            x = read_parquet_features(path, names)
+        case ".npy":
+            x = read_npy_features(path)
+        case ".npz":
+            x = read_npz_features(path)
+        case _:
+            images = read_idx(path)
+            x = images.reshape(len(images), -1)
+    if len(x) == 0:
+        raise DataError(f"{path}: there are no rows")
+    check_finite(f"{path}: x", x, names)
+    return x
 
 
 def _refuse(source: str | Path, **given: object) -> None:

@@ -94,6 +94,31 @@ def choose_columns(
     return Columns(names, features, tuple(map(names.index, wanted)), task)
 
 
+def name_columns(path: Path, header: Sequence[str], features: Sequence[str]) -> Columns:
+    """Choose the features of a table by name, in that order, and no target.
+
+    Raises
+    ------
+    DataError
+        When a name is missing, empty or found twice.
+
+    Examples
+    --------
+    >>> name_columns(Path("people.csv"), ["age", "height", "weight"], ["weight", "age"]).features
+    (2, 0)
+    """
+    names = tuple(name.strip() for name in header)
+    _check_names(path, names)
+    for name in features:
+        if name not in names:
+            raise DataError(
+                f"{path}: there is no column {name!r}",
+                given=f"the columns {_listed(names)}",
+                fix=nearest(name, names),
+            )
+    return Columns(names, tuple(map(names.index, features)), (), None)
+
+
 def _check_names(path: Path, names: tuple[str, ...]) -> None:
     for index, name in enumerate(names):
         if not name:

@@ -59,12 +59,16 @@ class Parameter:
         The name of an initialiser, or the array itself.
     fan_in, fan_out
         How many values meet in one output, and how many outputs one value reaches.
+    fit
+        For what is fitted on the training rows before training: the name of one of `STATISTICS`, and which of
+        its two results.
     """
 
     shape: tuple[int, ...]
     start: str | NDArray[Any]
     fan_in: int = 1
     fan_out: int = 1
+    fit: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.start, str) and self.start not in INITIALISERS:
@@ -148,6 +152,7 @@ class Graph:
     _number: int = 1
     _taken: set[str] = field(default_factory=lambda: set(RESERVED))
     _kept: dict[tuple[int, str], Value] = field(default_factory=dict)
+    _owners: list[object] = field(default_factory=list)  # held, so that no other object takes their id
 
     def input(self, name: str, shape: Shape, kind: str) -> Value:
         """Add an array that comes with every batch."""
@@ -165,7 +170,7 @@ class Graph:
             One for each argument of the rule but its masks, which are made here: values, and parameters of
             the layer. A layer connected twice has one array of each name, used twice.
         layer
-            Whose parameters these are.
+            Whose parameters these are; without one they are used here only.
         **options
             The rule's options that are not at their default.
 
@@ -183,7 +188,7 @@ class Graph:
         self._taken |= {f"{name}{suffix}" for name in _locals(rule)}
         node = Node(
             rule=rule,
-            options={**rule.forward.options, **options},
+            options=rule.settings(options),
             inputs=tuple(arguments.values()),
             output=output,
             suffix=suffix,
@@ -230,8 +235,10 @@ class Graph:
     ) -> Value:
         if isinstance(given, Value):
             return given
-        key = (id(layer), argument)
+        owner = given if layer is None else layer
+        key = (id(owner), argument)
         if key not in self._kept:
+            self._owners.append(owner)
             keeps = self.states if kind == "state" else self.parameters
             name = f"{argument}{suffix}"
             self._kept[key] = self._name(name, given.shape, "state" if kind == "state" else "parameter")

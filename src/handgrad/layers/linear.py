@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from handgrad import rules
+from handgrad.errors import ConfigurationError
 from handgrad.layers.graph import Graph, Parameter, Value
 from handgrad.layers.layer import Layer, check_choice, check_size
 
@@ -78,6 +79,11 @@ class Embedding(Layer):
     def __post_init__(self) -> None:
         check_size("Embedding", "entries", self.entries)
         check_size("Embedding", "features", self.features)
+
+    def input_shape(self) -> tuple[int, ...]:  # noqa: D102 - as in Layer
+        raise ConfigurationError(
+            f"{self!r} does not say how many indices a row has", fix="give inputs=7, or inputs=() for one alone"
+        )
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
         shape = (self.entries, self.features)

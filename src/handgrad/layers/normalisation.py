@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from handgrad import rules
 from handgrad.errors import ConfigurationError, ShapeError
 from handgrad.layers.graph import Graph, Parameter, Value
-from handgrad.layers.layer import Layer
+from handgrad.layers.layer import Layer, check_choice
 from handgrad.rules import show_shape
 
 
@@ -52,12 +53,26 @@ class LayerNorm(Layer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Standardise(Layer):
-    """Give each feature of the input mean 0 and deviation 1; `handgrad.train` fits it on the training rows."""
+    """Give the input mean 0 and deviation 1 over the training rows, on which `handgrad.train` fits it.
+
+    Parameters
+    ----------
+    over
+        "feature" for columns of different units, each by itself; "all" for numbers of one unit, as pixels.
+    """
+
+    over: Literal["feature", "all"] = "feature"
+
+    def __post_init__(self) -> None:
+        check_choice("Standardise", "over", self.over, ("feature", "all"))
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
         if x.kind != "input":
             raise ConfigurationError(f"{graph.origin}: Standardise takes the data itself", fix="put it first")
-        return graph.apply(rules.standardise, x, *_per_feature(self, x, "zeros", "ones"), layer=self)
+        statistics = "feature_statistics" if self.over == "feature" else "common_statistics"
+        mean, deviation = _per_feature(self, x, "zeros", "ones")
+        mean, deviation = replace(mean, fit=(statistics, 0)), replace(deviation, fit=(statistics, 1))
+        return graph.apply(rules.standardise, x, mean, deviation, layer=self)
 
 
 def _per_feature(layer: Layer, x: Value, *starts: str) -> list[Parameter]:

@@ -40,15 +40,15 @@ def _size(of_two: int, of_three: int) -> Size:
 
 
 def _probe(program: Program, n: int) -> dict[str, Any]:
-    """Run the lines on arrays of ones, without memory of their own, for n rows."""
-    dtype = np.dtype(program.dtype)
+    """Run the lines on arrays of ones (and indices 0), without memory of their own, for n rows."""
+    one, zero = np.ones((), program.dtype), np.zeros((), int)
 
-    def array(shape: Shape, kind: np.dtype[Any] = dtype) -> Any:
-        return np.broadcast_to(np.ones((), kind), tuple(n if size == "n" else int(size) for size in shape))
+    def array(shape: Shape, element: Any = one) -> Any:
+        return np.broadcast_to(element, tuple(n if size == "n" else int(size) for size in shape))
 
     scope: dict[str, Any] = {"n": n, "learning_rate": 0.1, "step": 1, "seed": 0}
     for value in program.inputs:
-        scope[value.name] = array(value.shape, np.dtype(int) if value.kind == "index" else dtype)
+        scope[value.name] = array(value.shape, zero if value.kind == "index" else one)
     for name, kept in {**program.parameters, **program.states}.items():
         scope[name] = array(kept.shape)
     for name, shape in program.slots.items():

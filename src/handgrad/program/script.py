@@ -13,10 +13,10 @@ from typing import Any
 from handgrad.errors import ConfigurationError
 from handgrad.layers import INITIALISERS, Constant, Optimiser, Parameter, Schedule, Value
 from handgrad.layers.layer import field_values
+from handgrad.layers.statistics import STATISTICS
 from handgrad.program.line import Program
 from handgrad.program.source import function_source
 from handgrad.rules import PRIMITIVES
-from handgrad.rules.normalisation import row_statistics
 
 HEAD = '''"""{title}
 
@@ -143,7 +143,8 @@ def _helpers(
     names = dict.fromkeys((*training.primitives, *evaluation.primitives))
     starts = dict.fromkeys(parameter.start for parameter in kept if isinstance(parameter.start, str))
     helpers = [PRIMITIVES[name] for name in names] + [INITIALISERS[name] for name in starts]
-    helpers += [row_statistics] if _standardised(training) else []
+    fits = dict.fromkeys(parameter.fit[0] for parameter in kept if parameter.fit is not None)
+    helpers += [STATISTICS[name] for name in fits]
     return [*helpers, loop.schedule.function]
 
 
@@ -151,16 +152,6 @@ def _sources(functions: Iterable[Callable[..., Any]]) -> list[str]:
     """Return the functions' sources without their decorators."""
     texts = (inspect.getsource(function).splitlines() for function in functions)
     return ["\n".join(line for line in lines if not line.startswith("@")) for lines in texts]
-
-
-def _standardised(program: Program) -> list[tuple[str, str]]:
-    """Return the names of the mean and the deviation of each line that standardises the data."""
-    lines = [line for line in program.lines if line.rule == "standardise" and line.phase == "forward"]
-    return [
-        (next(name for name in line.reads if name.startswith("mean")),
-         next(name for name in line.reads if name.startswith("deviation")))
-        for line in lines
-    ]  # fmt: skip
 
 
 def _initialise(program: Program, seed: int) -> str:
@@ -197,8 +188,9 @@ def _main(training: Program, evaluation: Program, loop: Loop, task: str) -> str:
     numbers = {"learning_rate": "float(rates[number])", "step": "number + 1", "seed": "SEED"}
     options = "".join(f", {value!r}" for value in field_values(loop.schedule).values())
     standardise = "".join(
-        f'    kept["{mean}"][...], kept["{deviation}"][...] = row_statistics(data["x"])\n'
-        for mean, deviation in _standardised(training)
+        f'    kept["{name}"][...] = {kept.fit[0]}(data["x"])[{kept.fit[1]}]\n'
+        for name, kept in training.states.items()
+        if kept.fit is not None
     )
     return MAIN.format(
         standardise=standardise,

@@ -268,7 +268,7 @@ def _clip(current: dict[str, str], max_norm: float) -> Iterator[ProgramLine]:
 
 def _is_matrix(node: Node) -> bool:
     """Whether the rows of a node are one axis, so that ``rows(v)`` is ``v`` itself and can be left out."""
-    return len(node.output.shape) <= 2
+    return all(len(value.shape) <= 2 for value in (*node.inputs, node.output))
 
 
 def _needed(text: Text, wanted: set[str]) -> list[Line]:

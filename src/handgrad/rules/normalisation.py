@@ -125,21 +125,3 @@ def layer_norm_backward(dy, gamma, rstd, xhat):
     through_var = (dxhat * xhat).mean(axis=-1, keepdims=True)  # and its row's variance
     dx = rstd * (dxhat - through_mean - xhat * through_var)  # three paths: direct, by the mean, by the variance
     return dx, dgamma, dbeta
-
-
-def row_statistics(x):
-    """Return mean and deviation of each feature over all rows, in float64; a constant feature has deviation 1.
-
-    Works through the rows a part at a time, so that ``x`` may be larger than memory.
-
-    Examples
-    --------
-    >>> row_statistics(np.array([[1.0, 5.0], [3.0, 5.0]]))
-    (array([2., 5.]), array([1., 1.]))
-    """
-    x = x.reshape(len(x), -1, x.shape[-1])
-    parts = [slice(start, start + 65536) for start in range(0, len(x), 65536)]
-    values = len(x) * x.shape[1]
-    mean = sum(x[part].sum(axis=(0, 1), dtype=np.float64) for part in parts) / values
-    var = sum(((x[part] - mean) ** 2).sum(axis=(0, 1)) for part in parts) / values
-    return mean, np.where(var > 0, np.sqrt(var), 1)

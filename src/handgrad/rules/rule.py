@@ -39,12 +39,12 @@ class Rule:
     def __init__(
         self, function: Callable[..., Any], signature: str, *, constant: bool, evaluation: Rule | None
     ) -> None:
+        self.forward = read_text(function)
         self.function = function
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self.__module__ = function.__module__
         self.signature = Signature.parse(signature)
-        self.forward = read_text(function)
         self.name = self.forward.name
         self.constant = constant
         self.evaluation = evaluation or self
@@ -155,7 +155,20 @@ class Rule:
     def values(self, *arguments: Array, **options: Any) -> dict[str, Any]:
         """Run the forward lines and return every name they define, arguments and options included."""
         known = dict(zip(self.forward.arguments, arguments, strict=True))
-        return self.forward.run({**self.forward.options, **options, **known})
+        return self.forward.run({**self.settings(options), **known})
+
+    def settings(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return every option of the rule, at its default where ``options`` does not give it.
+
+        Raises
+        ------
+        RuleError
+            When the rule has no option of that name.
+        """
+        known = self.forward.options
+        for name in options.keys() - known.keys():
+            raise RuleError(f"{self.name} has no option {name}", fix=nearest(name, known) if known else "")
+        return {**known, **options}
 
     def gradients(self, upstream: Array, *arguments: Array, **options: Any) -> dict[str, Array]:
         """Run forward and backward and return the gradient of each argument that has one.
@@ -235,7 +248,7 @@ class UpdateRule:
         self.text = read_text(function, updates=True)
         self.name = self.text.name
         self.slots = tuple(name for name, kind in self.text.kinds.items() if kind == "state")
-        parameter, gradient = self.text.arguments[:2]
+        parameter, gradient = (*self.text.arguments, "", "")[:2]
         if gradient != f"d{parameter}":
             raise RuleError(f"{self.text.place}: takes a parameter and its gradient first, as in (W, dW)")
 

@@ -57,10 +57,13 @@ class Signature:
                     raise RuleError(f"signature {text!r}: {axis!r} is not an axis name")
             if sum(axis.endswith("...") for axis in axes) > 1:
                 raise RuleError(f"signature {text!r}: only one '...' per argument")
+        for axis in signature.output:
+            if not any(axis in axes for axes in inputs):
+                raise RuleError(f"signature {text!r}: the output's axis {axis} is in no argument")
         return signature
 
     def __str__(self) -> str:
-        return f"{', '.join(' '.join(axes) for axes in self.inputs)} -> {' '.join(self.output)}".rstrip()
+        return f"{', '.join(' '.join(axes) for axes in self.inputs)} -> {' '.join(self.output)}".strip()
 
     def bind(self, place: str, shapes: Mapping[str, Shape]) -> dict[str, Shape]:
         """Return the size of every axis (as a tuple of one, or several for ``N...``).

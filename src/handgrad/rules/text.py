@@ -93,7 +93,8 @@ def read_text(function: Callable[..., Any], *, updates: bool = False) -> Text:
     RuleError
         With file, line and what is not allowed there.
     """
-    assert isinstance(function, FunctionType)
+    if not isinstance(function, FunctionType):
+        raise RuleError(f"{function!r} is not written in Python, and a rule is its text")
     node = _definition(function)
     where = f"{function.__name__} ({function.__code__.co_filename}:{node.lineno})"
     arguments = tuple(argument.arg for argument in node.args.posonlyargs + node.args.args)
@@ -193,8 +194,9 @@ class _Reader:
 
 
 def _definition(function: FunctionType) -> ast.FunctionDef:
-    """Find the syntax tree of a function in its file."""
+    """Find the syntax tree of a function in its file, as the file now stands."""
     code = function.__code__
+    linecache.checkcache(code.co_filename)
     source = "".join(linecache.getlines(code.co_filename))
     if source:
         for node in ast.walk(_parse(code.co_filename, source)):

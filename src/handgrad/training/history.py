@@ -93,12 +93,16 @@ def draw_learning_curve(history: History, path: Path, title: str) -> None:
     losses = [(r.epoch, r.validation_loss) for r in history.epochs if r.validation_loss is not None]
     if losses:
         upper.plot(*zip(*losses, strict=True), marker=marker, ms=3, label="validation")
-    positive = all(value > 0 for record in history.epochs for value in (record.loss, record.validation_loss or 1))
+    positive = all(
+        value > 0 for record in history.epochs for value in (record.loss, record.validation_loss or 1)
+    )
     upper.set(ylabel="loss", title=title, **({"yscale": "log"} if positive else {}))
     panels = [upper]
     if scored:
         lower = figure.add_subplot(2, 1, 2, sharex=upper)
-        lower.plot([r.epoch for r in scored], [r.validation_metric for r in scored], "C1", marker=marker, ms=3)
+        lower.plot(
+            [r.epoch for r in scored], [r.validation_metric for r in scored], "C1", marker=marker, ms=3
+        )
         lower.set(ylabel=f"validation {history.metric.replace('r2', 'R²')}")
         panels.append(lower)
     for panel in panels:

@@ -33,7 +33,9 @@ def explain_nonfinite(program: Program, kept: Mapping[str, Array], epoch: Epoch,
         scope: dict[str, Any] = {**kept, **given, "n": len(given["x"])}
         for name, array in given.items():
             if not np.all(np.isfinite(array)):
-                return _report(epoch, number, f"{name} holds {_kind(array)} before the first line", "the data")
+                return _report(
+                    epoch, number, f"{name} holds {_kind(array)} before the first line", "the data"
+                )
         with np.errstate(all="ignore"):
             for line in program.lines:
                 run_line(line, scope)
@@ -49,11 +51,16 @@ def explain_nonfinite(program: Program, kept: Mapping[str, Array], epoch: Epoch,
 
 def run_line(line: ProgramLine, scope: dict[str, Any]) -> None:
     """Run one line of a program in ``scope``."""
-    exec(str(line), dict(PRIMITIVES), scope)  # noqa: S102 - the program's own line
+    exec(str(line), dict(PRIMITIVES), scope)
 
 
 def _report_line(
-    program: Program, line: ProgramLine, scope: dict[str, Any], start: Mapping[str, float], epoch: Epoch, number: int
+    program: Program,
+    line: ProgramLine,
+    scope: dict[str, Any],
+    start: Mapping[str, float],
+    epoch: Epoch,
+    number: int,
 ) -> TrainingError:
     value = scope[line.target]
     place = f"line `{line}` ({line.phase}, {line.layer or line.rule}) gave {_kind(value)}"
@@ -61,13 +68,20 @@ def _report_line(
     entry = f"[{', '.join(map(str, where[0]))}]" if where.size and where[0].size else ""
     sizes = {name: float(np.abs(scope[name]).max(initial=0)) for name in line.reads if name in scope}
     sizes.pop("np", None)
-    largest = ", ".join(f"|{name}| up to {size:.3g}" for name, size in sorted(sizes.items()) if name != line.target)
+    largest = ", ".join(
+        f"|{name}| up to {size:.3g}" for name, size in sorted(sizes.items()) if name != line.target
+    )
     cause, fix = _cause(program, line, scope, start, epoch, number)
     return _report(epoch, number, f"{place}; first at {line.target}{entry}", cause, largest, fix)
 
 
 def _cause(
-    program: Program, line: ProgramLine, scope: dict[str, Any], start: Mapping[str, float], epoch: Epoch, number: int
+    program: Program,
+    line: ProgramLine,
+    scope: dict[str, Any],
+    start: Mapping[str, float],
+    epoch: Epoch,
+    number: int,
 ) -> tuple[str, str]:
     """Return the likely cause and what to do."""
     rate = float(epoch.learning_rates[number]) if len(epoch.learning_rates) else 0.0
@@ -100,4 +114,8 @@ def _report(
 
 
 def _kind(array: Array) -> str:
-    return f"NaN {show_shape(np.shape(array))}" if np.isnan(array).any() else f"infinity {show_shape(np.shape(array))}"
+    return (
+        f"NaN {show_shape(np.shape(array))}"
+        if np.isnan(array).any()
+        else f"infinity {show_shape(np.shape(array))}"
+    )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.data.finite import check_finite
 from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError
 from handgrad.errors import ConfigurationError, DataError, nearest
 from handgrad.layers import Adam, Constant, Optimiser, Schedule
@@ -178,7 +179,9 @@ class _Run:
         started = time.perf_counter()
         self.before = self.copy()
         rows = self.training
-        order = np.random.default_rng([self.seed, number]).permutation(len(rows)) if self.shuffle else slice(None)
+        order = (
+            np.random.default_rng([self.seed, number]).permutation(len(rows)) if self.shuffle else slice(None)
+        )
         epoch = Epoch(
             rows.arrays, rows.order[order], self.batch_size, rates, number * len(rates) + 1, self.seed
         )
@@ -191,7 +194,12 @@ class _Run:
         seconds = time.perf_counter() - started
         self.seconds += seconds
         record = EpochRecord(
-            number + 1, total / max(count, 1e-30), validation_loss, validation_metric, float(rates[-1]), seconds
+            number + 1,
+            total / max(count, 1e-30),
+            validation_loss,
+            validation_metric,
+            float(rates[-1]),
+            seconds,
         )
         self.history.epochs.append(record)
         return record
@@ -255,19 +263,8 @@ def _checked(network: Network, x: Array, t: Array, weights: Array | None, name: 
             raise DataError(f"weights are {w.shape}: give {len(x)} finite numbers, 0 or more")
         arrays["w"] = w
     for key, array in arrays.items():
-        _check_finite(array, name if key == "x" else f"{name}'s {key}")
+        check_finite(name if key == "x" else f"{name}'s {key}", array)
     return arrays
-
-
-def _check_finite(array: Array, name: str) -> None:
-    if array.dtype.kind != "f":
-        return
-    for start in range(0, len(array), 65536):  # part by part: it may be larger than memory
-        wrong = ~np.isfinite(array[start : start + 65536])
-        if wrong.any():
-            place = [int(k) for k in np.argwhere(wrong)[0]]
-            place[0] += start
-            raise DataError(f"{name}{place} is {array[tuple(place)]}", fix="leave the row out, or fill the value in")
 
 
 def _check_settings(*, epochs: int, batch_size: int, patience: int | None, seed: int, engine: str) -> None:

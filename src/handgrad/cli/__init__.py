@@ -1,0 +1,80 @@
+"""The command line. Each command's module is imported when it is called, so that help is quick."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+COMMANDS = {
+    "evaluate": "Score a trained network on rows with known targets.",
+    "predict": "Let a trained network answer for new rows.",
+    "show": "Print a network as a program, with shapes and reasons.",
+    "train": "Train a network, and keep it in a run folder.",
+    "write": "Write a network out as a script that needs NumPy only.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: D102 - as in click
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: D102 - as in click
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"handgrad.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: D102
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, and name the nearest when there is none."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from handgrad.errors import nearest
+
+            raise click.UsageError(f"{error.message} {nearest(args[0], COMMANDS)}", ctx) from None
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="handgrad")
+def group() -> None:
+    """Neural networks whose every gradient is written out by hand.
+
+    \b
+    handgrad train                      digits, in seconds; no download
+    handgrad show --hidden 32           the same network as a page of mathematics
+    handgrad train data.csv --target y  a table of your own
+    """
+
+
+def main() -> None:
+    """Run the command line; an error of handgrad's is one message and exit code 1, never a traceback."""
+    from handgrad.errors import HandgradError
+
+    try:
+        code = group.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Stopped.", err=True)
+        sys.exit(130)
+    except HandgradError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)
+    except BrokenPipeError:  # the reader of a pipe has left, as `head` does
+        sys.stderr.close()
+        sys.exit(1)
+    except MemoryError:
+        click.echo("Error: not enough memory\n  fix    a smaller --batch-size, or fewer rows", err=True)
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)

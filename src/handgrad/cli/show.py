@@ -1,0 +1,35 @@
+"""``handgrad show``."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+
+from handgrad.cli.options import configuration_from, load_data, with_settings
+from handgrad.program import render_text
+from handgrad.runs import load_run
+
+
+@click.command(name="show")
+@with_settings
+@click.option("--evaluation", is_flag=True, help="The lines outside training instead.")
+def command(source: str | None, config: Path | None, evaluation: bool, **settings: Any) -> None:
+    """Print a network as a program: every line with its shape and its reason.
+
+    SOURCE is a run folder, or data as for `handgrad train`, with the same settings.
+
+    \b
+    handgrad show
+    handgrad show moons --hidden 8 --activation tanh --optimiser SGD
+    handgrad show runs/digits --evaluation
+    """
+    if source is not None and (Path(source) / "run.json").exists():
+        network, optimiser = load_run(Path(source)).network, None
+    else:
+        configuration = configuration_from(source, config, settings)
+        network, optimiser = configuration.build(load_data(configuration)), configuration.optimiser()
+    program = network.evaluation_program() if evaluation else network.program(optimiser)
+    click.echo(render_text(program, width=max(80, shutil.get_terminal_size((120, 24)).columns)))

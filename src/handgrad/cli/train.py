@@ -1,0 +1,93 @@
+"""``handgrad train``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from handgrad.cli.console import show_results
+from handgrad.cli.options import configuration_from, load_data, with_settings
+from handgrad.configuration import Configuration, write_configuration
+from handgrad.data import Dataset, Split, split
+from handgrad.network import Network
+from handgrad.runs import Run, check_writable, save_run
+from handgrad.training import History, measure_metric, metric_name, train
+
+
+@click.command(name="train")
+@with_settings
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="The run folder [runs/DATA-TIME]."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+def command(source: str | None, config: Path | None, out: Path | None, as_json: bool, **settings: Any) -> int:
+    """Train a network, and keep it in a run folder.
+
+    SOURCE is digits (the default), mnist, moons, spirals, xor, or a file: .csv, .tsv, .parquet, .npz, .npy,
+    or a folder of IDX files.
+
+    \b
+    handgrad train
+    handgrad train mnist --hidden 128 --batch-size 128 --epochs 5
+    handgrad train houses.csv --target price --hidden 64,64 --patience 10 --out runs/houses
+    handgrad train --config network.toml --json
+
+    Ctrl-C keeps the last finished epoch.
+    """
+    configuration = configuration_from(source, config, settings)
+    dataset = load_data(configuration)
+    chosen = configuration.data
+    rows = split(dataset, test=chosen.test, validation=chosen.validation, seed=configuration.training.seed)
+    network = configuration.build(dataset)
+    folder = out or Path("runs", f"{Path(chosen.source).stem}-{time.strftime('%Y%m%d-%H%M%S')}")
+    check_writable(folder)
+    if not as_json:
+        click.echo(f"{dataset.name}: {len(rows.train):,} training rows · {network.title}", err=True)
+    history = _train(configuration, dataset, rows, network)
+    results = _score(dataset, rows, network)
+    run = Run(
+        network, chosen.source, dataset.task, chosen.target, dataset.classes, dataset.feature_names, results
+    )
+    save_run(folder, run, history, write_configuration(configuration))
+    last = history.epochs[-1] if history.epochs else None
+    epochs = {"epochs": len(history.epochs), "stopped": history.stopped}
+    show_results(
+        epochs
+        | ({"kept_epoch": history.best_epoch} if history.stopped == "early" else {})
+        | ({"training_loss": last.loss, "validation_loss": last.validation_loss} if last else {})
+        | results
+        | {"rows_per_second": history.facts["rows_per_second"], "run": str(folder)},
+        as_json=as_json,
+    )
+    return 130 if history.stopped == "interrupted" else 0
+
+
+def _train(configuration: Configuration, dataset: Dataset, rows: Split, network: Network) -> History:
+    settings = configuration.training
+    watched = (dataset.x[rows.validation], dataset.t[rows.validation]) if len(rows.validation) else None
+    return train(
+        network,
+        dataset.x[rows.train],
+        dataset.t[rows.train],
+        validation=watched,
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        optimiser=configuration.optimiser(),
+        schedule=configuration.schedule(),
+        patience=settings.patience,
+        seed=settings.seed,
+        engine=settings.engine,
+    )
+
+
+def _score(dataset: Dataset, rows: Split, network: Network) -> dict[str, float]:
+    assert network.loss is not None
+    if not len(rows.test):
+        return {}
+    prediction = network.predict(dataset.x[rows.test])
+    targets = network.check_targets(np.asarray(dataset.t[rows.test]), len(rows.test))
+    return {f"test_{metric_name(network.loss)}": measure_metric(network.loss, prediction, targets)}

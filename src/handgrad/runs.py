@@ -1,0 +1,166 @@
+"""Run folders: what a training leaves behind, and opens again.
+
+run.json            what the network is, what the data was, what came out; with the format's number
+weights.safetensors the network's arrays
+config.toml         the settings, complete
+history.jsonl       every epoch
+learning_curve.png  the same as a picture
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.data import Dataset
+from handgrad.errors import DataError, RunError
+from handgrad.files import write_file
+from handgrad.network import Network
+from handgrad.specs import network_from, network_to_table
+from handgrad.training import History
+
+Array = NDArray[Any]
+
+FORMAT = 1
+MOST_BYTES = 64 * 2**20  # of run.json and history.jsonl: a larger one is not ours
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained network with what is needed to use it on new rows.
+
+    Attributes
+    ----------
+    network
+        Trained.
+    source, task, target
+        What it was trained on.
+    classes
+        The names of the classes, by number; () for regression.
+    feature_names
+        The names of the columns, when they had some.
+    results
+        What the test rows said: loss and metric.
+    """
+
+    network: Network
+    source: str
+    task: str
+    target: str | list[str] | None = None
+    classes: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
+    results: Mapping[str, float] = field(default_factory=dict)
+
+
+def save_run(folder: Path, run: Run, history: History, configuration: str) -> None:
+    """Write a run folder; each file is whole or not there, and run.json, which makes it a run, comes last.
+
+    Raises
+    ------
+    RunError
+        When the folder cannot be written.
+    """
+    from safetensors.numpy import save
+
+    # safetensors writes the memory as it lies: a transposed view would be saved wrong
+    arrays = {name: np.ascontiguousarray(array) for name, array in run.network.arrays.items()}
+    write_file(folder / "weights.safetensors", save(arrays))
+    write_file(folder / "config.toml", configuration)
+    write_file(folder / "history.jsonl", history.to_json_lines())
+    write_file(folder / "learning_curve.png", _picture(history, run.network.title))
+    head = {"format": FORMAT, "network": network_to_table(run.network)}
+    rest = {name: value for name, value in vars(run).items() if name != "network"}
+    write_file(folder / "run.json", json.dumps(head | rest, indent=2) + "\n")
+
+
+def _picture(history: History, title: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "curve.png")
+        history.plot(path, title=title)
+        return path.read_bytes()
+
+
+def check_writable(folder: Path) -> None:
+    """Raise `RunError` now when a run could not be saved into ``folder`` later."""
+    write_file(folder / ".handgrad", "")
+    (folder / ".handgrad").unlink()
+
+
+def load_run(folder: Path) -> Run:
+    """Open a run folder.
+
+    Raises
+    ------
+    RunError
+        When a file is missing, damaged, or of a newer format.
+    """
+    table = _read_json(folder / "run.json")
+    if table.get("format") != FORMAT:
+        raise RunError(
+            f"{folder / 'run.json'}: format {table.get('format')!r}, and this handgrad reads {FORMAT}",
+            fix="open it with the handgrad that wrote it",
+        )
+    try:
+        network = network_from(table["network"], str(folder / "run.json"))
+        values = {name: table[name] for name in ("source", "task", "target", "results")}
+        names = {name: tuple(table[name]) for name in ("classes", "feature_names")}
+    except (KeyError, TypeError) as error:
+        raise RunError(f"{folder / 'run.json'}: not a run of handgrad's: {error}") from None
+    path = folder / "weights.safetensors"
+    network.load_arrays(_read_weights(path), str(path))
+    return Run(network, **values, **names)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise RunError(f"{path}: {path.stat().st_size} bytes, and a run's has at most {MOST_BYTES}")
+        table = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RunError(
+            f"{path}: {error.strerror or error}", fix="give a folder that `handgrad train --out` wrote"
+        ) from None
+    except ValueError as error:
+        raise RunError(f"{path}: damaged: {error}") from None
+    if not isinstance(table, dict):
+        raise RunError(f"{path}: not a run of handgrad's")
+    return table
+
+
+def _read_weights(path: Path) -> dict[str, Array]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror or error}") from None
+    except SafetensorError as error:
+        raise RunError(f"{path}: damaged: {error}") from None
+
+
+def match_classes(run: Run, dataset: Dataset) -> Array:
+    """Return the targets of a data set in the run's class numbers.
+
+    Raises
+    ------
+    DataError
+        When a row has a class that the run does not know.
+    """
+    if not run.classes or dataset.classes == run.classes:
+        return dataset.t
+    unknown = [name for name in dataset.classes if name not in run.classes]
+    if unknown:
+        raise DataError(
+            f"{dataset.name}: the class {unknown[0]!r} is not one the run knows",
+            given=f"the run's classes are {', '.join(run.classes)}",
+        )
+    numbers = np.array([run.classes.index(name) for name in dataset.classes])
+    return numbers[dataset.t]

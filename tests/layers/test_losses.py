@@ -1,0 +1,258 @@
+"""Losses as a network takes them, with everything they can be given, against PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from handgrad import (
+    BinaryCrossEntropy,
+    HalfSquaredError,
+    Huber,
+    Linear,
+    Loss,
+    MeanSquaredError,
+    Network,
+    SoftmaxCrossEntropy,
+)
+from handgrad.errors import ConfigurationError, DataError, ShapeError
+
+from ..rules.checks import relative_error
+from .networks import evaluate, step
+
+Array = NDArray[Any]
+
+ROWS, TIMES, FEATURES, OUTPUTS = 11, 3, 5, 4
+CLASS_WEIGHT = [0.5, 2.0, 0.0, 1.25]
+
+CROSS_ENTROPIES = [
+    SoftmaxCrossEntropy(targets=targets, smoothing=smoothing, ignored=ignored, class_weight=class_weight)
+    for targets, smoothing, ignored, class_weight in product(
+        ("classes", "shares"), (0.0, 0.2), (None, 1, -100), (None, CLASS_WEIGHT)
+    )
+    if targets == "classes" or ignored is None
+]
+
+OTHERS: dict[str, tuple[Loss, Callable[..., Any]]] = {
+    "half-squared-error": (HalfSquaredError(), lambda F, z, t: F.mse_loss(z, t, reduction="none").sum(-1) / 2),
+    "mean-squared-error": (MeanSquaredError(), lambda F, z, t: F.mse_loss(z, t, reduction="none").mean(-1)),
+    "huber": (Huber(), lambda F, z, t: F.huber_loss(z, t, reduction="none").mean(-1)),
+    "huber-delta": (Huber(0.3), lambda F, z, t: F.huber_loss(z, t, reduction="none", delta=0.3).mean(-1)),
+    "binary": (
+        BinaryCrossEntropy(),
+        lambda F, z, t: F.binary_cross_entropy_with_logits(z, t, reduction="none").mean(-1),
+    ),
+    "binary-one-weight": (
+        BinaryCrossEntropy(positive_weight=2.5),
+        lambda F, z, t: F.binary_cross_entropy_with_logits(
+            z, t, reduction="none", pos_weight=z.new_tensor([2.5])
+        ).mean(-1),
+    ),
+    "binary-weights": (
+        BinaryCrossEntropy(positive_weight=[0.5, 1, 2, 7]),
+        lambda F, z, t: F.binary_cross_entropy_with_logits(
+            z, t, reduction="none", pos_weight=z.new_tensor([0.5, 1, 2, 7])
+        ).mean(-1),
+    ),
+}
+"""Losses of each row by PyTorch's functions; with `HalfSquaredError` they are added up, otherwise averaged."""
+
+RANKS = pytest.mark.parametrize("rank", [2, 3], ids=["rank2", "rank3"])
+WEIGHTED = pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+
+
+def network_and_rows(loss: Loss, rank: int) -> tuple[Network, Array]:
+    lead = (ROWS, TIMES)[: rank - 1]
+    network = Network(Linear(FEATURES, OUTPUTS), loss=loss, inputs=(*lead[1:], FEATURES), dtype="float64")
+    rng = np.random.default_rng(0)
+    network.parameters["b1"][...] = rng.normal(size=OUTPUTS)
+    return network, rng.normal(size=(*lead, FEATURES))
+
+
+def targets_of(loss: Loss, lead: tuple[int, ...]) -> Array:
+    """Draw targets of the kind a loss takes, ignored classes among them."""
+    rng = np.random.default_rng(1)
+    if getattr(loss, "targets", None) == "shares":
+        return rng.dirichlet(np.ones(OUTPUTS), lead)
+    if isinstance(loss, SoftmaxCrossEntropy):
+        t = rng.integers(0, OUTPUTS, lead)
+        t[1::3] = 1 if loss.ignored is None else loss.ignored
+        return t
+    return rng.random((*lead, OUTPUTS))
+
+
+def row_weights(lead: tuple[int, ...]) -> Array:
+    w = np.random.default_rng(2).uniform(0.2, 3, lead)
+    w[0] = 0
+    return w
+
+
+def check_against_torch(torch: Any, network: Network, expected: Callable[[Any], Any], **given: Any) -> None:
+    """Compare the loss and the gradients of W1 and b1 with autograd's, ``expected`` being the loss of logits."""
+    W, b = (torch.tensor(network.parameters[name], requires_grad=True) for name in ("W1", "b1"))
+    loss = expected(torch.tensor(given["x"]) @ W + b)
+    loss.backward()
+    found = step(network, **given)
+    assert relative_error(found["loss"], loss.detach().numpy()) <= 1e-12
+    assert evaluate(network, **given) == pytest.approx(
+        loss.item() / (found["count"] if isinstance(network.loss, HalfSquaredError) else 1), rel=1e-12
+    )
+    assert relative_error(found["dW1"], W.grad.numpy()) <= 1e-12
+    assert relative_error(found["db1"], b.grad.numpy()) <= 1e-12
+
+
+@pytest.mark.peers
+@RANKS
+@pytest.mark.parametrize("loss", CROSS_ENTROPIES, ids=repr)
+def test_cross_entropy_is_that_of_torch(torch: Any, loss: SoftmaxCrossEntropy, rank: int) -> None:
+    """Smoothing, ignored classes and class weights, in every combination, are torch.nn.CrossEntropyLoss's."""
+    network, x = network_and_rows(loss, rank)
+    t = targets_of(loss, x.shape[:-1])
+    peer = torch.nn.CrossEntropyLoss(
+        weight=None if loss.class_weight is None else torch.tensor(loss.class_weight, dtype=torch.float64),
+        ignore_index=-100 if loss.ignored is None else loss.ignored,
+        label_smoothing=loss.smoothing,
+    )
+    answers = torch.tensor(t).movedim(-1, 1) if loss.targets == "shares" else torch.tensor(t)
+    check_against_torch(torch, network, lambda z: peer(z.movedim(-1, 1), answers), x=x, t=t)
+
+
+@pytest.mark.peers
+@RANKS
+@pytest.mark.parametrize("loss", CROSS_ENTROPIES, ids=repr)
+def test_weighted_cross_entropy_is_a_weighted_mean(torch: Any, loss: SoftmaxCrossEntropy, rank: int) -> None:
+    """With row weights it is Σ w l / Σ w over the rows that count, each counted as often as its class."""
+    network, x = network_and_rows(loss, rank)
+    t, w = targets_of(loss, x.shape[:-1]), row_weights(x.shape[:-1])
+    class_weight = None if loss.class_weight is None else torch.tensor(loss.class_weight, dtype=torch.float64)
+    peer = torch.nn.CrossEntropyLoss(
+        weight=class_weight,
+        ignore_index=-100 if loss.ignored is None else loss.ignored,
+        label_smoothing=loss.smoothing,
+        reduction="none",
+    )
+    counted = w
+    if loss.targets == "classes":
+        kept = t != loss.ignored
+        counted = w * kept * np.array(loss.class_weight or np.ones(OUTPUTS))[np.where(kept, t, 0)]
+    answers = torch.tensor(t).movedim(-1, 1) if loss.targets == "shares" else torch.tensor(t)
+
+    def expected(z: Any) -> Any:
+        return (peer(z.movedim(-1, 1), answers) * torch.tensor(w)).sum() / counted.sum()
+
+    check_against_torch(torch, network, expected, x=x, t=t, w=w)
+
+
+@pytest.mark.peers
+@RANKS
+@WEIGHTED
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_losses_are_those_of_torch(torch: Any, kind: str, rank: int, weighted: bool) -> None:
+    """Squared errors, Huber and yes-no answers, averaged over the rows with or without weights."""
+    loss, row_loss = OTHERS[kind]
+    network, x = network_and_rows(loss, rank)
+    t = targets_of(loss, x.shape[:-1])
+    w = row_weights(x.shape[:-1]) if weighted else np.ones(x.shape[:-1])
+    divisor = 1 if isinstance(loss, HalfSquaredError) else w.sum()
+
+    def expected(z: Any) -> Any:
+        return (row_loss(torch.nn.functional, z, torch.tensor(t)) * torch.tensor(w)).sum() / divisor
+
+    check_against_torch(torch, network, expected, x=x, t=t, **({"w": w} if weighted else {}))
+
+
+NOTHING_COUNTS: dict[str, tuple[Loss, int, float]] = {
+    "all-ignored": (SoftmaxCrossEntropy(ignored=2), 2, 1.0),
+    "all-ignored-smoothed": (SoftmaxCrossEntropy(ignored=-100, smoothing=0.1), -100, 1.0),
+    "all-of-weight-0": (SoftmaxCrossEntropy(), 1, 0.0),
+    "all-of-class-weight-0": (SoftmaxCrossEntropy(class_weight=CLASS_WEIGHT), 2, 1.0),
+    "squared-errors-of-weight-0": (MeanSquaredError(), 1, 0.0),
+    "sum-of-weight-0": (HalfSquaredError(), 1, 0.0),
+    "huber-of-weight-0": (Huber(), 1, 0.0),
+    "answers-of-weight-0": (BinaryCrossEntropy(positive_weight=3.0), 1, 0.0),
+}
+"""A loss, the target of every row, and the weight of every row."""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", NOTHING_COUNTS)
+def test_where_nothing_counts_the_loss_is_0(kind: str, dtype: str) -> None:
+    """No row counts: the loss is 0 and every gradient is 0, where PyTorch has NaN."""
+    loss, target, weight = NOTHING_COUNTS[kind]
+    network = Network(Linear(FEATURES, OUTPUTS), loss=loss, dtype=dtype)
+    x = np.random.default_rng(0).normal(size=(3, FEATURES))
+    t = np.full((3, *loss.target((3, OUTPUTS))[0][1:]), target)
+    outputs = step(network, x=x, t=t, w=np.full(3, weight))
+    assert outputs["loss"] == 0
+    assert not outputs["dW1"].any()
+    assert not outputs["db1"].any()
+
+
+def test_a_row_of_weight_2_counts_as_two_rows() -> None:
+    """Whole weights are repeated rows."""
+    for loss in (MeanSquaredError(), HalfSquaredError(), SoftmaxCrossEntropy(class_weight=CLASS_WEIGHT)):
+        network, x = network_and_rows(loss, 2)
+        t, times = targets_of(loss, (ROWS,)), np.arange(ROWS) % 3
+        weighted = step(network, x=x, t=t, w=times)
+        repeated = step(network, x=np.repeat(x, times, axis=0), t=np.repeat(t, times, axis=0))
+        for name in ("loss", "dW1", "db1"):
+            np.testing.assert_allclose(weighted[name], repeated[name], rtol=1e-12)
+
+
+def test_one_value_a_row_fits_one_output() -> None:
+    """Targets (n,) are taken for an output (n, 1), and never broadcast against it."""
+    for loss in (MeanSquaredError(), BinaryCrossEntropy()):
+        network = Network(Linear(2, 1), loss=loss, dtype="float64")
+        x, t = np.array([[1.0, 2.0], [3.0, -1.0], [0.5, 4.0]]), np.array([1.0, 0.0, 1.0])
+        flat, column = network.gradients(x, t), network.gradients(x, t[:, None])
+        np.testing.assert_array_equal(flat["W1"], column["W1"])
+
+
+@pytest.mark.parametrize(
+    ("loss", "t", "error", "message"),
+    [
+        (SoftmaxCrossEntropy(), [0, 4, 1], DataError, "the target of row 1 is class 4, and the network has 4 outputs"),
+        (SoftmaxCrossEntropy(), [0, -1, 1], DataError, "the target of row 1 is class -1"),
+        (SoftmaxCrossEntropy(ignored=-1), [0, -1, -2], DataError, "the target of row 2 is class -2"),
+        (SoftmaxCrossEntropy(), [0.0, 1.0, 2.0], DataError, "hold float64, and classes are whole numbers"),
+        (SoftmaxCrossEntropy(), [[0], [1], [2]], ShapeError, r"the targets are \(3, 1\), and 3 rows need \(3,\)"),
+        (SoftmaxCrossEntropy(targets="shares"), [0, 1, 2], ShapeError, r"are \(3,\), and 3 rows need \(3, 4\)"),
+        (MeanSquaredError(), [[1.0] * 3] * 3, ShapeError, r"the targets are \(3, 3\), and 3 rows need \(3, 4\)"),
+        (MeanSquaredError(), [["a"] * 4] * 3, DataError, "the targets hold <U1, not numbers"),
+    ],
+    ids=["too-large", "negative", "not-the-ignored", "floats", "a-column", "no-shares", "too-few", "text"],
+)
+def test_targets_that_do_not_fit_are_named(loss: Loss, t: list[Any], error: type[Exception], message: str) -> None:
+    """The error names the loss, the row and what would fit."""
+    network = Network(Linear(FEATURES, OUTPUTS), loss=loss)
+    with pytest.raises(error, match=message):
+        network.gradients(np.ones((3, FEATURES)), np.array(t))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Huber(0), "Huber: delta is 0"),
+        (lambda: BinaryCrossEntropy(positive_weight=[1, 0]), r"positive_weight is \[1, 0\]"),
+        (lambda: SoftmaxCrossEntropy(targets="class"), "targets is 'class'"),
+        (lambda: SoftmaxCrossEntropy(smoothing=1.0), r"smoothing is 1\.0"),
+        (lambda: SoftmaxCrossEntropy(targets="shares", ignored=1), "ignored is a class number, and the targets are"),
+        (lambda: SoftmaxCrossEntropy(class_weight=[1, -1]), r"class_weight is \[1, -1\]"),
+    ],
+    ids=["delta", "positive-weight", "targets", "smoothing", "ignored-shares", "class-weight"],
+)
+def test_settings_out_of_range_are_named(make: Callable[[], Loss], message: str) -> None:
+    """A loss that cannot be is refused when it is made."""
+    with pytest.raises(ConfigurationError, match=message):
+        make()
+
+
+def test_as_many_class_weights_as_outputs() -> None:
+    """A class weight too few is a shape error when the network is made."""
+    with pytest.raises(ShapeError, match=r"axis C is 4 in z\(n, 4\)\[1\] but 3 in class_weight\(3,\)\[0\]"):
+        Network(Linear(FEATURES, OUTPUTS), loss=SoftmaxCrossEntropy(class_weight=[1, 2, 3]))

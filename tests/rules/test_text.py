@@ -1,0 +1,255 @@
+"""What a rule may say: every line it may not hold is named, with file, line and what to do."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from handgrad.errors import RuleError
+from handgrad.rules import RULES, read_text, rule, update
+
+Load = Callable[[str], ModuleType]
+
+HEAD = "import numpy as np\nfrom handgrad.rules import Mask, State, rule, update\n\n\n"
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
+    """Write a file as a user would, and import it; the rules it defines are forgotten afterwards."""
+    for name in ("own", "half"):
+        monkeypatch.setitem(RULES, name, None)
+
+    def load(source: str) -> ModuleType:
+        file = tmp_path / "own_rules.py"
+        file.write_text(HEAD + source, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location("own_rules", file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+OWN = '@rule("... -> ...")\ndef own(z, *, slope=2.0):\n    '
+
+NOT_MATHEMATICS = {
+    "loop": ("for k in range(3):\n        a = z", "a line is `name = expression`: no loop, branch or subscript"),
+    "while": ("while True:\n        a = z", "a line is `name = expression`: no loop, branch or subscript"),
+    "branch": ("if slope:\n        a = z", "a line is `name = expression`: no loop, branch or subscript"),
+    "subscript": ("z[0] = 1", "a line is `name = expression`: no loop, branch or subscript"),
+    "attribute": ("z.flags = 1", "a line is `name = expression`: no loop, branch or subscript"),
+    "two-names": ("a, b = z, z", "a line is `name = expression`: no loop, branch or subscript"),
+    "bare-call": ("z.sort()", "a line is `name = expression`: no loop, branch or subscript"),
+    "matrix-in-place": ("z @= z", "a line is `name = expression`: no loop, branch or subscript"),
+    "in-place": ("z += 1", "z += changes a value in place"),
+    "second-meaning": ("z = z + 1", "z is given a second meaning: use a new name"),
+    "conditional": ("a = z if slope else -z", "a rule has no IfExp: use np.where or a primitive"),
+    "and": ("a = z and slope", "a rule has no BoolOp: use np.where or a primitive"),
+    "comprehension": ("a = [v for v in z]", "a rule has no ListComp: use np.where or a primitive"),
+    "lambda": ("a = (lambda v: v)(z)", "a rule has no Lambda: use np.where or a primitive"),
+    "walrus": ("a = (b := z)", "a rule has no NamedExpr: use np.where or a primitive"),
+    "builtin": ("a = abs(z)", "abs is not defined here (built-ins are not mathematics)"),
+    "returns-expression": ("return 2 * z", "return names only: give the expression a line of its own"),
+    "returns-nothing": ("return", "return names only: give the expression a line of its own"),
+}
+"""First lines of a forward that no rule may have, and what is said about them."""
+
+
+@pytest.mark.parametrize("kind", NOT_MATHEMATICS)
+def test_a_line_that_is_not_mathematics_is_named(kind: str, load: Load, tmp_path: Path) -> None:
+    """The error gives rule, file and line, what is not allowed, and the line itself."""
+    body, problem = NOT_MATHEMATICS[kind]
+    with pytest.raises(RuleError) as caught:
+        load(f"{OWN}{body}\n    return a\n")
+    assert caught.value.problem == f"own ({tmp_path / 'own_rules.py'}:6), line 7: {problem}"
+    assert caught.value.given == body.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "problem", "fix"),
+    [
+        ("a = zz * 2\n    return a", "line 7: zz is not defined here", "did you mean 'z'?"),
+        ("a = nnp.exp(z)\n    return a", "line 7: nnp is not defined here", "did you mean 'np'?"),
+        ("a = row(z)\n    return a", "line 7: row is not defined here", "did you mean 'rows'?"),
+        ("alpha = 2 * z\n    return alfa", "line 8: alfa is not defined here", "did you mean 'alpha'?"),
+        ("return z\n    a = z", "line 8: nothing follows the return", ""),
+        ("a = z", ": a rule ends by returning the names it computed", ""),
+        ("a = z\n    return a, z", ": a forward returns one value, this one returns a tuple", ""),
+    ],
+    ids=["name", "module", "primitive", "returned", "after-return", "no-return", "two-returned"],
+)
+def test_a_name_or_a_return_that_is_wrong_is_named(body: str, problem: str, fix: str, load: Load) -> None:
+    """An undefined name comes with the nearest one that is defined."""
+    with pytest.raises(RuleError) as caught:
+        load(f"{OWN}{body}\n")
+    assert caught.value.problem.endswith(problem)
+    assert caught.value.fix == fix
+
+
+@pytest.mark.parametrize(
+    "arguments", ["z=1", "*z", "z, **more"], ids=["positional-default", "any-number", "any-name"]
+)
+def test_arguments_are_names(arguments: str, load: Load) -> None:
+    """Only options have defaults, and they are given by name."""
+    with pytest.raises(RuleError, match=r"arguments are names, and options are keyword-only \(after \*\)"):
+        load(f'@rule("... -> ...")\ndef own({arguments}):\n    a = 2 * z\n    return a\n')
+
+
+FORWARD = """\
+@rule("..., ... -> ...")
+def own(z, kept: Mask, *, slope=2.0):
+    inner = slope * z
+    a = inner * kept
+    return a
+
+
+@own.{part}
+def half({arguments}):
+    {body}
+"""
+
+WRONG_PARTS = {
+    "backward-unknown-name": (
+        "backward", "da, iner", "dz = da\n    return dz",
+        "takes iner, which own does not define", "did you mean 'inner'?",
+    ),
+    "backward-other-upstream": (
+        "backward", "dy", "dz = dy\n    return dz",
+        "takes dy, which own does not define", "choose from a, da, inner, kept, z",
+    ),
+    "backward-unknown-option": (
+        "backward", "da, *, slop", "dz = slop * da\n    return dz",
+        "takes the option slop, which own does not have", "did you mean 'slope'?",
+    ),
+    "backward-without-a-gradient": (
+        "backward", "da", "dkept = da\n    return dkept",
+        "returns dkept where the gradients are dz",
+        "return one gradient for each argument that has one, in the forward's order",
+    ),
+    "backward-gradient-too-many": (
+        "backward", "da", "dz = da\n    dkept = da\n    return dz, dkept",
+        "returns dz, dkept where the gradients are dz",
+        "return one gradient for each argument that has one, in the forward's order",
+    ),
+    "backward-second-meaning": (
+        "backward", "da", "inner = da\n    dz = inner\n    return dz",
+        "inner is already a name of own's forward", "",
+    ),
+    "draws-unknown-name": (
+        "draws", "shape, seed", "kept = np.ones(shape)\n    return kept",
+        "takes seed, which own does not define", "choose from key, shape",
+    ),
+    "draws-no-mask": (
+        "draws", "shape", "mask = np.ones(shape)\n    return mask", "returns mask, the masks are kept", "",
+    ),
+    "updates-unknown-name": (
+        "updates", "inner, total", "total += inner\n    return total",
+        "takes total, which own does not define", "choose from a, inner, kept, z",
+    ),
+}  # fmt: skip
+"""Parts of a rule that do not fit its forward: which, its text, what is said, and the repair."""
+
+
+@pytest.mark.parametrize("kind", WRONG_PARTS)
+def test_a_part_that_does_not_fit_its_forward_is_named(kind: str, load: Load) -> None:
+    """A backward, a draw or an update is read against its forward when it is defined."""
+    part, arguments, body, problem, fix = WRONG_PARTS[kind]
+    with pytest.raises(RuleError) as caught:
+        load(FORWARD.format(part=part, arguments=arguments, body=body))
+    assert re.fullmatch(rf"half \(.*own_rules\.py:13\): {re.escape(problem)}", caught.value.problem)
+    assert caught.value.fix == fix
+
+
+def test_a_gradient_without_a_backward_is_named(load: Load) -> None:
+    """A rule whose backward is not written says so when its gradient is asked for, and how to write it."""
+    own = load(f"{OWN}a = slope * z\n    return a\n").own
+    with pytest.raises(RuleError, match="no backward is written for own") as caught:
+        own.gradients(np.ones(2), np.ones(2))
+    assert caught.value.fix.startswith("write one under it with @own.backward, or declare")
+
+
+def test_a_constant_rule_has_no_gradients(load: Load) -> None:
+    """What is declared constant needs no backward."""
+    own = load('@rule("... -> ...", constant=True)\ndef own(z):\n    a = 2 * z\n    return a\n').own
+    assert own.differentiable == ()
+
+
+def test_the_signature_has_as_many_arguments_as_the_function(load: Load) -> None:
+    """The two must agree, and both numbers are named."""
+    with pytest.raises(RuleError, match=r"the signature N, N -> N has 2 arguments and the function 1"):
+        load('@rule("N, N -> N")\ndef own(z):\n    a = 2 * z\n    return a\n')
+
+
+def test_a_function_without_source_is_no_rule() -> None:
+    """A rule is its text: a lambda, a function made by exec and one written in C have none."""
+    scope: dict[str, object] = {}
+    exec("def made(z):\n    a = 2 * z\n    return a", scope)
+    with pytest.raises(RuleError, match="<lambda>: its source is not at hand, and a rule is its text"):
+        rule("... -> ...")(lambda z: z)
+    with pytest.raises(RuleError, match="made: its source is not at hand"):
+        rule("... -> ...")(scope["made"])
+    with pytest.raises(RuleError, match="<ufunc 'tanh'> is not written in Python"):
+        rule("... -> ...")(np.tanh)
+
+
+def test_an_unknown_option_is_named(load: Load) -> None:
+    """A misspelt option is not left unread."""
+    own = load(f"{OWN}a = slope * z\n    return a\n").own
+    with pytest.raises(RuleError, match="own has no option slop") as caught:
+        own.values(np.ones(2), slop=3.0)
+    assert caught.value.fix == "did you mean 'slope'?"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "body", "problem"),
+    [
+        ("dW, W", "W -= dW", r"takes a parameter and its gradient first, as in \(W, dW\)"),
+        ("W", "W -= 1", r"takes a parameter and its gradient first, as in \(W, dW\)"),
+        ("W, dW", "W **= dW", r"a line is `name = expression`"),
+        ("W, dW", "v = dW\n    v += dW\n    W -= v", r"v \+=: an update changes its arguments only"),
+    ],
+    ids=["order", "no-gradient", "power", "changes-a-local"],
+)
+def test_an_update_that_is_wrong_is_named(arguments: str, body: str, problem: str, load: Load) -> None:
+    """An update takes (W, dW, …) and changes its arguments by +=, -=, *= or /= only."""
+    with pytest.raises(RuleError, match=problem):
+        load(f"@update\ndef own({arguments}):\n    {body}\n    return W\n")
+
+
+def test_reasons_are_the_comments_behind_the_lines(load: Load) -> None:
+    """Behind the last line of a statement, whatever letters stand before; none where there is none."""
+    body = 'é = np.exp(  # not this one\n        -z\n    )  # the reason, with ∂ and # 2\n    a = é * z\n    return a\n'
+    text = load(OWN + body).own.forward
+    assert [line.reason for line in text.lines] == ["the reason, with ∂ and # 2", ""]
+    assert [str(line) for line in text.lines] == ["é = np.exp(-z)", "a = é * z"]
+    assert text.locals == ("é", "a")
+
+
+def test_an_edited_file_is_read_as_it_now_stands(load: Load) -> None:
+    """Loaded again after an edit, a rule has the new text, not the one that was read before."""
+    assert str(load(f"{OWN}a = slope * z\n    return a\n").own.forward.lines[0]) == "a = slope * z"
+    again = load(f"{OWN}a = slope * z * z * z  # longer\n    return a\n").own
+    assert str(again.forward.lines[0]) == "a = slope * z * z * z"
+    assert again.values(np.array([2.0]))["a"] == again(np.array([2.0])) == 16
+
+
+def test_an_update_rule_is_read_with_its_slots(load: Load) -> None:
+    """The arguments declared `State` are what an optimiser keeps for each parameter."""
+    own = load("@update\ndef own(W, dW, v: State, learning_rate, *, m=0.5):\n    v *= m\n    v += dW\n"
+               "    W -= learning_rate * v\n    return W, v\n").own  # fmt: skip
+    W, v = np.array([1.0]), np.array([2.0])
+    own(W, np.array([3.0]), v, learning_rate=0.5)
+    assert (own.slots, W.item(), v.item()) == (("v",), -1.0, 4.0)
+    assert isinstance(own, type(update(own_update)))
+    assert read_text(own_update, updates=True).returns == ("W",)
+
+
+def own_update(W, dW, learning_rate):
+    W -= learning_rate * dW
+    return W
