@@ -34,7 +34,7 @@ def backprop(x, weights1, bias1, weights2, bias2, y):
     x2 = relu(layer1)
     y_pred = linear(x2, weights2, bias2)
 
-    d_l = half_squared_error.gradients(np.ones(n), y_pred, y)["y"]  # y_pred - y; the ones: rows are added up
+    d_l = half_squared_error.gradients(np.ones(len(x)), y_pred, y)["y"]  # y_pred - y, as the rows are added up
     second = linear.gradients(d_l, x2, weights2, bias2)  # d_l weights2ᵀ, x2ᵀ d_l, and d_l summed over rows
     d_layer1 = relu.gradients(second["x"], layer1)["z"]
     first = linear.gradients(d_layer1, x, weights1, bias1)

@@ -1,9 +1,9 @@
 """One, two and three layers of sigmoids on digits in MNIST's format, online and in mini-batches.
 
 The question. Each layer takes the chain from the layer after it, multiplies it by out (1 - out), changes its
-weights by the outer product of its input and that, and hands the chain on; the error is ½ Σ (label - out)². How
-does this become mini-batches: may the layers' inputs and outputs be averaged over the batch, like the error? In
-which order does a layer change its weights and hand the chain on? Who stores inputs and outputs? And ReLU?
+weights by the outer product of its input and that, and hands the chain on; the error is ½ Σ (label - out)².
+How does this become mini-batches: may inputs and outputs be averaged over the batch, like the error? In which
+order does a layer change its weights and hand the chain on? Who stores inputs and outputs? And ReLU?
 
 The answer. An outer product belongs to one example: add up the products. A product of averages has lost which
 input met which error; it is close only while all outputs are alike, and little is learned from it. The chain
@@ -17,6 +17,7 @@ import os
 import struct
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ BATCH = 10
 
 
 def write_idx(path, array):
-    """Write bytes as MNIST does: 0, 0, the type 8, the rank, the sizes in four bytes each, then the values."""
+    """Write bytes as MNIST does: 0, 0, the type 8, the rank, each size in four bytes, then the values."""
     header = struct.pack(f">4B{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
     path.write_bytes(header + array.tobytes())
 
@@ -52,7 +53,7 @@ def read_digits():
 def make_net(pixels, layers, activation=Sigmoid):
     widths = [pixels, *[30] * (layers - 1), 10]
     body = []
-    for inputs, outputs in zip(widths, widths[1:], strict=False):
+    for inputs, outputs in pairwise(widths):
         body += [Linear(inputs, outputs), activation()]
     return Network(*body[:-1], Sigmoid(), loss=HalfSquaredError(), dtype="float64")
 
@@ -92,13 +93,14 @@ def off(wrong, right):
 def three_layers(data, x, label):
     """Train nets of one, two and three layers; return the one of three sigmoids, trained in mini-batches."""
     print(f"{ROWS:,} digits of {x.shape[1]} pixels to learn from, {data.test_rows:,} to test on")
-    print("  right on these       online   mini-batches")
+    print("  right on these        online, 2 epochs   in tens, 12 epochs")
     nets = []
-    for layers, activation, rate in ((1, Sigmoid, 0.5), (2, Sigmoid, 0.5), (3, ReLU, 0.1), (3, Sigmoid, 0.5)):
+    for layers, activation, rate in ((1, Sigmoid, 0.5), (2, Sigmoid, 0.5), (3, ReLU, 0.1), (3, Sigmoid, 1.0)):
         online, net = (make_net(x.shape[1], layers, activation) for _ in range(2))
         train(online, x[:ROWS], label[:ROWS], epochs=2, batch_size=1, optimiser=SGD(rate), progress=False)
         train(net, x[:ROWS], label[:ROWS], epochs=12, batch_size=BATCH, optimiser=SGD(0.1), progress=False)
-        print(f"  {layers} × {activation.__name__:7}          {score(online, data):.1%}    {score(net, data):.1%}")
+        name = f"{layers} of {activation.__name__}"
+        print(f"  {name:20}  {score(online, data):<16.1%}   {score(net, data):.1%}")
         nets.append(net)
     return nets[-1]
 
@@ -126,7 +128,7 @@ def mini_batches(data, x, label, trained):
     for numbers in np.concatenate([shuffle(ROWS).reshape(-1, BATCH) for _ in range(12)]):
         step = go_back(averaged(go_forward(net, x[numbers])), label[numbers].mean(axis=0))
         for name, gradient in step.items():
-            sgd(net.parameters[name], gradient, learning_rate=0.1 * BATCH)
+            sgd(net.parameters[name], gradient, learning_rate=0.1 * BATCH)  # a mean, so BATCH times the rate
     print(f"  trained with them, {score(net, data):.1%} right; with the sums, {score(trained, data):.1%}")
     return max(differs), score(net, data)
 
@@ -149,9 +151,9 @@ def storage(net):
     """Show which forward lines are kept: those that a backward line reads."""
     program = net.program()
     read = frozenset().union(*(line.reads for line in program.phase("backward")))
-    kept = [f"{line.target}{show_shape(line.shape)}" for line in program.phase("forward") if line.target in read]
-    gone = [line.target for line in program.phase("forward") if line.target not in read]
-    print(f"\nOf its layers the network stores {', '.join(kept)}, and not {', '.join(gone)}")
+    shapes = {line.target: f"{line.target}{show_shape(line.shape)}" for line in program.phase("forward")}
+    print("\nFor the way back the network stores", ", ".join(shapes[name] for name in shapes if name in read))
+    print("  and not", ", ".join(shapes[name] for name in shapes if name not in read))
 
 
 def score(net, data):
@@ -168,7 +170,8 @@ def main():
     differs, right_with_averages = mini_batches(data, x, label, trained)
     ordered = order(trained, x, label)
     storage(trained)
-    print(f"\nThe slope of ReLU at -2, 0 and 3: {relu.gradients(np.ones(3), np.array([-2.0, 0.0, 3.0]))['z']}")
+    slope = relu.gradients(np.ones(3), np.array([-2.0, 0.0, 3.0]))["z"]
+    print(f"\nThe slope of ReLU at -2, 0 and 3: {slope}")
     return 0 if differs < 1e-12 and right_with_averages < right > 0.8 and ordered else 1
 
 

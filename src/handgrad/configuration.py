@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from handgrad.data import Dataset
+from handgrad.data import Dataset, Task
 from handgrad.errors import ConfigurationError, nearest
 from handgrad.layers import (
     LAYERS,
@@ -41,7 +41,7 @@ class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     source: str = "digits"
     target: str | list[str] | None = None
-    task: str | None = None
+    task: Task | None = None
     test: float = 0.2
     validation: float = 0.1
     standardise: str = "auto"

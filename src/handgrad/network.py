@@ -131,7 +131,7 @@ class Network:
         sizes += [size for node in graph.nodes if (size := _width(node)) is not None]
         widths = [size for k, size in enumerate(sizes) if k == 0 or size != sizes[k - 1] or k == len(sizes)]
         count = sum(array.size for array in self.parameters.values())
-        return f"network {' → '.join(map(str, widths))} · {count:,} parameters · n rows"
+        return f"network {' → '.join(map(str, widths))} · {count:,} parameters"
 
     def program(self, optimiser: Optimiser | None = None, *, weighted: bool = False) -> Program:
         """Write the network out as one straight-line program.

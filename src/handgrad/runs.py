@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
-from handgrad.data import Dataset
+from handgrad.data import Dataset, Task
 from handgrad.errors import DataError, RunError
 from handgrad.files import write_file
 from handgrad.network import Network
@@ -52,7 +54,7 @@ class Run:
 
     network: Network
     source: str
-    task: str
+    task: Task
     target: str | list[str] | None = None
     classes: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
@@ -101,37 +103,47 @@ def load_run(folder: Path) -> Run:
     RunError
         When a file is missing, damaged, or of a newer format.
     """
-    table = _read_json(folder / "run.json")
-    if table.get("format") != FORMAT:
-        raise RunError(
-            f"{folder / 'run.json'}: format {table.get('format')!r}, and this handgrad reads {FORMAT}",
-            fix="open it with the handgrad that wrote it",
-        )
-    try:
-        network = network_from(table["network"], str(folder / "run.json"))
-        values = {name: table[name] for name in ("source", "task", "target", "results")}
-        names = {name: tuple(table[name]) for name in ("classes", "feature_names")}
-    except (KeyError, TypeError) as error:
-        raise RunError(f"{folder / 'run.json'}: not a run of handgrad's: {error}") from None
-    path = folder / "weights.safetensors"
-    network.load_arrays(_read_weights(path), str(path))
-    return Run(network, **values, **names)
+    path = folder / "run.json"
+    head = _read_head(path)
+    network = network_from(head.network, str(path))
+    weights = folder / "weights.safetensors"
+    network.load_arrays(_read_weights(weights), str(weights))
+    described = {name: value for name, value in structs.asdict(head).items() if name not in ("format", "network")}
+    return Run(network, **described)
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+class _Head(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What run.json holds."""
+
+    format: int
+    network: dict[str, Any]
+    source: str
+    task: Task
+    target: str | list[str] | None
+    classes: tuple[str, ...]
+    feature_names: tuple[str, ...]
+    results: dict[str, float]
+
+
+def _read_head(path: Path) -> _Head:
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise RunError(f"{path}: {path.stat().st_size} bytes, and a run's has at most {MOST_BYTES}")
-        table = json.loads(path.read_text(encoding="utf-8"))
+            raise RunError(f"{path}: {path.stat().st_size:,} bytes, and a run's has at most {MOST_BYTES:,}")
+        text = path.read_bytes()
     except OSError as error:
         raise RunError(
             f"{path}: {error.strerror or error}", fix="give a folder that `handgrad train --out` wrote"
         ) from None
-    except ValueError as error:
-        raise RunError(f"{path}: damaged: {error}") from None
-    if not isinstance(table, dict):
-        raise RunError(f"{path}: not a run of handgrad's")
-    return table
+    try:
+        number = msgspec.json.decode(text).get("format")
+        if number != FORMAT:
+            raise RunError(
+                f"{path}: format {number!r}, and this handgrad reads {FORMAT}",
+                fix="open it with the handgrad that wrote it",
+            )
+        return msgspec.json.decode(text, type=_Head)
+    except (msgspec.DecodeError, AttributeError) as error:
+        raise RunError(f"{path}: damaged, or not a run of handgrad's: {error}") from None
 
 
 def _read_weights(path: Path) -> dict[str, Array]:

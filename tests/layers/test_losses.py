@@ -39,7 +39,10 @@ CROSS_ENTROPIES = [
 ]
 
 OTHERS: dict[str, tuple[Loss, Callable[..., Any]]] = {
-    "half-squared-error": (HalfSquaredError(), lambda F, z, t: F.mse_loss(z, t, reduction="none").sum(-1) / 2),
+    "half-squared-error": (
+        HalfSquaredError(),
+        lambda F, z, t: F.mse_loss(z, t, reduction="none").sum(-1) / 2,
+    ),
     "mean-squared-error": (MeanSquaredError(), lambda F, z, t: F.mse_loss(z, t, reduction="none").mean(-1)),
     "huber": (Huber(), lambda F, z, t: F.huber_loss(z, t, reduction="none").mean(-1)),
     "huber-delta": (Huber(0.3), lambda F, z, t: F.huber_loss(z, t, reduction="none", delta=0.3).mean(-1)),
@@ -216,18 +219,40 @@ def test_one_value_a_row_fits_one_output() -> None:
 @pytest.mark.parametrize(
     ("loss", "t", "error", "message"),
     [
-        (SoftmaxCrossEntropy(), [0, 4, 1], DataError, "the target of row 1 is class 4, and the network has 4 outputs"),
+        (
+            SoftmaxCrossEntropy(),
+            [0, 4, 1],
+            DataError,
+            "the target of row 1 is class 4, and the network has 4 outputs",
+        ),
         (SoftmaxCrossEntropy(), [0, -1, 1], DataError, "the target of row 1 is class -1"),
         (SoftmaxCrossEntropy(ignored=-1), [0, -1, -2], DataError, "the target of row 2 is class -2"),
         (SoftmaxCrossEntropy(), [0.0, 1.0, 2.0], DataError, "hold float64, and classes are whole numbers"),
-        (SoftmaxCrossEntropy(), [[0], [1], [2]], ShapeError, r"the targets are \(3, 1\), and 3 rows need \(3,\)"),
-        (SoftmaxCrossEntropy(targets="shares"), [0, 1, 2], ShapeError, r"are \(3,\), and 3 rows need \(3, 4\)"),
-        (MeanSquaredError(), [[1.0] * 3] * 3, ShapeError, r"the targets are \(3, 3\), and 3 rows need \(3, 4\)"),
+        (
+            SoftmaxCrossEntropy(),
+            [[0], [1], [2]],
+            ShapeError,
+            r"the targets are \(3, 1\), and 3 rows need \(3,\)",
+        ),
+        (
+            SoftmaxCrossEntropy(targets="shares"),
+            [0, 1, 2],
+            ShapeError,
+            r"are \(3,\), and 3 rows need \(3, 4\)",
+        ),
+        (
+            MeanSquaredError(),
+            [[1.0] * 3] * 3,
+            ShapeError,
+            r"the targets are \(3, 3\), and 3 rows need \(3, 4\)",
+        ),
         (MeanSquaredError(), [["a"] * 4] * 3, DataError, "the targets hold <U1, not numbers"),
     ],
     ids=["too-large", "negative", "not-the-ignored", "floats", "a-column", "no-shares", "too-few", "text"],
 )
-def test_targets_that_do_not_fit_are_named(loss: Loss, t: list[Any], error: type[Exception], message: str) -> None:
+def test_targets_that_do_not_fit_are_named(
+    loss: Loss, t: list[Any], error: type[Exception], message: str
+) -> None:
     """The error names the loss, the row and what would fit."""
     network = Network(Linear(FEATURES, OUTPUTS), loss=loss)
     with pytest.raises(error, match=message):
@@ -241,7 +266,10 @@ def test_targets_that_do_not_fit_are_named(loss: Loss, t: list[Any], error: type
         (lambda: BinaryCrossEntropy(positive_weight=[1, 0]), r"positive_weight is \[1, 0\]"),
         (lambda: SoftmaxCrossEntropy(targets="class"), "targets is 'class'"),
         (lambda: SoftmaxCrossEntropy(smoothing=1.0), r"smoothing is 1\.0"),
-        (lambda: SoftmaxCrossEntropy(targets="shares", ignored=1), "ignored is a class number, and the targets are"),
+        (
+            lambda: SoftmaxCrossEntropy(targets="shares", ignored=1),
+            "ignored is a class number, and the targets are",
+        ),
         (lambda: SoftmaxCrossEntropy(class_weight=[1, -1]), r"class_weight is \[1, -1\]"),
     ],
     ids=["delta", "positive-weight", "targets", "smoothing", "ignored-shares", "class-weight"],

@@ -44,7 +44,9 @@ def test_rows_added_at_repeated_indices_add_up(dtype: str) -> None:
 
 
 @given(key=KEYS, shape=st.lists(st.integers(0, 6), max_size=3).map(tuple))
-def test_uniform_numbers_are_a_function_of_key_and_position(key: tuple[int, int, int], shape: tuple[int, ...]) -> None:
+def test_uniform_numbers_are_a_function_of_key_and_position(
+    key: tuple[int, int, int], shape: tuple[int, ...]
+) -> None:
     """The same key gives the same numbers, at the same positions of a longer array too."""
     found = uniform(shape, key)
     assert (found.shape, found.dtype) == (shape, np.float32)

@@ -10,7 +10,9 @@ from handgrad.rules import Shape, Signature, show_shape
 LINEAR = Signature.parse("N... I, I O, O -> N... O")
 
 
-@pytest.mark.parametrize("text", ["N... I, I O, O -> N... O", "... -> ...", "N... ->", "->", "A..., A... -> A..."])
+@pytest.mark.parametrize(
+    "text", ["N... I, I O, O -> N... O", "... -> ...", "N... ->", "->", "A..., A... -> A..."]
+)
 def test_a_signature_is_shown_as_it_is_written(text: str) -> None:
     """Reading and showing are each other's inverse."""
     assert str(Signature.parse(text)) == text
@@ -80,7 +82,9 @@ def test_sizes_that_disagree_are_named(shapes: dict[str, Shape], problem: str) -
 
 def test_dots_that_disagree_are_named_with_all_their_axes() -> None:
     """``A...`` is compared as a whole."""
-    with pytest.raises(ShapeError, match=r"axis A\.\.\. is \(n, 3\) in x\(n, 3\)\[0:2\] but n in y\(n,\)\[0\]"):
+    with pytest.raises(
+        ShapeError, match=r"axis A\.\.\. is \(n, 3\) in x\(n, 3\)\[0:2\] but n in y\(n,\)\[0\]"
+    ):
         Signature.parse("A..., A... -> A...").bind("add", {"x": ("n", 3), "y": ("n",)})
 
 

@@ -39,7 +39,10 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
 OWN = '@rule("... -> ...")\ndef own(z, *, slope=2.0):\n    '
 
 NOT_MATHEMATICS = {
-    "loop": ("for k in range(3):\n        a = z", "a line is `name = expression`: no loop, branch or subscript"),
+    "loop": (
+        "for k in range(3):\n        a = z",
+        "a line is `name = expression`: no loop, branch or subscript",
+    ),
     "while": ("while True:\n        a = z", "a line is `name = expression`: no loop, branch or subscript"),
     "branch": ("if slope:\n        a = z", "a line is `name = expression`: no loop, branch or subscript"),
     "subscript": ("z[0] = 1", "a line is `name = expression`: no loop, branch or subscript"),
@@ -224,7 +227,7 @@ def test_an_update_that_is_wrong_is_named(arguments: str, body: str, problem: st
 
 def test_reasons_are_the_comments_behind_the_lines(load: Load) -> None:
     """Behind the last line of a statement, whatever letters stand before; none where there is none."""
-    body = 'é = np.exp(  # not this one\n        -z\n    )  # the reason, with ∂ and # 2\n    a = é * z\n    return a\n'
+    body = "é = np.exp(  # not this one\n        -z\n    )  # the reason, with ∂ and # 2\n    a = é * z\n    return a\n"
     text = load(OWN + body).own.forward
     assert [line.reason for line in text.lines] == ["the reason, with ∂ and # 2", ""]
     assert [str(line) for line in text.lines] == ["é = np.exp(-z)", "a = é * z"]

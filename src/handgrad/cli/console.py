@@ -16,6 +16,8 @@ def show_results(results: Mapping[str, Any], *, as_json: bool) -> None:
         return
     width = max(map(len, results))
     for name, value in results.items():
+        if value is None:
+            continue
         shown = (
             f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else value
         )

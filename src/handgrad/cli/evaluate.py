@@ -9,8 +9,9 @@ import click
 import numpy as np
 
 from handgrad.cli.console import show_results
-from handgrad.configuration import read_configuration
-from handgrad.data import Dataset, Task, load, split
+from handgrad.cli.options import load_data
+from handgrad.configuration import Configuration, read_configuration
+from handgrad.data import Dataset, split
 from handgrad.engines import Epoch, ReferenceEngine
 from handgrad.errors import DataError
 from handgrad.runs import Run, load_run, match_classes
@@ -32,21 +33,15 @@ def command(run: Path, source: str | None, as_json: bool) -> None:
     handgrad evaluate runs/houses newer.csv --json
     """
     trained = load_run(run)
-    task: Task = trained.task  # type: ignore[assignment] - as it was trained
-    built_in = source is None and trained.target is None
-    dataset = load(
-        source or trained.source, target=trained.target, task=None if built_in or source is None else task
-    )
-    rows = np.arange(len(dataset)) if source else _test_rows(run, dataset)
+    settings = read_configuration(run / "config.toml", {"data.source": source, "data.task": trained.task})
+    dataset = load_data(settings)
+    rows = np.arange(len(dataset)) if source else _test_rows(run, settings, dataset)
     show_results({"rows": len(rows), **score(trained, dataset, rows)}, as_json=as_json)
 
 
-def _test_rows(run: Path, dataset: Dataset) -> Any:
-    configuration = read_configuration(run / "config.toml", {})
-    chosen = configuration.data
-    rows = split(
-        dataset, test=chosen.test, validation=chosen.validation, seed=configuration.training.seed
-    ).test
+def _test_rows(run: Path, settings: Configuration, dataset: Dataset) -> Any:
+    chosen = settings.data
+    rows = split(dataset, test=chosen.test, validation=chosen.validation, seed=settings.training.seed).test
     if not len(rows):
         raise DataError(f"{run}: no rows were kept for the test", fix="name rows to score on")
     return rows

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from handgrad.configuration import Configuration, read_configuration
-from handgrad.data import Dataset, Task, load
+from handgrad.data import Dataset, load
 from handgrad.errors import ConfigurationError
 from handgrad.layers import LOSSES, OPTIMISERS, SCHEDULES
 
@@ -73,5 +73,4 @@ def _sizes(text: str) -> list[int]:
 def load_data(configuration: Configuration) -> Dataset:
     """Load the rows a configuration names."""
     settings = configuration.data
-    task: Task | None = settings.task  # type: ignore[assignment] - checked by load
-    return load(settings.source, target=settings.target, task=task)
+    return load(settings.source, target=settings.target, task=settings.task)

@@ -69,12 +69,12 @@ def load(
     if task is not None:
         check_task(str(source), task)
     if isinstance(source, str) and source in BUILT_IN:
-        _refuse(source, target=target, task=task)
-        return BUILT_IN[source]()
+        _refuse(source, target=target)
+        return _of_task(BUILT_IN[source](), task)
     path = Path(source)
     if path.is_dir():
-        _refuse(path, target=target, task=task)
-        return mnist(path)
+        _refuse(path, target=target)
+        return _of_task(mnist(path), task)
     match path.suffix.lower():
         case ".csv" | ".tsv":
             return read_csv(path, target=target, task=task)
@@ -94,6 +94,12 @@ def load(
             raise DataError(
                 f"{path}: files that end in {suffix} are not read", fix=f"choose from {', '.join(SUFFIXES)}"
             )
+
+
+def _of_task(dataset: Dataset, task: Task | None) -> Dataset:
+    if task is not None and task != dataset.task:
+        raise DataError(f"{dataset.name}: task is {task!r}, and this source is for {dataset.task}")
+    return dataset
 
 
 def load_features(source: str | os.PathLike[str], names: Sequence[str] = ()) -> NDArray[Any]:

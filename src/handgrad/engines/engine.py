@@ -72,7 +72,7 @@ class Epoch:
             given: dict[str, Any] = {
                 name: convert(self.arrays[name][rows], value, program.dtype) for name, value in kinds.items()
             }
-            numbers = {"step": self.first_step + batch, "seed": self.seed}
+            numbers: dict[str, float] = {"step": self.first_step + batch, "seed": self.seed}
             if len(self.learning_rates):
                 numbers["learning_rate"] = float(self.learning_rates[batch])
             yield given | {name: numbers[name] for name in program.scalars}

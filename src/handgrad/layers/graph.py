@@ -234,6 +234,11 @@ class Graph:
         self, argument: str, given: Value | Parameter, kind: str, suffix: str, layer: object
     ) -> Value:
         if isinstance(given, Value):
+            if kind == "index" and given.kind != "input":
+                raise ConfigurationError(
+                    f"{self.origin}: {given.name} holds values, and indices are wanted",
+                    fix="indices come with the data: put this layer first",
+                )
             return given
         owner = given if layer is None else layer
         key = (id(owner), argument)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from handgrad.errors import ConfigurationError
@@ -52,7 +52,7 @@ def field_values(made: Any) -> dict[str, Any]:
 def show_call(made: Any) -> str:
     """Show a dataclass as the call that makes it, leaving out what is at its default."""
     parts: list[str] = []
-    for field in fields(made):
+    for field in fields(made) if is_dataclass(made) else ():
         value = getattr(made, field.name)
         if repr(value) != repr(field.default):
             positional = field.name in ("inputs", "outputs", "entries", "features", "learning_rate")

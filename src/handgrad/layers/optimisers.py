@@ -84,7 +84,7 @@ class RMSProp(Optimiser):
     _: KW_ONLY
     decay: float = 0.99
     epsilon: float = 1e-8
-    rule: ClassVar[UpdateRule] = rules.rmsprop  # type: ignore[assignment]
+    rule: ClassVar[UpdateRule] = rules.rmsprop
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,7 +95,7 @@ class Adam(Optimiser):
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
-    rule: ClassVar[UpdateRule] = rules.adam  # type: ignore[assignment]
+    rule: ClassVar[UpdateRule] = rules.adam
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,7 +104,7 @@ class AdamW(Adam):
 
     _: KW_ONLY
     weight_decay: float = 0.01
-    rule: ClassVar[UpdateRule] = rules.adamw  # type: ignore[assignment]
+    rule: ClassVar[UpdateRule] = rules.adamw
 
 
 OPTIMISERS: dict[str, type[Optimiser]] = {kind.__name__: kind for kind in (SGD, Adam, AdamW, RMSProp)}

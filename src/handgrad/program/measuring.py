@@ -56,5 +56,5 @@ def _probe(program: Program, n: int) -> dict[str, Any]:
     with np.errstate(all="ignore"):
         for line in program.lines:
             if line.operator == "=":  # what changes in place keeps its shape
-                scope[line.target] = eval(line.expression, dict(PRIMITIVES), scope)  # noqa: S307 - the program's own
+                scope[line.target] = eval(line.expression, dict(PRIMITIVES), scope)
     return scope

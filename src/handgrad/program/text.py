@@ -25,7 +25,7 @@ def render_text(program: Program, width: int = 120) -> str:
     shapes = [show_shape(line.shape) if line.shape is not None else "" for line in program.lines]
     column = max(map(len, shapes), default=0)
     margin = 2 + code + 2 + column + 3
-    page = [program.title]
+    page = [f"{program.title} · n rows"]
     numbered = zip(program.lines, shapes, strict=True)
     for phase, group in groupby(numbered, key=lambda pair: pair[0].phase):
         page += ["", phase]

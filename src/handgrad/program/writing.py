@@ -236,7 +236,7 @@ def _update(
             names = {"g": gradient, "W": name, "decayed": decayed}
             options = {"weight_decay": optimiser.weight_decay}
             lines += _write(decayed_gradient.forward, names, options, "update", rule="decayed_gradient")
-            gradient = decayed  # noqa: PLW2901 - the gradient the rule now takes
+            gradient = decayed
         rule = optimiser.rule
         parameter, received = rule.text.arguments[:2]
         names = {slot: f"{slot}_{name}" for slot in (*rule.slots, *rule.text.locals)}
@@ -309,7 +309,7 @@ def _rename_reason(reason: str, names: Mapping[str, str]) -> str:
         is_name = word in names and (len(word.removeprefix("d")) == 1 or word.strip("d") in ("gamma", "beta"))
         return names[word] if is_name and word != "a" else word
 
-    return re.sub(r"(?<!['’])\b[A-Za-z]\w*", rename, reason)
+    return re.sub(r"(?<!')\b[A-Za-z]\w*", rename, reason)
 
 
 class _Rename(ast.NodeTransformer):

@@ -28,7 +28,7 @@ def relu(z):
 
 @relu.backward
 def relu_backward(da, z):
-    dz = da * (z > 0)  # a diagonal Jacobian of ones and zeros: only active units pass their gradient
+    dz = da * (z > 0)  # a diagonal Jacobian: only active units pass their gradient
     return dz
 
 
@@ -49,7 +49,7 @@ def leaky_relu(z, *, slope=0.01):
 
 @leaky_relu.backward
 def leaky_relu_backward(da, z, *, slope):
-    dz = np.where(z > 0, da, slope * da)  # a diagonal Jacobian: 1 for active units, the slope for the others
+    dz = np.where(z > 0, da, slope * da)  # a diagonal Jacobian: 1 for active units, else the slope
     return dz
 
 
@@ -95,7 +95,7 @@ def sigmoid(z):
 
 @sigmoid.backward
 def sigmoid_backward(da, e):
-    dz = da * e / (1 + e) ** 2  # a diagonal Jacobian: the slope is a (1 - a), written so as not to cancel
+    dz = da * e / (1 + e) ** 2  # a diagonal Jacobian: a (1 - a), written not to cancel
     return dz
 
 
@@ -117,7 +117,7 @@ def tanh(z):
 @tanh.backward
 def tanh_backward(da, z):
     e = np.exp(-2 * np.abs(z))
-    dz = da * 4 * e / (1 + e) ** 2  # a diagonal Jacobian: the slope is 1 - a², written so as not to cancel
+    dz = da * 4 * e / (1 + e) ** 2  # a diagonal Jacobian: 1 - a², written not to cancel
     return dz
 
 
@@ -241,5 +241,5 @@ def softmax(z):
 
 @softmax.backward
 def softmax_backward(dy, y):
-    dz = y * (dy - (dy * y).sum(axis=-1, keepdims=True))  # shares add up to 1, so each row of dz adds up to 0
+    dz = y * (dy - (dy * y).sum(axis=-1, keepdims=True))  # shares add up to 1, so rows of dz add up to 0
     return dz

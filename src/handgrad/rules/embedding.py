@@ -24,5 +24,5 @@ def embedding(i: Index, E):
 
 @embedding.backward
 def embedding_backward(dh, i, E):
-    dE = add_rows_at(i, dh, E)  # a row looked up several times was used several times: its gradients add up
+    dE = add_rows_at(i, dh, E)  # a row looked up several times adds its gradients up
     return dE

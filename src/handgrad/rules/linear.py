@@ -27,7 +27,7 @@ def linear(x, W, b):
 def linear_backward(dz, x, W):
     dx = dz @ W.T  # x reaches every column of z through W: sum over them
     dW = rows(x).T @ rows(dz)  # the same W serves every row: the rows add up
-    db = rows(dz).sum(axis=0)  # b was broadcast over the rows: broadcasting forward is summing backward
+    db = rows(dz).sum(axis=0)  # b was added to every row: the rows add up
     return dx, dW, db
 
 
@@ -66,7 +66,7 @@ def linear_out_in(x, W, b):
 def linear_out_in_backward(dz, x, W):
     dx = dz @ W  # x reaches every column of z through a row of W: sum over them
     dW = rows(dz).T @ rows(x)  # the same W serves every row: the rows add up, in W's own layout
-    db = rows(dz).sum(axis=0)  # b was broadcast over the rows: broadcasting forward is summing backward
+    db = rows(dz).sum(axis=0)  # b was added to every row: the rows add up
     return dx, dW, db
 
 

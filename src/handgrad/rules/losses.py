@@ -198,7 +198,7 @@ def mean(l):
 
 @mean.backward
 def mean_backward(dloss, l, count):
-    dl = np.full_like(l, dloss / count)  # every row has the same share: 1/N lives here and nowhere else
+    dl = np.full_like(l, dloss / count)  # every row's share is 1/N: it lives here and nowhere else
     return dl
 
 

@@ -82,7 +82,7 @@ def batch_norm_backward(dy, gamma, rstd, xhat):
     dxhat = dy * gamma
     through_mean = rows(dxhat).mean(axis=0)  # every row moves the mean: what they share is taken out
     through_var = rows(dxhat * xhat).mean(axis=0)  # every row moves the variance: so is what lies along xhat
-    dx = rstd * (dxhat - through_mean - xhat * through_var)  # three paths: direct, by the mean, by the variance
+    dx = rstd * (dxhat - through_mean - xhat * through_var)  # direct, by the mean, by the variance
     return dx, dgamma, dbeta
 
 
@@ -123,5 +123,5 @@ def layer_norm_backward(dy, gamma, rstd, xhat):
     dxhat = dy * gamma  # gamma belongs inside the means below
     through_mean = dxhat.mean(axis=-1, keepdims=True)  # every feature moves its row's mean
     through_var = (dxhat * xhat).mean(axis=-1, keepdims=True)  # and its row's variance
-    dx = rstd * (dxhat - through_mean - xhat * through_var)  # three paths: direct, by the mean, by the variance
+    dx = rstd * (dxhat - through_mean - xhat * through_var)  # direct, by the mean, by the variance
     return dx, dgamma, dbeta

@@ -35,7 +35,7 @@ def dropout(x, kept: Mask, *, rate=0.5):
 
 @dropout.backward
 def dropout_backward(dh, kept, *, rate):
-    dx = dh * kept / (1 - rate)  # a diagonal Jacobian, and the same mask: what was dropped passes nothing
+    dx = dh * kept / (1 - rate)  # a diagonal Jacobian, with the same mask as forward
     return dx
 
 

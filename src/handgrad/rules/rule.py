@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from handgrad.errors import RuleError, nearest
 from handgrad.rules.kinds import Array
 from handgrad.rules.signature import Signature

@@ -77,42 +77,9 @@ class History:
 
     def plot(self, path: str | Path, *, title: str = "") -> None:
         """Draw the learning curve, loss above and metric below, into a PNG, SVG or PDF file."""
+        from handgrad.training.plot import draw_learning_curve  # matplotlib is slow to import
+
         draw_learning_curve(self, Path(path), title)
-
-
-def draw_learning_curve(history: History, path: Path, title: str) -> None:
-    """Draw a history with matplotlib, without a window."""
-    from matplotlib.figure import Figure  # slow to import, so only where it draws
-
-    scored = [record for record in history.epochs if record.validation_metric is not None]
-    figure = Figure(figsize=(7, 6 if scored else 3.5), layout="constrained")
-    upper = figure.add_subplot(2 if scored else 1, 1, 1)
-    epochs = [record.epoch for record in history.epochs]
-    marker = "o" if len(epochs) < 40 else ""
-    upper.plot(epochs, [record.loss for record in history.epochs], marker=marker, ms=3, label="training")
-    losses = [(r.epoch, r.validation_loss) for r in history.epochs if r.validation_loss is not None]
-    if losses:
-        upper.plot(*zip(*losses, strict=True), marker=marker, ms=3, label="validation")
-    positive = all(
-        value > 0 for record in history.epochs for value in (record.loss, record.validation_loss or 1)
-    )
-    upper.set(ylabel="loss", title=title, **({"yscale": "log"} if positive else {}))
-    panels = [upper]
-    if scored:
-        lower = figure.add_subplot(2, 1, 2, sharex=upper)
-        lower.plot(
-            [r.epoch for r in scored], [r.validation_metric for r in scored], "C1", marker=marker, ms=3
-        )
-        lower.set(ylabel=f"validation {history.metric.replace('r2', 'R²')}")
-        panels.append(lower)
-    for panel in panels:
-        panel.grid(alpha=0.3)
-        if history.best_epoch is not None:
-            panel.axvline(history.best_epoch, color="0.5", ls=":", label="kept")
-        panel.xaxis.get_major_locator().set_params(integer=True)
-    upper.legend()
-    panels[-1].set_xlabel("epoch")
-    figure.savefig(path, dpi=110)
 
 
 def facts_of(engine: str, rows: int, batch_size: int, seconds: float, epochs: int) -> Mapping[str, Any]:

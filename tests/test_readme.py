@@ -1,0 +1,28 @@
+"""The README's first screen is what the code prints."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_first_example_prints_what_stands_below_it():
+    """The first ``python`` block prints the first ``text`` block, to the letter."""
+    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+    text = re.search(r"```text\n(.*?)```", README, re.DOTALL)
+    assert code is not None
+    assert text is not None
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code[1], {})
+    assert printed.getvalue() == text[1]
+
+
+def test_every_file_it_links_to_exists():
+    """Links into the repository lead somewhere."""
+    links = re.findall(r"\]\(((?!http)[^)#]+)\)", README)
+    missing = [link for link in links if not (Path(__file__).parent.parent / link).exists()]
+    assert links
+    assert missing == []
