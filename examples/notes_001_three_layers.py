@@ -97,8 +97,8 @@ def three_layers(data, x, label):
     nets = []
     for layers, activation, rate in ((1, Sigmoid, 0.5), (2, Sigmoid, 0.5), (3, ReLU, 0.1), (3, Sigmoid, 1.0)):
         online, net = (make_net(x.shape[1], layers, activation) for _ in range(2))
-        train(online, x[:ROWS], label[:ROWS], epochs=2, batch_size=1, optimiser=SGD(rate), progress=False)
-        train(net, x[:ROWS], label[:ROWS], epochs=12, batch_size=BATCH, optimiser=SGD(0.1), progress=False)
+        train(online, x, label, epochs=2, batch_size=1, optimiser=SGD(rate), progress=False)
+        train(net, x, label, epochs=12, batch_size=BATCH, optimiser=SGD(0.1), progress=False)
         name = f"{layers} of {activation.__name__}"
         print(f"  {name:20}  {score(online, data):<16.1%}   {score(net, data):.1%}")
         nets.append(net)
@@ -148,7 +148,7 @@ def order(net, x, label):
 
 
 def storage(net):
-    """Show which forward lines are kept: those that a backward line reads."""
+    """Show which values of the forward are kept: those that a backward line reads."""
     program = net.program()
     read = frozenset().union(*(line.reads for line in program.phase("backward")))
     shapes = {line.target: f"{line.target}{show_shape(line.shape)}" for line in program.phase("forward")}
@@ -164,7 +164,7 @@ def score(net, data):
 
 def main():
     data = read_digits()
-    x, label = data.x / 255, np.eye(10)[data.t]
+    x, label = data.x[:ROWS] / 255, np.eye(10)[data.t[:ROWS]]
     trained = three_layers(data, x, label)
     right = score(trained, data)
     differs, right_with_averages = mini_batches(data, x, label, trained)

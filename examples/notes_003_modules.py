@@ -5,9 +5,10 @@ L = l(y). What does a module keep in its forward, what does its backward make of
 before it hands it on, and is the product with ∇σ a matrix product?
 
 The answer. A module is one rule. It keeps its inputs; the rule's backward lines turn the gradient of the
-output into those of the parameters, which stay with the module, and that of the input, which goes to the module
-before. As the map is x Wᵀ, the way back is · W without a transpose, and dW is gradwrtoutputᵀ x. The product
-with ∇σ is elementwise. The calls, one after the other, are the backward lines of the written-out program.
+output into those of the parameters, which stay with the module, and that of the input, which goes to the
+module before. As the map is x Wᵀ, the way back is · W without a transpose, and dW is gradwrtoutputᵀ x. The
+product with ∇σ is elementwise. The calls, one after the other, are the backward lines of the written-out
+program.
 """
 
 import sys

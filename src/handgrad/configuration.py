@@ -4,33 +4,57 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from handgrad.data import Dataset, Task
-from handgrad.errors import ConfigurationError, nearest
+from handgrad.engines import ENGINES
+from handgrad.errors import ConfigurationError
 from handgrad.layers import (
-    LAYERS,
+    ELU,
+    GELU,
     BatchNorm,
     Dropout,
+    Embedding,
     Layer,
     LayerNorm,
+    LeakyReLU,
     Linear,
     Loss,
     MeanSquaredError,
     Optimiser,
+    ReLU,
     Schedule,
+    Sigmoid,
+    SiLU,
     SoftmaxCrossEntropy,
+    Softplus,
     Standardise,
+    Tanh,
 )
 from handgrad.network import Network
-from handgrad.specs import find, layer_from, loss_from, optimiser_from, schedule_from
+from handgrad.specs import explain, find, layer_from, loss_from, optimiser_from, schedule_from
 
-ACTIVATIONS = ("relu", "leaky_relu", "elu", "gelu", "sigmoid", "silu", "softplus", "tanh")
-SATURATING = ("sigmoid", "tanh", "softmax")
+ACTIVATIONS: dict[str, type[Layer]] = {
+    "relu": ReLU,
+    "leaky_relu": LeakyReLU,
+    "elu": ELU,
+    "gelu": GELU,
+    "sigmoid": Sigmoid,
+    "silu": SiLU,
+    "softplus": Softplus,
+    "tanh": Tanh,
+}
+NORMALISATIONS: dict[str, type[Layer]] = {"batch": BatchNorm, "layer": LayerNorm}
+
+Count = Annotated[int, Meta(ge=1, le=10**9)]
+Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Share = Annotated[float, Meta(ge=0, lt=1)]
 
 
 class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -42,32 +66,32 @@ class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     source: str = "digits"
     target: str | list[str] | None = None
     task: Task | None = None
-    test: float = 0.2
-    validation: float = 0.1
-    standardise: str = "auto"
+    test: Share = 0.2
+    validation: Share = 0.1
+    standardise: Literal["auto", "feature", "all", "none"] = "auto"
 
 
 class NetworkSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Which network: hidden sizes and what stands between them, or ``layers``, each a table with its type."""
 
-    hidden: list[int] = msgspec.field(default_factory=lambda: [256])
+    hidden: list[Count] = msgspec.field(default_factory=lambda: [256])
     activation: str = "relu"
-    normalisation: str = "none"
-    dropout: float = 0.0
+    normalisation: Literal["none", "batch", "layer"] = "none"
+    dropout: Share = 0.0
     layers: list[str | dict[str, Any]] = []
     loss: str | dict[str, Any] | None = None
-    dtype: str = "float32"
+    dtype: Literal["float32", "float64"] = "float32"
 
 
 class TrainingSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """How it is trained; optimiser and schedule are names, or tables with a type."""
 
-    epochs: int = 30
-    batch_size: int = 32
+    epochs: Count = 30
+    batch_size: Count = 32
     optimiser: str | dict[str, Any] = "Adam"
     schedule: str | dict[str, Any] = "Constant"
-    patience: int | None = None
-    seed: int = 0
+    patience: Count | None = None
+    seed: Seed = 0
     engine: str = "reference"
 
 
@@ -96,51 +120,62 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         """Make the network for a data set: its inputs, outputs and loss follow from the data."""
         loss = self.loss(dataset)
         inputs, outputs = dataset.x.shape[1:], _outputs(dataset, loss)
-        layers = self._standardise(dataset)
-        layers += self._explicit() if self.network.layers else self._hidden(inputs, outputs)
-        return Network(*layers, loss=loss, inputs=inputs, seed=self.training.seed, dtype=self.network.dtype)
-
-    def _standardise(self, dataset: Dataset) -> list[Layer]:
-        over = self.data.standardise
-        if over not in ("auto", "feature", "all", "none"):
+        layers = self._explicit() or self._hidden(inputs, outputs)
+        layers = [*self._standardise(dataset, layers[0]), *layers]
+        training, dtype = self.training, self.network.dtype
+        network = Network(*layers, loss=loss, inputs=inputs, seed=training.seed, dtype=dtype)
+        if network.output_shape[-1] != outputs:
             raise ConfigurationError(
-                f"data.standardise: {over!r} is unknown", fix="choose from auto, feature, all, none"
+                f"network.layers: {layers[-1]!r} gives {network.output_shape[-1]} outputs, "
+                f"and {dataset.name} with {loss!r} needs {outputs}"
             )
-        if over == "none":
+        return network
+
+    def check(self) -> None:
+        """Raise `ConfigurationError`, beginning with the setting, for what is wrong whatever the data."""
+        self.optimiser()
+        self.schedule()
+        find(self.network.activation, ACTIVATIONS, "network.activation")
+        find(self.training.engine, ENGINES, "training.engine")
+        self._explicit()
+        if self.network.loss is not None:
+            loss_from(self.network.loss, "network.loss")
+        if self.training.patience is not None and not self.data.validation:
+            raise ConfigurationError(
+                "training.patience: there are no validation rows to watch", fix="set data.validation to 0.1"
+            )
+
+    def _standardise(self, dataset: Dataset, first: Layer) -> list[Layer]:
+        over = self.data.standardise
+        if over == "none" or (over == "auto" and isinstance(first, Embedding | Standardise)):
             return []
         pixels = dataset.x.dtype == "uint8"
         return [Standardise(over="all" if over == "all" or (over == "auto" and pixels) else "feature")]
 
     def _explicit(self) -> list[Layer]:
+        layers = [layer_from(table, f"network.layers[{k}]") for k, table in enumerate(self.network.layers)]
         defaults = NetworkSettings()
         for name in ("hidden", "activation", "normalisation", "dropout"):
-            if getattr(self.network, name) != getattr(defaults, name):
-                raise ConfigurationError(f"network: {name} and layers are both given", fix="leave one out")
-        return [layer_from(table, f"network.layers[{k}]") for k, table in enumerate(self.network.layers)]
+            if layers and getattr(self.network, name) != getattr(defaults, name):
+                raise ConfigurationError(
+                    f"network.{name}: network.layers says this already", fix="leave one of them out"
+                )
+        return layers
 
     def _hidden(self, inputs: tuple[int, ...], outputs: int) -> list[Layer]:
         settings = self.network
-        name = settings.activation.lower().replace("-", "_")
-        if name not in ACTIVATIONS:
-            raise ConfigurationError(
-                f"network.activation: {settings.activation!r} is unknown", fix=nearest(name, ACTIVATIONS)
-            )
-        norms: dict[str, type[Layer] | None] = {"none": None, "batch": BatchNorm, "layer": LayerNorm}
-        if settings.normalisation not in norms:
-            raise ConfigurationError(
-                f"network.normalisation: {settings.normalisation!r} is unknown",
-                fix=nearest(settings.normalisation, norms),
-            )
         if len(inputs) != 1:
             raise ConfigurationError(
-                f"network.hidden: rows are of shape {inputs}, not flat", fix="write network.layers"
+                f"network.hidden: a row of the data has the shape {inputs}, and one axis is needed",
+                fix="write network.layers",
             )
-        activation, norm = find(name, LAYERS, "network.activation"), norms[settings.normalisation]
-        start = "glorot_uniform" if name in SATURATING else "he_normal"
+        activation = find(settings.activation, ACTIVATIONS, "network.activation")
+        between: list[type[Layer]] = [*filter(None, [NORMALISATIONS.get(settings.normalisation)]), activation]
+        start = "glorot_uniform" if activation in (Sigmoid, Tanh) else "he_normal"
         layers: list[Layer] = []
         width = inputs[0]
         for size in settings.hidden:
-            layers += [Linear(width, size, initialiser=start), *([norm()] if norm else []), activation()]
+            layers += [Linear(width, size, initialiser=start), *(kind() for kind in between)]
             layers += [Dropout(settings.dropout)] if settings.dropout else []
             width = size
         return [*layers, Linear(width, outputs, initialiser="glorot_uniform")]
@@ -152,6 +187,11 @@ def _outputs(dataset: Dataset, loss: Loss) -> int:
         if loss.task == "regression":
             raise ConfigurationError(
                 f"{dataset.name} holds classes, and {loss!r} is for values", fix="choose SoftmaxCrossEntropy"
+            )
+        if loss.task == "labels" and len(dataset.classes) > 2:
+            raise ConfigurationError(
+                f"{dataset.name} has {len(dataset.classes)} classes, and {loss!r} is for two",
+                fix="choose SoftmaxCrossEntropy",
             )
         return 1 if loss.task == "labels" else len(dataset.classes)
     if loss.task == "classification":
@@ -177,27 +217,33 @@ def read_configuration(path: Path | None, overrides: Mapping[str, Any]) -> Confi
     ConfigurationError
         With file, line and the nearest key when a key is unknown, or what was expected of a value.
     """
-    text, tables = "", {}
-    if path is not None:
-        try:
-            text = path.read_text(encoding="utf-8")
-            tables = tomllib.loads(text)
-        except OSError as error:
-            raise ConfigurationError(f"{path}: {error.strerror or error}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"{path}: not TOML: {error}") from None
-    for name, value in overrides.items():
-        if value is not None:
-            _put(tables, name.split("."), value)
-    optimiser = (
-        tables.get("training", {}).get("optimiser") if isinstance(tables.get("training"), dict) else None
-    )
-    if isinstance(optimiser, dict):
-        optimiser.setdefault("type", "Adam")
+    text, tables = _read_toml(path)
+    given = {name: value for name, value in overrides.items() if value is not None}
+    for name in sorted(given, key=lambda name: not name.endswith(".type")):  # a type replaces its whole table
+        _put(tables, name.split("."), given[name])
+    training = tables.get("training")
+    if isinstance(training, dict) and isinstance(training.get("optimiser"), dict):
+        training["optimiser"].setdefault("type", "Adam")
     try:
-        return msgspec.convert(tables, Configuration)
+        configuration = msgspec.convert(tables, Configuration)
+        configuration.check()
     except msgspec.ValidationError as error:
-        raise _explained(str(error), path, text) from None
+        raise _located(explain(error, tables, Configuration), path, text, given) from None
+    except ConfigurationError as error:
+        raise _located(error, path, text, given) from None
+    return configuration
+
+
+def _read_toml(path: Path | None) -> tuple[str, dict[str, Any]]:
+    if path is None:
+        return "", {}
+    try:
+        text = path.read_text(encoding="utf-8")
+        return text, tomllib.loads(text)
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or nested without end
+        raise ConfigurationError(f"{path}: not TOML: {error}") from None
 
 
 def write_configuration(configuration: Configuration) -> str:
@@ -227,25 +273,35 @@ def _put(tables: dict[str, Any], path: list[str], value: Any) -> None:
     tables[last] = value
 
 
-def _explained(message: str, path: Path | None, text: str) -> ConfigurationError:
-    """Turn msgspec's message into ours: the place, the line, the nearest key."""
-    where = re.search(r" - at `\$\.?(.*?)`$", message)
-    place = where[1] if where and where[1] else "the configuration"
-    problem = message[: where.start()] if where else message
-    unknown = re.match(r"Object contains unknown field `(.*)`", problem)
-    key = unknown[1] if unknown else place.split(".")[-1].split("[")[0]
-    fix = ""
-    if unknown:
-        structs = {"data": DataSettings, "network": NetworkSettings, "training": TrainingSettings}
-        known = structs[place].__struct_fields__ if place in structs else Configuration.__struct_fields__
-        problem, fix = f"the key {key!r} is unknown", nearest(key, known)
-    line = next(
-        (
-            k
-            for k, row in enumerate(text.splitlines(), 1)
-            if re.match(rf"\s*\[?\s*{re.escape(key)}\s*[=\].]", row)
-        ),
-        0,
-    )
-    file = f"{path}, line {line}: " if path and line else f"{path}: " if path else ""
-    return ConfigurationError(f"{file}{place}: {problem}", fix=fix)
+def _located(
+    error: ConfigurationError, path: Path | None, text: str, given: Mapping[str, Any]
+) -> ConfigurationError:
+    """Put file and line before an error that begins with a setting, unless the command line gave that one."""
+    setting = error.problem.partition(" ")[0].rstrip(":")
+    if path is None or any(name.startswith(setting) or setting.startswith(name) for name in given):
+        return error
+    line = _line_of(setting, text)
+    place = f"{path}, line {line}" if line else str(path)
+    return ConfigurationError(f"{place}: {error.problem}", given=error.given, fix=error.fix)
+
+
+def _line_of(setting: str, text: str) -> int:
+    """Return the line of a TOML text that sets something, or the nearest table around it; 0 when none does.
+
+    Examples
+    --------
+    >>> _line_of("training.epochs", "[network]\nepochs = 3\n[training]\nseed = 1\nepochs = 0")
+    5
+    """
+    table, tables, longest, found = "", Counter[str](), 0, 0
+    for number, row in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*(\[\[?)\s*([\w.-]+)", row):
+            name = table = header[2] + (f"[{tables[header[2]]}]" if header[1] == "[[" else "")
+            tables[header[2]] += 1
+        elif key := re.match(r"\s*([\w.-]+)\s*=", row):
+            name = f"{table}.{key[1]}".removeprefix(".")
+        else:
+            continue
+        if len(name) > longest and re.match(rf"{re.escape(name)}($|[.\[])", setting):
+            longest, found = len(name), number
+    return found

@@ -41,6 +41,10 @@ class ShapeError(HandgradError):
     """Two sizes that must agree do not."""
 
 
+class ProgramError(HandgradError):
+    """A program is asked for something it does not hold."""
+
+
 class DataError(HandgradError):
     """A file or an array cannot be used as data."""
 

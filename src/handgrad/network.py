@@ -11,13 +11,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.engines import ReferenceEngine
-from handgrad.errors import ConfigurationError, DataError, ShapeError
+from handgrad.errors import ConfigurationError, DataError, ShapeError, nearest
 from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
 from handgrad.layers.statistics import STATISTICS
 from handgrad.program import Loop, Program, write_evaluation, write_loss, write_script, write_training
 from handgrad.rules import Shape, Size, identity, show_shape
 
 Array = NDArray[Any]
+
+
+class Arrays(dict[str, Array]):
+    """Arrays by name, with fixed shapes and types: setting one copies the numbers into it.
+
+    Examples
+    --------
+    >>> arrays = Arrays({"b1": np.zeros(2)})
+    >>> arrays["b1"] = [1, 2]
+    >>> arrays["b1"]
+    array([1., 2.])
+    """
+
+    def __setitem__(self, name: str, numbers: Any) -> None:
+        if name not in self:
+            raise ConfigurationError(f"the network keeps no {name!r}", fix=nearest(name, self))
+        if np.shape(numbers) != self[name].shape:
+            raise ShapeError(
+                f"{name} is {show_shape(self[name].shape)}, and {show_shape(np.shape(numbers))} is given"
+            )
+        self[name][...] = numbers
 
 
 class Network:
@@ -82,8 +103,8 @@ class Network:
         kept = self._connect(weighted=False)[0]
         plan = Program("", (), (), kept.parameters, kept.states, {}, (), dtype)
         arrays = plan.initial(seed)
-        self.parameters: dict[str, Array] = {name: arrays[name] for name in kept.parameters}
-        self.states: dict[str, Array] = {name: arrays[name] for name in kept.states}
+        self.parameters = Arrays({name: arrays[name] for name in kept.parameters})
+        self.states = Arrays({name: arrays[name] for name in kept.states})
 
     def __repr__(self) -> str:
         shown = [repr(layer) for layer in self.body.layers]
@@ -116,7 +137,22 @@ class Network:
         rows = shape if kind == "class" else output.shape[:-1]
         w = graph.input("w", rows, "weight") if weighted else None
         loss = self.loss.connect(graph, output, t, w)
+        self._check_loss(graph, loss, w)
         return graph, (x, t, *([w] if w is not None else [])), output, loss
+
+    def _check_loss(self, graph: Graph, loss: Value, w: Value | None) -> None:
+        """Check what a loss of the user's own has connected."""
+        last = graph.nodes[-1].rule
+        if loss.shape != () or not {"total", "count"} <= set(last.forward.locals):
+            raise ConfigurationError(
+                f"{self.loss!r}: its last rule, {last.name}, is no reduction to one number with total and count",
+                fix="end its connect with handgrad.layers.reduce_to_mean(graph, l, w)",
+            )
+        if w is not None and not any(w in node.inputs for node in graph.nodes):
+            raise ConfigurationError(
+                f"{self.loss!r}: the rows have weights, and its connect makes no use of them",
+                fix="end its connect with handgrad.layers.reduce_to_mean(graph, l, w)",
+            )
 
     @cached_property
     def output_shape(self) -> Shape:
@@ -260,7 +296,8 @@ class Network:
         program = self.program(weighted=w is not None).without_updates()
         bound = ReferenceEngine().bind(program, self.arrays)
         given: dict[str, Any] = {"x": x, "t": t, "seed": seed, "step": 1}
-        outputs = bound.run(**given, **({"w": np.asarray(w)} if w is not None else {}))
+        given |= {"w": self.check_weights(w, len(x))} if w is not None else {}
+        outputs = bound.run(**given)
         return {name: outputs[f"d{name}"] for name in self.parameters if f"d{name}" in outputs}
 
     def check_rows(self, x: Array) -> Array:
@@ -274,7 +311,24 @@ class Network:
             )
         if x.dtype.kind not in "fiub":
             raise DataError(f"x holds {x.dtype}, not numbers")
+        if self._entries is not None:
+            wrong = (x < 0) | (x >= self._entries) | (x != np.floor(x))
+            if (place := _first(wrong)) is not None:
+                raise DataError(
+                    f"x[{', '.join(map(str, place))}] is {x[place]}, and an index is a whole number "
+                    f"from 0 to {self._entries - 1}",
+                    given=f"layer 1 is {self.body.layers[0]!r}",
+                )
         return x
+
+    @cached_property
+    def _entries(self) -> int | None:
+        """How many rows the table has that the input's indices look up; None when it holds values."""
+        graph, (x, *_), _, _ = self._connect(weighted=False)
+        tables = (
+            v for node in graph.nodes if _reads_indices(node, x) for v in node.inputs if v.name != x.name
+        )
+        return min((int(table.shape[0]) for table in tables), default=None)
 
     def check_targets(self, t: Array, rows: int) -> Array:
         """Return the targets in the shape the loss takes, or raise an error that names both shapes.
@@ -296,7 +350,37 @@ class Network:
             self._check_classes(t)
         elif t.dtype.kind not in "fiub":
             raise DataError(f"the targets hold {t.dtype}, not numbers")
+        elif self.loss.task != "regression":
+            self._check_shares(t)
         return t
+
+    def _check_shares(self, t: Array) -> None:
+        """Check what is a probability: each between 0 and 1; those of one class of several add up to 1."""
+        assert self.loss is not None
+        if (place := _first(~((t >= 0) & (t <= 1)))) is not None:
+            raise DataError(
+                f"{self.loss!r}: the target of row {place[0]} is {t[place]}, and must be from 0 to 1"
+            )
+        total = t.sum(axis=-1) if self.loss.task == "classification" else np.ones(1)
+        if (place := _first(np.abs(total - 1) > 1e-3)) is not None:
+            raise DataError(
+                f"{self.loss!r}: the target shares of row {place[0]} add up to {total[place]:.4g}, not to 1"
+            )
+
+    def check_weights(self, w: Array, rows: int) -> Array:
+        """Return the row weights, or raise an error; (n,) also fits rows of several answers, (n, time)."""
+        w = np.asarray(w)
+        shape = next(value.shape for value in self._connect(weighted=True)[1] if value.name == "w")
+        wanted = tuple(rows if size == "n" else int(size) for size in shape)
+        if w.shape == (rows,):
+            w = np.broadcast_to(w.reshape(rows, *[1] * (len(wanted) - 1)), wanted)
+        if w.shape != wanted:
+            raise ShapeError(
+                f"the weights are {show_shape(w.shape)}, and {rows} rows need {show_shape(wanted)}"
+            )
+        if (place := _first(~(np.isfinite(w) & (w >= 0)))) is not None:
+            raise DataError(f"the weight of row {place[0]} is {w[place]}, and must be finite, 0 or more")
+        return w
 
     def _check_classes(self, t: Array) -> None:
         classes = int(self.output_shape[-1])
@@ -304,8 +388,7 @@ class Network:
             raise DataError(f"{self.loss!r}: the targets hold {t.dtype}, and classes are whole numbers")
         ignored = getattr(self.loss, "ignored", None)
         wrong = ((t < 0) | (t >= classes)) & (t != ignored if ignored is not None else True)
-        if wrong.any():
-            place = tuple(int(k) for k in np.argwhere(wrong)[0])
+        if (place := _first(wrong)) is not None:
             raise DataError(
                 f"{self.loss!r}: the target of row {place[0]} is class {t[place]}, "
                 f"and the network has {classes} outputs (0 to {classes - 1})"
@@ -342,6 +425,11 @@ class Network:
                 )
         for name, array in own.items():
             array[...] = arrays[name]
+
+
+def _first(wrong: Array) -> tuple[int, ...] | None:
+    """Return the position of the first true value, or None."""
+    return tuple(map(int, np.argwhere(wrong)[0])) if wrong.any() else None
 
 
 def _reads_indices(node: Node, x: Value) -> bool:

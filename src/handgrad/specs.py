@@ -5,9 +5,10 @@ The form they have in configurations and run folders.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -20,7 +21,6 @@ from handgrad.layers import (
     Layer,
     Loss,
     Optimiser,
-    Residual,
     Schedule,
     Sequential,
 )
@@ -51,9 +51,13 @@ def to_table(made: Layer | Loss | Optimiser | Schedule) -> dict[str, Any]:
 def layer_from(table: object, place: str) -> Layer:
     """Make a layer from its table; ``place`` begins its errors."""
     kind, values = _choose(table, place, LAYERS)
-    if issubclass(kind, (Sequential, Residual)):
-        layers = values.pop("layers", [])
+    if issubclass(kind, Sequential):
+        layers = values.pop("layers", None)
         _no_more(values, place, kind, ("layers",))
+        if not isinstance(layers, list):
+            raise ConfigurationError(
+                f"{place}.layers is {layers!r}", fix="give a list of tables, one a layer"
+            )
         return kind(*(layer_from(layer, f"{place}.layers[{k}]") for k, layer in enumerate(layers)))
     return _make(kind, values, place)
 
@@ -116,7 +120,7 @@ def find(name: str, kinds: Mapping[str, type[T]], place: str) -> type[T]:
 def _choose(table: object, place: str, kinds: Mapping[str, type[T]]) -> tuple[type[T], dict[str, Any]]:
     """Read the type of a table first; a name alone is a table with nothing else."""
     if isinstance(table, str):
-        table = {"type": table}
+        return find(table, kinds, place), {}
     if not isinstance(table, dict) or not isinstance(table.get("type"), str):
         raise ConfigurationError(f"{place} is {table!r}", fix='write {type = "…", …}')
     values = {key: value for key, value in table.items() if key != "type"}
@@ -127,14 +131,56 @@ def _make(kind: type[T], values: Mapping[str, Any], place: str) -> T:
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     _no_more(values, place, kind, tuple(known))
     try:
-        made: T = msgspec.convert(values, kind)
+        return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{place} ({kind.__name__}): {error}", given=str(dict(values))) from None
-    return made
+        raise explain(error, values, kind, place) from None
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{place}: {error.problem}", given=error.given, fix=error.fix) from None
 
 
 def _no_more(values: Mapping[str, Any], place: str, kind: type, known: tuple[str, ...]) -> None:
     for key in values:
         if key not in known:
             fix = nearest(key, known) if known else "leave it out"
-            raise ConfigurationError(f"{place}: {kind.__name__} has no {key!r}", fix=fix)
+            raise ConfigurationError(f"{place}.{key}: {kind.__name__} has no such setting", fix=fix)
+
+
+WORDS = {"int": "a whole number", "float": "a number", "str": "text", "array": "a list", "object": "a table"}
+
+
+def explain(error: msgspec.ValidationError, values: Any, kind: type, place: str = "") -> ConfigurationError:
+    """Turn msgspec's message, ``"Expected `int` >= 1 - at `$.training.epochs`"``, into ours.
+
+    Parameters
+    ----------
+    error
+        What converting ``values`` to ``kind`` raised.
+    place
+        What begins every setting's name.
+    """
+    problem, _, path = str(error).partition(" - at `$")
+    setting = f"{place}{path.removesuffix('`')}".removeprefix(".")
+    value, hint = values, kind
+    for key in re.findall(r"\w+", path):
+        value = value[int(key) if isinstance(value, list) else key]
+        hint = get_type_hints(hint).get(key, object) if isinstance(hint, type) else object
+    if unknown := re.fullmatch("Object contains unknown field `(.*)`", problem):
+        name = f"{setting}.{unknown[1]}".removeprefix(".")
+        return ConfigurationError(
+            f"{name}: there is no such setting", fix=nearest(unknown[1], get_type_hints(hint))
+        )
+    if missing := re.fullmatch("Object missing required field `(.*)`", problem):
+        return ConfigurationError(f"{setting}: {kind.__name__} needs {missing[1]}")
+    return ConfigurationError(f"{setting} is {value!r}", fix=_wanted(problem, hint))
+
+
+def _wanted(problem: str, hint: Any) -> str:
+    """Say what a setting may be: one of its choices, or what msgspec expected."""
+    parts = (hint, *get_args(hint))
+    if choices := [choice for part in parts if get_origin(part) is Literal for choice in get_args(part)]:
+        return f"choose from {', '.join(choices)}"
+    expected = re.fullmatch("Expected `(.*?)`(?:, got .*?)?( [<>=].*)?", problem)
+    kinds, limit = expected.groups("") if expected else (problem, "")
+    return (
+        f"give {' or '.join(WORDS.get(word, word) for word in kinds.split(' | ') if word != 'null')}{limit}"
+    )

@@ -18,9 +18,10 @@ NETWORK = Network(
 
 def masks(*, seed: int = 0, number: int = 1) -> list[Array]:
     """Return the masks of the three layers at one step."""
-    names = [line.target for line in NETWORK.program().phase("sample")]
-    x, t = np.ones((ROWS, 50)), np.ones((ROWS, 50))
-    outputs = run(NETWORK.program().without_updates().keeping(*names), NETWORK, x=x, t=t, seed=seed, step=number)
+    program = NETWORK.program().without_updates()
+    names = [line.target for line in program.phase("sample")]
+    rows = np.ones((ROWS, 50))
+    outputs = run(program.keeping(*names), NETWORK, x=rows, t=rows, seed=seed, step=number)
     return [outputs[name] for name in names]
 
 

@@ -51,7 +51,8 @@ CLASHES = {
     "residual": (
         (Linear(5, 7), Residual(Linear(7, 6), ReLU())),
         "layer 2, Residual: axis A... is (n, 7) in x(n, 7)[0:2] but (n, 6) in y(n, 6)[0:2]",
-        "z1(n, 7) comes from layer 1, Linear(5, 7); a2(n, 6) comes from layer 2, Residual → layer 1, Linear(7, 6)",
+        "z1(n, 7) comes from layer 1, Linear(5, 7); "
+        "a2(n, 6) comes from layer 2, Residual → layer 1, Linear(7, 6)",
     ),
 }
 """Layers that do not fit: the error's first line, and who gave what."""
@@ -80,17 +81,17 @@ def test_the_data_is_named_when_it_does_not_fit() -> None:
     ("make", "error", "message"),
     [
         (lambda: Network(), ConfigurationError, "a network needs a layer"),
-        (lambda: Network(Linear(2, 3), ReLU), ConfigurationError, "layer 2 is <class .*ReLU'>, which is no layer"),
+        (lambda: Network(Linear(2, 3), ReLU), ConfigurationError, "layer 2 is <class .*, which is no layer"),
         (lambda: Network(ReLU()), ConfigurationError, "the layers do not say how long a row is"),
-        (lambda: Network(Embedding(5, 7), Linear(7, 2)), ConfigurationError, "does not say how many indices"),
-        (lambda: Network(ReLU(), Embedding(5, 7), inputs=4), ConfigurationError, "a1 holds values, and indices"),
-        (lambda: Network(Linear(2, 3), Standardise()), ConfigurationError, "Standardise takes the data itself"),
+        (lambda: Network(Embedding(5, 7), Linear(7, 2)), ConfigurationError, "not say how many indices"),
+        (lambda: Network(ReLU(), Embedding(5, 7), inputs=4), ConfigurationError, "a1 holds values, and"),
+        (lambda: Network(Linear(2, 3), Standardise()), ConfigurationError, "takes the data itself"),
         (lambda: Network(LayerNorm(), inputs=()), ShapeError, r"LayerNorm\(\): x\(n,\) has no features"),
         (lambda: Linear(0, 3), ConfigurationError, "Linear: inputs is 0"),
         (lambda: Linear(3, True), ConfigurationError, "Linear: outputs is True"),
         (lambda: Embedding(2.0, 3), ConfigurationError, r"Embedding: entries is 2\.0"),
         (lambda: Linear(2, 3, layout="oi"), ConfigurationError, "Linear: layout is 'oi'"),
-        (lambda: Network(Linear(2, 3, initialiser="he")), ConfigurationError, "no initialiser is called 'he'"),
+        (lambda: Network(Linear(2, 3, initialiser="he")), ConfigurationError, "no initialiser is called"),
     ],
     ids=[
         "no-layer", "no-instance", "no-row", "no-indices", "values-as-indices", "standardise-inside",
@@ -127,7 +128,7 @@ def made_of(*layers: Layer) -> Network:
 class ThreeTimes(Layer):
     """Use one value three times, twice of them in the same line: ``(x + x) + tanh(x)``."""
 
-    def connect(self, graph: Graph, x: Value) -> Value:
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
         return graph.apply(rules.add, graph.apply(rules.add, x, x), graph.apply(rules.tanh, x))
 
 
@@ -184,7 +185,7 @@ def test_a_shared_layer_has_its_parameters_once() -> None:
 class Block(Layer):
     """Make its layers anew whenever it is connected."""
 
-    def connect(self, graph: Graph, x: Value) -> Value:
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
         return Sequential(Linear(5, 5), Tanh()).connect(graph, x)
 
 
@@ -200,7 +201,7 @@ def test_layers_made_while_connecting_do_not_share_by_accident() -> None:
 class Nameless(Layer):
     """Give its parameters without saying whose they are."""
 
-    def connect(self, graph: Graph, x: Value) -> Value:
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
         return graph.apply(rules.linear_without_bias, x, Parameter((5, 5), "he_normal", 5, 5))
 
 
@@ -213,7 +214,7 @@ def test_parameters_of_no_layer_are_not_shared() -> None:
 class Misspelt(Layer):
     """Give an option its rule does not have."""
 
-    def connect(self, graph: Graph, x: Value) -> Value:
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
         return graph.apply(rules.leaky_relu, x, slop=0.3)
 
 

@@ -63,7 +63,7 @@ OTHERS: dict[str, tuple[Loss, Callable[..., Any]]] = {
         ).mean(-1),
     ),
 }
-"""Losses of each row by PyTorch's functions; with `HalfSquaredError` they are added up, otherwise averaged."""
+"""Losses of each row by PyTorch's functions; those of `HalfSquaredError` are added up, the rest averaged."""
 
 RANKS = pytest.mark.parametrize("rank", [2, 3], ids=["rank2", "rank3"])
 WEIGHTED = pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
@@ -96,7 +96,7 @@ def row_weights(lead: tuple[int, ...]) -> Array:
 
 
 def check_against_torch(torch: Any, network: Network, expected: Callable[[Any], Any], **given: Any) -> None:
-    """Compare the loss and the gradients of W1 and b1 with autograd's, ``expected`` being the loss of logits."""
+    """Compare the loss and the gradients with autograd's, ``expected`` being the loss of the logits."""
     W, b = (torch.tensor(network.parameters[name], requires_grad=True) for name in ("W1", "b1"))
     loss = expected(torch.tensor(given["x"]) @ W + b)
     loss.backward()

@@ -1,4 +1,4 @@
-"""The table of rules: how the inputs of each are drawn, its options, and PyTorch's function of the same meaning.
+"""The table of rules: how the inputs of each are drawn, its options, and PyTorch's function of that meaning.
 
 A new rule has one row here; every test in this folder that walks over ``TABLE`` then holds for it.
 """

@@ -81,7 +81,7 @@ DEFINITIONS: dict[Rule, tuple[Callable[[Decimal], Decimal], Callable[[Decimal], 
     rules.gelu: (lambda z: z * normal_share(z), gelu_slope),
     rules.gelu_tanh: (lambda z: gelu_tanh_parts(z)[0], lambda z: gelu_tanh_parts(z)[1]),
 }
-"""Value and slope as the textbook defines them, for arithmetic with 350 digits, where cancelling costs nothing."""
+"""Value and slope by their definitions, for arithmetic with 350 digits, where cancelling costs nothing."""
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

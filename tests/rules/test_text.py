@@ -117,6 +117,25 @@ def half({arguments}):
     {body}
 """
 
+EVALUATIONS = """\
+@rule("... -> ...", constant=True)
+def half(x):
+    y = x
+    return y
+
+
+@rule("..., ... -> ..."{evaluation})
+def own(z, kept: Mask):
+    a = z * kept
+    return a
+
+
+@own.draws
+def own_draws(shape):
+    kept = np.ones(shape)
+    return kept
+"""
+
 WRONG_PARTS = {
     "backward-unknown-name": (
         "backward", "da, iner", "dz = da\n    return dz",
@@ -167,6 +186,19 @@ def test_a_part_that_does_not_fit_its_forward_is_named(kind: str, load: Load) ->
         load(FORWARD.format(part=part, arguments=arguments, body=body))
     assert re.fullmatch(rf"half \(.*own_rules\.py:13\): {re.escape(problem)}", caught.value.problem)
     assert caught.value.fix == fix
+
+
+def test_an_evaluation_takes_what_its_rule_takes(load: Load) -> None:
+    """Its names are read as the rule's own, so a name that the rule does not have is refused."""
+    with pytest.raises(RuleError, match="takes x, which own does not define") as caught:
+        load(EVALUATIONS.format(evaluation=", evaluation=half"))
+    assert caught.value.fix == "choose from kept, z"
+
+
+def test_a_rule_that_draws_says_what_it_is_outside_training(load: Load) -> None:
+    """No mask is drawn there, so there must be another rule."""
+    with pytest.raises(RuleError, match="what own is outside training is not said"):
+        load(EVALUATIONS.format(evaluation=""))
 
 
 def test_a_gradient_without_a_backward_is_named(load: Load) -> None:
@@ -227,8 +259,8 @@ def test_an_update_that_is_wrong_is_named(arguments: str, body: str, problem: st
 
 def test_reasons_are_the_comments_behind_the_lines(load: Load) -> None:
     """Behind the last line of a statement, whatever letters stand before; none where there is none."""
-    body = "é = np.exp(  # not this one\n        -z\n    )  # the reason, with ∂ and # 2\n    a = é * z\n    return a\n"
-    text = load(OWN + body).own.forward
+    body = "é = np.exp(  # not this one\n        -z\n    )  # the reason, with ∂ and # 2\n    a = é * z\n"
+    text = load(f"{OWN}{body}    return a\n").own.forward
     assert [line.reason for line in text.lines] == ["the reason, with ∂ and # 2", ""]
     assert [str(line) for line in text.lines] == ["é = np.exp(-z)", "a = é * z"]
     assert text.locals == ("é", "a")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from handgrad.engines.engine import Array, Epoch, NonFiniteLossError, convert
 from handgrad.program import Program, compile_program
 
@@ -31,15 +33,16 @@ class BoundReference:
         """Run every batch; see `BoundProgram.epoch`."""
         total_at, count_at = (self.program.outputs.index(name) for name in ("total", "count"))
         total = count = 0.0
-        for number, batch in enumerate(epoch.batches(self.program)):
-            try:
-                outputs = self.function(**batch, **self.kept)
-            except FloatingPointError:
-                raise NonFiniteLossError(number) from None
-            total += float(outputs[total_at])
-            count += float(outputs[count_at])
-            if progress is not None:
-                progress(min((number + 1) * epoch.batch_size, len(epoch.order)))
+        with np.errstate(all="ignore"):  # the program itself stops at a loss that is not finite
+            for number, batch in enumerate(epoch.batches(self.program)):
+                try:
+                    outputs = self.function(**batch, **self.kept)
+                except FloatingPointError:
+                    raise NonFiniteLossError(number) from None
+                total += float(outputs[total_at])
+                count += float(outputs[count_at])
+                if progress is not None:
+                    progress(min((number + 1) * epoch.batch_size, len(epoch.order)))
         return total, count
 
     def run(self, **inputs: Any) -> dict[str, Any]:
@@ -47,5 +50,6 @@ class BoundReference:
         program = self.program
         arrays = {value.name: convert(inputs[value.name], value, program.dtype) for value in program.inputs}
         numbers = {name: inputs[name] for name in program.scalars}
-        outputs = self.function(**arrays, **numbers, **self.kept)
+        with np.errstate(all="ignore"):
+            outputs = self.function(**arrays, **numbers, **self.kept)
         return dict(zip(program.outputs, outputs, strict=True))

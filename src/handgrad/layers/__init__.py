@@ -25,6 +25,7 @@ from handgrad.layers.losses import (
     Loss,
     MeanSquaredError,
     SoftmaxCrossEntropy,
+    reduce_to_mean,
 )
 from handgrad.layers.normalisation import BatchNorm, LayerNorm, Standardise
 from handgrad.layers.optimisers import OPTIMISERS, SGD, Adam, AdamW, Optimiser, RMSProp
@@ -98,4 +99,5 @@ __all__ = [
     "StepDecay",
     "Tanh",
     "Value",
+    "reduce_to_mean",
 ]

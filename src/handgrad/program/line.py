@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from handgrad.errors import ProgramError, nearest
 from handgrad.layers import Parameter, Value
 from handgrad.rules import PRIMITIVES, Shape
 
@@ -109,8 +110,13 @@ class Program:
         return tuple(line for line in self.lines if line.phase in phases)
 
     def line(self, target: str) -> ProgramLine:
-        """Return the line that makes ``target``."""
-        return next(line for line in self.lines if line.target == target)
+        """Return the line that makes ``target``; raises `ProgramError` when there is none."""
+        for line in self.lines:
+            if line.target == target:
+                return line
+        raise ProgramError(
+            f"no line makes {target!r}", fix=nearest(target, {line.target for line in self.lines})
+        )
 
     @property
     def primitives(self) -> tuple[str, ...]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from handgrad.errors import RuleError, nearest
+import numpy as np
+
+from handgrad.errors import RuleError, ShapeError, nearest
 from handgrad.rules.kinds import Array
-from handgrad.rules.signature import Signature
+from handgrad.rules.signature import Signature, show_shape
 from handgrad.rules.text import Text, read_text
 
 RULES: dict[str, Rule] = {}
-"""Every rule that has been defined, by name."""
+"""handgrad's own rules, by name."""
 
 
 class Rule:
@@ -56,12 +58,14 @@ class Rule:
                 f"{self.forward.place}: the signature {self.signature} has {len(self.signature.inputs)} "
                 f"arguments and the function {len(self.forward.arguments)}"
             )
+        self._check_names(self.evaluation.forward, self.forward.arguments)
 
     def __repr__(self) -> str:
         return f"<rule {self.name}: {self.signature}>"
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Run the forward on arrays, as the ordinary function it is."""
+        """Run the forward on arrays, as the ordinary function it is, after checking their shapes."""
+        self._check_shapes(arguments)
         return self.function(*arguments, **options)
 
     @property
@@ -124,6 +128,11 @@ class Rule:
         masks = tuple(name for name, kind in self.forward.kinds.items() if kind == "mask")
         if text.returns != masks:
             raise RuleError(f"{text.place}: returns {', '.join(text.returns)}, the masks are {', '.join(masks)}")
+        if self.evaluation is self:
+            raise RuleError(
+                f"{text.place}: draws for training, and what {self.name} is outside training is not said",
+                fix="declare @rule(..., evaluation=identity), or another rule of the same arguments",
+            )
         self.sample = text
         return function
 
@@ -152,8 +161,18 @@ class Rule:
 
     def values(self, *arguments: Array, **options: Any) -> dict[str, Any]:
         """Run the forward lines and return every name they define, arguments and options included."""
+        self._check_shapes(arguments)
         known = dict(zip(self.forward.arguments, arguments, strict=True))
         return self.forward.run({**self.settings(options), **known})
+
+    def _check_shapes(self, arguments: tuple[Any, ...]) -> None:
+        """Bind the signature to arrays, so that none is broadcast where the mathematics has no such axis."""
+        names = self.forward.arguments
+        if len(arguments) != len(names):
+            raise ShapeError(
+                f"{self.name}: takes {len(names)} arrays ({', '.join(names)}), and {len(arguments)} are given"
+            )
+        self.signature.bind(self.name, dict(zip(names, map(np.shape, arguments), strict=True)))
 
     def settings(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return every option of the rule, at its default where ``options`` does not give it.
@@ -184,7 +203,13 @@ class Rule:
         >>> relu.gradients(np.array([10.0, 20.0]), np.array([-1.0, 3.0]))
         {'z': array([ 0., 20.])}
         """
-        values = self.values(*arguments, **options) | {f"d{self.output}": upstream}
+        values = self.values(*arguments, **options) | {f"d{self.output}": np.asarray(upstream)}
+        wanted = np.shape(values[self.output])
+        if np.shape(upstream) != wanted:
+            raise ShapeError(
+                f"{self.name}: d{self.output} is {show_shape(np.shape(upstream))}, and {self.output} is "
+                f"{show_shape(wanted)}: a gradient has the shape of its value"
+            )
         text = self.backward_text
         scope = {name: values[name] for name in (*text.arguments, *text.options)}
         after = text.run(scope)
@@ -227,7 +252,8 @@ def rule(
 
     def declare(function: Callable[..., Any]) -> Rule:
         declared = Rule(function, signature, constant=constant, evaluation=evaluation)
-        RULES[declared.name] = declared
+        if function.__module__.startswith("handgrad.rules."):
+            RULES[declared.name] = declared
         return declared
 
     return declare
@@ -255,8 +281,11 @@ class UpdateRule:
 
     def __call__(self, *arguments: Array, **numbers: Any) -> None:
         """Change the arrays in place; ``learning_rate`` and ``step`` may be given by name."""
-        known = dict(zip(self.text.arguments, arguments, strict=False))
-        self.text.run({**self.text.options, **numbers, **known})
+        given = dict(zip(self.text.arguments, arguments, strict=False)) | numbers
+        missing = [name for name in self.text.arguments if name not in given]
+        if missing:
+            raise RuleError(f"{self.name}: {missing[0]} is not given", fix=f"it takes {', '.join(self.text.arguments)}")
+        self.text.run({**self.text.options, **given})
 
 
 def update(function: Callable[..., Any]) -> UpdateRule:

@@ -50,7 +50,8 @@ class History:
     stopped
         Why it ended: "finished", "early" (the validation loss no longer fell) or "interrupted".
     best_epoch
-        The epoch whose weights were kept when it stopped early, else None.
+        With patience, the epoch of the lowest validation loss, whose weights are kept; else None, and the last
+        epoch's are.
     facts
         What ran: engine, rows, batch size, rows per second.
     """

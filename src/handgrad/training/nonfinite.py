@@ -22,27 +22,25 @@ def explain_nonfinite(program: Program, kept: Mapping[str, Array], epoch: Epoch,
     Parameters
     ----------
     program
-        The training program.
+        The training program, or the loss's over the validation rows.
     kept
         Parameters, states and slots as they were before the epoch; they are changed.
     epoch, batch
-        What ran, and which batch's loss was not finite (from 0).
+        What ran, and which batch's loss, or its update, was not finite (from 0).
     """
     start = {name: float(np.abs(array).max(initial=0)) for name, array in kept.items()}
-    for number, given in enumerate(epoch.batches(program)):
-        scope: dict[str, Any] = {**kept, **given, "n": len(given["x"])}
-        for name, array in given.items():
-            if not np.all(np.isfinite(array)):
-                return _report(
-                    epoch, number, f"{name} holds {_kind(array)} before the first line", "the data"
-                )
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
+        for number, given in enumerate(epoch.batches(program)):
+            scope: dict[str, Any] = {**kept, **given, "n": len(given["x"])}
+            for name, array in given.items():
+                if not np.all(np.isfinite(array)):
+                    return _report_data(program, epoch, number, name)
             for line in program.lines:
                 run_line(line, scope)
                 if not np.all(np.isfinite(scope[line.target])):
                     return _report_line(program, line, scope, start, epoch, number)
-        if number == batch:
-            break
+            if number == batch:
+                break
     return TrainingError(
         f"the loss of batch {batch + 1} is not finite, but on the reference engine every line of it is",
         fix="train with engine='reference', or in float64",
@@ -52,6 +50,15 @@ def explain_nonfinite(program: Program, kept: Mapping[str, Array], epoch: Epoch,
 def run_line(line: ProgramLine, scope: dict[str, Any]) -> None:
     """Run one line of a program in ``scope``."""
     exec(str(line), dict(PRIMITIVES), scope)
+
+
+def _report_data(program: Program, epoch: Epoch, number: int, name: str) -> TrainingError:
+    """Say that data which was finite is not in the program's type."""
+    largest = float(np.abs(epoch.arrays[name]).max())
+    return _report(
+        epoch, number, f"{name} goes up to {largest:.3g}, too large for {program.dtype}", "the scale of the data",
+        fix="standardise it: put Standardise() first, or train in float64",
+    )  # fmt: skip
 
 
 def _report_line(
@@ -105,9 +112,9 @@ def _cause(
 def _report(
     epoch: Epoch, number: int, problem: str, cause: str, given: str = "", fix: str = ""
 ) -> TrainingError:
-    step = epoch.first_step + number
+    place = f"step {epoch.first_step + number}" if len(epoch.learning_rates) else "the validation rows"
     return TrainingError(
-        f"step {step} (batch {number + 1} of {len(epoch)}): {problem}",
+        f"{place} (batch {number + 1} of {len(epoch)}): {problem}",
         given=given,
         fix=f"likely cause: {cause}" + (f"; {fix}" if fix else ""),
     )

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from handgrad.data.finite import check_finite
 from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError
-from handgrad.errors import ConfigurationError, DataError, nearest
+from handgrad.errors import ConfigurationError, DataError, TrainingError, nearest
 from handgrad.layers import Adam, Constant, Optimiser, Schedule
 from handgrad.network import Network
+from handgrad.program import Program
 from handgrad.training.history import EpochRecord, History, facts_of
 from handgrad.training.metrics import measure_metric, metric_name
 from handgrad.training.nonfinite import explain_nonfinite
@@ -114,9 +115,9 @@ def train(
     >>> history.epochs[-1].validation_metric > 0.95
     True
     """
+    _check_settings(epochs=epochs, batch_size=batch_size, patience=patience, seed=seed, engine=engine)
     training, watched = _rows(network, x, t, weights, validation, seed)
     optimiser, schedule = optimiser or Adam(), schedule or Constant()
-    _check_settings(epochs=epochs, batch_size=batch_size, patience=patience, seed=seed, engine=engine)
     if patience is not None and watched is None:
         raise ConfigurationError("patience needs validation rows", fix="give validation=0.1")
     network.standardise(training.arrays["x"], training.order)
@@ -124,21 +125,20 @@ def train(
     run = _Run(network, training, watched, optimiser, batch_size, seed, shuffle, engine)
     rates = schedule.rates(optimiser.learning_rate, epochs, steps)
     with progress_for(progress, epochs, len(training), run.history.metric) as bar:
-        for epoch in range(epochs):
-            try:
+        try:
+            for epoch in range(epochs):
                 record = run.epoch(epoch, rates[epoch * steps : (epoch + 1) * steps], bar)
-            except KeyboardInterrupt:
-                run.restore(run.before)
-                run.history.stopped = "interrupted"
-                break
-            bar.finished(record)
-            if after_epoch is not None:
-                after_epoch(record)
-            if patience is not None and run.waited(record) >= patience:
-                run.history.stopped = "early"
-                break
-    if patience is not None and run.history.stopped != "interrupted":
-        run.keep_best()
+                bar.finished(record)
+                if after_epoch is not None:
+                    after_epoch(record)
+                if patience is not None and run.waited >= patience:
+                    run.history.stopped = "early"
+                    break
+            if patience is not None:
+                run.keep_best()
+        except KeyboardInterrupt:
+            run.restore(run.finished)
+            run.history.stopped = "interrupted"
     run.history.facts |= facts_of(engine, len(training), batch_size, run.seconds, len(run.history.epochs))
     return run.history
 
@@ -158,13 +158,11 @@ class _Run:
         slots = {name: np.zeros(shape, network.dtype) for name, shape in self.program.slots.items()}
         self.kept: dict[str, Array] = {**network.arrays, **slots}
         self.step: BoundProgram = ENGINES[engine]().bind(self.program, self.kept)
-        self.validation: BoundProgram | None = None
-        if watched is not None:
-            program = network.loss_program(weighted="w" in watched.arrays)
-            self.validation = ENGINES[engine]().bind(program, self.kept)
+        self.validation_program = network.loss_program(weighted=watched is not None and "w" in watched.arrays)
+        self.validation: BoundProgram = ENGINES[engine]().bind(self.validation_program, self.kept)
         self.history = History(metric_name(network.loss))
-        self.before = self.copy()
-        self.best, self.best_loss, self.waiting = self.before, float("inf"), 0
+        self.finished = self.best = self.copy()
+        self.best_loss, self.best_epoch, self.waited = float("inf"), 0, 0
         self.seconds = 0.0
 
     def copy(self) -> dict[str, Array]:
@@ -177,7 +175,6 @@ class _Run:
     def epoch(self, number: int, rates: Array, bar: Progress) -> EpochRecord:
         """Train for one epoch, then look at the validation rows."""
         started = time.perf_counter()
-        self.before = self.copy()
         rows = self.training
         order = (
             np.random.default_rng([self.seed, number]).permutation(len(rows)) if self.shuffle else slice(None)
@@ -188,60 +185,69 @@ class _Run:
         try:
             total, count = self.step.epoch(epoch, bar.rows)
         except NonFiniteLossError as error:
-            self.restore(self.before)
-            raise explain_nonfinite(self.program, self.copy(), epoch, error.batch) from None
+            raise self.explained(self.program, self.finished, epoch, error.batch) from None
+        arrays = self.copy()
+        if not all(
+            np.isfinite(array).all() for array in arrays.values()
+        ):  # no later loss shows the last update
+            raise self.explained(self.program, self.finished, epoch, len(epoch) - 1)
         validation_loss, validation_metric = self.validate()
         seconds = time.perf_counter() - started
-        self.seconds += seconds
         record = EpochRecord(
-            number + 1,
-            total / max(count, 1e-30),
-            validation_loss,
-            validation_metric,
-            float(rates[-1]),
-            seconds,
+            epoch=number + 1,
+            loss=total / max(count, 1e-30),
+            validation_loss=validation_loss,
+            validation_metric=validation_metric,
+            learning_rate=float(rates[-1]),
+            seconds=seconds,
         )
+        self.finished = arrays
         self.history.epochs.append(record)
+        self.seconds += seconds
+        if validation_loss is not None and validation_loss < self.best_loss:
+            self.best, self.best_loss, self.best_epoch, self.waited = arrays, validation_loss, record.epoch, 0
+        else:
+            self.waited += 1
         return record
 
     def validate(self) -> tuple[float | None, float | None]:
         """Return the loss and the metric of the validation rows."""
-        if self.validation is None or self.watched is None:
+        if self.watched is None:
             return None, None
         rows, loss = self.watched, self.network.loss
         assert loss is not None
-        total, count = self.validation.epoch(Epoch(rows.arrays, rows.order, 4096, np.empty(0)))
+        epoch = Epoch(rows.arrays, rows.order, 4096, np.empty(0))
+        total, count = self.validation.epoch(epoch)
+        if not np.isfinite(total):
+            raise self.explained(self.validation_program, self.copy(), epoch, len(epoch) - 1)
         prediction = self.network.predict(rows.arrays["x"][rows.order])
         w = rows.arrays["w"][rows.order] if "w" in rows.arrays else None
         return total / max(count, 1e-30), measure_metric(loss, prediction, rows.arrays["t"][rows.order], w)
 
-    def waited(self, record: EpochRecord) -> int:
-        """Return for how many epochs the validation loss has not fallen, and remember the best weights."""
-        assert record.validation_loss is not None
-        if record.validation_loss < self.best_loss:
-            self.best, self.best_loss, self.waiting = self.copy(), record.validation_loss, 0
-            self.history.best_epoch = record.epoch
-        else:
-            self.waiting += 1
-        return self.waiting
+    def explained(self, program: Program, kept: dict[str, Array], epoch: Epoch, batch: int) -> TrainingError:
+        """Go back to the last finished epoch, and say where what followed was first not finite."""
+        self.restore(self.finished)
+        return explain_nonfinite(program, kept, epoch, batch)
 
     def keep_best(self) -> None:
+        """Go back to the epoch of the lowest validation loss."""
         self.restore(self.best)
+        self.history.best_epoch = self.best_epoch
 
 
 def _rows(
     network: Network, x: Array, t: Array, weights: Array | None, validation: Validation, seed: int
 ) -> tuple[Rows, Rows | None]:
     """Check the arrays and divide them into training and validation rows."""
-    arrays = _checked(network, x, t, weights, "x")
+    arrays = _checked(network, x, t, weights, "")
     rows = np.arange(len(arrays["x"]))
     if validation is None:
         return Rows(arrays, rows), None
     if isinstance(validation, tuple):
-        watched = _checked(network, *validation, None, "validation x")
+        watched = _checked(network, *validation, None, "validation ")
         return Rows(arrays, rows), Rows(watched, np.arange(len(watched["x"])))
-    kept_aside = round(len(rows) * validation)
-    if not 0 < validation < 1 or not 0 < kept_aside < len(rows):
+    kept_aside = round(len(rows) * validation) if 0 < validation < 1 else 0
+    if not 0 < kept_aside < len(rows):
         raise ConfigurationError(
             f"validation is {validation}: {kept_aside} of {len(rows)} rows",
             fix="give a share between 0 and 1 that leaves rows on both sides, or arrays (x, t)",
@@ -250,20 +256,17 @@ def _rows(
     return Rows(arrays, np.sort(shuffled[kept_aside:])), Rows(arrays, np.sort(shuffled[:kept_aside]))
 
 
-def _checked(network: Network, x: Array, t: Array, weights: Array | None, name: str) -> dict[str, Array]:
+def _checked(network: Network, x: Array, t: Array, weights: Array | None, which: str) -> dict[str, Array]:
     x = network.check_rows(x)
     if len(x) == 0:
-        raise DataError(f"{name} has no rows")
+        raise DataError(f"{which}x has no rows")
     if len(t) != len(x):
-        raise DataError(f"{name} has {len(x)} rows and its targets {len(t)}")
+        raise DataError(f"{which}x has {len(x)} rows and t has {len(t)}")
     arrays = {"x": x, "t": network.check_targets(np.asarray(t), len(x))}
     if weights is not None:
-        w = np.asarray(weights, np.float64)
-        if w.shape != (len(x),) or not np.all(np.isfinite(w)) or np.any(w < 0):
-            raise DataError(f"weights are {w.shape}: give {len(x)} finite numbers, 0 or more")
-        arrays["w"] = w
-    for key, array in arrays.items():
-        check_finite(name if key == "x" else f"{name}'s {key}", array)
+        arrays["w"] = network.check_weights(weights, len(x))
+    for name, array in arrays.items():
+        check_finite(f"{which}{name}", array)
     return arrays
 
 
@@ -271,7 +274,7 @@ def _check_settings(*, epochs: int, batch_size: int, patience: int | None, seed:
     for name, value, least in (
         ("epochs", epochs, 1), ("batch size", batch_size, 1), ("patience", patience, 1), ("seed", seed, 0)
     ):  # fmt: skip
-        if value is not None and value < least:
-            raise ConfigurationError(f"{name} is {value}", fix=f"give {least} or more")
+        if value is not None and (not isinstance(value, int | np.integer) or not least <= value < 2**63):
+            raise ConfigurationError(f"{name} is {value!r}", fix=f"give a whole number, {least} or more")
     if engine not in ENGINES:
         raise ConfigurationError(f"no engine is called {engine!r}", fix=nearest(engine, ENGINES))

@@ -1,0 +1,53 @@
+"""Every example is run: in the pages of the documentation, the README, and the docstrings of all modules."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import handgrad
+
+from . import examples
+
+ROOT = Path(__file__).parents[2]
+WRITTEN = [path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if "_build" not in path.parts]
+LANGUAGES = {"python", "text", "console", "toml", "sh"}  # sh is not run: .ci/run does what the README says
+
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(handgrad.__path__, "handgrad.")
+    if ">>> " in Path(str(module.module_finder.find_spec(module.name).origin)).read_text(encoding="utf-8")  # type: ignore
+]
+
+
+@pytest.mark.parametrize("page", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in WRITTEN])
+def test_examples_of_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for example in examples.PAGES.parse(page):
+        example.evaluate()
+
+
+@pytest.mark.parametrize("page", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in WRITTEN])
+def test_blocks_have_a_known_language(page: Path) -> None:
+    """A block of another language, or of none, would be passed over in silence."""
+    fences = re.findall(r"^\s*(`{3,}|~{3,})(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    opening = [language.strip() for _, language in fences[::2]]
+    assert all(language in LANGUAGES or language.startswith("{") for language in opening), opening
+
+
+@pytest.mark.parametrize("name", [*MODULES, examples.__name__])
+def test_examples_of_modules(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    module = examples if name == examples.__name__ else importlib.import_module(name)
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for test in doctest.DocTestFinder().find(module, extraglobs={"np": np}):
+        runner.run(test, out=said.append)
+    assert not said, "".join(said)
+    assert runner.tries

@@ -1,0 +1,204 @@
+"""Rules and layers of one's own, written in a file of one's own, are rules and layers like any other."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from handgrad import Layer, Linear, MeanSquaredError, Network, rule
+from handgrad.layers import Graph, Parameter, Value
+from handgrad.rules import Mask, identity
+from handgrad.rules.primitives import rows, uniform
+
+from .networks import check_slopes, run, step
+
+
+@rule("N... I, I -> N... I")
+def scaled_square(x, g, *, power_of_two=1.0):
+    """Multiply the square by a gain: ``s = g x²``."""
+    square = x * x
+    s = power_of_two * g * square
+    return s  # noqa: RET504 - rules return names
+
+
+@scaled_square.backward
+def scaled_square_backward(ds, x, g, square, *, power_of_two):
+    dx = 2 * power_of_two * ds * g * x  # the slope of x² is 2x
+    dg = power_of_two * rows(ds * square).sum(axis=0)  # the same g serves every row: the rows add up
+    return dx, dg
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScaledSquare(Layer):
+    """A layer with a parameter and an option."""
+
+    power_of_two: float = 1.0
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        gain = Parameter((int(x.shape[-1]),), "ones")
+        return graph.apply(scaled_square, x, gain, layer=self, power_of_two=self.power_of_two)
+
+
+@rule("A..., A... -> A...", evaluation=identity)
+def noisy_sign(x, coin: Mask):
+    """Turn the sign of some values."""
+    y = x * (2 * coin - 1)
+    return y  # noqa: RET504 - rules return names
+
+
+@noisy_sign.backward
+def noisy_sign_backward(dy, coin):
+    dx = dy * (2 * coin - 1)
+    return dx  # noqa: RET504 - rules return names
+
+
+@noisy_sign.draws
+def noisy_sign_draws(shape, key):
+    coin = uniform(shape, key) < 0.5
+    return coin  # noqa: RET504 - rules return names
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NoisySign(Layer):
+    """A layer that draws a mask."""
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        return graph.apply(noisy_sign, x)
+
+
+@rule("N T F, F O -> N O")
+def pooled(x, W):
+    """Add the rows of each sample up, then map them: from rank 3 to rank 2."""
+    z = x.sum(axis=1) @ W
+    return z  # noqa: RET504 - rules return names
+
+
+@pooled.backward
+def pooled_backward(dz, x, W):
+    dx = np.zeros_like(x) + (dz @ W.T)[:, None]  # every row of a sample is in its sum
+    dW = rows(x).T @ rows(np.zeros_like(x[..., :1]) + dz[:, None])  # every row of every sample adds up
+    return dx, dW
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pooled(Layer):
+    """A layer that takes an axis away."""
+
+    outputs: int
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        shape = int(x.shape[-1]), self.outputs
+        return graph.apply(pooled, x, Parameter(shape, "he_normal", *shape), layer=self)
+
+
+@rule("... -> ...")
+def broken(z):
+    """Fail when it runs, on a line of this file."""
+    a = z @ np.ones((4, 4, 4))[:, :, :3] @ z
+    return a  # noqa: RET504 - rules return names
+
+
+@broken.backward
+def broken_backward(da):
+    dz = da
+    return dz  # noqa: RET504 - rules return names
+
+
+RNG = np.random.default_rng(0)
+MATRICES = {"x": RNG.normal(size=(6, 5)), "t": RNG.normal(size=(6, 3))}
+STACKS = {"x": RNG.normal(size=(6, 4, 5)), "t": RNG.normal(size=(6, 3))}
+
+NETWORKS = {
+    "parameter-and-option": (Network(Linear(5, 7), ScaledSquare(2.0), Linear(7, 3)), MATRICES),
+    "mask": (Network(Linear(5, 7), NoisySign(), Linear(7, 3)), MATRICES),
+    "rank-3-to-rank-2": (Network(Linear(5, 7), Pooled(3), inputs=(4, 5)), STACKS),
+}
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_a_network_of_own_layers_has_the_right_gradients(kind: str) -> None:
+    """Parameters, options, masks and a change of rank, against central differences."""
+    plain, given = NETWORKS[kind]
+    made = Network(*plain.body.layers, loss=MeanSquaredError(), inputs=plain.row, dtype="float64")
+    check_slopes(made, **given)
+
+
+def test_an_own_rule_is_an_ordinary_function() -> None:
+    """It can be called at a prompt, it has its docstring, and its backward is a function too."""
+    x, g = np.array([[3.0, -1.0]]), np.array([1.0, 10.0])
+    np.testing.assert_array_equal(scaled_square(x, g), [[9, 10]])
+    np.testing.assert_array_equal(scaled_square(x, g, power_of_two=2), [[18, 20]])
+    assert scaled_square.__doc__.startswith("Multiply the square by a gain")
+    dx, _ = scaled_square_backward(np.ones((1, 2)), x, g, x * x, power_of_two=1)
+    np.testing.assert_array_equal(dx, scaled_square.gradients(np.ones((1, 2)), x, g)["x"])
+    np.testing.assert_array_equal(dx, [[6, -20]])
+    assert repr(scaled_square) == "<rule scaled_square: N... I, I -> N... I>"
+
+
+def test_an_own_rule_stands_in_the_program_with_its_names_numbers_and_reasons() -> None:
+    """The option is written as its number, the names carry the layer's, the reasons come along."""
+    made = Network(Linear(5, 7), ScaledSquare(2.0), Linear(7, 3), loss=MeanSquaredError())
+    lines = {line.target: line for line in made.program().lines}
+    assert str(lines["s2"]) == "s2 = 2.0 * g2 * square2"
+    assert str(lines["dz1"]) == "dz1 = 2 * 2.0 * ds2 * g2 * z1"
+    assert lines["dg2"].expression == "2.0 * (ds2 * square2).sum(axis=0)"
+    assert lines["dg2"].reason == "the same g2 serves every row: the rows add up"
+    assert lines["dg2"].rule == "scaled_square"
+    assert lines["dg2"].layer == "layer 2, ScaledSquare(power_of_two=2.0)"
+
+
+def test_a_mask_is_drawn_before_the_forward_and_is_the_same_in_the_backward() -> None:
+    """Another step draws another mask, and outside training there is none."""
+    made = Network(NoisySign(), Linear(5, 3), loss=MeanSquaredError(), dtype="float64")
+    program = made.program().without_updates().keeping("coin1")
+    first, second = (run(program, made, **MATRICES, step=k)["coin1"] for k in (1, 2))
+    assert (first != second).any()
+    np.testing.assert_allclose(made.output(MATRICES["x"]), MATRICES["x"] @ made.parameters["W2"])
+
+
+def test_a_traceback_ends_on_the_rule_s_own_line() -> None:
+    """Called or run with its backward, a rule that fails shows the line of its own file."""
+    for call in (broken, broken.values):
+        with pytest.raises(ValueError, match="matmul") as caught:
+            call(np.ones(2))
+        last = traceback.extract_tb(caught.tb)[-1]
+        assert Path(last.filename) == Path(__file__)
+        assert last.line == "a = z @ np.ones((4, 4, 4))[:, :, :3] @ z"
+
+
+def test_a_debugger_steps_through_the_rule_s_own_lines() -> None:
+    """Forward and backward run line by line in this file."""
+    seen: list[str] = []
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "line" and frame.f_code.co_filename == __file__:
+            seen.append(source[frame.f_lineno - 1].strip().partition(" = ")[0])
+        return trace
+
+    source = Path(__file__).read_text(encoding="utf-8").splitlines()
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        scaled_square.gradients(np.ones((1, 2)), np.ones((1, 2)), np.ones(2))
+    finally:
+        sys.settrace(before)
+    assert seen == ["square", "s", "dx", "dg"]
+
+
+def test_a_plain_class_is_a_layer_too() -> None:
+    """A layer need not be a dataclass."""
+
+    class Twice(Layer):
+        def connect(self, graph: Graph, x: Value) -> Value:
+            return ScaledSquare().connect(graph, x)
+
+    made = Network(Twice(), Linear(5, 3), loss=MeanSquaredError(), inputs=5)
+    assert repr(made) == "Network(Twice(), Linear(5, 3), loss=MeanSquaredError())"
+    assert step(made, **MATRICES)["dg1"].shape == (5,)

@@ -1,0 +1,86 @@
+"""What handgrad imports, and where: read from the source, so that a lazy import counts too."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import handgrad
+
+SOURCE = Path(handgrad.__file__).parent
+MODULES = {
+    ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(SOURCE.rglob("*.py"))
+}
+
+# Where each package beyond NumPy and the standard library may be imported, and why there.
+HOMES = {
+    "click": ("handgrad.cli", "only the command line has options"),
+    "matplotlib": ("handgrad.training.plot", "slow to import: the one place that draws"),
+    "msgspec": (
+        "handgrad.configuration handgrad.runs handgrad.specs",
+        "tables of others become checked objects",
+    ),
+    "pooch": ("handgrad.data.download", "an extra: the one place that downloads"),
+    "pyarrow": ("handgrad.data.parquet_table", "an extra: the one place that reads Parquet"),
+    "rich": ("handgrad.training.progress", "slow to import: the one place that draws a bar"),
+    "safetensors": ("handgrad.runs", "the one place that keeps weights"),
+    "tomli_w": ("handgrad.configuration", "the one place that writes TOML"),
+}
+
+# These may be missing, and are imported in the function that needs them.
+EXTRAS = {"pooch", "pyarrow"}
+
+# Data and run folders come from strangers: what could run their contents is not in reach.
+REFUSED = {"marshal", "pickle", "shelve", "dill", "cloudpickle", "joblib"}
+
+
+def imports(path: Path) -> Iterator[tuple[str, bool]]:
+    """Yield the top name of every package a file imports, and whether it does so at the top of the file."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        else:
+            continue
+        yield from ((name.partition(".")[0], node in tree.body) for name in names)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_package_is_imported_at_home(module: str) -> None:
+    for package, at_top in imports(MODULES[module]):
+        if package in sys.stdlib_module_names or package in ("handgrad", "numpy"):
+            continue
+        homes, why = HOMES[package]
+        at_home = any(module == home or module.startswith(f"{home}.") for home in homes.split())
+        assert at_home, f"{module} imports {package}, whose home is {homes}: {why}"
+        assert not (at_top and package in EXTRAS), f"{module} imports {package} before it needs it"
+
+
+def test_every_home_is_lived_in() -> None:
+    """A package that is no longer imported leaves the list, and the dependencies."""
+    used = {package for path in MODULES.values() for package, _ in imports(path)}
+    assert HOMES.keys() <= used
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_nothing_is_unpickled(module: str) -> None:
+    text = MODULES[module].read_text(encoding="utf-8")
+    assert not REFUSED & {package for package, _ in imports(MODULES[module])}
+    assert "allow_pickle=True" not in text
+
+
+def test_importing_handgrad_loads_numpy_and_nothing_heavier() -> None:
+    """A plain import is quick: whatever is slow or optional is imported where it is used."""
+    code = "import sys, handgrad, handgrad.data; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "numpy" in loaded
+    assert not loaded & {*HOMES, "scipy", "sklearn", "torch", "jax", "pandas", "numba"}
