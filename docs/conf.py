@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from sphinx.ext.napoleon.docstring import GoogleDocstring
+
 import handgrad
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
@@ -13,16 +15,21 @@ version = release = handgrad.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "generated"]
 exclude_patterns = ["_build", "_ext"]
-smartquotes = False  # "quotes" stand in code and in what commands print
+smartquotes_action = "D"  # dashes, but no quotes: they stand in what is typed
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
-autodoc_typehints_format = "short"
-default_role = "py:obj"
+autodoc_typehints = "none"  # the docstrings say more: "rows (n, …)" rather than numpy.ndarray
+default_role = "any"
 napoleon_google_docstring = False
+napoleon_attr_annotations = False
+napoleon_use_rtype = False
+napoleon_custom_sections = ["Attributes"]  # a list of names, rather than an object each
+
+# The docstring of a property is a sentence: a colon in it does not part a type from its text.
+GoogleDocstring._parse_attribute_docstring = GoogleDocstring._consume_to_end
 
 html_theme = "furo"
 html_title = f"handgrad {version}"

@@ -2,9 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Protocol
 
 import pytest
+
+HANDGRAD = [sys.executable, "-W", "error", str(Path(sys.executable).with_name("handgrad"))]
+"""The installed command, with warnings as errors."""
+
+ENVIRONMENT = {**os.environ, "COLUMNS": "200", "PYTHONUNBUFFERED": "1"}
+
+
+class Command(Protocol):
+    """Runs the command line."""
+
+    def __call__(self, *arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """Run it on some arguments, and check its exit code."""
+
+
+@pytest.fixture
+def handgrad(tmp_path: Path) -> Command:
+    """Run the installed command in the test's folder."""
+
+    def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*HANDGRAD, *map(str, arguments)],
+            cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr, done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    return run
 
 
 @pytest.fixture(scope="session")

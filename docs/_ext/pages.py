@@ -5,6 +5,7 @@ Nothing here knows Sphinx, so that the tests can read these texts too.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -14,6 +15,7 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -40,7 +42,7 @@ CHOICES: dict[str, Mapping[str, Any]] = {
 
 WITHOUT_OPTION = {
     "data.source": "What the command line's SOURCE is: a built-in set, a file or a folder.",
-    "network.layers": "Instead of `hidden` and what belongs to it: every layer, each a table with its `type`.",
+    "network.layers": "Instead of `hidden` and what goes with it: every layer, a table with its `type`.",
 }
 """What the settings mean that no option of the command line sets; the others say it in its help."""
 
@@ -48,11 +50,11 @@ WITHOUT_OPTION = {
 def generate(kind: str, *names: str) -> str:
     """Return a part of the documentation.
 
-    ``rules`` (of these families, or of all without a page of their own), ``settings`` (of a table),
-    ``choices`` (of layers, losses, optimisers or schedules), or ``initialisers``.
+    ``rules`` (of these families, or of all without a page of their own), ``kinds`` (of their arguments),
+    ``settings`` (of a table), ``choices`` (of layers, losses, optimisers or schedules), or ``initialisers``.
     """
     parts: dict[str, Any] = {
-        "rules": rules, "settings": settings, "choices": choices, "initialisers": initialisers
+        "rules": rules, "kinds": kinds, "settings": settings, "choices": choices, "initialisers": initialisers
     }  # fmt: skip
     text: str = parts[kind](*names)
     return text
@@ -63,7 +65,10 @@ def generate(kind: str, *names: str) -> str:
 
 def rules(*names: str) -> str:
     """Return a section for each family of rules, with a section for each rule."""
-    return "\n\n".join(map(_family, names or [name for name in families() if name not in OWN_PAGES]))
+    if names:
+        return "\n\n".join(_family(name, f"Rules: {name}") for name in names)
+    others = [name for name in families() if name not in OWN_PAGES]
+    return "\n\n".join(_family(name, name.capitalize()) for name in others)
 
 
 def families() -> list[str]:
@@ -84,10 +89,9 @@ def text_of(rule: AnyRule) -> Text:
     return rule.forward if isinstance(rule, Rule) else rule.text
 
 
-def _family(name: str) -> str:
+def _family(name: str, title: str) -> str:
     doc = inspect.getdoc(importlib.import_module(f"handgrad.rules.{name}")) or ""
-    title, _, rest = doc.partition("\n\n")
-    parts = [f"## {name.capitalize()}", _inline(title), _inline(rest), *map(rule_section, rules_of(name))]
+    parts = [f"## {title}", _inline(doc), *map(rule_section, rules_of(name))]
     return "\n\n".join(filter(None, parts))
 
 
@@ -96,9 +100,9 @@ def rule_section(rule: AnyRule) -> str:
     text = text_of(rule)
     opening, notes = read_doc(text.doc)
     parts = [f"(rule-{rule.name})=\n### {rule.name}", *map(_inline, opening)]
-    notes = {"Call": f"`{_call(text)}`", **_facts(rule), **notes}
-    parts.append("\n\n".join(f"{name}\n: {_note(name, note)}" for name, note in notes.items()))
+    parts.append(_definitions({"Call": f"`{_call(text)}`", **_facts(rule)}))
     parts += [_lines(title, lines) for title, lines in texts_of(rule).items()]
+    parts.append(_definitions({name: _note(name, note) for name, note in notes.items()}))
     return "\n\n".join(filter(None, parts))
 
 
@@ -158,6 +162,10 @@ def _facts(rule: AnyRule) -> dict[str, str]:
     return facts
 
 
+def _definitions(meanings: Mapping[str, str]) -> str:
+    return "\n\n".join(f"{word}\n: {meaning}" for word, meaning in meanings.items())
+
+
 def _note(name: str, note: str) -> str:
     lines = _inline(note).splitlines()
     return ("\\\n  " if name == "Formula" else "\n  ").join(lines)
@@ -195,6 +203,17 @@ def _inline(text: str) -> str:
 def _names() -> frozenset[str]:
     """Return the name of every rule that has a section."""
     return frozenset(rule.name for family in families() for rule in rules_of(family))
+
+
+def kinds() -> str:
+    """Return what an argument of a rule may be besides a value, each as an entry of the reference."""
+    lines = ast.parse(inspect.getsource(handgrad.rules.kinds)).body
+    entries = []
+    for declared, said in pairwise(lines):
+        if isinstance(declared, ast.Assign) and isinstance(said, ast.Expr):
+            name, meaning = ast.unparse(declared.targets[0]), ast.literal_eval(said.value)
+            entries.append(f"```{{py:data}} handgrad.rules.{name}\n{_inline(meaning)}\n```")
+    return "\n\n".join(entries)
 
 
 # Settings and choices.

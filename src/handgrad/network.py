@@ -238,11 +238,12 @@ class Network:
 
     def standardise(self, x: Array, rows: Array | None = None) -> None:
         """Fit the network's `Standardise` layer, if it has one, on the rows of ``x`` (or some of them)."""
-        chosen = x if rows is None else x[rows]
-        for name, kept in self._connect(weighted=False)[0].states.items():
-            if kept.fit is not None:
-                function, which = kept.fit
-                self.states[name][...] = STATISTICS[function](chosen)[which]
+        fits = {name: kept.fit for name, kept in self._connect(weighted=False)[0].states.items() if kept.fit}
+        if fits and rows is not None and len(rows) < len(x):
+            x = x[rows]
+        for name, (function, which) in fits.items():
+            with np.errstate(over="ignore"):  # training names data that is too large
+                self.states[name][...] = STATISTICS[function](x)[which]
 
     @property
     def arrays(self) -> dict[str, Array]:

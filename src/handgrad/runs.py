@@ -22,7 +22,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from handgrad.data import Dataset, Task
-from handgrad.errors import DataError, RunError
+from handgrad.errors import DataError, HandgradError, RunError
 from handgrad.files import write_file
 from handgrad.network import Network
 from handgrad.specs import network_from, network_to_table
@@ -64,6 +64,8 @@ class Run:
 def save_run(folder: Path, run: Run, history: History, configuration: str) -> None:
     """Write a run folder; each file is whole or not there, and run.json, which makes it a run, comes last.
 
+    A run that the folder held before is given up first, so that no moment mixes the two.
+
     Raises
     ------
     RunError
@@ -71,6 +73,8 @@ def save_run(folder: Path, run: Run, history: History, configuration: str) -> No
     """
     from safetensors.numpy import save
 
+    check_writable(folder)
+    (folder / "run.json").unlink(missing_ok=True)
     # safetensors writes the memory as it lies: a transposed view would be saved wrong
     arrays = {name: np.ascontiguousarray(array) for name, array in run.network.arrays.items()}
     write_file(folder / "weights.safetensors", save(arrays))
@@ -90,9 +94,13 @@ def _picture(history: History, title: str) -> bytes:
 
 
 def check_writable(folder: Path) -> None:
-    """Raise `RunError` now when a run could not be saved into ``folder`` later."""
-    write_file(folder / ".handgrad", "")
-    (folder / ".handgrad").unlink()
+    """Raise `RunError` now when a run could not be saved into ``folder`` later; nothing is left behind."""
+    try:
+        there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written: {error.strerror or error}") from None
 
 
 def load_run(folder: Path) -> Run:
@@ -105,10 +113,20 @@ def load_run(folder: Path) -> Run:
     """
     path = folder / "run.json"
     head = _read_head(path)
-    network = network_from(head.network, str(path))
+    try:
+        network = network_from(head.network, "network")
+    except HandgradError as error:
+        raise RunError(f"{path}: {error.problem}", given=error.given, fix=error.fix) from None
+    if network.loss is None:
+        raise RunError(f"{path}: the network has no loss, and a run's is trained")
+    outputs = int(network.output_shape[-1])
+    if head.task == "classification" and max(outputs, 2) != len(head.classes):
+        raise RunError(f"{path}: {len(head.classes)} classes, and the network has {outputs} outputs")
     weights = folder / "weights.safetensors"
     network.load_arrays(_read_weights(weights), str(weights))
-    described = {name: value for name, value in structs.asdict(head).items() if name not in ("format", "network")}
+    described = {
+        name: value for name, value in structs.asdict(head).items() if name not in ("format", "network")
+    }
     return Run(network, **described)
 
 
@@ -142,7 +160,7 @@ def _read_head(path: Path) -> _Head:
                 fix="open it with the handgrad that wrote it",
             )
         return msgspec.json.decode(text, type=_Head)
-    except (msgspec.DecodeError, AttributeError) as error:
+    except (msgspec.DecodeError, AttributeError, RecursionError) as error:
         raise RunError(f"{path}: damaged, or not a run of handgrad's: {error}") from None
 
 
@@ -150,12 +168,15 @@ def _read_weights(path: Path) -> dict[str, Array]:
     from safetensors import SafetensorError, safe_open
 
     try:
+        path.open("rb").close()  # whose error says what is wrong better than safetensors'
         with safe_open(path, framework="numpy") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
     except OSError as error:
         raise RunError(f"{path}: {error.strerror or error}") from None
     except SafetensorError as error:
         raise RunError(f"{path}: damaged: {error}") from None
+    except (TypeError, AttributeError) as error:  # a type that NumPy does not have, such as bfloat16
+        raise RunError(f"{path}: not a network of handgrad's: {error}") from None
 
 
 def match_classes(run: Run, dataset: Dataset) -> Array:

@@ -80,8 +80,18 @@ def schedule_from(table: object, place: str = "schedule") -> Schedule:
     return _make(kind, values, place)
 
 
+class NetworkTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A network as a table: all that makes it, but not its arrays."""
+
+    layers: list[dict[str, Any]]
+    loss: dict[str, Any] | None
+    row: tuple[int, ...]
+    dtype: Literal["float32", "float64"]
+    seed: int
+
+
 def network_to_table(network: Network) -> dict[str, Any]:
-    """Return a network as a table: all that makes it, but not its arrays."""
+    """Return a network as a table; see `NetworkTable`."""
     return {
         "layers": [to_table(layer) for layer in network.body.layers],
         "loss": to_table(network.loss) if network.loss is not None else None,
@@ -91,18 +101,18 @@ def network_to_table(network: Network) -> dict[str, Any]:
     }
 
 
-def network_from(table: Mapping[str, Any], place: str) -> Network:
+def network_from(values: Mapping[str, Any], place: str) -> Network:
     """Make a network from what `network_to_table` returned; its arrays start anew."""
-    for key in ("layers", "row", "dtype", "seed"):
-        if key not in table:
-            raise ConfigurationError(f"{place}: {key} is missing")
-    return Network(
-        *(layer_from(layer, f"{place}.layers[{k}]") for k, layer in enumerate(table["layers"])),
-        loss=loss_from(table["loss"], f"{place}.loss") if table.get("loss") else None,
-        inputs=tuple(table["row"]),
-        dtype=table["dtype"],
-        seed=table["seed"],
-    )
+    try:
+        table = msgspec.convert(values, NetworkTable)
+    except msgspec.ValidationError as error:
+        raise explain(error, values, NetworkTable, place) from None
+    layers = [layer_from(layer, f"{place}.layers[{k}]") for k, layer in enumerate(table.layers)]
+    loss = loss_from(table.loss, f"{place}.loss") if table.loss is not None else None
+    try:
+        return Network(*layers, loss=loss, inputs=table.row, dtype=table.dtype, seed=table.seed)
+    except ValueError as error:  # NumPy's, for a size that no machine holds
+        raise ConfigurationError(f"{place}: {error}") from None
 
 
 def find(name: str, kinds: Mapping[str, type[T]], place: str) -> type[T]:
@@ -146,6 +156,7 @@ def _no_more(values: Mapping[str, Any], place: str, kind: type, known: tuple[str
 
 
 WORDS = {"int": "a whole number", "float": "a number", "str": "text", "array": "a list", "object": "a table"}
+LIMITS = {"": "", ">=": ", {} or more", ">": " above {}", "<=": ", {} at most", "<": " below {}"}
 
 
 def explain(error: msgspec.ValidationError, values: Any, kind: type, place: str = "") -> ConfigurationError:
@@ -179,8 +190,7 @@ def _wanted(problem: str, hint: Any) -> str:
     parts = (hint, *get_args(hint))
     if choices := [choice for part in parts if get_origin(part) is Literal for choice in get_args(part)]:
         return f"choose from {', '.join(choices)}"
-    expected = re.fullmatch("Expected `(.*?)`(?:, got .*?)?( [<>=].*)?", problem)
-    kinds, limit = expected.groups("") if expected else (problem, "")
-    return (
-        f"give {' or '.join(WORDS.get(word, word) for word in kinds.split(' | ') if word != 'null')}{limit}"
-    )
+    expected = re.fullmatch("Expected `(.*?)`(?:, got .*| ([<>=]+) ([^ ]*))?", problem)
+    kinds, sign, limit = expected.groups("") if expected else (problem, "", "")
+    words = (WORDS.get(word, word) for word in kinds.split(" | ") if word != "null")
+    return f"give {' or '.join(words)}{LIMITS[sign].format(limit.removesuffix('.0'))}"

@@ -1,15 +1,15 @@
 """How the examples of the documentation are run.
 
-In a page, blocks of these languages are examples. They are run in order, in one folder and one namespace a page.
+In a page, blocks of these languages are examples, run in order, in one folder and one namespace a page:
 
 python   with ``>>>``, its output is compared; without, it is a file and is run as one
 text     right after a python file that printed something, is compared with that
 console  each ``$`` command is run by a shell, and what it prints is compared
 toml     is a file, and is read as a configuration
 
-A file is called what its first line says, as in ``# network.toml``. In an output, ``...`` stands for anything. In
-what a command or a file prints, a number with a decimal point may be a tenth off, because a training's last
-digits differ from one processor to the next.
+A file is called what its first line says, as in ``# network.toml``. In an output, ``...`` stands for
+anything. In what a command or a file prints, a number with a decimal point may be a tenth off, because a
+training's last digits differ from one processor to the next.
 """
 
 from __future__ import annotations

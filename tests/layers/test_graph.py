@@ -174,6 +174,12 @@ def test_the_gradients_add_up_in_one_visible_line(
     assert not any(target in line.reads for line in lines[:place])
 
 
+def test_a_table_of_one_entry_can_be_looked_up() -> None:
+    """Index 0 is all there is, and it fits."""
+    network = Network(Embedding(1, 3), inputs=2, loss=MeanSquaredError())
+    assert network.program().line("dE1").shape == (1, 3)
+
+
 def test_a_shared_layer_has_its_parameters_once() -> None:
     """One W and one b, drawn once and updated once."""
     network = FAN_OUTS["shared-twice"]

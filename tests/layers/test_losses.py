@@ -23,7 +23,7 @@ from handgrad import (
 from handgrad.errors import ConfigurationError, DataError, ShapeError
 
 from ..rules.checks import relative_error
-from .networks import evaluate, step
+from .networks import check_slopes, evaluate, step
 
 Array = NDArray[Any]
 
@@ -169,6 +169,45 @@ def test_other_losses_are_those_of_torch(torch: Any, kind: str, rank: int, weigh
     check_against_torch(torch, network, expected, x=x, t=t, **({"w": w} if weighted else {}))
 
 
+def by_definition(loss: SoftmaxCrossEntropy, z: Array, t: Array, w: Array) -> float:
+    """Return the weighted cross-entropy, row by row and class by class."""
+    class_weight, total, count = loss.class_weight or [1] * OUTPUTS, 0.0, 0.0
+    for row, target, weight in zip(z, t, w, strict=True):
+        if loss.targets == "classes" and target == loss.ignored:
+            continue
+        share = target if loss.targets == "shares" else np.eye(OUTPUTS)[target]
+        logarithms = np.log(np.exp(row) / np.exp(row).sum())
+        for c in range(OUTPUTS):
+            smooth = (1 - loss.smoothing) * share[c] + loss.smoothing / OUTPUTS
+            total -= weight * class_weight[c] * smooth * logarithms[c]
+        count += weight * (class_weight[target] if loss.targets == "classes" else 1)
+    return total / count
+
+
+@WEIGHTED
+@pytest.mark.parametrize("loss", CROSS_ENTROPIES, ids=repr)
+def test_cross_entropy_is_its_definition(loss: SoftmaxCrossEntropy, weighted: bool) -> None:
+    """Every combination, summed up in plain Python, and its gradients by central differences."""
+    network, x = network_and_rows(loss, 2)
+    t, w = targets_of(loss, (ROWS,)), row_weights((ROWS,)) if weighted else np.ones(ROWS)
+    given = {"x": x, "t": t, **({"w": w} if weighted else {})}
+    assert evaluate(network, **given) == pytest.approx(
+        by_definition(loss, network.output(x), t, w), rel=1e-12
+    )
+    check_slopes(network, **given)
+
+
+@pytest.mark.parametrize("positive", [None, 2.5, (0.5, 1, 2, 7)], ids=["plain", "one-weight", "weights"])
+def test_binary_cross_entropy_is_its_definition(positive: float | tuple[float, ...] | None) -> None:
+    """-positive t log σ - (1 - t) log (1 - σ), averaged over outputs and rows."""
+    loss = BinaryCrossEntropy(positive_weight=positive)
+    network, x = network_and_rows(loss, 2)
+    t, share = targets_of(loss, (ROWS,)), network.predict(x)
+    expected = -(np.array(positive or 1) * t * np.log(share) + (1 - t) * np.log(1 - share)).mean()
+    assert evaluate(network, x=x, t=t) == pytest.approx(expected, rel=1e-12)
+    check_slopes(network, x=x, t=t)
+
+
 NOTHING_COUNTS: dict[str, tuple[Loss, int, float]] = {
     "all-ignored": (SoftmaxCrossEntropy(ignored=2), 2, 1.0),
     "all-ignored-smoothed": (SoftmaxCrossEntropy(ignored=-100, smoothing=0.1), -100, 1.0),
@@ -194,6 +233,17 @@ def test_where_nothing_counts_the_loss_is_0(kind: str, dtype: str) -> None:
     assert outputs["loss"] == 0
     assert not outputs["dW1"].any()
     assert not outputs["db1"].any()
+
+
+def test_a_sum_is_minimised_and_reported_for_each_row() -> None:
+    """Half the squared error is added up over the rows; what is reported is that, over the rows' weight."""
+    network, x = network_and_rows(HalfSquaredError(), 2)
+    t, w = targets_of(HalfSquaredError(), (ROWS,)), row_weights((ROWS,))
+    rows = ((network.output(x) - t) ** 2).sum(axis=1) / 2
+    plain, weighted = step(network, x=x, t=t), step(network, x=x, t=t, w=w)
+    assert (plain["loss"], weighted["loss"]) == pytest.approx((rows.sum(), w @ rows), rel=1e-12)
+    assert (plain["count"], weighted["count"]) == pytest.approx((ROWS, w.sum()), rel=1e-12)
+    assert evaluate(network, x=x, t=t) == pytest.approx(rows.mean(), rel=1e-12)
 
 
 def test_a_row_of_weight_2_counts_as_two_rows() -> None:

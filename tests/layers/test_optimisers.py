@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handgrad import SGD, Adam, AdamW, Linear, Network, Optimiser, RMSProp, SoftmaxCrossEntropy, Tanh
+from handgrad import SGD, Adam, AdamW, Linear, Network, Optimiser, RMSProp, SoftmaxCrossEntropy, Tanh, rules
 from handgrad.engines import Epoch, ReferenceEngine
 from handgrad.errors import ConfigurationError
 
@@ -105,6 +105,16 @@ def test_every_optimiser_starts_with_slots_of_zeros_in_the_parameters_shapes() -
     for optimiser, letters in expected.items():
         wanted = {f"{letter}_{name}": shape for name, shape in shapes.items() for letter in letters}
         assert network().program(optimiser).slots == wanted, repr(optimiser)
+
+
+def test_an_optimiser_chooses_its_rule() -> None:
+    """By its settings; weight decay is added to the gradient but where the rule itself has it."""
+    assert SGD().rule is rules.sgd
+    assert SGD(momentum=0.9).rule is rules.sgd_momentum
+    assert SGD(momentum=0.9, nesterov=True).rule is rules.sgd_nesterov
+    assert Adam(weight_decay=0.1).decays_gradient
+    assert not AdamW(weight_decay=0.1).decays_gradient
+    assert not Adam().decays_gradient
 
 
 def test_the_gradients_a_program_gives_are_neither_clipped_nor_decayed() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handgrad import Layer, Linear, MeanSquaredError, Network, rule
+from handgrad import Layer, Linear, MeanSquaredError, Network, ShapeError, rule
 from handgrad.layers import Graph, Parameter, Value
-from handgrad.rules import Mask, identity
+from handgrad.rules import RULES, Mask, identity
 from handgrad.rules.primitives import rows, uniform
 
 from .networks import check_slopes, run, step
@@ -140,6 +140,24 @@ def test_an_own_rule_is_an_ordinary_function() -> None:
     np.testing.assert_array_equal(dx, scaled_square.gradients(np.ones((1, 2)), x, g)["x"])
     np.testing.assert_array_equal(dx, [[6, -20]])
     assert repr(scaled_square) == "<rule scaled_square: N... I, I -> N... I>"
+
+
+def test_an_own_rule_is_not_one_of_handgrad_s() -> None:
+    """It may have the name of one, and takes its place nowhere but here."""
+    assert "scaled_square" not in RULES
+
+
+def test_arrays_that_do_not_fit_an_own_rule_are_named() -> None:
+    """Nothing is broadcast where the signature has no such axis, forward or backward."""
+    x, g = np.ones((4, 2)), np.ones(2)
+    with pytest.raises(
+        ShapeError, match=r"scaled_square: axis I is 2 in x\(4, 2\)\[1\] but 1 in g\(1,\)\[0\]"
+    ):
+        scaled_square(x, np.ones(1))
+    with pytest.raises(ShapeError, match=r"scaled_square: takes 2 arrays \(x, g\), and 1 are given"):
+        scaled_square.values(x)
+    with pytest.raises(ShapeError, match=r"scaled_square: ds is \(2,\), and s is \(4, 2\)"):
+        scaled_square.gradients(np.ones(2), x, g)
 
 
 def test_an_own_rule_stands_in_the_program_with_its_names_numbers_and_reasons() -> None:

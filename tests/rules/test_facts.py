@@ -90,6 +90,14 @@ def test_normalised_values_cannot_be_shifted_or_scaled(rule: Rule, rank: int) ->
     assert np.abs(dx).max() > 0.01
 
 
+@pytest.mark.parametrize("rule", [rules.batch_norm, rules.layer_norm], ids=lambda rule: rule.name)
+def test_a_variance_far_from_zero_is_not_a_difference_of_squares(rule: Rule) -> None:
+    """Moved to 10,000, float32 values that are exact there are normalised as they were at 0."""
+    x = np.array([[1, 2, 4], [0, 5, 3], [3, 1, 0]], np.float32)
+    kept = [np.full(3, v, np.float32) for v in (1, 0, 0, 1)][: len(rule.forward.arguments) - 1]
+    np.testing.assert_allclose(rule(x + 10_000, *kept), rule(x, *kept), atol=2e-3)
+
+
 def test_a_batch_of_one_row_normalises_to_beta() -> None:
     """One row is its own mean: batch norm gives beta, and no gradient passes."""
     x, gamma, beta = np.array([[3.0, -7.0]]), np.array([2.0, 5.0]), np.array([0.5, -0.25])

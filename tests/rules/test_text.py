@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from handgrad.errors import RuleError
-from handgrad.rules import RULES, read_text, rule, update
+from handgrad.rules import adam, read_text, rule, update
 
 Load = Callable[[str], ModuleType]
 
@@ -20,10 +20,8 @@ HEAD = "import numpy as np\nfrom handgrad.rules import Mask, State, rule, update
 
 
 @pytest.fixture
-def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
-    """Write a file as a user would, and import it; the rules it defines are forgotten afterwards."""
-    for name in ("own", "half"):
-        monkeypatch.setitem(RULES, name, None)
+def load(tmp_path: Path) -> Load:
+    """Write a file as a user would, and import it."""
 
     def load(source: str) -> ModuleType:
         file = tmp_path / "own_rules.py"
@@ -259,11 +257,17 @@ def test_an_update_that_is_wrong_is_named(arguments: str, body: str, problem: st
 
 def test_reasons_are_the_comments_behind_the_lines(load: Load) -> None:
     """Behind the last line of a statement, whatever letters stand before; none where there is none."""
-    body = "é = np.exp(  # not this one\n        -z\n    )  # the reason, with ∂ and # 2\n    a = é * z\n"
+    body = "éäöü = np.exp(  # not this one\n        -z\n    )\n    a = éäöü * éäöü  # with ∂ and # 2\n"
     text = load(f"{OWN}{body}    return a\n").own.forward
-    assert [line.reason for line in text.lines] == ["the reason, with ∂ and # 2", ""]
-    assert [str(line) for line in text.lines] == ["é = np.exp(-z)", "a = é * z"]
-    assert text.locals == ("é", "a")
+    assert [line.reason for line in text.lines] == ["", "with ∂ and # 2"]
+    assert [str(line) for line in text.lines] == ["éäöü = np.exp(-z)", "a = éäöü * éäöü"]
+    assert text.locals == ("éäöü", "a")
+
+
+def test_the_last_of_two_functions_of_one_name_is_read(load: Load) -> None:
+    """A name may be defined again further down, as happens at a prompt."""
+    own = load(f"{OWN}a = 2 * z\n    return a\n\n\n{OWN}a = 3 * z\n    return a\n").own
+    assert str(own.forward.lines[0]) == "a = 3 * z"
 
 
 def test_an_edited_file_is_read_as_it_now_stands(load: Load) -> None:
@@ -272,6 +276,20 @@ def test_an_edited_file_is_read_as_it_now_stands(load: Load) -> None:
     again = load(f"{OWN}a = slope * z * z * z  # longer\n    return a\n").own
     assert str(again.forward.lines[0]) == "a = slope * z * z * z"
     assert again.values(np.array([2.0]))["a"] == again(np.array([2.0])) == 16
+
+
+@pytest.mark.parametrize(
+    ("numbers", "problem"),
+    [
+        ({"learning_rate": 0.1, "stp": 1}, "adam takes no stp"),
+        ({"learning_rate": 0.1}, "adam: step is not given"),
+    ],
+    ids=["unknown", "missing"],
+)
+def test_a_number_an_update_does_not_take_is_named(numbers: dict[str, float], problem: str) -> None:
+    """None is left unread, and none is made up."""
+    with pytest.raises(RuleError, match=problem):
+        adam(*np.ones((4, 2)), **numbers)
 
 
 def test_an_update_rule_is_read_with_its_slots(load: Load) -> None:

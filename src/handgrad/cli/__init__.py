@@ -41,7 +41,8 @@ class LazyGroup(click.Group):
         except click.UsageError as error:
             from handgrad.errors import nearest
 
-            raise click.UsageError(f"{error.message} {nearest(args[0], COMMANDS)}", ctx) from None
+            hint = nearest(args[0], COMMANDS)
+            raise click.UsageError(f"{error.message} {hint[0].upper()}{hint[1:]}", ctx) from None
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

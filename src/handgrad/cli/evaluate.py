@@ -11,18 +11,23 @@ import numpy as np
 from handgrad.cli.console import show_results
 from handgrad.cli.options import load_data
 from handgrad.configuration import Configuration, read_configuration
-from handgrad.data import Dataset, split
+from handgrad.data import Dataset, load, split
 from handgrad.engines import Epoch, ReferenceEngine
 from handgrad.errors import DataError
 from handgrad.runs import Run, load_run, match_classes
 from handgrad.training import measure_metric, metric_name
 
+TABLES = (".csv", ".tsv", ".parquet")
+
 
 @click.command(name="evaluate")
 @click.argument("run", type=click.Path(path_type=Path, file_okay=False))
 @click.argument("source", required=False)
+@click.option(
+    "--target", metavar="NAME", help="Column of SOURCE, or .npy file, with the targets, when it is another."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
-def command(run: Path, source: str | None, as_json: bool) -> None:
+def command(run: Path, source: str | None, target: str | None, as_json: bool) -> None:
     """Score a trained network on rows with known targets.
 
     RUN is a folder that `handgrad train` wrote. Without SOURCE, the test rows of its own data are used; else
@@ -33,9 +38,14 @@ def command(run: Path, source: str | None, as_json: bool) -> None:
     handgrad evaluate runs/houses newer.csv --json
     """
     trained = load_run(run)
-    settings = read_configuration(run / "config.toml", {"data.source": source, "data.task": trained.task})
-    dataset = load_data(settings)
-    rows = np.arange(len(dataset)) if source else _test_rows(run, settings, dataset)
+    if source is None:
+        settings = read_configuration(run / "config.toml", {"data.task": trained.task})
+        dataset = load_data(settings)
+        rows = _test_rows(run, settings, dataset)
+    else:
+        own = trained.target if source.endswith(TABLES) else None  # other sources have their own targets
+        dataset = load(source, target=target or own, task=trained.task)
+        rows = np.arange(len(dataset))
     show_results({"rows": len(rows), **score(trained, dataset, rows)}, as_json=as_json)
 
 
@@ -57,7 +67,7 @@ def score(run: Run, dataset: Dataset, rows: Any) -> dict[str, float]:
         ReferenceEngine().bind(network.loss_program(), network.arrays).epoch(Epoch({"x": x, "t": t}, rows, 4096, np.empty(0)))
     )  # fmt: skip
     metric = measure_metric(network.loss, network.predict(x[rows]), t[rows])
-    return {"loss": total / count, metric_name(network.loss): metric}
+    return {"loss": total / max(count, 1e-30), metric_name(network.loss): metric}
 
 
 def _arranged(run: Run, dataset: Dataset) -> Any:

@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from handgrad.cli.options import configuration_from, load_data, with_settings
+from handgrad.configuration import read_configuration
+from handgrad.errors import ConfigurationError
 from handgrad.program import render_text
 from handgrad.runs import load_run
 
@@ -27,7 +29,13 @@ def command(source: str | None, config: Path | None, evaluation: bool, **setting
     handgrad show runs/digits --evaluation
     """
     if source is not None and (Path(source) / "run.json").exists():
-        network, optimiser = load_run(Path(source)).network, None
+        given = [name for name, value in {"config": config, **settings}.items() if value is not None]
+        if given:
+            raise ConfigurationError(
+                f"{source} is a run, which has its own settings", given=given[0].replace("__", ".")
+            )
+        network = load_run(Path(source)).network
+        optimiser = read_configuration(Path(source, "config.toml"), {}).optimiser()
     else:
         configuration = configuration_from(source, config, settings)
         network, optimiser = configuration.build(load_data(configuration)), configuration.optimiser()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from handgrad.data import Dataset, Split, split
 from handgrad.network import Network
 from handgrad.runs import Run, check_writable, save_run
 from handgrad.training import History, measure_metric, metric_name, train
+
+RUNS = Path("runs")
 
 
 @click.command(name="train")
@@ -43,27 +47,40 @@ def command(source: str | None, config: Path | None, out: Path | None, as_json: 
     chosen = configuration.data
     rows = split(dataset, test=chosen.test, validation=chosen.validation, seed=configuration.training.seed)
     network = configuration.build(dataset)
-    folder = out or Path("runs", f"{Path(chosen.source).stem}-{time.strftime('%Y%m%d-%H%M%S')}")
-    check_writable(folder)
+    check_writable(out or RUNS)
     if not as_json:
         click.echo(f"{dataset.name}: {len(rows.train):,} training rows · {network.title}", err=True)
     history = _train(configuration, dataset, rows, network)
+    if not history.epochs:
+        click.echo("Stopped before the first epoch was finished: nothing is kept.", err=True)
+        return 130
     results = _score(dataset, rows, network)
     run = Run(
         network, chosen.source, dataset.task, chosen.target, dataset.classes, dataset.feature_names, results
     )
+    folder = out or _new_folder(Path(chosen.source).stem)
     save_run(folder, run, history, write_configuration(configuration))
-    last = history.epochs[-1] if history.epochs else None
-    epochs = {"epochs": len(history.epochs), "stopped": history.stopped}
+    kept = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
     show_results(
-        epochs
-        | ({"kept_epoch": history.best_epoch} if history.stopped == "early" else {})
-        | ({"training_loss": last.loss, "validation_loss": last.validation_loss} if last else {})
+        {"epochs": len(history.epochs), "stopped": history.stopped, "kept_epoch": kept.epoch}
+        | {"training_loss": kept.loss, "validation_loss": kept.validation_loss}
         | results
         | {"rows_per_second": history.facts["rows_per_second"], "run": str(folder)},
         as_json=as_json,
     )
     return 130 if history.stopped == "interrupted" else 0
+
+
+def _new_folder(name: str) -> Path:
+    """Make a run folder named after data and time; trainings that end together get one each."""
+    RUNS.mkdir(parents=True, exist_ok=True)
+    folder = first = RUNS / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    for number in count(2):
+        with suppress(FileExistsError):
+            folder.mkdir()
+            break
+        folder = first.with_name(f"{first.name}-{number}")
+    return folder
 
 
 def _train(configuration: Configuration, dataset: Dataset, rows: Split, network: Network) -> History:

@@ -42,7 +42,9 @@ def command(source: str | None, config: Path | None, out: Path, **settings: Any)
     network = configuration.build(dataset)
     loop = Loop(training.epochs, training.batch_size, training.seed, schedule=configuration.schedule())
     file = io.BytesIO()
-    tested: dict[str, Any] = {"x_test": dataset.x[rows.test], "t_test": dataset.t[rows.test]} if len(rows.test) else {}
+    tested: dict[str, Any] = (
+        {"x_test": dataset.x[rows.test], "t_test": dataset.t[rows.test]} if len(rows.test) else {}
+    )
     np.savez_compressed(file, x=dataset.x[rows.train], t=dataset.t[rows.train], **tested)
     write_file(out / "data.npz", file.getvalue())
     write_file(out / "train.py", network.write(configuration.optimiser(), loop))

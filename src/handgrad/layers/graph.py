@@ -199,7 +199,7 @@ class Graph:
         return output
 
     def _suffix(self, rule: Rule, inputs: tuple[Value | Parameter, ...], layer: object) -> str:
-        """Number the layer: counted up when one of its names is taken at the number so far."""
+        """Return the layer's number: the one so far, or the next at which none of its names is taken."""
         kinds = rule.forward.kinds
         given = iter(inputs)
         fresh = set(_locals(rule))

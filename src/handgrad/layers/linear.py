@@ -82,7 +82,8 @@ class Embedding(Layer):
 
     def input_shape(self) -> tuple[int, ...]:  # noqa: D102 - as in Layer
         raise ConfigurationError(
-            f"{self!r} does not say how many indices a row has", fix="give inputs=7, or inputs=() for one alone"
+            f"{self!r} does not say how many indices a row has",
+            fix="give inputs=7, or inputs=() for one alone",
         )
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer

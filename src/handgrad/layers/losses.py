@@ -1,4 +1,4 @@
-"""Losses as a network takes them: what is made of the targets, a row's loss, and the reduction to one number."""
+"""Losses as a network takes them: what is made of the targets, a row's loss, the reduction to one number."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Loss(ABC):
         return show_call(self)
 
     def target(self, output: Shape) -> tuple[Shape, str]:
-        """Return the shape of the targets for an output of this shape, and their kind: "target" or "class"."""
+        """Return the targets' shape for an output of this shape, and their kind: "target" or "class"."""
         return output, "target"
 
     @abstractmethod

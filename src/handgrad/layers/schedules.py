@@ -43,7 +43,7 @@ def cosine_rates(learning_rate: float, epochs: int, steps: int, warmup: float, f
 def one_cycle_rates(
     learning_rate: float, epochs: int, steps: int, rising: float, start: float, end: float
 ) -> Array:
-    """Return rates that rise to ``learning_rate`` over a share of the training, then fall, both like a cosine.
+    """Return rates that rise to ``learning_rate`` over a share of the training and fall, like a cosine.
 
     They begin at learning_rate / start and end at learning_rate / start / end.
     Source: Smith and Topin, arXiv 1708.07120; as PyTorch's OneCycleLR.

@@ -1,7 +1,7 @@
 """Statistics of the training rows that a network keeps: the mean and the deviation it standardises by.
 
-A stand-alone script carries the source of the one it uses. Both work through the rows a part at a time, so that
-``x`` may be larger than memory.
+A stand-alone script carries the source of the one it uses. Both work through the rows a part at a time, so
+that ``x`` may be larger than memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def feature_statistics(x: Array) -> tuple[Array, Array]:
     parts = [slice(start, start + 8192) for start in range(0, len(x), 8192)]
     mean = sum(x[part].sum(axis=0, dtype=np.float64) for part in parts) / len(x)
     var = sum(((x[part] - mean) ** 2).sum(axis=0) for part in parts) / len(x)
-    return mean, np.where(var > 0, np.sqrt(var), 1)
+    varies = sum((x[part] != x[0]).any(axis=0) for part in parts)  # a constant's variance is only nearly 0
+    return mean, np.where(varies, np.sqrt(var), 1)
 
 
 def common_statistics(x: Array) -> tuple[Array, Array]:
@@ -42,7 +43,8 @@ def common_statistics(x: Array) -> tuple[Array, Array]:
     parts = [slice(start, start + 8192) for start in range(0, len(x), 8192)]
     mean = sum(x[part].sum(dtype=np.float64) for part in parts) / x.size
     var = sum(((x[part] - mean) ** 2).sum() for part in parts) / x.size
-    return np.full(x.shape[-1], mean), np.full(x.shape[-1], np.sqrt(var) if var > 0 else 1.0)
+    varies = any((x[part] != x[0, 0]).any() for part in parts)  # a constant's variance is only nearly 0
+    return np.full(x.shape[-1], mean), np.full(x.shape[-1], np.sqrt(var) if varies else 1.0)
 
 
 STATISTICS: dict[str, Callable[[Array], tuple[Array, Array]]] = {

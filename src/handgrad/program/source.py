@@ -1,16 +1,14 @@
-"""A program as Python: the source of one function, and the function itself, whose lines a debugger steps through."""
+"""A program as Python: the source of one function, and the function, whose lines a debugger steps through."""
 
 from __future__ import annotations
 
 import linecache
+import zlib
 from collections.abc import Callable
-from itertools import count
 from typing import Any
 
 from handgrad.program.line import Program
 from handgrad.rules import PRIMITIVES, show_shape
-
-_numbers = count(1)
 
 
 def function_source(program: Program, name: str) -> str:
@@ -39,10 +37,11 @@ def function_source(program: Program, name: str) -> str:
 def compile_program(program: Program, name: str) -> Callable[..., Any]:
     """Return a program as a Python function.
 
-    Its source is registered, so that tracebacks show its lines and debuggers stop on them.
+    Its source is registered, so that tracebacks show its lines and debuggers stop on them. The file's name,
+    ``<handgrad step 1a2b3c4d>``, follows from the source: the same program has the same one every time.
     """
     source = function_source(program, name)
-    filename = f"<handgrad {name} {next(_numbers)}>"
+    filename = f"<handgrad {name} {zlib.crc32(source.encode()):08x}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     scope: dict[str, Any] = dict(PRIMITIVES)
     exec(compile(source, filename, "exec"), scope)

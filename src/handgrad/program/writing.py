@@ -55,9 +55,9 @@ def write_training(
     updates, slots = _update(graph, optimiser, gradients)
     lines += updates
     lines += [line for node in graph.nodes for line in _state(node)]
-    program = Program(
-        title, tuple(lines), inputs, graph.parameters, graph.states, slots, (), dtype
-    ).keeping("total", "count", loss.name, *gradients.values())
+    program = Program(title, tuple(lines), inputs, graph.parameters, graph.states, slots, (), dtype).keeping(
+        "total", "count", loss.name, *gradients.values()
+    )
     return measure(program)
 
 
@@ -79,9 +79,7 @@ def write_evaluation(
     return measure(program.keeping(answer))
 
 
-def write_loss(
-    graph: Graph, inputs: tuple[Value, ...], *, title: str, dtype: str
-) -> Program:
+def write_loss(graph: Graph, inputs: tuple[Value, ...], *, title: str, dtype: str) -> Program:
     """Write out the forward pass outside training with the loss: outputs ``total`` and ``count``."""
     lines = [
         line
@@ -212,11 +210,9 @@ class _Backward:
         if name in self.done or len(parts) < max(2, self.uses.get(name, 0)):
             return
         times = "twice" if len(parts) == 2 else f"{len(parts)} times"
+        reason = f"{name} is used {times}: what reaches the loss on each way adds up"
         self.lines.append(
-            ProgramLine(
-                f"d{name}", "=", " + ".join(parts), "backward", node.layer,
-                reason=f"{name} is used {times}: what reaches the loss on each way adds up", undoes=name,
-            )  # fmt: skip
+            ProgramLine(f"d{name}", "=", " + ".join(parts), "backward", node.layer, "", reason, undoes=name)
         )
         self.done.add(name)
 
@@ -253,9 +249,8 @@ def _clip(current: dict[str, str], max_norm: float) -> Iterator[ProgramLine]:
     for name, gradient in current.items():
         names = {"g": gradient, "squares": squares[name]}
         yield from _write(squared_norm.forward, names, {}, "update", rule="squared_norm")
-    yield ProgramLine(
-        "squares", "=", " + ".join(squares.values()), "update", reason="the norm is over all gradients together"
-    )
+    reason = "the norm is over all gradients together"
+    yield ProgramLine("squares", "=", " + ".join(squares.values()), "update", reason=reason)
     yield from _write(
         clip_scale.forward, {"squares": "squares"}, {"max_norm": max_norm}, "update", rule="clip_scale"
     )

@@ -40,7 +40,7 @@ def rows(v: Array) -> Array:
 
 @primitive
 def one_hot(t: Array, like: Array) -> Array:
-    """Return a 1 at each class number of ``t`` (...,) and 0 elsewhere, with the classes and dtype of ``like``.
+    """Return 1 at each class number of ``t`` (...,) and 0 elsewhere, with the classes and dtype of ``like``.
 
     A number that is no class, such as an ignored label, gives a row of zeros.
 

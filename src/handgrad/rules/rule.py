@@ -114,8 +114,9 @@ class Rule:
         self._check_names(text, known)
         expected = tuple(f"d{name}" for name in self.differentiable)
         if text.returns != expected:
+            found, wanted = ", ".join(text.returns), ", ".join(expected)
             raise RuleError(
-                f"{text.place}: returns {', '.join(text.returns)} where the gradients are {', '.join(expected)}",
+                f"{text.place}: returns {found} where the gradients are {wanted}",
                 fix="return one gradient for each argument that has one, in the forward's order",
             )
         self._backward = text
@@ -127,7 +128,8 @@ class Rule:
         self._check_names(text, ("shape", "key"))
         masks = tuple(name for name, kind in self.forward.kinds.items() if kind == "mask")
         if text.returns != masks:
-            raise RuleError(f"{text.place}: returns {', '.join(text.returns)}, the masks are {', '.join(masks)}")
+            found, wanted = ", ".join(text.returns), ", ".join(masks)
+            raise RuleError(f"{text.place}: returns {found}, the masks are {wanted}")
         if self.evaluation is self:
             raise RuleError(
                 f"{text.place}: draws for training, and what {self.name} is outside training is not said",
@@ -281,11 +283,14 @@ class UpdateRule:
 
     def __call__(self, *arguments: Array, **numbers: Any) -> None:
         """Change the arrays in place; ``learning_rate`` and ``step`` may be given by name."""
-        given = dict(zip(self.text.arguments, arguments, strict=False)) | numbers
-        missing = [name for name in self.text.arguments if name not in given]
-        if missing:
-            raise RuleError(f"{self.name}: {missing[0]} is not given", fix=f"it takes {', '.join(self.text.arguments)}")
-        self.text.run({**self.text.options, **given})
+        names, options = self.text.arguments, self.text.options
+        given = dict(zip(names, arguments, strict=False)) | numbers
+        for name in given.keys() - {*names, *options}:
+            raise RuleError(f"{self.name} takes no {name}", fix=nearest(name, (*names, *options)))
+        for name in names:
+            if name not in given:
+                raise RuleError(f"{self.name}: {name} is not given", fix=f"it takes {', '.join(names)}")
+        self.text.run({**options, **given})
 
 
 def update(function: Callable[..., Any]) -> UpdateRule:

@@ -162,7 +162,8 @@ class _Reader:
                 raise self.error(statement, "a line is `name = expression`: no loop, branch or subscript")
         for node in ast.walk(expression):
             if isinstance(node, _BRANCHES_AND_LOOPS):
-                raise self.error(statement, f"a rule has no {type(node).__name__}: use np.where or a primitive")
+                kind = type(node).__name__
+                raise self.error(statement, f"a rule has no {kind}: use np.where or a primitive")
         return Line(target, operator, expression, self.reason(statement))
 
     def check_names(self, statement: ast.stmt, line: Line) -> None:

@@ -89,7 +89,9 @@ def adam(W, dW, m: State, v: State, learning_rate, step, *, beta1=0.9, beta2=0.9
 
 
 @update
-def adamw(W, dW, m: State, v: State, learning_rate, step, *, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.01):
+def adamw(
+    W, dW, m: State, v: State, learning_rate, step, *, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.01
+):
     """Step as `adam`, and let the weights themselves decay, untouched by the moments.
 
     Formula

@@ -50,7 +50,7 @@ class History:
     stopped
         Why it ended: "finished", "early" (the validation loss no longer fell) or "interrupted".
     best_epoch
-        With patience, the epoch of the lowest validation loss, whose weights are kept; else None, and the last
+        With patience, the epoch of the lowest validation loss, whose weights are kept; else None: the last
         epoch's are.
     facts
         What ran: engine, rows, batch size, rows per second.

@@ -16,7 +16,14 @@ from handgrad.rules import PRIMITIVES, show_shape
 Array = NDArray[Any]
 
 
-def explain_nonfinite(program: Program, kept: Mapping[str, Array], epoch: Epoch, batch: int) -> TrainingError:
+def largest(arrays: Mapping[str, Array]) -> dict[str, float]:
+    """Return the largest absolute value of each array."""
+    return {name: float(np.abs(array).max(initial=0)) for name, array in arrays.items()}
+
+
+def explain_nonfinite(
+    program: Program, kept: Mapping[str, Array], start: Mapping[str, float], epoch: Epoch, batch: int
+) -> TrainingError:
     """Run an epoch again, line by line, up to the batch that failed, and return what to tell the user.
 
     Parameters
@@ -25,10 +32,11 @@ def explain_nonfinite(program: Program, kept: Mapping[str, Array], epoch: Epoch,
         The training program, or the loss's over the validation rows.
     kept
         Parameters, states and slots as they were before the epoch; they are changed.
+    start
+        How large the parameters were when the training began.
     epoch, batch
         What ran, and which batch's loss, or its update, was not finite (from 0).
     """
-    start = {name: float(np.abs(array).max(initial=0)) for name, array in kept.items()}
     with np.errstate(all="ignore"):
         for number, given in enumerate(epoch.batches(program)):
             scope: dict[str, Any] = {**kept, **given, "n": len(given["x"])}
@@ -54,11 +62,9 @@ def run_line(line: ProgramLine, scope: dict[str, Any]) -> None:
 
 def _report_data(program: Program, epoch: Epoch, number: int, name: str) -> TrainingError:
     """Say that data which was finite is not in the program's type."""
-    largest = float(np.abs(epoch.arrays[name]).max())
-    return _report(
-        epoch, number, f"{name} goes up to {largest:.3g}, too large for {program.dtype}", "the scale of the data",
-        fix="standardise it: put Standardise() first, or train in float64",
-    )  # fmt: skip
+    size = largest({name: epoch.arrays[name]})[name]
+    problem = f"{name} goes up to {size:.3g}, too large for {program.dtype}"
+    return _report(epoch, number, problem, "the scale of the data", fix="divide it, or train in float64")
 
 
 def _report_line(
@@ -73,13 +79,10 @@ def _report_line(
     place = f"line `{line}` ({line.phase}, {line.layer or line.rule}) gave {_kind(value)}"
     where = np.argwhere(~np.isfinite(np.asarray(value)))
     entry = f"[{', '.join(map(str, where[0]))}]" if where.size and where[0].size else ""
-    sizes = {name: float(np.abs(scope[name]).max(initial=0)) for name in line.reads if name in scope}
-    sizes.pop("np", None)
-    largest = ", ".join(
-        f"|{name}| up to {size:.3g}" for name, size in sorted(sizes.items()) if name != line.target
-    )
+    sizes = largest({name: scope[name] for name in sorted(line.reads & scope.keys() - {line.target})})
+    given = ", ".join(f"|{name}| up to {size:.3g}" for name, size in sizes.items())
     cause, fix = _cause(program, line, scope, start, epoch, number)
-    return _report(epoch, number, f"{place}; first at {line.target}{entry}", cause, largest, fix)
+    return _report(epoch, number, f"{place}; first at {line.target}{entry}", cause, given, fix)
 
 
 def _cause(
@@ -91,22 +94,27 @@ def _cause(
     number: int,
 ) -> tuple[str, str]:
     """Return the likely cause and what to do."""
-    rate = float(epoch.learning_rates[number]) if len(epoch.learning_rates) else 0.0
-    for name in program.parameters:
-        now = float(np.abs(scope[name]).max(initial=0))
+    for name, now in largest({name: scope[name] for name in program.parameters}).items():
         if now > 30 * max(start[name], 0.1):
-            return (
-                f"the learning rate: in this epoch {name} grew from {start[name]:.3g} to {now:.3g}",
-                f"try a learning rate of {rate / 10:.3g} instead of {rate:.3g}, or clip_norm=1.0",
+            return f"the learning rate: {name} has grown from {start[name]:.3g} to {now:.3g}", _slower(
+                epoch, number
             )
-    largest = float(np.abs(scope["x"]).max(initial=0)) if scope["x"].dtype.kind == "f" else 0.0
-    if largest > 1e3:
-        return f"the scale of the data: x goes up to {largest:.3g}", "standardise it: put Standardise() first"
+    if (size := largest({"x": scope["x"]})["x"]) > 1e3 and scope["x"].dtype.kind == "f":
+        return f"the scale of the data: x goes up to {size:.3g}", "standardise it: put Standardise() first"
     if "log" in line.expression:
         return "the logarithm of 0 or of a negative number", "use a loss that takes logits"
+    if "exp" in line.expression:
+        return "the exponential of a large number", "subtract the largest first, or bound what comes in"
     if "/" in line.expression or "sqrt" in line.expression:
         return "a division by 0, or the root of a negative number", "add a small number to the denominator"
-    return f"numbers too large for {program.dtype}", "train in float64, or with smaller weights"
+    return f"numbers too large for {program.dtype}", _slower(epoch, number)
+
+
+def _slower(epoch: Epoch, number: int) -> str:
+    if not len(epoch.learning_rates):
+        return "try a lower learning rate"
+    rate = float(epoch.learning_rates[number])
+    return f"try a learning rate of {rate / 10:.3g} instead of {rate:.3g}, or clip_norm=1.0"
 
 
 def _report(

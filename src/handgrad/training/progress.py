@@ -48,6 +48,7 @@ def progress_for(wanted: bool | None, epochs: int, rows: int, metric: str) -> It
     from rich.console import Console  # slow to import, so only where it shows
     from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
+    from rich.table import Column
     from rich.text import Text
 
     class Speed(ProgressColumn):
@@ -55,7 +56,7 @@ def progress_for(wanted: bool | None, epochs: int, rows: int, metric: str) -> It
             speed = task.finished_speed or task.speed
             return Text(f"{speed:,.0f} rows/s" if speed else "")
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
-    console = Console(stderr=True)
-    with RichProgress(*columns, Speed(), TimeRemainingColumn(), console=console, transient=True) as bar:
+    said = TextColumn("{task.fields[said]}", table_column=Column(no_wrap=True))
+    columns = (BarColumn(20), said, Speed(table_column=Column(no_wrap=True)), TimeRemainingColumn())
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
         yield Bar(bar, epochs, rows, metric)

@@ -18,7 +18,7 @@ from handgrad.network import Network
 from handgrad.program import Program
 from handgrad.training.history import EpochRecord, History, facts_of
 from handgrad.training.metrics import measure_metric, metric_name
-from handgrad.training.nonfinite import explain_nonfinite
+from handgrad.training.nonfinite import explain_nonfinite, largest
 from handgrad.training.progress import Progress, progress_for
 
 Array = NDArray[Any]
@@ -124,8 +124,8 @@ def train(
     steps = -(-len(training) // batch_size)
     run = _Run(network, training, watched, optimiser, batch_size, seed, shuffle, engine)
     rates = schedule.rates(optimiser.learning_rate, epochs, steps)
-    with progress_for(progress, epochs, len(training), run.history.metric) as bar:
-        try:
+    try:
+        with progress_for(progress, epochs, len(training), run.history.metric) as bar:
             for epoch in range(epochs):
                 record = run.epoch(epoch, rates[epoch * steps : (epoch + 1) * steps], bar)
                 bar.finished(record)
@@ -134,11 +134,11 @@ def train(
                 if patience is not None and run.waited >= patience:
                     run.history.stopped = "early"
                     break
-            if patience is not None:
-                run.keep_best()
-        except KeyboardInterrupt:
-            run.restore(run.finished)
-            run.history.stopped = "interrupted"
+        if patience is not None:
+            run.keep_best()
+    except KeyboardInterrupt:
+        run.restore(run.finished)
+        run.history.stopped = "interrupted"
     run.history.facts |= facts_of(engine, len(training), batch_size, run.seconds, len(run.history.epochs))
     return run.history
 
@@ -162,6 +162,7 @@ class _Run:
         self.validation: BoundProgram = ENGINES[engine]().bind(self.validation_program, self.kept)
         self.history = History(metric_name(network.loss))
         self.finished = self.best = self.copy()
+        self.start = largest(self.finished)
         self.best_loss, self.best_epoch, self.waited = float("inf"), 0, 0
         self.seconds = 0.0
 
@@ -227,7 +228,7 @@ class _Run:
     def explained(self, program: Program, kept: dict[str, Array], epoch: Epoch, batch: int) -> TrainingError:
         """Go back to the last finished epoch, and say where what followed was first not finite."""
         self.restore(self.finished)
-        return explain_nonfinite(program, kept, epoch, batch)
+        return explain_nonfinite(program, kept, self.start, epoch, batch)
 
     def keep_best(self) -> None:
         """Go back to the epoch of the lowest validation loss."""

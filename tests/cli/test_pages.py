@@ -1,0 +1,126 @@
+"""`handgrad show`, `handgrad write` and every --help: pages for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from handgrad.cli import COMMANDS
+from handgrad.runs import load_run
+
+from ..conftest import ENVIRONMENT, HANDGRAD, Command
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_every_command_has_help_with_an_example(command: Command, name: str, flag: str) -> None:
+    """What it does, every option with a line of its own, and a command to copy, in 80 columns."""
+    page = command(name, flag).stdout
+    assert page.startswith(f"Usage: handgrad {name} [OPTIONS]")
+    examples = [line.strip() for line in page.splitlines() if line.startswith("  handgrad ")]
+    assert any(example.split()[:2] == ["handgrad", name] for example in examples)
+    for line in page.split("Options:")[1].splitlines():
+        if line.strip().startswith("-"):
+            assert len(line.split("  ")) >= 2
+    assert "\\b" not in page
+
+
+def test_the_group_names_its_commands(handgrad: Command) -> None:
+    """Each with what it does."""
+    page = handgrad("--help").stdout
+    for name, said in COMMANDS.items():
+        assert f"  {name}" in page
+        assert said in page
+    assert handgrad("--version").stdout.startswith("handgrad, version ")
+
+
+def test_a_documented_first_example_runs(handgrad: Command) -> None:
+    """The page of mathematics that the group's help promises."""
+    page = handgrad("show", "--hidden", "32").stdout
+    assert page.startswith("network 64 → 32 → 10 · 2,410 parameters")
+    assert "\nbackward\n" in page
+
+
+def test_show_prints_the_network_that_would_be_trained(command: Command, tmp_path: Path) -> None:
+    """With the data's own sizes and the update lines of the optimiser asked for."""
+    settings = ["moons", "--hidden", "8", "--activation", "tanh", "--optimiser", "SGD", "--momentum", "0.9"]
+    page = command("show", *settings).stdout
+    assert "  a2 = np.tanh(z2)" in page
+    assert "  v_W2 *= 0.9" in page
+    command("train", *settings, "--epochs", "1", "--out", "run")
+    assert command("show", "run").stdout == page
+
+
+def test_show_leaves_training_out_when_asked(command: Command) -> None:
+    """Only the forward lines, without masks."""
+    page = command("show", "moons", "--dropout", "0.5", "--evaluation").stdout
+    assert [line for line in page.splitlines() if line and not line.startswith((" ", "network"))] == ["forward"]
+    assert "kept" not in page
+
+
+@pytest.mark.parametrize(("columns", "widest"), [("40", 80), ("100", 100), ("160", 120)])
+def test_show_fits_the_terminal(tmp_path: Path, columns: str, widest: int) -> None:
+    """Reasons are wrapped into the columns there are, 80 at least; not one line is longer."""
+    page = subprocess.run(
+        [*HANDGRAD, "show", "xor", "--hidden", "8"],
+        env={**ENVIRONMENT, "COLUMNS": columns}, cwd=tmp_path, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    longest = max(map(len, page.splitlines()))
+    assert min(widest, 113) - 10 < longest <= widest
+
+
+def test_a_pipe_that_closes_early_is_no_error(tmp_path: Path) -> None:
+    """`handgrad show | head -1` ends quietly."""
+    process = subprocess.Popen(
+        [*HANDGRAD, "show", "digits"],
+        env=ENVIRONMENT, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 1
+
+
+def test_write_leaves_a_script_and_its_data(command: Command, tmp_path: Path) -> None:
+    """Both in the folder asked for; the script says how to run it, and runs."""
+    done = command("write", "xor", "--hidden", "4", "--epochs", "1", "--out", "deep/xor")
+    assert done.stdout == "wrote deep/xor/train.py and deep/xor/data.npz: cd deep/xor && python train.py\n"
+    folder = tmp_path / "deep" / "xor"
+    assert sorted(path.name for path in folder.iterdir()) == ["data.npz", "train.py"]
+    assert "python train.py [data.npz]" in (folder / "train.py").read_text(encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-I", "train.py"], cwd=folder, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.startswith("epoch 1  loss ")
+
+
+def test_write_takes_a_configuration(command: Command, tmp_path: Path) -> None:
+    """A run's own settings give the script that trains it: the same scores."""
+    trained = command("train", "xor", "--hidden", "4", "--epochs", "2", "--out", "run", "--json")
+    command("write", "--config", "run/config.toml", "--out", "script")
+    ran = subprocess.run(
+        [sys.executable, "-I", "train.py"], cwd=tmp_path / "script", capture_output=True, text=True, check=True
+    )
+    accuracy = load_run(tmp_path / "run").results["test_accuracy"]
+    assert json.loads(trained.stdout)["test_accuracy"] == accuracy
+    assert ran.stdout.splitlines()[-1] == f"test accuracy {accuracy:.4f}"
+
+
+def test_no_command_needs_a_home(tmp_path: Path) -> None:
+    """Where nothing may be written at home, as in a container, training works."""
+    nowhere = tmp_path / "file"
+    nowhere.write_text("")
+    bare = {name: value for name, value in os.environ.items() if name not in ("HOME", "MPLCONFIGDIR")}
+    done = subprocess.run(
+        [*HANDGRAD, "train", "xor", "--hidden", "4", "--epochs", "1", "--json"],
+        env={**bare, "HOME": str(nowhere)}, cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["epochs"] == 1

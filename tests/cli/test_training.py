@@ -1,0 +1,231 @@
+"""`handgrad train`: what it prints, what it leaves, what its settings do."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from handgrad import History
+from handgrad.data import digits, load, split
+from handgrad.runs import load_run
+from handgrad.training import measure_metric
+
+from ..conftest import Command
+
+SMALL = ["--hidden", "9", "--epochs", "2"]
+
+
+def test_the_default_network_reads_digits(handgrad: Command, tmp_path: Path) -> None:
+    """`handgrad train` alone: 97 of 100 test digits or more, in a run folder of its own."""
+    done = handgrad("train")
+    results = dict(re.split("  +", line.strip()) for line in done.stdout.splitlines())
+    assert float(results["test accuracy"]) >= 0.97
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("digits-20")
+    assert results["run"] == f"runs/{folder.name}"
+    assert done.stderr == "digits: 1,258 training rows · network 64 → 256 → 10 · 19,210 parameters\n"
+    run = load_run(folder)
+    data, rows = digits(), split(digits()).test
+    assert run.network.loss is not None
+    accuracy = measure_metric(run.network.loss, run.network.predict(data.x[rows]), data.t[rows])
+    assert accuracy == run.results["test_accuracy"] >= 0.97
+
+
+@pytest.mark.mnist
+def test_mnist_in_five_epochs(command: Command) -> None:
+    """784 → 128 → 10 with ReLU and Adam reads 97 of 100 test digits or more."""
+    settings = ["--hidden", "128", "--epochs", "5", "--batch-size", "128", "--learning-rate", "0.001"]
+    results = json.loads(command("train", "mnist", *settings, "--json").stdout)
+    assert results["test_accuracy"] >= 0.97
+
+
+def test_json_is_one_object_and_nothing_else(command: Command, tmp_path: Path) -> None:
+    """Standard output is for the machine; standard error stays empty in a pipe."""
+    done = command("train", *SMALL, "--json", "--out", "run")
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
+    results = json.loads(done.stdout)
+    head, *lines = map(json.loads, (tmp_path / "run" / "history.jsonl").read_text().splitlines())
+    assert results == {
+        "epochs": 2,
+        "stopped": "finished",
+        "kept_epoch": 2,
+        "training_loss": lines[-1]["loss"],
+        "validation_loss": lines[-1]["validation_loss"],
+        "test_accuracy": load_run(tmp_path / "run").results["test_accuracy"],
+        "rows_per_second": head["facts"]["rows_per_second"],
+        "run": "run",
+    }
+
+
+def test_nothing_moves_and_nothing_is_coloured_in_a_pipe(command: Command) -> None:
+    """No bar, no carriage return, no escape sequence."""
+    done = command("train", *SMALL)
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "\r" not in done.stdout + done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_run_folder_has_everything(command: Command, tmp_path: Path) -> None:
+    """Settings complete, every epoch, weights, a picture; and nothing else."""
+    command("train", *SMALL, "--dropout", "0.2", "--out", "deep/in/run")
+    folder = tmp_path / "deep" / "in" / "run"
+    names = ["config.toml", "history.jsonl", "learning_curve.png", "run.json", "weights.safetensors"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    history = History.from_json_lines((folder / "history.jsonl").read_text())
+    assert [record.epoch for record in history.epochs] == [1, 2]
+    settings = tomllib.loads((folder / "config.toml").read_text())
+    assert settings["network"] == {
+        "hidden": [9], "activation": "relu", "normalisation": "none", "dropout": 0.2, "layers": [], "dtype": "float32",
+    }  # fmt: skip
+    head = json.loads((folder / "run.json").read_text())
+    assert (head["format"], head["source"], head["task"]) == (1, "digits", "classification")
+
+
+def test_the_settings_of_a_run_train_it_again(command: Command, tmp_path: Path) -> None:
+    """A run's own config.toml gives the same weights, bit for bit."""
+    settings = ["--hidden", "9,5", "--activation", "tanh", "--normalisation", "batch", "--dropout", "0.1"]
+    settings += ["--optimiser", "AdamW", "--learning-rate", "0.01", "--clip-norm", "0.5", "--schedule", "Cosine"]
+    settings += ["--epochs", "3", "--batch-size", "50", "--seed", "3", "--validation", "0.2", "--patience", "2"]
+    command("train", "moons", *settings, "--out", "first")
+    command("train", "--config", "first/config.toml", "--out", "second")
+    first, second = (tmp_path / name for name in ("first", "second"))
+    for name in ("weights.safetensors", "config.toml", "run.json"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+    network = load_run(first).network
+    assert repr(network).startswith(
+        "Network(Standardise(), Linear(2, 9, initialiser='glorot_uniform'), BatchNorm(), Tanh(), Dropout(rate=0.1), "
+    )
+
+
+def test_trainings_that_end_together_have_a_folder_each(command: Command, tmp_path: Path) -> None:
+    """Two runs of the same data in the same second do not overwrite each other."""
+    names = {json.loads(command("train", "xor", *SMALL, "--json").stdout)["run"] for _ in range(3)}
+    assert len(names) == 3
+    assert all(load_run(tmp_path / name) for name in names)
+
+
+def test_early_stopping_says_which_epoch_is_kept(at: Command, shop: Path) -> None:
+    """Losses and score are those of the weights in the folder."""
+    settings = ["--hidden", "64", "--epochs", "60", "--learning-rate", "0.05", "--patience", "2"]
+    done = at("train", "three.csv", "--target", "kept", *settings, "--json", "--out", "runs/stopped")
+    results = json.loads(done.stdout)
+    history = History.from_json_lines((shop / "runs" / "stopped" / "history.jsonl").read_text())
+    losses = [record.validation_loss or 0.0 for record in history.epochs]
+    best = int(np.argmin(losses))
+    assert (results["stopped"], results["epochs"], results["kept_epoch"]) == ("early", best + 3, best + 1)
+    assert results["validation_loss"] == losses[best]
+    assert results["training_loss"] == history.epochs[best].loss
+    data = load(str(shop / "three.csv"), target="kept")
+    network, rows = load_run(shop / "runs" / "stopped").network, split(data).validation
+    p = network.predict(data.x[rows])
+    assert -np.log(p[np.arange(len(rows)), data.t[rows]]).mean() == pytest.approx(losses[best], rel=1e-5)
+
+
+OPTIONS: dict[str, tuple[str, str, Any]] = {
+    "--target": ("a,b", "data.target", ["a", "b"]),
+    "--task": ("regression", "data.task", "regression"),
+    "--test": ("0.25", "data.test", 0.25),
+    "--validation": ("0.15", "data.validation", 0.15),
+    "--standardise": ("all", "data.standardise", "all"),
+    "--hidden": ("12,7", "network.hidden", [12, 7]),
+    "--activation": ("leaky-relu", "network.activation", "leaky-relu"),
+    "--normalisation": ("layer", "network.normalisation", "layer"),
+    "--dropout": ("0.3", "network.dropout", 0.3),
+    "--loss": ("Huber", "network.loss", "Huber"),
+    "--dtype": ("float64", "network.dtype", "float64"),
+    "--epochs": ("3", "training.epochs", 3),
+    "--batch-size": ("8", "training.batch_size", 8),
+    "--optimiser": ("SGD", "training.optimiser.type", "SGD"),
+    "--learning-rate": ("0.02", "training.optimiser.learning_rate", 0.02),
+    "--momentum": ("0.8", "training.optimiser.momentum", 0.8),
+    "--weight-decay": ("0.01", "training.optimiser.weight_decay", 0.01),
+    "--clip-norm": ("2", "training.optimiser.clip_norm", 2.0),
+    "--schedule": ("OneCycle", "training.schedule", "OneCycle"),
+    "--patience": ("2", "training.patience", 2),
+    "--seed": ("7", "training.seed", 7),
+    "--engine": ("reference", "training.engine", "reference"),
+}
+"""Every option: what is given, the setting it sets, to what."""
+
+
+def test_every_option_reaches_its_setting(command: Command, tmp_path: Path) -> None:
+    """All of them at once; the run keeps them, and the network is made of them."""
+    x = np.random.default_rng(0).normal(size=(40, 4)).round(2)
+    rows = "\n".join(",".join(map(str, row)) for row in x)
+    (tmp_path / "data.csv").write_text(f"u,a,b,v\n{rows}\n")
+    given = [part for option, (value, _, _) in OPTIONS.items() for part in (option, value)]
+    command("train", "data.csv", *given, "--out", "run")
+    settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
+    for option, (_, name, expected) in OPTIONS.items():
+        value = settings
+        for key in name.split("."):
+            value = value[key]
+        assert value == expected, option
+    assert repr(load_run(tmp_path / "run").network) == (
+        "Network(Standardise(over='all'), Linear(2, 12), LayerNorm(), LeakyReLU(), Dropout(rate=0.3), "
+        "Linear(12, 7), LayerNorm(), LeakyReLU(), Dropout(rate=0.3), "
+        "Linear(7, 2, initialiser='glorot_uniform'), loss=Huber())"
+    )
+
+
+def test_every_option_is_in_the_table_above(command: Command) -> None:
+    """No option of `handgrad train` is without a test of where it goes."""
+    words = {word.rstrip(",") for word in command("train", "--help").stdout.split() if word.startswith("--")}
+    assert words - {"--config", "--out", "--json", "--help"} == set(OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("source", "more"),
+    [
+        ("pets.csv", ["--target", "kept"]),
+        ("pets.npz", []),
+        ("x.npy", ["--target", "t.npy", "--task", "classification"]),
+        ("pixels", ["--validation", "0"]),
+        ("spirals", []),
+    ],
+)
+def test_every_kind_of_source_trains_and_is_scored_again(
+    at: Command, shop: Path, source: str, more: list[str]
+) -> None:
+    """`handgrad evaluate` finds the test rows of the run again, and gives the same score."""
+    out = f"runs/of-{source}"
+    trained = json.loads(at("train", source, *more, *SMALL, "--json", "--out", out).stdout)
+    scored = json.loads(at("evaluate", out, "--json").stdout)
+    assert scored["accuracy"] == trained["test_accuracy"]
+    assert scored["rows"] == {"pixels": 10, "spirals": 200}.get(source, 12)
+
+
+def test_without_test_rows_there_is_no_score(command: Command, tmp_path: Path) -> None:
+    """Nor a validation loss without validation rows; evaluate says that there is nothing to score on."""
+    done = command("train", "moons", *SMALL, "--test", "0", "--validation", "0", "--out", "run")
+    names = [re.split("  +", line.strip())[0] for line in done.stdout.splitlines()]
+    assert names == ["epochs", "stopped", "kept epoch", "training loss", "rows per second", "run"]
+    problem = command("evaluate", "run", code=1).stderr
+    assert problem == "Error: run: no rows were kept for the test\n  fix    name rows to score on\n"
+
+
+def test_an_older_run_in_the_folder_is_replaced(command: Command, tmp_path: Path) -> None:
+    """Every file is the newer run's."""
+    command("train", "moons", *SMALL, "--out", "run")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    command("train", "spirals", "--hidden", "5", "--epochs", "3", "--out", "run")
+    after = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    assert before.keys() == after.keys()
+    assert all(before[name] != after[name] for name in before)
+    assert load_run(tmp_path / "run").source == "spirals"
+
+
+def test_files_have_the_permissions_the_user_asks_for(command: Command, tmp_path: Path) -> None:
+    """The umask decides who may read a run, as for every other file."""
+    command("train", "moons", *SMALL, "--out", "run")
+    (tmp_path / "plain").write_text("")
+    mode = (tmp_path / "plain").stat().st_mode
+    assert {path.stat().st_mode for path in (tmp_path / "run").iterdir()} == {mode}

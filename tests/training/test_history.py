@@ -1,0 +1,72 @@
+"""A training's history: plain data that goes to JSON Lines and back, and a picture."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from handgrad import DataError, History
+from handgrad.training import EpochRecord
+
+RECORDS = [EpochRecord(k, 1.5 / k, 2.0 / k, 1 - 1 / k, 0.01, 0.25) for k in (1, 2, 3)]
+
+
+def history(records: list[EpochRecord]) -> History:
+    return History("accuracy", records, "early", 2, {"engine": "reference", "rows": 70})
+
+
+def test_there_and_back() -> None:
+    """A head, then one line an epoch; reading gives the same history."""
+    text = history(RECORDS).to_json_lines()
+    head, *lines = text.splitlines()
+    assert json.loads(head) == {
+        "metric": "accuracy", "stopped": "early", "best_epoch": 2, "facts": {"engine": "reference", "rows": 70},
+    }  # fmt: skip
+    assert [json.loads(line) for line in lines] == [asdict(record) for record in RECORDS]
+    assert History.from_json_lines(text) == history(RECORDS)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]\n", "{}\n", '{"metric": "r2", "more": 1}\n', '{"metric": "r2"}\n{}\n', '{"metric": "r2"}\n3\n'])  # fmt: skip
+def test_what_is_no_history_is_refused(text: str) -> None:
+    """Naming the file."""
+    with pytest.raises(DataError, match="old/history.jsonl: not a history: "):
+        History.from_json_lines(text, "old/history.jsonl")
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_the_curve_is_a_picture(tmp_path: Path, suffix: str) -> None:
+    """In each of the formats; no window, no warning."""
+    path = tmp_path / f"curve.{suffix}"
+    history(RECORDS).plot(path, title="network 64 → 10 · 650 parameters")
+    start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
+    assert path.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [],
+        [EpochRecord(1, 0.0, None, None, 0.1, 0.1)],
+        [EpochRecord(k, -1.0 + k, None, None, 0.1, 0.1) for k in range(1, 60)],
+        [EpochRecord(1, 1e-300, 0.0, -5.0, 0.1, 0.1)],
+    ],
+    ids=["nothing", "one without validation", "losses below zero", "a loss of zero"],
+)
+def test_every_history_can_be_drawn(tmp_path: Path, records: list[EpochRecord]) -> None:
+    """None at all, a single epoch, and losses that no logarithm takes."""
+    History("r2", records).plot(tmp_path / "curve.svg")
+    text = (tmp_path / "curve.svg").read_text(encoding="utf-8")
+    assert "<!-- training -->" in text
+    assert ("<!-- validation R² -->" in text) == any(r.validation_loss is not None for r in records)
+    assert "<!-- kept -->" not in text
+
+
+def test_the_curve_shows_both_losses_the_metric_and_what_was_kept(tmp_path: Path) -> None:
+    """With the metric's name on its axis and the network's title above."""
+    history(RECORDS).plot(tmp_path / "curve.svg", title="moons")
+    text = (tmp_path / "curve.svg").read_text(encoding="utf-8")
+    for shown in ("moons", "training", "validation", "validation accuracy", "epoch", "loss", "kept"):
+        assert f"<!-- {shown} -->" in text, shown

@@ -1,0 +1,122 @@
+"""Metrics: accuracy and R² as scikit-learn defines them, by hand and against it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from handgrad import BinaryCrossEntropy, HalfSquaredError, Huber, Loss, MeanSquaredError, SoftmaxCrossEntropy
+from handgrad.training import measure_metric, metric_name, r_squared
+
+Array = NDArray[Any]
+
+SHARES = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.5, 0.4, 0.1]])
+COLUMN = np.array([[1.0], [2.0], [4.0], [5.0]])
+
+
+def hot(classes: list[int]) -> Array:
+    return np.eye(3)[classes]
+
+
+CASES: dict[str, tuple[Loss, Array, Array, Array | None, float]] = {
+    "classes": (SoftmaxCrossEntropy(), SHARES, np.array([0, 1, 2, 2]), None, 3 / 4),
+    "classes, weighted": (
+        SoftmaxCrossEntropy(), SHARES, np.array([0, 0, 2, 2]), np.array([1.0, 2, 3, 0.5]), 4 / 6.5,
+    ),
+    "shares": (SoftmaxCrossEntropy(targets="shares"), SHARES, hot([0, 1, 1, 2]), None, 2 / 4),
+    "ignored": (SoftmaxCrossEntropy(ignored=-100), SHARES, np.array([0, -100, 2, 1]), None, 2 / 3),
+    "ignored, weighted": (
+        SoftmaxCrossEntropy(ignored=1), SHARES, np.array([0, 1, 2, 2]), np.array([1.0, 9, 3, 2]), 4 / 6,
+    ),
+    "nothing counts": (SoftmaxCrossEntropy(ignored=0), SHARES, np.zeros(4, int), None, 0.0),
+    "over time": (
+        SoftmaxCrossEntropy(), SHARES.reshape(2, 2, 3), np.array([[0, 1], [0, 0]]), None, 3 / 4,
+    ),
+    "over time, weighted": (
+        SoftmaxCrossEntropy(), SHARES.reshape(2, 2, 3), np.array([[0, 0], [2, 0]]),
+        np.array([[1.0, 1], [2, 2]]), 5 / 6,
+    ),
+    "yes or no": (
+        BinaryCrossEntropy(), np.array([[0.6], [0.5], [0.4], [0.9]]), np.array([[1], [1], [0], [1]]), None, 3 / 4,
+    ),
+    "several yes or no": (
+        BinaryCrossEntropy(), np.array([[0.6, 0.1], [0.2, 0.9]]), np.array([[1.0, 1], [0, 1]]), None, 3 / 4,
+    ),
+    "yes or no, weighted": (
+        BinaryCrossEntropy(), np.array([[0.6, 0.1], [0.2, 0.9]]), np.array([[1.0, 1], [0, 1]]),
+        np.array([3.0, 1.0]), (3 * 0.5 + 1) / 4,
+    ),
+    "values met": (MeanSquaredError(), COLUMN, COLUMN, None, 1.0),
+    "values at their mean": (HalfSquaredError(), np.full((4, 1), 3.0), COLUMN, None, 0.0),
+    "values": (Huber(), np.array([[1.0], [3], [4], [4]]), COLUMN, None, 1 - 2 / 10),
+    "values, weighted": (  # the mean is 4, the squares about it 9·1 + 4·1 + 0·4 + 1·2
+        MeanSquaredError(), np.array([[1.0], [3], [4], [6]]), COLUMN, np.array([1.0, 1, 3, 2]), None,
+    ),
+    "a row a value": (MeanSquaredError(), np.array([[1.0], [3], [4], [4]]), COLUMN[:, 0], None, 1 - 2 / 10),
+}  # fmt: skip
+"""loss, prediction, targets, weights, and the metric."""
+
+
+def by_hand(prediction: Array, t: Array, w: Array) -> float:
+    mean = sum(w * t) / sum(w)
+    return 1 - sum(w * (t - prediction) ** 2) / sum(w * (t - mean) ** 2)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_metric_by_hand(case: str) -> None:
+    """What a person would count."""
+    loss, prediction, t, w, expected = CASES[case]
+    if expected is None:
+        expected = by_hand(prediction[:, 0], t[:, 0], w)
+    assert measure_metric(loss, prediction, t, w) == pytest.approx(expected, abs=1e-15)
+
+
+def test_r2_is_the_mean_over_the_outputs() -> None:
+    """Each output has its own, however large its values; one that never changes is 1 when met, else 0."""
+    t = np.array([[1.0, 1000, 7, 7], [2, 3000, 7, 7], [3, 8000, 7, 7]])
+    y = t + [[1.0, 1000, 0, 0.1], [0, 0, 0, 0], [-1, 0, 0, 0]]
+    first, second = 1 - 2 / 2, 1 - 1e6 / 26e6
+    assert r_squared(y, t) == pytest.approx((first + second + 1 + 0) / 4)
+
+
+def test_r2_does_not_lose_small_differences_of_large_values() -> None:
+    """float32 answers to targets around a million: the sums are taken in float64, about the mean."""
+    t = (1e6 + np.arange(8.0)[:, None]).astype(np.float32)
+    y = t + np.float32(1)
+    assert r_squared(y, t) == pytest.approx(1 - 8 / 42)
+
+
+def test_each_loss_has_its_metric() -> None:
+    """Classes and yes-no answers have accuracy, values R²."""
+    assert metric_name(SoftmaxCrossEntropy()) == metric_name(BinaryCrossEntropy()) == "accuracy"
+    assert {metric_name(loss) for loss in (MeanSquaredError(), HalfSquaredError(), Huber())} == {"r2"}
+
+
+@pytest.mark.peers
+@settings(deadline=None)
+@given(seed=st.integers(0, 10**6), rows=st.integers(2, 30), weighted=st.booleans())
+def test_metrics_are_scikit_learns(seed: int, rows: int, weighted: bool) -> None:
+    """Accuracy and R², with sample weights and several outputs, as scikit-learn computes them."""
+    from sklearn.metrics import accuracy_score, r2_score
+
+    rng = np.random.default_rng(seed)
+    w = rng.uniform(0.1, 3, rows) if weighted else None
+    y, t = rng.normal(size=(2, rows, 3))
+    t[:, 2] = 5.0  # an output that never changes
+    if seed % 2:
+        y[:, 2] = 5.0
+    assert r_squared(y, t, w) == pytest.approx(r2_score(t, y, sample_weight=w), rel=1e-9)
+    classes = rng.integers(0, 3, rows)
+    shares = np.exp(y) / np.exp(y).sum(axis=1, keepdims=True)
+    assert measure_metric(SoftmaxCrossEntropy(), shares, classes, w) == pytest.approx(
+        accuracy_score(classes, shares.argmax(axis=1), sample_weight=w)
+    )
+    yes, p = rng.integers(0, 2, (rows, 1)), rng.uniform(size=(rows, 1))
+    assert measure_metric(BinaryCrossEntropy(), p, yes, w) == pytest.approx(
+        accuracy_score(yes[:, 0], p[:, 0] > 0.5, sample_weight=w)
+    )
