@@ -11,6 +11,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ SIZES, BATCH, STEPS, ROUNDS = (784, 256, 128, 10), 128, 20, 15
 def ours(optimiser: SGD | Adam, x: np.ndarray, t: np.ndarray) -> Callable[[], None]:
     """Return a function that runs one epoch on the reference engine."""
     layers = []
-    for inputs, outputs in zip(SIZES[:-1], SIZES[1:], strict=True):
+    for inputs, outputs in pairwise(SIZES):
         layers += [Linear(inputs, outputs), ReLU()]
     network = Network(*layers[:-1], loss=SoftmaxCrossEntropy())
     program = network.program(optimiser).keeping("total", "count")
@@ -35,10 +36,12 @@ def ours(optimiser: SGD | Adam, x: np.ndarray, t: np.ndarray) -> Callable[[], No
     return lambda: bound.epoch(Epoch({"x": x, "t": t}, generator.permutation(len(x)), BATCH, rates))
 
 
-def theirs(optimiser: type[torch.optim.Optimizer], rate: float, x: np.ndarray, t: np.ndarray) -> Callable[[], None]:
+def theirs(
+    optimiser: type[torch.optim.Optimizer], rate: float, x: np.ndarray, t: np.ndarray
+) -> Callable[[], None]:
     """Return a function that runs one epoch in PyTorch."""
     layers: list[torch.nn.Module] = []
-    for inputs, outputs in zip(SIZES[:-1], SIZES[1:], strict=True):
+    for inputs, outputs in pairwise(SIZES):
         layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
     model, loss = torch.nn.Sequential(*layers[:-1]), torch.nn.CrossEntropyLoss()
     updates = optimiser(model.parameters(), lr=rate)

@@ -286,7 +286,7 @@ def _located(
 
 
 def _line_of(setting: str, text: str) -> int:
-    """Return the line of a TOML text that sets something, or the nearest table around it; 0 when none does.
+    r"""Return the line of a TOML text that sets something, or the nearest table around it; 0 when none does.
 
     Examples
     --------

@@ -165,9 +165,8 @@ class Network:
         graph = self._connect(weighted=False)[0]
         sizes: list[Size] = [self.row[-1] if self.row else "index"]
         sizes += [size for node in graph.nodes if (size := _width(node)) is not None]
-        widths = [size for k, size in enumerate(sizes) if k == 0 or size != sizes[k - 1] or k == len(sizes)]
         count = sum(array.size for array in self.parameters.values())
-        return f"network {' → '.join(map(str, widths))} · {count:,} parameters"
+        return f"network {' → '.join(map(str, sizes))} · {count:,} parameters"
 
     def program(self, optimiser: Optimiser | None = None, *, weighted: bool = False) -> Program:
         """Write the network out as one straight-line program.
@@ -205,7 +204,7 @@ class Network:
     def write(
         self,
         optimiser: Optimiser | None = None,
-        loop: Loop = Loop(),  # noqa: B008 - frozen
+        loop: Loop | None = None,
         *,
         weighted: bool = False,
         name: str = "train.py",
@@ -230,7 +229,7 @@ class Network:
             self.program(optimiser, weighted=weighted),
             self.evaluation_program(prediction=True),
             optimiser,
-            loop,
+            loop or Loop(),
             seed=self.seed,
             task=self.loss.task,
             name=name,
@@ -438,6 +437,6 @@ def _reads_indices(node: Node, x: Value) -> bool:
 
 
 def _width(node: Node) -> Size | None:
-    """Return the features a node makes, when they are its own doing: it has parameters of its own."""
-    changes = any(value.kind == "parameter" for value in node.inputs)
+    """Return the features a node makes, when they are its own doing: it has a matrix or a table of weights."""
+    changes = any(value.kind == "parameter" and len(value.shape) > 1 for value in node.inputs)
     return node.output.shape[-1] if changes and node.part == "forward" and node.output.shape else None

@@ -13,6 +13,7 @@ import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +88,9 @@ def save_run(folder: Path, run: Run, history: History, configuration: str) -> No
 
 
 def _picture(history: History, title: str) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "curve.png")
-        history.plot(path, title=title)
-        return path.read_bytes()
+    file = BytesIO()
+    history.plot(file, title=title)
+    return file.getvalue()
 
 
 def check_writable(folder: Path) -> None:
@@ -160,7 +160,7 @@ def _read_head(path: Path) -> _Head:
                 fix="open it with the handgrad that wrote it",
             )
         return msgspec.json.decode(text, type=_Head)
-    except (msgspec.DecodeError, AttributeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError, RecursionError) as error:
         raise RunError(f"{path}: damaged, or not a run of handgrad's: {error}") from None
 
 

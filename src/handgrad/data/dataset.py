@@ -13,8 +13,6 @@ from handgrad.errors import DataError, nearest
 
 Task = Literal["classification", "regression"]
 
-# The finite check looks at this many bytes at a time, so that a mapped file may be larger than memory.
-
 
 @dataclass(frozen=True, eq=False)
 class Dataset:

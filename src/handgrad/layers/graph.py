@@ -180,6 +180,9 @@ class Graph:
             When the inputs do not fit the rule's signature; it names both layers, the axis and both sizes.
         """
         suffix = self._suffix(rule, inputs, layer)
+        for name, value in options.items():
+            if isinstance(value, float) and not np.isfinite(value):
+                raise ConfigurationError(f"{self.origin}: {name} is {value}", fix="give a finite number")
         arguments = dict(self._arguments(rule, inputs, suffix, layer))
         shape = self._output_shape(rule, arguments)
         first = next(iter(arguments.values()))

@@ -70,7 +70,7 @@ class MeanSquaredError(Loss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Huber(Loss):
-    """The mean of ½ e² for errors up to ``delta`` and of delta (\\|e\\| - ½ delta) beyond."""
+    """The mean of ½ e² for errors e up to ``delta``, and of ``delta (|e| - ½ delta)`` beyond."""
 
     delta: float = 1.0
 

@@ -113,7 +113,7 @@ class Cosine(Schedule):
     function = staticmethod(cosine_rates)
 
     def __post_init__(self) -> None:
-        if self.warmup < 0 or self.final < 0:
+        if not (0 <= self.warmup < np.inf and 0 <= self.final < np.inf):
             raise ConfigurationError(
                 f"{self!r}: warmup is {self.warmup}, final {self.final}", fix="give 0 or more"
             )

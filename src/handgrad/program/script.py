@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handgrad.errors import ConfigurationError
@@ -40,7 +40,7 @@ SEED = {seed}
 LEARNING_RATE = {learning_rate!r}
 '''
 
-MAIN = '''
+MAIN = """
 NEEDED = {needed}  # what the answers are computed from
 
 
@@ -69,19 +69,19 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-'''
+"""
 
 SCORE = {
-    "classification": '''\
+    "classification": """\
         answers, right = answers.argmax(axis=-1), data["t_test"]
         right = right.argmax(axis=-1) if right.ndim > answers.ndim else right
-        print(f"test accuracy {(answers == right).mean():.4f}")''',
-    "labels": '''\
+        print(f"test accuracy {(answers == right).mean():.4f}")""",
+    "labels": """\
         right = data["t_test"].reshape(answers.shape) > 0.5
-        print(f"test accuracy {((answers > 0.5) == right).mean():.4f}")''',
-    "regression": '''\
+        print(f"test accuracy {((answers > 0.5) == right).mean():.4f}")""",
+    "regression": """\
         error = answers - data["t_test"].reshape(answers.shape)
-        print(f"test root mean squared error {np.sqrt((error * error).mean()):.6g}")''',
+        print(f"test root mean squared error {np.sqrt((error * error).mean()):.6g}")""",
 }
 
 
@@ -93,11 +93,18 @@ class Loop:
     batch_size: int = 32
     seed: int = 0
     shuffle: bool = True
-    schedule: Schedule = Constant()
+    schedule: Schedule = field(default_factory=Constant)
 
 
 def write_script(
-    training: Program, evaluation: Program, optimiser: Optimiser, loop: Loop, *, seed: int, task: str, name: str
+    training: Program,
+    evaluation: Program,
+    optimiser: Optimiser,
+    loop: Loop,
+    *,
+    seed: int,
+    task: str,
+    name: str,
 ) -> str:
     """Return the source of a script that trains a network as `handgrad.train` does.
 
@@ -117,16 +124,24 @@ def write_script(
     training = training.keeping("total", "count")
     kept = {**training.parameters, **training.states}
     if any(not isinstance(parameter.start, str) and parameter.start.size > 64 for parameter in kept.values()):
-        raise ConfigurationError("a script cannot hold an array of more than 64 numbers that is no initialiser's")
+        raise ConfigurationError(
+            "a script cannot hold an array of more than 64 numbers that is no initialiser's"
+        )
     weighted = any(value.name == "w" for value in training.inputs)
     head = HEAD.format(
         title=training.title, name=name, epochs=loop.epochs, batch_size=loop.batch_size, seed=loop.seed,
         learning_rate=optimiser.learning_rate, weights=" and w" if weighted else "",
     )  # fmt: skip
-    evaluation = replace(evaluation, parameters=_used(evaluation, "parameters"), states=_used(evaluation, "states"))
+    evaluation = replace(
+        evaluation, parameters=_used(evaluation, "parameters"), states=_used(evaluation, "states")
+    )
     parts = [head, *_sources(_helpers(training, evaluation, kept.values(), loop))]
     parts += [_initialise(training, seed), function_source(training, "step")]
-    parts += [function_source(evaluation, "predict"), _batch_of(training), _main(training, evaluation, loop, task)]
+    parts += [
+        function_source(evaluation, "predict"),
+        _batch_of(training),
+        _main(training, evaluation, loop, task),
+    ]
     return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
@@ -159,25 +174,33 @@ def _initialise(program: Program, seed: int) -> str:
     lines += [f"    generator = np.random.default_rng({seed})", "    kept = {}"]
     for name, parameter in {**program.parameters, **program.states}.items():
         if isinstance(parameter.start, str):
-            start = f"{parameter.start}(generator, {parameter.shape}, {parameter.fan_in}, {parameter.fan_out})"
+            start = (
+                f"{parameter.start}(generator, {parameter.shape}, {parameter.fan_in}, {parameter.fan_out})"
+            )
             lines.append(f'    kept["{name}"] = {start}.astype(np.{program.dtype})')
         else:
             lines.append(f'    kept["{name}"] = np.array({parameter.start.tolist()}, np.{program.dtype})')
-    lines += [f'    kept["{name}"] = np.zeros({shape}, np.{program.dtype})' for name, shape in program.slots.items()]
+    lines += [
+        f'    kept["{name}"] = np.zeros({shape}, np.{program.dtype})' for name, shape in program.slots.items()
+    ]
     return "\n".join([*lines, "    return kept"])
 
 
 def _converted(value: Value, rows: str, dtype: str) -> str:
     """Return the expression that makes an input of a program from the data, in the type it computes in."""
     wanted = "int64" if value.kind in ("index", "class") else dtype
-    array = f'np.ascontiguousarray({rows}, np.{wanted})'
+    array = f"np.ascontiguousarray({rows}, np.{wanted})"
     # a single value for each row, (n,), fits an output of one feature, (n, 1)
     sizes = ", ".join(map(str, (-1, *value.shape[1:])))
     return f"{array}.reshape({sizes})" if value.kind == "target" else array
 
 
 def _batch_of(program: Program) -> str:
-    lines = ["def batch_of(data, rows):", '    """Return what the program takes of some rows."""', "    return {"]
+    lines = [
+        "def batch_of(data, rows):",
+        '    """Return what the program takes of some rows."""',
+        "    return {",
+    ]
     for value in program.inputs:
         given = _converted(value, f'data["{value.name}"][rows]', program.dtype)
         lines.append(f'        "{value.name}": {given},')

@@ -181,9 +181,8 @@ class _Backward:
         names[f"d{node.rule.output}"] = f"d{node.output.name}"
         targets = {f"d{argument}": self.target(node, argument) for argument in node.rule.differentiable}
         names |= {local: target for local, target in targets.items() if target}
-        wanted = {local for local, target in targets.items() if target}
         for line in _write(
-            _needed(text, wanted), names, node.options, "backward",
+            text, names, node.options, "backward",
             layer=node.layer, rule=node.rule.name, undoes=node.output.name, matrix=_is_matrix(node),
         ):  # fmt: skip
             self.lines.append(line)
@@ -264,16 +263,6 @@ def _clip(current: dict[str, str], max_norm: float) -> Iterator[ProgramLine]:
 def _is_matrix(node: Node) -> bool:
     """Whether the rows of a node are one axis, so that ``rows(v)`` is ``v`` itself and can be left out."""
     return all(len(value.shape) <= 2 for value in (*node.inputs, node.output))
-
-
-def _needed(text: Text, wanted: set[str]) -> list[Line]:
-    """Return the lines of a backward that the wanted gradients need."""
-    needed, kept = set(wanted), []
-    for line in reversed(text.lines):
-        if line.target in needed:
-            kept.append(line)
-            needed |= line.names
-    return kept[::-1]
 
 
 def _write(

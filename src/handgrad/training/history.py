@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from handgrad.errors import DataError
 
@@ -76,11 +76,11 @@ class History:
         except (ValueError, TypeError) as error:
             raise DataError(f"{place}: not a history: {error}") from None
 
-    def plot(self, path: str | Path, *, title: str = "") -> None:
-        """Draw the learning curve, loss above and metric below, into a PNG, SVG or PDF file."""
+    def plot(self, file: str | Path | IO[bytes], *, title: str = "") -> None:
+        """Draw the learning curve, loss above and metric below: a PNG, SVG or PDF, by the file's suffix."""
         from handgrad.training.plot import draw_learning_curve  # matplotlib is slow to import
 
-        draw_learning_curve(self, Path(path), title)
+        draw_learning_curve(self, file, title)
 
 
 def facts_of(engine: str, rows: int, batch_size: int, seconds: float, epochs: int) -> Mapping[str, Any]:

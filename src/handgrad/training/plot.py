@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from handgrad.training.history import History
 
 
-def draw_learning_curve(history: History, path: Path, title: str) -> None:
+def draw_learning_curve(history: History, file: str | Path | IO[bytes], title: str) -> None:
     """Draw the losses above and the validation metric below, without a window.
 
     The losses are on a logarithmic axis when all of them are above zero.
@@ -38,4 +38,4 @@ def draw_learning_curve(history: History, path: Path, title: str) -> None:
             panel.axvline(history.best_epoch, color="0.5", linestyle=":", label="kept")
     panels[0].legend()
     panels[-1].set_xlabel("epoch")
-    figure.savefig(path, dpi=110)
+    figure.savefig(file, dpi=110)

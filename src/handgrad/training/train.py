@@ -112,7 +112,7 @@ def train(
     >>> rows = xor(rows=400)
     >>> network = Network(Linear(2, 16), ReLU(), Linear(16, 2), loss=SoftmaxCrossEntropy())
     >>> history = train(network, rows.x, rows.t, validation=0.2, epochs=40, optimiser=Adam(0.01))
-    >>> history.epochs[-1].validation_metric > 0.95
+    >>> history.epochs[-1].validation_metric > 0.9
     True
     """
     _check_settings(epochs=epochs, batch_size=batch_size, patience=patience, seed=seed, engine=engine)

@@ -1,0 +1,172 @@
+"""A command that is stopped: by Ctrl-C, by a full disk, by a terminal that is watched while it happens."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import resource
+import signal
+import struct
+import subprocess
+import termios
+from pathlib import Path
+
+import pytest
+
+from handgrad import History
+from handgrad.runs import load_run
+
+from ..conftest import ENVIRONMENT, HANDGRAD, Command
+
+
+class Terminal:
+    """The installed command with standard error on a terminal of its own, and perhaps standard output too."""
+
+    def __init__(self, folder: Path, *arguments: str, columns: int = 80, everything: bool = False) -> None:
+        self.terminal, inner = pty.openpty()
+        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        environment = {name: v for name, v in ENVIRONMENT.items() if name not in ("COLUMNS", "NO_COLOR")}
+        self.process = subprocess.Popen(
+            [*HANDGRAD, *arguments],
+            cwd=folder, env={**environment, "TERM": "xterm-256color"},
+            stdin=inner, stdout=inner if everything else subprocess.PIPE, stderr=inner,
+        )  # fmt: skip
+        os.close(inner)
+        self.shown = ""
+
+    def read_until(self, pattern: str) -> None:
+        """Read the terminal until it has shown a pattern, or has been left."""
+        while not re.search(pattern, self.shown):
+            try:
+                self.shown += os.read(self.terminal, 2**16).decode(errors="replace")
+            except OSError:  # nobody is there any more
+                return
+
+    def end(self) -> tuple[int, str]:
+        """Wait for the end; return the exit code and standard output, where it was no terminal."""
+        self.read_until(r"(?!)")
+        out = self.process.stdout.read().decode() if self.process.stdout else ""
+        if self.process.stdout:
+            self.process.stdout.close()
+        os.close(self.terminal)
+        return self.process.wait(timeout=60), out
+
+    def interrupt(self) -> None:
+        """Send what Ctrl-C sends."""
+        self.process.send_signal(signal.SIGINT)
+
+
+LONG = ["moons", "--hidden", "64", "--epochs", "100000"]
+
+
+def test_ctrl_c_keeps_the_last_finished_epoch(tmp_path: Path, handgrad: Command) -> None:
+    """Exit code 130; the results are printed, the folder is a run with its history up to there."""
+    running = Terminal(tmp_path, "train", *LONG, "--out", "run", "--json")
+    running.read_until(r"epoch [3-9]")
+    running.interrupt()
+    code, out = running.end()
+    results = json.loads(out)
+    assert code == 130
+    assert results["stopped"] == "interrupted"
+    assert 3 <= results["epochs"] == results["kept_epoch"] < 100000
+    history = History.from_json_lines((tmp_path / "run" / "history.jsonl").read_text())
+    assert (history.stopped, len(history.epochs)) == ("interrupted", results["epochs"])
+    again = json.loads(handgrad("evaluate", "run", "--json").stdout)
+    assert again["accuracy"] == results["test_accuracy"]
+
+
+def test_ctrl_c_in_the_first_epoch_keeps_nothing(tmp_path: Path) -> None:
+    """Weights that nothing was learned with are no run: it says so, and leaves no folder."""
+    running = Terminal(
+        tmp_path, "train", "digits", "--hidden", "2048,2048,2048", "--batch-size", "1", "--out", "run"
+    )
+    running.read_until("━")
+    running.interrupt()
+    code, out = running.end()
+    assert (code, out) == (130, "")
+    assert "Stopped before the first epoch was finished: nothing is kept." in running.shown
+    assert "Traceback" not in running.shown
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_before_training_is_no_traceback(tmp_path: Path) -> None:
+    """While the data is still read, here from a pipe that nothing comes out of."""
+    os.mkfifo(tmp_path / "slow.csv")
+    process = subprocess.Popen(
+        [*HANDGRAD, "train", "slow.csv", "--target", "t"],
+        cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with (tmp_path / "slow.csv").open("w"):  # opens when the command has opened it
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.strip() == "Stopped."
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_terminal_shows_loss_metric_speed_and_time_left(tmp_path: Path, columns: int) -> None:
+    """On one line, which fits; afterwards it is taken away, and the results are there in colour."""
+    running = Terminal(
+        tmp_path, "train", "moons", "--hidden", "8", "--epochs", "4", "--out", "run", columns=columns, everything=True
+    )  # fmt: skip
+    assert running.end()[0] == 0
+    bars = [part for part in re.split(r"\r|\n", running.shown) if "━" in part and "epoch 4" in part]
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", bars[-1])
+    assert re.fullmatch(r"━+ epoch 4  loss 0\.\d{4}  accuracy [01]\.\d{4} [\d,]+ rows/s 0:00:00", plain)
+    assert len(plain) <= columns
+    after = running.shown.split(bars[-1])[1]
+    assert "━" not in after
+    assert "\x1b[2mtest accuracy" in after
+    assert "\x1b[?25h" in after  # the cursor is back
+
+
+def test_the_metric_of_values_is_named(tmp_path: Path, shop: Path) -> None:
+    """Regression shows R², by its name."""
+    source = str(shop / "prices.csv")
+    running = Terminal(tmp_path, "train", source, "--target", "price", "--epochs", "3", "--out", "run")
+    assert running.end()[0] == 0
+    assert re.search(r"epoch 3  loss [\d.]+  r2 -?\d\.\d{4}", running.shown)
+
+
+def test_a_terminal_for_people_only(tmp_path: Path) -> None:
+    """With standard output in a pipe and standard error on a terminal, the bar shows and the JSON stays clean."""
+    running = Terminal(tmp_path, "train", "moons", "--hidden", "8", "--epochs", "3", "--out", "run", "--json")
+    code, out = running.end()
+    assert code == 0
+    assert "rows/s" in running.shown
+    assert json.loads(out)["epochs"] == 3
+
+
+def test_a_full_disk_is_one_message(tmp_path: Path) -> None:
+    """The weights do not fit: the file is named, the reason given, and no half of a file is left."""
+    done = subprocess.run(
+        [*HANDGRAD, "train", "moons", "--hidden", "999", "--epochs", "1", "--out", "run"],
+        cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)),
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        "Error: run/weights.safetensors: cannot be written: File too large"
+    )
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_a_disk_that_fills_up_does_not_pass_an_older_run_off_as_the_new_one(
+    tmp_path: Path, handgrad: Command
+) -> None:
+    """What is left after the failure is not a run that mixes two trainings."""
+    handgrad("train", "moons", "--hidden", "8", "--epochs", "1", "--out", "run")
+    done = subprocess.run(
+        [*HANDGRAD, "train", "moons", "--hidden", "8", "--epochs", "2", "--seed", "1", "--out", "run"],
+        cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)),  # not enough for the picture
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "learning_curve.png: cannot be written: File too large" in done.stderr
+    assert not (tmp_path / "run" / "run.json").exists()
+    with pytest.raises(Exception, match="run.json: No such file"):
+        load_run(tmp_path / "run")
