@@ -130,7 +130,10 @@ def _cases() -> dict[str, Case]:
         ),
         "embedding": Case(
             Network(
-                Embedding(9, 4), Linear(4, CLASSES), inputs=(), loss=SoftmaxCrossEntropy(class_weight=[1, 2, 0.5])
+                Embedding(9, 4),
+                Linear(4, CLASSES),
+                inputs=(),
+                loss=SoftmaxCrossEntropy(class_weight=[1, 2, 0.5]),
             ),
             {"x": index, "t": t, "w": w},
             Adam(0.03),
@@ -193,7 +196,9 @@ def test_script_scores_the_test_rows(name: str, tmp_path: Path) -> None:
     x, t = case.data["x"], case.data["t"]
     script = case.network.write(case.optimiser, Loop(2, case.batch_size, schedule=case.schedule))
     lines, _ = run_script(tmp_path, {"x": x[:20], "t": t[:20], "x_test": x[20:], "t_test": t[20:]}, script)
-    train(case.network, x[:20], t[:20], epochs=2, batch_size=8, optimiser=case.optimiser, schedule=case.schedule)
+    train(
+        case.network, x[:20], t[:20], epochs=2, batch_size=8, optimiser=case.optimiser, schedule=case.schedule
+    )
     answers = case.network.predict(x[20:])
     targets = case.network.check_targets(t[20:], 7)
     if name == "momentum":

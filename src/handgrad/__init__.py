@@ -1,5 +1,7 @@
 """Neural networks whose every gradient is written out by hand: readable, proved and fast."""
 
+from typing import TYPE_CHECKING, Any
+
 from handgrad.errors import (
     ConfigurationError,
     DataError,
@@ -51,6 +53,9 @@ from handgrad.program import Loop
 from handgrad.rules import rule, update
 from handgrad.training import History, train
 
+if TYPE_CHECKING:
+    from handgrad.checking import CheckError, check
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -62,6 +67,7 @@ __all__ = [
     "AdamW",
     "BatchNorm",
     "BinaryCrossEntropy",
+    "CheckError",
     "ConfigurationError",
     "Constant",
     "Cosine",
@@ -99,7 +105,19 @@ __all__ = [
     "StepDecay",
     "Tanh",
     "TrainingError",
+    "check",
     "rule",
     "train",
     "update",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Import the checker when it is first asked for: it takes longer than all the rest."""
+        if name in ("CheckError", "check"):
+            from handgrad import checking
+
+            return getattr(checking, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

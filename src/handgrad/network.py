@@ -311,18 +311,18 @@ class Network:
             )
         if x.dtype.kind not in "fiub":
             raise DataError(f"x holds {x.dtype}, not numbers")
-        if self._entries is not None:
-            wrong = (x < 0) | (x >= self._entries) | (x != np.floor(x))
+        if self.entries is not None:
+            wrong = (x < 0) | (x >= self.entries) | (x != np.floor(x))
             if (place := _first(wrong)) is not None:
                 raise DataError(
                     f"x[{', '.join(map(str, place))}] is {x[place]}, and an index is a whole number "
-                    f"from 0 to {self._entries - 1}",
+                    f"from 0 to {self.entries - 1}",
                     given=f"layer 1 is {self.body.layers[0]!r}",
                 )
         return x
 
     @cached_property
-    def _entries(self) -> int | None:
+    def entries(self) -> int | None:
         """How many rows the table has that the input's indices look up; None when it holds values."""
         graph, (x, *_), _, _ = self._connect(weighted=False)
         tables = (

@@ -44,7 +44,7 @@ def to_table(made: Layer | Loss | Optimiser | Schedule) -> dict[str, Any]:
     for field in fields(made):  # type: ignore[arg-type]
         value = getattr(made, field.name)
         if repr(value) != repr(field.default):
-            table[field.name] = msgspec.to_builtins(value)
+            table[field.name] = msgspec.to_builtins(value, enc_hook=lambda array: array.tolist())
     return table
 
 
@@ -155,7 +155,14 @@ def _no_more(values: Mapping[str, Any], place: str, kind: type, known: tuple[str
             raise ConfigurationError(f"{place}.{key}: {kind.__name__} has no such setting", fix=fix)
 
 
-WORDS = {"int": "a whole number", "float": "a number", "str": "text", "array": "a list", "object": "a table"}
+WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
 LIMITS = {"": "", ">=": ", {} or more", ">": " above {}", "<=": ", {} at most", "<": " below {}"}
 
 

@@ -27,7 +27,9 @@ def write_table(path: Path, header: list[str], rows: list[list[Any]]) -> None:
 
 def write_idx(path: Path, values: np.ndarray) -> None:
     """Write bytes as MNIST does."""
-    path.write_bytes(struct.pack(f">4B{values.ndim}I", 0, 0, 8, values.ndim, *values.shape) + values.tobytes())
+    path.write_bytes(
+        struct.pack(f">4B{values.ndim}I", 0, 0, 8, values.ndim, *values.shape) + values.tobytes()
+    )
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +44,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     prices = [[*row[:3], round(10 * sum(row[:3]) + 0.5, 1)] for row in rows]
     write_table(folder / "prices.csv", [*FEATURES, "price"], prices)
     write_table(folder / "both.csv", [*FEATURES, "price", "rent"], [[*row, -row[0]] for row in prices])
-    write_table(folder / "three.csv", [*FEATURES, "kept"], [[*r[:3], "abc"[k % 3]] for k, r in enumerate(rows)])
+    write_table(
+        folder / "three.csv", [*FEATURES, "kept"], [[*r[:3], "abc"[k % 3]] for k, r in enumerate(rows)]
+    )
     write_table(
         folder / "shuffled.csv",
         ["age", "colour", "width", "height"],
@@ -82,8 +86,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # Runs commands one after another, each in a process of its own that is forked from one that has imported handgrad
 # already: a quarter of a second less for each of more than a hundred.
 SERVER = """
-import json, os, sys, warnings
-import handgrad.cli.evaluate, handgrad.cli.predict, handgrad.cli.show, handgrad.cli.train, handgrad.cli.write
+import importlib, json, os, sys, warnings
+import handgrad.cli
+for name in handgrad.cli.COMMANDS:
+    importlib.import_module(f"handgrad.cli.{name}")
+import handgrad.training.plot, safetensors.numpy, tomli_w  # what training imports late
 for line in sys.stdin:
     folder, out, err, *arguments = json.loads(line)
     child = os.fork()
@@ -93,7 +100,11 @@ for line in sys.stdin:
         sys.argv = ["handgrad", *arguments]
         warnings.simplefilter("error")
         os.chdir(folder)
-        handgrad.cli.main()
+        try:
+            handgrad.cli.main()
+        except SystemExit as end:
+            sys.stdout.flush()
+            os._exit(end.code)  # without taking down what was only inherited
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
@@ -116,7 +127,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path]
             stdin.write(json.dumps([str(folder), str(out), str(err), *given]) + "\n")
             stdin.flush()
             done = subprocess.CompletedProcess(
-                given, int(stdout.readline()), out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
+                given,
+                int(stdout.readline()),
+                out.read_text(encoding="utf-8"),
+                err.read_text(encoding="utf-8"),
             )
             assert "Traceback" not in done.stderr, done.stderr
             assert done.returncode == code, done.stdout + done.stderr

@@ -52,9 +52,7 @@ def test_one_output_answers_for_two_classes(at: Command, runs: Path) -> None:
     p = load_run(runs / "runs" / "coin").network.predict(read_csv(runs / "pets.csv", target="kept").x)[:, 0]
     assert p.shape == (60,)
     assert [row["answer"] for row in rows] == np.where(p > 0.5, "yes", "no").tolist()
-    np.testing.assert_allclose(
-        [float(row["probability"]) for row in rows], np.maximum(p, 1 - p), atol=1e-6
-    )
+    np.testing.assert_allclose([float(row["probability"]) for row in rows], np.maximum(p, 1 - p), atol=1e-6)
 
 
 def test_values_are_named_after_their_columns(at: Command, runs: Path) -> None:
@@ -62,9 +60,7 @@ def test_values_are_named_after_their_columns(at: Command, runs: Path) -> None:
     rows = table(at("predict", "runs/prices", "prices.csv").stdout)
     data = read_csv(runs / "prices.csv", target="price")
     network = load_run(runs / "runs" / "prices").network
-    np.testing.assert_array_equal(
-        [np.float32(row["price"]) for row in rows], network.predict(data.x)[:, 0]
-    )
+    np.testing.assert_array_equal([np.float32(row["price"]) for row in rows], network.predict(data.x)[:, 0])
     both = table(at("predict", "runs/both", "both.csv").stdout)
     assert list(both[0]) == ["price", "rent"]
     network = load_run(runs / "runs" / "both").network
@@ -121,13 +117,19 @@ def score(at: Command, *arguments: str) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.parametrize(("run", "metric"), [("pets", "accuracy"), ("prices", "r2"), ("both", "r2"), ("coin", "accuracy")])
+@pytest.mark.parametrize(
+    ("run", "metric"), [("pets", "accuracy"), ("prices", "r2"), ("both", "r2"), ("coin", "accuracy")]
+)
 def test_a_run_scores_its_own_test_rows_as_the_training_did(
     at: Command, runs: Path, run: str, metric: str
 ) -> None:
     """The same rows are found again, and the score is the run's own result."""
     own = load_run(runs / "runs" / run).results[f"test_{metric}"]
-    assert score(at, f"runs/{run}") == {"rows": 12, "loss": pytest.approx(score(at, f"runs/{run}")["loss"]), metric: own}
+    assert score(at, f"runs/{run}") == {
+        "rows": 12,
+        "loss": pytest.approx(score(at, f"runs/{run}")["loss"]),
+        metric: own,
+    }
 
 
 def test_the_score_of_other_rows_is_that_of_their_answers(at: Command, runs: Path) -> None:
@@ -135,7 +137,10 @@ def test_the_score_of_other_rows_is_that_of_their_answers(at: Command, runs: Pat
     answers = table(at("predict", "runs/pets", "more.csv").stdout)
     said = [row["kept"] for row in table((runs / "more.csv").read_text())]
     right = [row["answer"] == kept for row, kept in zip(answers, said, strict=True)]
-    p = [float(row["probability"]) if ok else 1 - float(row["probability"]) for row, ok in zip(answers, right, strict=True)]
+    p = [
+        float(row["probability"]) if ok else 1 - float(row["probability"])
+        for row, ok in zip(answers, right, strict=True)
+    ]
     result = score(at, "runs/pets", "more.csv")
     assert (result["rows"], result["accuracy"]) == (25, pytest.approx(sum(right) / 25))
     assert result["loss"] == pytest.approx(-np.log(p).mean(), abs=1e-5)
@@ -177,7 +182,19 @@ def test_a_column_of_another_name_is_named(at: Command, runs: Path, tmp_path: Pa
 
 def test_a_task_that_was_asked_for_is_kept(at: Command, runs: Path) -> None:
     """Whole numbers that look like classes are values to a run that was trained on values."""
-    done = at("train", "counts.csv", "--target", "n", "--task", "regression", "--epochs", "2", "--out", "runs/n", "--json")
+    done = at(
+        "train",
+        "counts.csv",
+        "--target",
+        "n",
+        "--task",
+        "regression",
+        "--epochs",
+        "2",
+        "--out",
+        "runs/n",
+        "--json",
+    )
     assert score(at, "runs/n")["r2"] == json.loads(done.stdout)["test_r2"]
     assert score(at, "runs/n", "counts.csv")["rows"] == 60
 
@@ -186,4 +203,8 @@ def test_the_table_for_people_has_the_same_numbers(at: Command, runs: Path) -> N
     """Four digits of each."""
     result = score(at, "runs/pets", "more.csv")
     lines = [line.split() for line in at("evaluate", "runs/pets", "more.csv").stdout.splitlines()]
-    assert lines == [["rows", "25"], ["loss", f"{result['loss']:.4g}"], ["accuracy", f"{result['accuracy']:.4g}"]]
+    assert lines == [
+        ["rows", "25"],
+        ["loss", f"{result['loss']:.4g}"],
+        ["accuracy", f"{result['accuracy']:.4g}"],
+    ]

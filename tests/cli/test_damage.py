@@ -24,7 +24,7 @@ from ..conftest import Command
 
 @pytest.fixture
 def run(runs: Path, tmp_path: Path) -> Path:
-    """A copy of the run of pets, to damage."""
+    """Copy the run of pets, to damage it."""
     shutil.copytree(runs / "runs" / "pets", tmp_path / "run")
     return tmp_path / "run"
 
@@ -145,7 +145,10 @@ def test_a_damaged_run_is_named(command: Command, run: Path, runs: Path, case: s
     """The file and what is wrong with it; the same for every command that opens a run."""
     do, problem = DAMAGE[case]
     do(run)
-    for arguments in (["predict", "run", str(runs / "pets.csv")], ["evaluate", "run", str(runs / "pets.csv")]):
+    for arguments in (
+        ["predict", "run", str(runs / "pets.csv")],
+        ["evaluate", "run", str(runs / "pets.csv")],
+    ):
         done = command(*arguments, code=1)
         assert done.stderr.startswith(f"Error: {problem}"), done.stderr
         assert done.stdout == ""
@@ -225,7 +228,9 @@ def test_no_value_anywhere_in_run_json_is_a_traceback(run: Path) -> None:
 
 @settings(deadline=None, max_examples=300)
 @given(data=st.data())
-def test_no_byte_of_the_weights_is_a_traceback(runs: Path, tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+def test_no_byte_of_the_weights_is_a_traceback(
+    runs: Path, tmp_path_factory: pytest.TempPathFactory, data: Any
+) -> None:
     """Bytes of the header replaced, or the file cut anywhere: the run opens, or handgrad says why not."""
     source = runs / "runs" / "pets"
     content = bytearray((source / "weights.safetensors").read_bytes())

@@ -35,7 +35,7 @@ def test_the_group_names_its_commands(handgrad: Command) -> None:
     page = handgrad("--help").stdout
     for name, said in COMMANDS.items():
         assert f"  {name}" in page
-        assert said in page
+        assert said in " ".join(page.split())
     assert handgrad("--version").stdout.startswith("handgrad, version ")
 
 
@@ -59,7 +59,9 @@ def test_show_prints_the_network_that_would_be_trained(command: Command, tmp_pat
 def test_show_leaves_training_out_when_asked(command: Command) -> None:
     """Only the forward lines, without masks."""
     page = command("show", "moons", "--dropout", "0.5", "--evaluation").stdout
-    assert [line for line in page.splitlines() if line and not line.startswith((" ", "network"))] == ["forward"]
+    assert [line for line in page.splitlines() if line and not line.startswith((" ", "network"))] == [
+        "forward"
+    ]
     assert "kept" not in page
 
 
@@ -106,7 +108,11 @@ def test_write_takes_a_configuration(command: Command, tmp_path: Path) -> None:
     trained = command("train", "xor", "--hidden", "4", "--epochs", "2", "--out", "run", "--json")
     command("write", "--config", "run/config.toml", "--out", "script")
     ran = subprocess.run(
-        [sys.executable, "-I", "train.py"], cwd=tmp_path / "script", capture_output=True, text=True, check=True
+        [sys.executable, "-I", "train.py"],
+        cwd=tmp_path / "script",
+        capture_output=True,
+        text=True,
+        check=True,
     )
     accuracy = load_run(tmp_path / "run").results["test_accuracy"]
     assert json.loads(trained.stdout)["test_accuracy"] == accuracy

@@ -168,5 +168,5 @@ def test_a_disk_that_fills_up_does_not_pass_an_older_run_off_as_the_new_one(
     assert done.returncode == 1
     assert "learning_curve.png: cannot be written: File too large" in done.stderr
     assert not (tmp_path / "run" / "run.json").exists()
-    with pytest.raises(Exception, match="run.json: No such file"):
+    with pytest.raises(Exception, match=r"run\.json: No such file"):
         load_run(tmp_path / "run")

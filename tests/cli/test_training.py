@@ -92,8 +92,28 @@ def test_a_run_folder_has_everything(command: Command, tmp_path: Path) -> None:
 def test_the_settings_of_a_run_train_it_again(command: Command, tmp_path: Path) -> None:
     """A run's own config.toml gives the same weights, bit for bit."""
     settings = ["--hidden", "9,5", "--activation", "tanh", "--normalisation", "batch", "--dropout", "0.1"]
-    settings += ["--optimiser", "AdamW", "--learning-rate", "0.01", "--clip-norm", "0.5", "--schedule", "Cosine"]
-    settings += ["--epochs", "3", "--batch-size", "50", "--seed", "3", "--validation", "0.2", "--patience", "2"]
+    settings += [
+        "--optimiser",
+        "AdamW",
+        "--learning-rate",
+        "0.01",
+        "--clip-norm",
+        "0.5",
+        "--schedule",
+        "Cosine",
+    ]
+    settings += [
+        "--epochs",
+        "3",
+        "--batch-size",
+        "50",
+        "--seed",
+        "3",
+        "--validation",
+        "0.2",
+        "--patience",
+        "2",
+    ]
     command("train", "moons", *settings, "--out", "first")
     command("train", "--config", "first/config.toml", "--out", "second")
     first, second = (tmp_path / name for name in ("first", "second"))

@@ -63,7 +63,7 @@ class Stopper(bdb.Bdb):
         self.seen: list[dict[str, Any]] = []
         self.refused = self.set_break(filename, line)
 
-    def user_line(self, frame: FrameType) -> None:
+    def user_line(self, frame: FrameType) -> None:  # noqa: D102 - as in Bdb
         if (frame.f_code.co_filename, frame.f_lineno) == self.place:
             self.seen.append({name: np.copy(frame.f_locals[name]) for name in self.names})
             assert self.names[-1] in frame.f_locals

@@ -29,10 +29,21 @@ def test_there_and_back() -> None:
     assert History.from_json_lines(text) == history(RECORDS)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]\n", "{}\n", '{"metric": "r2", "more": 1}\n', '{"metric": "r2"}\n{}\n', '{"metric": "r2"}\n3\n'])  # fmt: skip
+NO_HISTORIES = [
+    "",
+    "{",
+    "[]\n",
+    "{}\n",
+    '{"metric": "r2", "more": 1}\n',
+    '{"metric": "r2"}\n{}\n',
+    '{"metric": "r2"}\n3\n',
+]
+
+
+@pytest.mark.parametrize("text", NO_HISTORIES)
 def test_what_is_no_history_is_refused(text: str) -> None:
     """Naming the file."""
-    with pytest.raises(DataError, match="old/history.jsonl: not a history: "):
+    with pytest.raises(DataError, match=r"^old/history\.jsonl: not a history: "):
         History.from_json_lines(text, "old/history.jsonl")
 
 

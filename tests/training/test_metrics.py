@@ -79,7 +79,7 @@ def test_metric_by_hand(case: str) -> None:
 def test_r2_is_the_mean_over_the_outputs() -> None:
     """Each output has its own, however large its values; one that never changes is 1 when met, else 0."""
     t = np.array([[1.0, 1000, 7, 7], [2, 3000, 7, 7], [3, 8000, 7, 7]])
-    y = t + [[1.0, 1000, 0, 0.1], [0, 0, 0, 0], [-1, 0, 0, 0]]
+    y = t + np.array([[1.0, 1000, 0, 0.1], [0, 0, 0, 0], [-1, 0, 0, 0]])
     first, second = 1 - 2 / 2, 1 - 1e6 / 26e6
     assert r_squared(y, t) == pytest.approx((first + second + 1 + 0) / 4)
 

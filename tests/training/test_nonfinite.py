@@ -47,6 +47,7 @@ class Watch:
         self.look(None)
 
     def look(self, record: EpochRecord | None) -> None:
+        """Remember the weights as they are after an epoch."""
         self.epochs = record.epoch if record else 0
         self.weights = {name: array.tobytes() for name, array in self.network.arrays.items()}
 
@@ -102,7 +103,9 @@ def test_an_update_that_spoils_the_weights_after_the_last_loss_is_found() -> Non
     """No loss is computed after the last step of a training: its weights are looked at all the same."""
     made = network(dtype="float32")
     error = Watch(made).fails(epochs=1, batch_size=ROWS, optimiser=SGD(1e39))
-    assert error.problem.startswith("step 1 (batch 1 of 1): line `W1 -= learning_rate * dW1` (update, sgd) gave")
+    assert error.problem.startswith(
+        "step 1 (batch 1 of 1): line `W1 -= learning_rate * dW1` (update, sgd) gave"
+    )
     assert "the learning rate: W1 has grown from" in error.fix
 
 
@@ -193,7 +196,9 @@ class NaiveCrossEntropy(Loss):
 def test_the_logarithm_of_zero_in_a_users_own_loss_is_named() -> None:
     """The line with the logarithm, not the sum after it; the advice is to take logits."""
     x = np.where(np.arange(ROWS)[:, None] % 2, [900.0, 0, 0], [0, 900.0, 0])
-    made = Network(Linear(3, 2, initialiser="ones"), Naive("softmax"), loss=NaiveCrossEntropy(), dtype="float64")
+    made = Network(
+        Linear(3, 2, initialiser="ones"), Naive("softmax"), loss=NaiveCrossEntropy(), dtype="float64"
+    )
     made.parameters["W1"][...] = [[0.9, -0.2], [-0.2, 0.9], [0, 0]]
     error = Watch(made).fails(x, np.tile([0.5, 0.5], (ROWS, 1)), epochs=1, optimiser=SGD(1e-3))
     assert error.problem.startswith("step 1 (batch 1 of 1): line `e1 = np.exp(z1)` (forward, layer 2, Naive(")
@@ -201,7 +206,9 @@ def test_the_logarithm_of_zero_in_a_users_own_loss_is_named() -> None:
         "likely cause: the exponential of a large number; subtract the largest first, or bound what comes in"
     )
 
-    error = Watch(made).fails(x * 0.8, np.tile([0.5, 0.5], (ROWS, 1)), epochs=1, optimiser=SGD(1e-3))  # a share is e⁻⁷⁹²: 0
+    error = Watch(made).fails(
+        x * 0.8, np.tile([0.5, 0.5], (ROWS, 1)), epochs=1, optimiser=SGD(1e-3)
+    )  # a share is e⁻⁷⁹²: 0
     assert "(loss, NaiveCrossEntropy()) gave infinity (20,); first at l[0]" in error.problem
     assert error.fix == (
         "likely cause: the logarithm of 0 or of a negative number; use a loss that takes logits"

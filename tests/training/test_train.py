@@ -85,9 +85,7 @@ def test_training_is_the_textbooks_loop(batch_size: int) -> None:
             dz = 2 * (x @ W + b - t) / t.size
             vW, vb = 0.9 * vW + x.T @ dz, 0.9 * vb + dz.sum(axis=0)
             W, b = W - 0.03 * vW, b - 0.03 * vb
-    train(
-        network, X, T, epochs=3, batch_size=batch_size, optimiser=SGD(0.03, momentum=0.9), shuffle=False
-    )
+    train(network, X, T, epochs=3, batch_size=batch_size, optimiser=SGD(0.03, momentum=0.9), shuffle=False)
     np.testing.assert_allclose(network.parameters["W1"], W, rtol=1e-11)
     np.testing.assert_allclose(network.parameters["b1"], b, rtol=1e-11)
 
@@ -244,7 +242,8 @@ def test_without_patience_the_last_weights_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    "made", [regression, lambda: Network(Linear(5, 3), loss=SoftmaxCrossEntropy(smoothing=0.1), dtype="float64")]
+    "made",
+    [regression, lambda: Network(Linear(5, 3), loss=SoftmaxCrossEntropy(smoothing=0.1), dtype="float64")],
 )
 def test_weight_two_is_the_row_twice_and_weight_zero_no_row(made: Any) -> None:
     """In one full batch, whole weights are repeated rows: the same losses, the same weights."""
@@ -400,7 +399,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[HandgradError], str]] = {
     "rows": ({"t": T[:5]}, DataError, "x has 23 rows and t has 5"),
     "nan": ({"x": NAN}, DataError, "x[4, 2] is nan, and must be finite\n  fix    remove the row, or fill in the value"),
     "nan target": (
-        {"t": np.where(T == T[7, 1], np.inf, T)}, DataError,
+        {"t": np.where(T[7, 1] == T, np.inf, T)}, DataError,
         "t[7, 1] is inf, and must be finite\n  fix    remove the row, or fill in the value",
     ),
     "text": ({"x": X.astype(str)}, DataError, "x holds <U32, not numbers"),

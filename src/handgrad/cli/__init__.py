@@ -8,6 +8,7 @@ import sys
 import click
 
 COMMANDS = {
+    "check": "Check a hand-written gradient, and name the mistake when it is wrong.",
     "evaluate": "Score a trained network on rows with known targets.",
     "predict": "Let a trained network answer for new rows.",
     "show": "Print a network as a program, with shapes and reasons.",

@@ -14,7 +14,7 @@ from handgrad.rules.activations import (
 )
 from handgrad.rules.combination import add
 from handgrad.rules.embedding import embedding
-from handgrad.rules.kinds import Index, Mask, State, Target, Weight
+from handgrad.rules.kinds import Index, Mask, Shares, State, Target, Weight
 from handgrad.rules.linear import linear, linear_out_in, linear_out_in_without_bias, linear_without_bias
 from handgrad.rules.losses import (
     binary_cross_entropy,
@@ -57,6 +57,7 @@ __all__ = [
     "Mask",
     "Rule",
     "Shape",
+    "Shares",
     "Signature",
     "Size",
     "State",

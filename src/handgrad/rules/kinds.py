@@ -19,6 +19,9 @@ Index = Annotated[Array, "index"]
 Target = Annotated[Array, "target"]
 """What the network should have said: class numbers or values."""
 
+Shares = Annotated[Array, "shares"]
+"""Targets that say how likely each class is: along the last axis they add up to 1."""
+
 Weight = Annotated[Array, "weight"]
 """How much each row counts, zero or more."""
 

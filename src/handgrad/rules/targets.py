@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from handgrad.rules.kinds import State, Target, Weight
+from handgrad.rules.kinds import Shares, State, Target, Weight
 from handgrad.rules.primitives import one_hot
 from handgrad.rules.rule import rule
 
@@ -15,7 +15,7 @@ def one_hot_targets(t: Target, z):
 
 
 @rule("N... C -> N... C", constant=True)
-def smoothed_targets(q: Target, *, smoothing=0.1):
+def smoothed_targets(q: Shares, *, smoothing=0.1):
     """Move a little of each row's share to all classes: ``(1 - smoothing) q + smoothing / C``.
 
     Source
@@ -40,7 +40,7 @@ def counted_rows(t: Target, w: Weight, *, ignored=-100):
 
 
 @rule("N..., N... C, C -> N...", constant=True)
-def class_shares(w: Weight, q: Target, class_weight: State):
+def class_shares(w: Weight, q: Shares, class_weight: State):
     """Multiply each row's weight by the weight of its class."""
     v = w * (q @ class_weight)
     return v

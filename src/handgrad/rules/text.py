@@ -56,7 +56,7 @@ class Text:
     name: str
     arguments: tuple[str, ...]
     options: Mapping[str, Any]  # keyword-only arguments and their defaults
-    kinds: Mapping[str, str]  # argument -> "value", "index", "target", "mask", "weight" or "state"
+    kinds: Mapping[str, str]  # argument -> "value", "index", "target", "shares", "mask", …
     lines: tuple[Line, ...]
     returns: tuple[str, ...]
     place: str

@@ -1,0 +1,335 @@
+"""Naming a mistake by what mended it: the difference between the user's source and the proved repair."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+Pair = tuple[ast.AST | None, ast.AST | None]
+
+_HOLDERS = (ast.Subscript, ast.Call, ast.keyword)
+
+_COSTS = {
+    "swapped-gradients": 0.9,
+    "nondeterministic": 0.9,
+    "wrong-axis": 1.3,
+    "broadcast-not-summed": 1.3,
+    "overwritten-not-accumulated": 1.3,
+    "transposed": 1.4,
+    "averaged-batch": 1.4,
+    "ignores-upstream": 1.5,
+    "batch-mean-vs-sum": 1.5,
+    "elementwise-instead-of-matmul": 1.6,
+    "wrong-sign": 1.6,
+    "stale-or-mutated-state": 1.6,
+    "zero-gradient": 1.4,
+    "dtype-or-overflow": 1.4,
+    "missing-term": 1.7,
+    "extra-term": 1.8,
+    "missing-local-derivative": 1.8,
+    "wrong-evaluation-point": 1.9,
+    "constant-factor": 2.2,
+    "wrong-local-derivative": 2.6,
+}
+
+
+def code_of_edit(before: str, after: str) -> tuple[str, str, float] | None:
+    """Return (code, words, cost) of the mistake that a repair mends, or None when its shape says nothing.
+
+    Parameters
+    ----------
+    before, after
+        The file's text, and the repaired one.
+
+    Examples
+    --------
+    >>> code_of_edit("db = g.mean(axis=0)", "db = g.sum(axis=0)")[0]
+    'batch-mean-vs-sum'
+    >>> code_of_edit("dx = g * W.T", "dx = g @ W.T")[0]
+    'elementwise-instead-of-matmul'
+    """
+    tree = ast.parse(before)
+    pairs = list(_differences(tree, ast.parse(after)))
+    if not pairs or len(pairs) > 8:
+        return None
+    codes = [code for pair in pairs if (code := _by_place(tree, pair[0]) or _code(*pair)) is not None]
+    if not codes:
+        return None
+    if _swapped(pairs):
+        codes = ["swapped-gradients"]
+    code = min(codes, key=lambda c: (-codes.count(c), _COSTS.get(c, 2.0)))
+    old, new = pairs[0]
+    words = f"`{_text(new)}` stands right where `{_text(old)}` was wrong" if old and new else f"`{_text(new or old)}` mends it"
+    return code, words, _COSTS.get(code, 2.0) + 0.05 * (len(pairs) - 1)
+
+
+def _by_place(tree: ast.AST, old: ast.AST | None) -> str | None:
+    """Name a mistake by what holds the part that changed: an axis, an index, the steps of a loop."""
+    if old is None:
+        return None
+    holders = [
+        node for node in ast.walk(tree)
+        if isinstance(node, _HOLDERS) and node is not old and any(inner is old for inner in ast.walk(node))
+    ]  # fmt: skip
+    for holder in reversed(holders):  # the innermost is found last
+        if isinstance(holder, ast.keyword) and holder.arg in ("axis", "axes", "dim"):
+            return "wrong-axis"
+        if isinstance(holder, ast.Call) and _text(holder.func).split(".")[-1] in ("reshape", "swapaxes", "transpose", "moveaxis"):
+            return "wrong-axis"
+        if isinstance(holder, ast.Call) and _text(holder.func) == "range":
+            return "missing-term"
+        if isinstance(holder, ast.Subscript) and any(inner is old for inner in ast.walk(holder.slice)):
+            return "wrong-evaluation-point"
+        if isinstance(holder, ast.Call) and _text(holder.func).split(".")[-1] in ("sum", "mean") and old in holder.args:
+            return "wrong-axis"
+    return None
+
+
+def _differences(a: ast.AST, b: ast.AST) -> Iterator[Pair]:
+    """Yield the smallest parts in which two trees differ."""
+    if ast.dump(a) == ast.dump(b):
+        return
+    if type(a) is not type(b):
+        yield a, b
+        return
+    if isinstance(a, ast.expr) and not isinstance(a, ast.Dict | ast.Tuple | ast.Call | ast.BinOp):
+        inner = [pair for pair in _fields(a, b)]
+        yield from inner or [(a, b)]
+        return
+    if isinstance(a, ast.BinOp) and isinstance(b, ast.BinOp):
+        if type(a.op) is not type(b.op):
+            yield a, b
+            return
+        left, right = list(_differences(a.left, b.left)), list(_differences(a.right, b.right))
+        whole = left and right and (len(left) + len(right) > 6 or (a.left, b.left) in left or (a.right, b.right) in right)
+        yield from ([(a, b)] if whole else left + right)
+        return
+    if isinstance(a, ast.Call) and isinstance(b, ast.Call):
+        same_function = ast.dump(a.func) == ast.dump(b.func)
+        if not same_function or len(a.args) != len(b.args) or len(a.keywords) != len(b.keywords):
+            inner = list(_differences(a.func, b.func)) if [ast.dump(x) for x in a.args] == [ast.dump(x) for x in b.args] and len(a.keywords) == len(b.keywords) else []
+            yield from inner if inner and not isinstance(a.func, ast.Attribute) else [(a, b)]
+            return
+    yield from _fields(a, b)
+
+
+def _fields(a: ast.AST, b: ast.AST) -> Iterator[Pair]:
+    for name in a._fields:
+        one, other = getattr(a, name, None), getattr(b, name, None)
+        if isinstance(one, list) and isinstance(other, list):
+            yield from _lists(one, other)
+        elif isinstance(one, ast.AST) and isinstance(other, ast.AST):
+            if isinstance(one, ast.operator | ast.unaryop | ast.cmpop | ast.boolop):
+                if type(one) is not type(other):
+                    yield a, b
+            else:
+                yield from _differences(one, other)
+        elif one != other:
+            yield a, b
+
+
+def _lists(a: list[ast.AST], b: list[ast.AST]) -> Iterator[Pair]:
+    if len(a) == len(b):
+        for one, other in zip(a, b, strict=True):
+            yield from _differences(one, other)
+        return
+    seen = {ast.dump(x) for x in a}, {ast.dump(x) for x in b}
+    gone = [x for x in a if ast.dump(x) not in seen[1]]
+    came = [x for x in b if ast.dump(x) not in seen[0]]
+    if len(gone) == len(came):
+        for one, other in zip(gone, came, strict=True):
+            yield from _differences(one, other)
+        return
+    yield from ((x, None) for x in gone)
+    yield from ((None, x) for x in came)
+
+
+def _swapped(pairs: list[Pair]) -> bool:
+    """Whether two parts have changed places."""
+    if len(pairs) != 2:
+        return False
+    (a, b), (c, d) = pairs
+    return bool(a and b and c and d and ast.dump(a) == ast.dump(d) and ast.dump(b) == ast.dump(c))
+
+
+def _code(old: ast.AST | None, new: ast.AST | None) -> str | None:
+    """Name the mistake that one change mends."""
+    before, after = _text(old), _text(new)
+    if isinstance(old, ast.AugAssign) and new is None:
+        return "extra-term" if isinstance(old.op, ast.Add) else "stale-or-mutated-state"
+    if old is not None and new is not None:
+        for rule in (_calls, _types):
+            code = rule(old, new, before, after)
+            if code:
+                return code
+    if "default_rng()" in before or "np.random." in before and before != after:
+        return "nondeterministic"
+    if "add.at" in after and "add.at" not in before or isinstance(new, ast.AugAssign) and isinstance(old, ast.Assign):
+        return "overwritten-not-accumulated"
+    if ".copy()" in after and ".copy()" not in before and after.replace(".copy()", "") == before:
+        return "stale-or-mutated-state"
+    if isinstance(old, ast.Dict) and isinstance(new, ast.Dict):
+        return "swapped-gradients"
+    if old is None or new is None:
+        return "missing-term" if old is None else "extra-term"
+    for rule in (_turned, _averages, _summed, _signs, _operators, _factors, _points):
+        code = rule(old, new, before, after)
+        if code:
+            return code
+    return "wrong-local-derivative"
+
+
+def _calls(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+    """Something put into a call, taken out of one, or in place of ones or zeros."""
+    if "ones" in before and "ones" not in after:
+        return "ignores-upstream"
+    if before.startswith("np.zeros") and not after.startswith("np.zeros"):
+        return "zero-gradient"
+    if "conj" in after and "conj" not in before:
+        return "transposed"
+    averages = (f"{after}.mean(", f"({after}).mean(", f"{after}.sum(", f"({after}).sum(")
+    if before.startswith(averages):
+        return "averaged-batch"
+    for name in _names(new) ^ _names(old):
+        if after.replace(f" * {name}", "") == before:
+            return "missing-local-derivative"
+        if before.replace(f" * {name}", "") == after:
+            return "extra-term"
+    if isinstance(old, ast.Call) and after in map(_text, old.args):
+        return "extra-term"
+    if isinstance(new, ast.Call) and before in map(_text, new.args) and "sum" not in after and "mean" not in after:
+        return "missing-local-derivative"
+    return None
+
+
+def _types(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+    narrow = ("float16", "float32", "astype", "int(", "half")
+    return "dtype-or-overflow" if any(word in before and word not in after for word in narrow) else None
+
+
+def _turned(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+    bare = [text.replace(".T", "").replace(" ", "").replace("(", "").replace(")", "") for text in (before, after)]
+    if bare[0] == bare[1] and before != after and before.count(".T") != after.count(".T"):
+        return "transposed"
+    if isinstance(old, ast.BinOp) and isinstance(new, ast.BinOp) and isinstance(old.op, ast.MatMult) and isinstance(new.op, ast.MatMult):
+        if _names(old) == _names(new):
+            return "transposed"
+    if any(word in after and word not in before for word in ("swapaxes", "transpose")) and _names(old) <= _names(new):
+        return "transposed"
+    return None
+
+
+def _averages(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+    reduces = [text.count(".mean(") + text.count("np.mean(") + text.count(".sum(") + text.count("np.sum(") for text in (before, after)]
+    if ("outer" in before or "[:, None]" in before or "*" in before) and "@" in after and reduces[0] >= 2 > reduces[1]:
+        return "averaged-batch"
+    if before.replace("mean", "sum") == after or after.replace("mean", "sum") == before:
+        return "batch-mean-vs-sum"
+    if isinstance(old, ast.BinOp) and isinstance(old.op, ast.Mult) and _names(new) - {"np"} <= _names(old) and ("@" in after or "outer" in after or "einsum" in after) and "@" not in before:
+        return "elementwise-instead-of-matmul"
+    if isinstance(new, ast.Call) and "outer" in after and ("@" in before or "matmul" in before or "dot" in before):
+        return "elementwise-instead-of-matmul"
+    return None
+
+
+def _summed(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+    if isinstance(old, ast.Constant | ast.Tuple | ast.UnaryOp) and isinstance(new, ast.Constant | ast.Tuple | ast.UnaryOp) and _is_axis(before) and _is_axis(after):
+        return "wrong-axis"
+    if "axis" in before and "axis" in after and _without_axis(before) == _without_axis(after):
+        return "wrong-axis"
+    if _names(old) - {"np"} == _names(new) - {"np"} and _axis_texts(before) != _axis_texts(after) and ".T" not in before + after:
+        if any(word in before and word in after for word in ("sum", "mean", "max", "var", "std")):
+            return "wrong-axis"
+    if after.startswith((f"{before}.sum(", f"({before}).sum(", f"np.sum({before},", f"np.sum({before})")):
+        return "broadcast-not-summed"
+    for reduce in ("mean", "sum"):
+        if f".{reduce}()" in before and f".{reduce}(axis=" in after and before.split(f".{reduce}()")[0] == after.split(f".{reduce}(axis=")[0]:
+            return "wrong-axis"
+    return None
+
+
+def _axis_texts(text: str) -> list[str]:
+    import re
+
+    return re.findall(r"axis=(\([^)]*\)|-?\d+)", text)
+
+
+def _is_axis(text: str) -> bool:
+    return text.strip("()").replace(",", " ").replace("-", "").split() != [] and all(
+        part.isdigit() and int(part) < 5 for part in text.strip("()").replace(",", " ").replace("-", "").split()
+    ) and ("(" in text)
+
+
+def _without_axis(text: str) -> str:
+    import re
+
+    return re.sub(r"axis=(\([^)]*\)|-?\d+)", "axis", text)
+
+
+def _signs(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+    if isinstance(old, ast.UnaryOp) and isinstance(old.op, ast.USub) and ast.dump(old.operand) == ast.dump(new):
+        return "wrong-sign"
+    if isinstance(new, ast.UnaryOp) and isinstance(new.op, ast.USub) and ast.dump(new.operand) == ast.dump(old):
+        return "wrong-sign"
+    if isinstance(old, ast.BinOp) and isinstance(new, ast.BinOp):
+        kinds = {type(old.op), type(new.op)}
+        if kinds == {ast.Add, ast.Sub}:
+            return "wrong-sign"
+        if isinstance(old.op, ast.Sub) and isinstance(new.op, ast.Sub) and ast.dump(old.left) == ast.dump(new.right):
+            return "wrong-sign"
+    return None
+
+
+def _operators(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+    """A factor or a term that came or went."""
+    for a, b, gone in ((old, new, False), (new, old, True)):
+        if not isinstance(b, ast.BinOp):
+            continue
+        for kept, other in ((b.left, b.right), (b.right, b.left)):
+            if ast.dump(kept) != ast.dump(a):
+                continue
+            if isinstance(b.op, ast.Add | ast.Sub):
+                return "extra-term" if gone else "missing-term"
+            if isinstance(b.op, ast.Pow):
+                return "wrong-local-derivative"
+            return _factor_code(other, gone)
+    return None
+
+
+def _factor_code(factor: ast.AST, gone: bool) -> str:
+    text = _text(factor)
+    if "grad_output" in text or text in ("g", "dout", "dy", "upstream"):
+        return "extra-term" if gone else "ignores-upstream"
+    if isinstance(factor, ast.Constant) or isinstance(factor, ast.UnaryOp) and isinstance(factor.operand, ast.Constant):
+        return "wrong-local-derivative"  # a constant for the whole gradient is seen in the numbers
+    if text.startswith("len(") or ".shape[" in text or ".size" in text:
+        return "batch-mean-vs-sum"
+    return "extra-term" if gone else "missing-local-derivative"
+
+
+def _factors(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+    if isinstance(old, ast.Constant) and isinstance(new, ast.Constant):
+        return "wrong-local-derivative"
+    sizes = [("len(" in text or ".shape[" in text or ".size" in text) for text in (before, after)]
+    if sizes[0] != sizes[1] and _names(old) - {"len"} == _names(new) - {"len"}:
+        return "batch-mean-vs-sum"
+    return None
+
+
+def _points(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+    if isinstance(old, ast.Name) or isinstance(old, ast.Subscript) and isinstance(new, ast.Subscript):
+        return "wrong-evaluation-point"
+    import re
+
+    shape = [re.sub(r"\b[A-Za-z_]\w*\b", "v", text) for text in (before, after)]
+    if shape[0] == shape[1] and _names(old) != _names(new):
+        return "wrong-evaluation-point"
+    return None
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def _text(node: ast.AST | None) -> str:
+    return ast.unparse(node) if node is not None else ""

@@ -1,0 +1,225 @@
+"""Mistakes that the numbers alone give away, without looking into forward."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from itertools import combinations
+
+import numpy as np
+
+from handgrad.checking.diagnosis.evidence import Evidence, Guess, agree
+from handgrad.checking.subject import Array, CheckError, Inputs, widened
+
+
+def by_numbers(evidence: Evidence) -> Iterator[Guess]:
+    """Yield every mistake that explains some of the wrong gradients by a simple relation to the right ones."""
+    yield from _swapped(evidence)
+    for argument in evidence.wrong:
+        pairs = evidence.pairs(argument)
+        shape = pairs[0][1].shape
+        if any(got.shape != shape for got, _ in pairs):
+            yield from _shapes(argument, pairs)
+            continue
+        if any(not np.all(np.isfinite(got)) for got, _ in pairs):
+            yield Guess("dtype-or-overflow", (argument,), _not_finite(argument, pairs), 0.5)
+            continue
+        yield from _narrow(argument, pairs)
+        yield from _relations(argument, pairs)
+        yield from _factor(evidence, argument, pairs)
+        yield _by_pattern(argument, evidence)
+    yield from _lost_precision(evidence)
+    yield from _cast(evidence)
+
+
+def _swapped(evidence: Evidence) -> Iterator[Guess]:
+    for one, other in combinations(evidence.wrong, 2):
+        mine, others = evidence.pairs(one), evidence.pairs(other)
+        if all(
+            agree(right_other, got) and agree(right, got_other)
+            for (got, right), (got_other, right_other) in zip(mine, others, strict=True)
+        ):
+            yield Guess(
+                "swapped-gradients", (one, other), f"d{one} is what d{other} should be, and d{other} what d{one} should", 0.1
+            )
+
+
+def _narrow(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
+    """A gradient kept in whole numbers, or in a type of fewer digits than its argument."""
+    kind = pairs[0][0].dtype
+    if kind.kind in "iub":
+        words = f"d{argument} is {kind}: what is behind the point is cut off"
+        yield Guess("dtype-or-overflow", (argument,), words, 0.1)
+    if all(np.array_equal(got, np.round(got)) for got, _ in pairs) and any(got.any() for got, _ in pairs):
+        words = f"d{argument} holds whole numbers only: what is behind the point is cut off"
+        yield Guess("dtype-or-overflow", (argument,), words, 0.45)
+    for narrow in (np.float32, np.float16):
+        eps = float(np.finfo(narrow).eps)
+        if all(np.abs(got - right).max(initial=0) <= 4 * eps * np.abs(right).max(initial=0) for got, right in pairs):
+            words = f"d{argument} is right to the digits of {np.dtype(narrow)}: the others are lost on the way"
+            yield Guess("dtype-or-overflow", (argument,), words, 0.6 if narrow is np.float32 else 1.4)
+            return
+
+
+def _relations(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
+    relations: tuple[tuple[str, Callable[[Array], Array], str, float], ...] = (
+        ("zero-gradient", np.zeros_like, "d{0} is zero everywhere, and it should not be", 0.2),
+        ("wrong-sign", np.negative, "every entry of d{0} is the right one with the opposite sign", 0.3),
+    )
+    for code, relation, words, cost in relations:
+        if all(agree(relation(right), got) for got, right in pairs):
+            yield Guess(code, (argument,), words.format(argument), cost)
+    shape = pairs[0][1].shape
+    if len(shape) >= 2 and shape[-1] == shape[-2]:
+        if all(agree(np.swapaxes(right, -1, -2), got) for got, right in pairs):
+            yield Guess("transposed", (argument,), f"d{argument} is the transpose of the right one", 0.3)
+
+
+def _shapes(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
+    """Explain a gradient of another shape: not summed, transposed, or simply another array."""
+    got_shape, shape = pairs[0][0].shape, pairs[0][1].shape
+    words = f"d{argument} has shape {got_shape}, and {argument} has {shape}"
+    if all(got.ndim >= 2 and agree(np.swapaxes(got, -1, -2), right) for got, right in pairs):
+        yield Guess("transposed", (argument,), f"{words}: it is the transpose of the right one", 0.3)
+    if all(_sums_to(got, right) for got, right in pairs):
+        yield Guess("broadcast-not-summed", (argument,), f"{words}: summed to that shape it would be right", 0.2)
+    yield Guess("wrong-shape", (argument,), words, 1.55)
+
+
+def _sums_to(got: Array, right: Array) -> bool:
+    """Whether a gradient becomes the right one when it is summed over some of its axes."""
+    for count in range(1, got.ndim + 1):
+        for axes in combinations(range(got.ndim), count):
+            if not all(got.shape[axis] > 1 for axis in axes):
+                continue
+            summed = got.sum(axis=axes)
+            if summed.size == right.size and agree(summed.reshape(right.shape), right):
+                return True
+    return False
+
+
+def _factor(evidence: Evidence, argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
+    """Explain a gradient that is a constant times the right one, everywhere and always."""
+    factors = [float((got * right).sum() / max((right * right).sum(), 1e-300)) for got, right in pairs]
+    factor = factors[0]
+    if factor == 0 or not all(abs(f - factor) <= 1e-6 * abs(factor) for f in factors):
+        return
+    if abs(factor - 1) < 1e-9 or abs(factor + 1) < 1e-6:
+        return
+    if not all(agree(factor * right, got) for got, right in pairs):
+        return
+    words = f"every entry of d{argument} is {factor:.6g} times the right one"
+    sizes = _batch_sizes(evidence, argument, factor)
+    if sizes:
+        yield Guess("batch-mean-vs-sum", (argument,), f"{words}: {sizes}", 0.35)
+    yield Guess("constant-factor", (argument,), words, 0.4)
+
+
+def _batch_sizes(evidence: Evidence, argument: str, factor: float) -> str:
+    """Say whether a factor is the number of rows or its inverse; fewer rows decide, where they can be had."""
+    sizes = {size for value in evidence.subject.inputs.values() for size in value.shape if size > 1}
+    near = [n for n in sizes if abs(abs(factor) - n) < 1e-6 * n or abs(abs(factor) * n - 1) < 1e-6]
+    counts = {a * b for a in sizes for b in sizes} | sizes
+    if not near:
+        near = [n for n in counts if abs(abs(factor) - n) < 1e-6 * n or abs(abs(factor) * n - 1) < 1e-6]
+        if not near or min(near) <= 4:
+            return ""
+        return f"{near[0]} is a product of the sizes"
+    size = near[0]
+    fewer = _factor_with_fewer(evidence, argument, size)
+    if fewer is None:
+        return f"{size} is the length of an axis" if size not in (2, 4) else ""
+    if abs(fewer - factor) < 1e-6 * abs(factor):
+        return ""
+    return f"{size} is the length of an axis, and with {size - 1} it is {fewer:.6g} times"
+
+
+def _factor_with_fewer(evidence: Evidence, argument: str, size: int) -> float | None:
+    """Return the factor when every axis of this length is one shorter, or None when that cannot be."""
+    from handgrad.checking.verdict import expect, judge
+
+    inputs: Inputs = dict(evidence.subject.inputs)
+    for axis_of_first in (True, False):
+        shorter = {
+            name: _shorten(value, size, first_only=axis_of_first) for name, value in widened(inputs, np.float64).items()
+        }
+        try:
+            expected = expect(evidence.subject, shorter, (argument,), 1)
+            sample = judge(evidence.subject, expected).samples[0]
+        except (CheckError, ValueError, IndexError):
+            continue
+        got, right = sample.got[argument], sample.middle(argument)
+        if got.shape != right.shape:
+            continue
+        factor = float((got * right).sum() / max((right * right).sum(), 1e-300))
+        if agree(factor * right, got):
+            return factor
+    return None
+
+
+def _shorten(value: Array, size: int, *, first_only: bool) -> Array:
+    """Take one off the axes of this length: the first axis only, or all."""
+    axes = range(min(1, value.ndim)) if first_only else range(value.ndim)
+    for axis in axes:
+        if value.shape[axis] == size:
+            value = np.take(value, range(size - 1), axis=axis)
+    return value
+
+
+def _not_finite(argument: str, pairs: list[tuple[Array, Array]]) -> str:
+    bad = sum(int((~np.isfinite(got)).sum()) for got, _ in pairs)
+    total = sum(got.size for got, _ in pairs)
+    return f"{bad} of {total} entries of d{argument} are NaN or infinite, where the right ones are finite"
+
+
+def _by_pattern(argument: str, evidence: Evidence) -> Guess:
+    """Say what the wrong entries look like, when no known mistake gives them."""
+    samples = evidence.judgements[0].samples
+    pairs = [(sample.got[argument], sample.middle(argument)) for sample in samples]
+    wrong = np.any([sample.wrong(argument) for sample in samples], axis=0)
+    count = f"{int(wrong.sum())} of {wrong.size} entries"
+    if all(np.all(got[wrong] == 0) for got, _ in pairs):
+        return Guess("missing-term", (argument,), f"{count} of d{argument} are zero, and nothing else is wrong", 3.0)
+    with np.errstate(all="ignore"):
+        ratios = [got[wrong] / right[wrong] for got, right in pairs]
+    several = sum(part.size for part in samples[0].upstream) > 1  # one number of upstream is a factor always
+    if several and all(np.allclose(ratio, ratios[0], rtol=1e-6, equal_nan=True) for ratio in ratios):
+        words = f"{count} of d{argument} are off by a factor of their own, the same for every upstream gradient"
+        return Guess("wrong-local-derivative", (argument,), words, 3.0)
+    return Guess("missing-term", (argument,), f"{count} of d{argument} are off, and not by a factor: a path differs", 3.2)
+
+
+def _cast(evidence: Evidence) -> Iterator[Guess]:
+    """Look for a narrow type that backward names and forward does not, for inputs that are wider."""
+    try:
+        forward, backward = (inspect.getsource(f) for f in (evidence.subject.forward, evidence.subject.backward))
+    except (OSError, TypeError):  # no source at hand
+        return
+    named = [word for word in ("float16", "float32", "half") if word in backward and word not in forward]
+    if not named or any(value.dtype == np.float32 for value in evidence.subject.inputs.values()):
+        return
+    for argument in evidence.wrong:
+        words = f"d{argument} goes through {named[0]} in backward, and {argument} has more digits"
+        yield Guess("dtype-or-overflow", (argument,), words, 1.3)
+
+
+def _lost_precision(evidence: Evidence) -> Iterator[Guess]:
+    """Compute backward with more digits: when that is right, the formula is, and the digits were lost."""
+    expected, judgement = evidence.expectations[0], evidence.judgements[0]
+    wide = widened(expected.inputs, np.longdouble)
+    try:
+        upstream = [np.asarray(part, np.longdouble) for part in expected.upstreams[0]]
+        gradients = evidence.subject.run_backward(upstream, wide)
+    except CheckError:
+        return
+    for argument in evidence.wrong:
+        sample = judgement.samples[0]
+        given, right = gradients[argument], sample.middle(argument)
+        if given.dtype != np.longdouble or given.shape != right.shape:
+            continue
+        off = np.abs(given - right)
+        narrow = np.abs(sample.got[argument] - right)
+        wrong = sample.wrong(argument)
+        if np.all(np.isfinite(given)) and wrong.any() and np.all(off[wrong] < 1e-2 * narrow[wrong]):
+            words = f"with more digits d{argument} is right: in float64 they cancel or overflow"
+            yield Guess("dtype-or-overflow", (argument,), words, 0.25)

@@ -1,0 +1,144 @@
+"""Forward as elementary operations, replayed at every inputs of the evidence, with the right chain rule over it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from handgrad.checking.adjoint import cotangents, edge_contribution
+from handgrad.checking.diagnosis.evidence import Evidence
+from handgrad.checking.recording import NotRecordedError, Operation, Recording
+from handgrad.checking.subject import Array
+from handgrad.checking.verdict import Expectation, Sample
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One sample of the evidence with every value of forward, and the right gradient of each.
+
+    Attributes
+    ----------
+    recording
+        The operations.
+    expected, sample
+        The inputs, and what backward gave for one upstream gradient.
+    values, gradients
+        By the numbers of the recording.
+    """
+
+    recording: Recording
+    expected: Expectation
+    sample: Sample
+    values: list[Any]
+    gradients: dict[int, Any]
+
+    @property
+    def upstream(self) -> list[Array]:
+        """The upstream gradient, in float64."""
+        return [np.asarray(part, np.float64) for part in self.sample.upstream]
+
+    def flow_of(self, operation: Operation, k: int, gradient: Any, values: list[Any] | None = None) -> Any:
+        """Return what would flow along an edge from another gradient, or at other values."""
+        return edge_contribution(operation, k, values if values is not None else self.values, gradient)
+
+    def named(self, found: Mapping[int, Any]) -> dict[str, Array]:
+        """Return the gradients of the arguments from those of all values."""
+        return {
+            name: np.asarray(found.get(self.recording.inputs[name], 0.0)) + np.zeros(self.shape(name))
+            for name in self.sample.got
+            if name in self.recording.inputs
+        }
+
+    def with_added(self, start: Mapping[int, Any]) -> dict[str, Array]:
+        """Return the arguments' gradients when gradients are added at some values."""
+        return {name: self.sample.middle(name) + added for name, added in self.spread(start).items()}
+
+    def spread(self, start: Mapping[int, Any]) -> dict[str, Array]:
+        """Return what gradients added at some values add to every argument's."""
+        return self.named(cotangents(self.recording, self.values, None, seeds=start))
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of an argument."""
+        return self.expected.inputs[name].shape
+
+    def off(self, name: str) -> Array:
+        """Return what backward gave beyond the right gradient of an argument."""
+        return np.asarray(self.sample.got[name] - self.sample.middle(name), np.float64)
+
+
+@dataclass
+class Replays:
+    """Every sample, replayed; and until when there is time to look at them."""
+
+    recording: Recording
+    all: tuple[Replay, ...]
+    wrong: tuple[str, ...]  # the arguments that are wrong, and of the right shape
+    deadline: float = float("inf")
+    _ancestors: dict[int, frozenset[int]] = field(default_factory=dict)
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is over."""
+        return time.thread_time() > self.deadline
+
+    def ancestors(self, value: int) -> frozenset[int]:
+        """Return the values that a value is computed from, itself among them."""
+        if not self._ancestors:
+            for index in range(len(self.recording.values)):
+                self._ancestors[index] = frozenset((index,))
+            for operation in self.recording.operations:
+                parts = (self._ancestors[i] for i in operation.inputs)
+                self._ancestors[operation.output] = frozenset((operation.output,)).union(*parts)
+        return self._ancestors[value]
+
+    @property
+    def right(self) -> tuple[str, ...]:
+        """The arguments that are right, and must stay so."""
+        sample = self.first.sample
+        return tuple(name for name in sample.got if name not in self.wrong and not sample.wrong(name).any())
+
+    @property
+    def first(self) -> Replay:
+        """The sample explanations are tried on first."""
+        return self.all[0]
+
+    def place(self, operation: Operation | None) -> str:
+        """Return the line of the user's source an operation belongs to."""
+        if operation is None:
+            return ""
+        return f"line {operation.place[1]}: {self.recording.source(operation)}"
+
+    def label(self, value: int) -> str:
+        """Return the user's name of a value, or what it is."""
+        name = self.recording.names.get(value) or self.recording.texts.get(value)
+        if name:
+            return name
+        made = self.recording.producer.get(value)
+        return f"the {made.name} in line {made.place[1]}" if made else "a constant"
+
+
+def replay(evidence: Evidence) -> Replays:
+    """Record forward and replay it for the whole evidence; raises `NotRecordedError` when it cannot be followed."""
+    recording = evidence.recording
+    if recording is None:
+        raise NotRecordedError("forward cannot be followed")
+    return Replays(recording, tuple(_replays(evidence, recording)), tuple(_shaped(evidence)))
+
+
+def _replays(evidence: Evidence, recording: Recording) -> Iterator[Replay]:
+    for position, (expected, judgement) in enumerate(zip(evidence.expectations, evidence.judgements, strict=True)):
+        values = recording.values if position == 0 else recording.replay(expected.exact)
+        for sample in judgement.samples:
+            upstream = [np.asarray(part, np.float64) for part in sample.upstream]
+            gradients = cotangents(recording, values, upstream)
+            yield Replay(recording, expected, sample, values, gradients)
+
+
+def _shaped(evidence: Evidence) -> Iterator[str]:
+    for name in evidence.wrong:
+        if all(got.shape == right.shape and np.all(np.isfinite(got)) for got, right in evidence.pairs(name)):
+            yield name

@@ -1,0 +1,89 @@
+"""The few operations of a recording that NumPy spells as statements, as functions of plain arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Stands for an operand within an index or an argument list."""
+
+    number: int
+
+
+def fill(template: Any, operands: tuple[Any, ...] | list[Any]) -> Any:
+    """Put the operands back in their slots."""
+    if isinstance(template, Slot):
+        return operands[template.number]
+    if type(template) in (list, tuple):
+        return type(template)(fill(part, operands) for part in template)
+    if type(template) is dict:
+        return {name: fill(part, operands) for name, part in template.items()}
+    if isinstance(template, slice):
+        return slice(*(fill(part, operands) for part in (template.start, template.stop, template.step)))
+    return template
+
+
+def getitem(a: Any, *arrays: Any, key: tuple[Any, ...]) -> Any:
+    """Return ``a[key]``."""
+    return a[fill(key, arrays) if arrays else key]
+
+
+def setitem(a: Any, value: Any, *arrays: Any, key: tuple[Any, ...]) -> Any:
+    """Return what ``a`` is after ``a[key] = value``."""
+    out = a.copy(order="K")
+    out[fill(key, arrays) if arrays else key] = value
+    return out
+
+
+def add_at(a: Any, value: Any, *arrays: Any, key: tuple[Any, ...]) -> Any:
+    """Return what ``a`` is after ``np.add.at(a, key, value)``."""
+    out = a.copy(order="K")
+    np.add.at(out, fill(key, arrays), value)
+    return out
+
+
+def concatenate(*parts: Any, axis: int | None = 0) -> Any:
+    """Return the parts one after the other."""
+    return np.concatenate(parts, axis=axis)
+
+
+def stack(*parts: Any, axis: int = 0) -> Any:
+    """Return the parts along a new axis."""
+    return np.stack(parts, axis=axis)
+
+
+def einsum(*operands: Any, subscripts: str, **options: Any) -> Any:
+    """Return ``np.einsum(subscripts, *operands)``."""
+    return np.einsum(subscripts, *operands, **options)
+
+
+def astype(a: Any, dtype: Any) -> Any:
+    """Return the array in another dtype."""
+    return a.astype(dtype)
+
+
+def reshape(a: Any, shape: tuple[int, ...], order: str = "C") -> Any:
+    """Return the array in another shape."""
+    return np.reshape(a, shape, order=order)  # type: ignore[call-overload]
+
+
+def logabsdet(a: Any) -> Any:
+    """Return the logarithm of the absolute determinant."""
+    return np.linalg.slogdet(a)[1]
+
+
+def as_strided(a: Any, *args: Any, **options: Any) -> Any:
+    """Return a strided view of an array whose entries lie one after the other: nothing outside it is read."""
+    return np.lib.stride_tricks.as_strided(np.ascontiguousarray(a), *args, **options)
+
+
+def opaque(*operands: Any, function: Any, template: Any, part: Any = None) -> Any:
+    """Call any function, whose operands stand anywhere in its arguments."""
+    args, options = fill(template, operands)
+    result = function(*args, **options)
+    return result if part is None else result[part]

@@ -1,0 +1,281 @@
+"""Finding the smallest change of the user's source that makes its gradient right, and proving it."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from pathlib import Path
+
+from handgrad.checking.repair.donors import Donors
+from handgrad.checking.repair.edits import expression_changes
+from handgrad.checking.repair.formulas import formula_changes, tried_changes
+from handgrad.checking.repair.guard import Guard, OutOfTimeError
+from handgrad.checking.repair.holes import Holes
+from handgrad.checking.repair.places import places
+from handgrad.checking.repair.rewriting import rewritings
+from handgrad.checking.repair.source import Change, Source, read_source
+from handgrad.checking.repair.statements import statement_changes
+from handgrad.checking.repair.trace import trace
+from handgrad.checking.repair.trial import Bench, Goal, Score
+from handgrad.checking.subject import CheckError, Subject
+from handgrad.checking.writing import Written
+from handgrad.files import write_file
+
+ROUNDS = 5  # repairs in a row, each of which makes something right
+SHARE_OF_HOLES = 0.2
+SHARE_OF_EDITS = 0.5  # of the time left
+SHARE_OF_FORMULAS = 0.7
+WINDOW = 0.5  # of cost
+KEPT = 0.15  # of the whole time, for writing the gradient anew
+
+Prove = Callable[[Subject], bool]
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What the diagnosis knows; all of it may be left out.
+
+    Attributes
+    ----------
+    line
+        Where the mistake stands, in the file.
+    write
+        Writes the right gradients of some arguments as lines of source, or returns None.
+    """
+
+    line: int | None = None
+    write: Callable[[Sequence[str]], Written | None] = field(default=lambda arguments: None)
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A change of the user's file that was proved right.
+
+    Attributes
+    ----------
+    path, text
+        The file, and the whole of its new text.
+    diff
+        The same as a unified diff.
+    description
+        One line for people: ``"line 23: `grad_output.mean(axis=0)` becomes `grad_output.sum(axis=0)`"``.
+    kind
+        "edit", or "rewritten" where no small edit was found and the gradient was written anew.
+    """
+
+    path: Path
+    text: str
+    diff: str
+    description: str
+    kind: str
+    encoding: str
+
+
+def repair(
+    subject: Subject, goal: Goal, prove: Prove, hint: Hint | None = None, *, budget_s: float = 3.0
+) -> Repair | None:
+    """Search for a change of backward's source, the smallest first, that is proved.
+
+    Parameters
+    ----------
+    subject
+        The user's two functions.
+    goal
+        A draw on which backward is wrong, with the right gradients.
+    prove
+        Whether a changed subject passes all checks. Its functions are the user's in a copy of the module's names.
+    hint
+        What the diagnosis knows.
+    budget_s
+        Seconds; what runs when they are over is finished.
+
+    Raises
+    ------
+    SourceError
+        When there is no file to edit.
+    """
+    source = read_source(subject.forward, subject.backward)
+    guard = Guard()
+    with guard.search():
+        return _Search(source, subject, goal, prove, hint or Hint(), guard, budget_s).run()
+
+
+def write_repair(path: Path, found: Repair) -> None:
+    """Write a repair's text to a file, whole or not at all."""
+    write_file(path, found.text.encode(found.encoding))
+
+
+class _Search:
+    def __init__(
+        self,
+        source: Source,
+        subject: Subject,
+        goal: Goal,
+        prove: Prove,
+        hint: Hint,
+        guard: Guard,
+        budget_s: float,
+    ) -> None:
+        self.first, self.subject, self.goal, self.prove = source, subject, goal, prove
+        self.hint, self.guard = hint, guard
+        self.start = time.thread_time()
+        self.budget = budget_s
+        self.said: list[str] = []
+
+    def run(self) -> Repair | None:
+        source = self.first
+        for _ in range(ROUNDS):
+            found, better = self._round(source)
+            if found is not None:
+                return found
+            text = source.text_with(better) if better is not None else None
+            if better is None or text is None:
+                break
+            self.said.append(describe(source, better, self.first))
+            source = source.changed(text)
+        for start in (source, self.first) if source is not self.first else (source,):
+            if start is self.first:
+                self.said = []
+            found = self._rewrite(start)
+            if found is not None:
+                return found
+        return None
+
+    def _round(self, source: Source) -> tuple[Repair | None, Change | None]:
+        """Return a proved repair by one change, or else the change that mends most."""
+        bench = Bench(source, self.subject, self.goal, self.guard)
+        facts = trace(bench)
+        donors = Donors(bench, facts)
+        every = list(places(source, facts, donors))
+        better = _Best(bench.base)
+        holes = Holes(bench, every, self._after(SHARE_OF_HOLES))
+
+        def attempt(changes: Iterable[Change], deadline: float) -> Repair | None:
+            for change in changes:
+                if change.same_shape and id(change.edits[0].old) in holes.hopeless:
+                    continue
+                if time.thread_time() > deadline or better.is_enough(change, holes):
+                    break
+                score = bench.score(change)
+                if score == bench.everything:
+                    found = self._proved(bench, change, "edit")
+                    if found is not None:
+                        return found
+                else:
+                    better.take(change, score)
+            return None
+
+        small = [*statement_changes(source, facts, donors), *expression_changes(every)]
+        found = attempt(sorted(small, key=self._rank), self._after(SHARE_OF_EDITS))
+        if found is None and (better.change is None or holes.one_may_do):
+            until = self._after(SHARE_OF_FORMULAS)
+            found = attempt(formula_changes(holes.found, donors, source, until), until)
+        if found is None and better.change is None:
+            found = attempt(
+                sorted(tried_changes(every, donors), key=self._rank), self._after(SHARE_OF_FORMULAS)
+            )
+        return found, better.change
+
+    def _rewrite(self, source: Source) -> Repair | None:
+        bench = Bench(source, self.subject, self.goal, self.guard)
+        wrong = [name for name in self.goal.right if name not in bench.base.right]
+        facts = trace(bench)
+        for arguments in (wrong, list(self.goal.right)):
+            written = self.hint.write(arguments) if arguments else None
+            if written is None:
+                continue
+            for change in rewritings(bench, facts, written.lines, written.results):
+                if bench.score(change) == bench.everything:
+                    found = self._proved(bench, change, "rewritten")
+                    if found is not None:
+                        return found
+        return None
+
+    def _proved(self, bench: Bench, change: Change, kind: str) -> Repair | None:
+        """Return the repair when the whole check passes."""
+        try:
+            if not self.prove(bench.subject_with(change)):
+                return None
+        except (CheckError, OutOfTimeError, MemoryError):
+            return None
+        text = bench.source.text_with(change)
+        if text is None:
+            return None
+        name = self.first.path.name
+        before, after = self.first.text.splitlines(keepends=True), text.splitlines(keepends=True)
+        diff = "".join(difflib.unified_diff(before, after, name, name))
+        description = "; ".join([*self.said, describe(bench.source, change, self.first)])
+        return Repair(self.first.path, text, diff, description, kind, self.first.encoding)
+
+    def _rank(self, change: Change) -> float:
+        return change.cost - (1.0 if self.hint.line is not None and change.line == self.hint.line else 0.0)
+
+    def _after(self, share: float) -> float:
+        """Return when a share of the time that is left will be over; a part of it all is kept for writing anew."""
+        now = time.thread_time()
+        return now + share * max(0.0, self.start + (1 - KEPT) * self.budget - now)
+
+
+class _Best:
+    """The change that mends most of what is wrong, and costs least."""
+
+    def __init__(self, base: Score) -> None:
+        self.base = base
+        self.change: Change | None = None
+        self._key = (0, 0.0)
+
+    def is_enough(self, change: Change, holes: Holes) -> bool:
+        """Whether to go on from it: no one change is known that could mend all, and the next ones are dearer."""
+        return self.change is not None and not holes.one_may_do and change.cost > self.change.cost + WINDOW
+
+    def take(self, change: Change, score: Score) -> None:
+        """Keep a change if it is better than the one before."""
+        key = (-len(score.right) - len(score.kept), change.cost)
+        if score.beats(self.base) and (self.change is None or key < self._key):
+            self.change, self._key = change, key
+
+
+def describe(source: Source, change: Change, first: Source) -> str:
+    """Return a change in a line for people, with the lines' numbers in the file as it was first."""
+    splices = source.splices(change) or []
+    if change.said:
+        return (
+            f"line {_first_line(max(edit.old.lineno for edit in change.edits), source, first)}: {change.said}"
+        )
+    said = []
+    for edit, (_, _, new) in zip(change.edits, splices, strict=False):
+        line = _first_line(edit.old.lineno, source, first)
+        old, new = _short(source.segment(edit.old)), _unbracketed(new)
+        said.append(
+            f"line {line}: `{old}` becomes `{_short(new)}`"
+            if new.strip()
+            else f"line {line}: `{old}` is left out"
+        )
+    return "; ".join(said)
+
+
+def _first_line(line: int, source: Source, first: Source) -> int:
+    """Return which line of the first text a line of a later one was."""
+    before, after = first.text.splitlines(), source.text.splitlines()
+    for _, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if j1 <= line - 1 < j2:
+            return min(i1 + line - 1 - j1, max(i1, i2 - 1)) + 1
+    return line
+
+
+def _unbracketed(text: str) -> str:
+    """Return an expression's text without brackets round the whole of it."""
+    try:
+        same = text[:1] == "(" and ast.dump(ast.parse(text[1:-1].strip())) == ast.dump(ast.parse(text))
+    except SyntaxError:
+        same = False
+    return text[1:-1] if same else text
+
+
+def _short(text: str) -> str:
+    one = " ".join(text.split())
+    return one if len(one) <= 90 else one[:87] + "…"

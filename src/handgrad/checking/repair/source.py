@@ -1,0 +1,384 @@
+"""The user's file as text and as a tree, and a change of the tree written back into the text.
+
+Only the text of the nodes that change is replaced: comments, spacing and the spelling of numbers stay.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, product
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from handgrad.errors import HandgradError
+
+Node = ast.expr | ast.stmt
+Splice = tuple[int, int, str]  # from where to where, and what comes there
+
+
+class SourceError(HandgradError):
+    """There is no source to edit: typed at a prompt, built by exec, or changed since it was loaded."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One node and what stands in its place.
+
+    Attributes
+    ----------
+    old
+        An expression or statement of the tree.
+    new
+        An expression for an expression; statements for a statement, none to remove it. They may hold nodes of
+        the tree, ``old`` itself too: as the last statement, it is one that others are put in front of.
+    """
+
+    old: Node
+    new: ast.expr | tuple[ast.stmt, ...]
+
+
+@dataclass(frozen=True)
+class Change:
+    """Edits that belong together.
+
+    Attributes
+    ----------
+    edits
+        Of nodes that do not hold each other.
+    cost
+        About the number of tokens that change.
+    same_shape
+        Whether it is one expression whose value keeps its shape.
+    said
+        What it does, where the edits would be too much to read.
+    """
+
+    edits: tuple[Edit, ...]
+    cost: float
+    same_shape: bool = False
+    said: str = ""
+
+    @property
+    def line(self) -> int:
+        """The first line that changes."""
+        return min(edit.old.lineno for edit in self.edits)
+
+
+class Source:
+    """A module's text, the functions and classes in it, and which of them a backward reaches."""
+
+    def __init__(
+        self, path: Path, text: str, encoding: str, forward: str, backward: str, names: dict[str, Any]
+    ):
+        self.path, self.text, self.encoding = path, text, encoding
+        self.forward, self.backward = forward, backward
+        self.globals = names
+        try:
+            self.tree = ast.parse(text)
+        except SyntaxError as error:
+            raise SourceError(f"{path}: cannot be read as Python: {error.msg}, line {error.lineno}") from None
+        self.units = {
+            node.name: node
+            for node in self.tree.body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in names
+        }
+        if not isinstance(self.units.get(backward), ast.FunctionDef):
+            raise SourceError(f"{path}: backward is {backward!r}, and no function of the file is called that")
+
+    def changed(self, text: str) -> Source:
+        """Return the same module with other text."""
+        return Source(self.path, text, self.encoding, self.forward, self.backward, self.globals)
+
+    @cached_property
+    def numpy(self) -> str:
+        """What the file calls NumPy."""
+        return next((name for name, value in self.globals.items() if value is np), "np")
+
+    @cached_property
+    def parents(self) -> dict[int, tuple[ast.AST, str, int | None]]:
+        """Where a node hangs, by its id: parent, field, place in the field's list."""
+        return {
+            id(child): (parent, field, index)
+            for parent in ast.walk(self.tree)
+            for child, field, index in _children(parent)
+        }
+
+    @cached_property
+    def codes(self) -> dict[str, CodeType]:
+        """Every unit compiled by itself."""
+        return {name: compile_unit(unit, str(self.path)) for name, unit in self.units.items()}
+
+    def reachable(self, start: str) -> list[str]:
+        """Return the units that one of them names, directly or through others or their objects; itself first."""
+        found = [start] if start in self.units else []
+        for name in found:
+            for node in ast.walk(self.units[name]):
+                if isinstance(node, ast.Name):
+                    found += [unit for unit in self._behind(node.id) if unit not in found]
+        return found
+
+    def _behind(self, name: str) -> set[str]:
+        """Return the units that a name of the module leads to: itself, or the classes of the objects it holds."""
+        return {name} if name in self.units else self.classes_of(self.globals.get(name))
+
+    def classes_of(self, value: Any) -> set[str]:
+        """Return which of the file's classes an object, or the objects of a container, belong to."""
+        if isinstance(value, list | tuple | dict):
+            items = value.values() if isinstance(value, dict) else value
+            return {name for item in items for name in self.classes_of(item)}
+        kind = type(value)
+        return (
+            {kind.__name__}
+            if self.globals.get(kind.__name__) is kind and kind.__name__ in self.units
+            else set()
+        )
+
+    def parameters(self, name: str) -> list[str]:
+        """Return the positional parameters of a function of the file."""
+        unit = self.units[name]
+        if not isinstance(unit, ast.FunctionDef):
+            return []
+        return [argument.arg for argument in [*unit.args.posonlyargs, *unit.args.args]]
+
+    def unit_of(self, node: ast.AST) -> str:
+        """Return the name of the unit that a node stands in."""
+        while id(node) in self.parents:
+            parent = self.parents[id(node)][0]
+            if parent is self.tree:
+                break
+            node = parent
+        return str(getattr(node, "name", ""))
+
+    def statement_of(self, node: ast.AST) -> ast.stmt:
+        """Return the innermost statement that holds a node."""
+        while not isinstance(node, ast.stmt):
+            node = self.parents[id(node)][0]
+        return node
+
+    def function_of(self, node: ast.AST) -> ast.FunctionDef:
+        """Return the innermost function that holds a node."""
+        while not isinstance(node, ast.FunctionDef):
+            node = self.parents[id(node)][0]
+        return node
+
+    def put(self, change: Change) -> Callable[[], None]:
+        """Make a change in the tree; the function returned takes it back."""
+        undo = [self._put(edit) for edit in change.edits]
+
+        def take_back() -> None:
+            for step in reversed(undo):
+                step()
+
+        return take_back
+
+    def _put(self, edit: Edit) -> Callable[[], None]:
+        parent, field, index = self.parents[id(edit.old)]
+        if index is None:
+            setattr(parent, field, edit.new)
+            return lambda: setattr(parent, field, edit.old)
+        siblings: list[Any] = getattr(parent, field)
+        before = list(siblings)
+        place = index
+        if index >= len(siblings) or siblings[index] is not edit.old:  # an edit before this one moved it
+            place = next(k for k, node in enumerate(siblings) if node is edit.old)
+        new = list(edit.new) if isinstance(edit.new, tuple) else [edit.new]
+        siblings[place : place + 1] = new
+        if not siblings:
+            siblings.append(_at(ast.Pass(), edit.old))
+
+        def take_back() -> None:
+            siblings[:] = before
+
+        return take_back
+
+    def text_with(self, change: Change) -> str | None:
+        """Return the file's text with a change made, or None when it cannot be written."""
+        found = self.splices(change)
+        return _spliced(self.text, found) if found is not None else None
+
+    def splices(self, change: Change) -> list[Splice] | None:
+        """Return what a change does to the text, edit by edit."""
+        found = []
+        for edit in change.edits:
+            take_back = self._put(edit)
+            wanted = _normal(self.tree)
+            take_back()
+            fitting = (
+                splice for splice in self._written(edit) if _normal(_spliced(self.text, [splice])) == wanted
+            )
+            found.append(next(fitting, None))
+        return None if None in found else [splice for splice in found if splice is not None]
+
+    def segment(self, node: Node) -> str:
+        """Return a node's own text."""
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def span(self, node: Node) -> tuple[int, int]:
+        """Return where a node's text starts and ends, in characters of the file."""
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
+
+    @cached_property
+    def _lines(self) -> list[tuple[int, str]]:
+        starts, at = [], 0
+        for line in io.StringIO(self.text, newline=""):
+            starts.append((at, line))
+            at += len(line)
+        return starts
+
+    def _offset(self, line: int, column: int) -> int:
+        """Return a place that the tree gives as line and UTF-8 column, in characters."""
+        start, text = self._lines[line - 1]
+        return start + len(text.encode()[:column].decode())
+
+    def _written(self, edit: Edit) -> Iterator[Splice]:
+        """Yield ways to write one edit, the plainest first."""
+        start, end = self.span(edit.old)
+        if isinstance(edit.new, tuple):
+            yield from self._statements(edit, start, end)
+            return
+        in_brackets = self.text[start - 1 : start] == "(" and self.text[end : end + 1] == ")"
+        for new in self._spellings(edit.new):
+            if in_brackets and _is_atom(edit.new):
+                yield start - 1, end + 1, new
+            yield start, end, new
+            yield start, end, f"({new})"
+
+    def _statements(self, edit: Edit, start: int, end: int) -> Iterator[Splice]:
+        """Yield ways to write statements in a statement's place; one that is removed takes its line along."""
+        line_start, line = self._lines[edit.old.lineno - 1]
+        indent = self.text[line_start:start]
+        alone = indent.strip() == ""
+        assert isinstance(edit.new, tuple)
+        if not edit.new:
+            stop = self.text.find("\n", end) + 1 or len(self.text)
+            rest = self.text[end:stop].strip()
+            if alone and (not rest or rest.startswith("#")):
+                yield line_start, stop, ""
+            yield start, end, "pass"
+            return
+        newline = ("\r\n" if line.endswith("\r\n") else "\n") + indent if alone else "; "
+        stop = self.text.find("\n", end)
+        stop = stop if stop >= 0 else len(self.text)
+        if edit.new[-1] is edit.old:
+            for written in product(*(self._spellings(node) for node in edit.new[:-1])):
+                yield start, start, newline.join(written) + newline
+        elif edit.new[0] is edit.old and alone and self.text[end:stop].lstrip()[:1] in ("", "#"):
+            for written in product(*(self._spellings(node) for node in edit.new[1:])):
+                yield stop, stop, newline + newline.join(written)
+        else:
+            spelt = [
+                [self.text[start:end]] if node is edit.old else self._spellings(node) for node in edit.new
+            ]
+            for written in product(*spelt):
+                yield start, end, newline.join(written)
+
+    def _spellings(self, new: Node) -> Iterator[str]:
+        """Yield ways to write a node, the fewest brackets first; the nodes of the tree in it keep their text."""
+        kept: list[Node] = []
+        written = ast.unparse(ast.fix_missing_locations(self._with_gaps(new, kept)))
+        choices = [(False,) if _is_atom(node) else (False, True) for node in kept]
+        for brackets in sorted(islice(product(*choices), 256), key=sum):
+            text = written
+            for k, (node, bracket) in enumerate(zip(kept, brackets, strict=True)):
+                own = self.segment(node)
+                text = text.replace(f"__gap{k}__", f"({own})" if bracket else own)
+            yield text
+
+    def _with_gaps(self, node: Any, kept: list[Node]) -> Any:
+        if isinstance(node, list):
+            return [self._with_gaps(item, kept) for item in node]
+        if not isinstance(node, ast.AST):
+            return node
+        if isinstance(node, ast.expr | ast.stmt) and id(node) in self.parents:
+            kept.append(node)
+            gap = ast.Name(f"__gap{len(kept) - 1}__", ast.Load())
+            return ast.Expr(gap) if isinstance(node, ast.stmt) else gap
+        return type(node)(**{field: self._with_gaps(value, kept) for field, value in ast.iter_fields(node)})
+
+
+def read_source(forward: Callable[..., Any], backward: Callable[..., Any]) -> Source:
+    """Read the file of two functions of one module.
+
+    Raises
+    ------
+    SourceError
+        When there is no such file, or it is not what was loaded.
+    """
+    code = getattr(backward, "__code__", None)
+    path = Path(code.co_filename) if code is not None else Path()
+    if code is None or not path.is_file():
+        raise SourceError("backward has no source file", fix="put it into a file and import it from there")
+    content = path.read_bytes()
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+    names = backward.__globals__
+    if names.get(backward.__name__) is not backward:
+        raise SourceError(f"{path}: backward is not the file's own {backward.__name__!r}")
+    own = names.get(getattr(forward, "__name__", "")) is forward
+    source = Source(
+        path, content.decode(encoding), encoding, forward.__name__ if own else "", backward.__name__, names
+    )
+    first = source.units[backward.__name__]
+    assert isinstance(first, ast.FunctionDef)
+    if code.co_firstlineno not in {first.lineno, *(item.lineno for item in first.decorator_list)}:
+        raise SourceError(f"{path}: changed since it was loaded")
+    return source
+
+
+def compile_unit(unit: ast.stmt, path: str) -> CodeType:
+    """Compile one top-level function or class by itself."""
+    return compile(ast.fix_missing_locations(ast.Module([unit], [])), path, "exec")
+
+
+def settle(new: ast.AST, old: Node, numpy: str) -> None:
+    """Make new nodes fit: a place in the text, as compile asks for, and NumPy by the file's name for it."""
+    for node in ast.walk(new):
+        if isinstance(node, ast.expr | ast.stmt | ast.keyword | ast.arg) and not hasattr(node, "lineno"):
+            _at(node, old)
+            if isinstance(node, ast.Name) and node.id == "np":
+                node.id = numpy
+
+
+def _at(node: Any, old: Node) -> Any:
+    node.lineno, node.col_offset = old.lineno, old.col_offset
+    node.end_lineno, node.end_col_offset = old.end_lineno, old.end_col_offset
+    return node
+
+
+def _children(parent: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
+    for field, value in ast.iter_fields(parent):
+        if isinstance(value, ast.AST):
+            yield value, field, None
+        elif isinstance(value, list):
+            yield from ((item, field, k) for k, item in enumerate(value) if isinstance(item, ast.AST))
+
+
+def _is_atom(node: ast.AST) -> bool:
+    return isinstance(
+        node, ast.Name | ast.Constant | ast.Call | ast.Attribute | ast.Subscript | ast.List | ast.Dict
+    )
+
+
+def _spliced(text: str, splices: Sequence[Splice]) -> str:
+    for start, end, new in sorted(splices, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _normal(tree: ast.Module | str) -> str:
+    """Return what two texts of the same meaning have in common."""
+    try:
+        parsed = ast.parse(tree) if isinstance(tree, str) else tree
+        return ast.dump(ast.parse(ast.unparse(parsed)))
+    except SyntaxError:
+        return ""

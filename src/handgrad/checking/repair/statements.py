@@ -1,0 +1,132 @@
+"""Edits of whole statements: left out, moved, accumulated instead of assigned, exchanged results."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import combinations
+
+from handgrad.checking.repair.arrays import comparisons
+from handgrad.checking.repair.donors import Donors
+from handgrad.checking.repair.places import Place
+from handgrad.checking.repair.source import Change, Edit, Source
+from handgrad.checking.repair.templates import fill
+from handgrad.checking.repair.trace import Facts
+
+
+def statement_changes(source: Source, facts: Facts, donors: Donors) -> Iterator[Change]:
+    """Yield every small edit of the statements that backward runs."""
+    for name in source.reachable(source.backward):
+        unit = source.units[name]
+        for node in ast.walk(unit):
+            if isinstance(node, ast.stmt) and id(node) in facts.scopes:
+                yield from _one(node, source.parameters(name))
+                yield from _results(node)
+            for block in ("body", "orelse"):
+                statements = getattr(node, block, None)
+                if isinstance(statements, list) and statements and not isinstance(node, ast.ClassDef):
+                    yield from _order(statements)
+        yield from _updates(unit, facts)
+        yield from _conditions(unit, source, facts, donors)
+
+
+def _one(node: ast.stmt, parameters: list[str]) -> Iterator[Change]:
+    """Yield edits of one statement."""
+    if isinstance(node, ast.Return | ast.FunctionDef | ast.Import | ast.ImportFrom):
+        return
+    cost = 1.5 if isinstance(node, ast.AugAssign | ast.Expr) else 2.5
+    yield Change((Edit(node, ()),), 1.4 if _base(node) in parameters else cost)
+    if isinstance(node, ast.AugAssign):
+        for operator in (ast.Add(), ast.Sub(), ast.Mult(), ast.Div()):
+            if not isinstance(operator, type(node.op)):
+                yield _instead(node, ast.AugAssign(node.target, operator, node.value), cost=1)
+        yield _instead(node, ast.Assign([node.target], node.value), cost=1)
+        apart = ast.BinOp(_loaded(node.target), node.op, node.value)
+        yield _instead(node, ast.Assign([node.target], apart), cost=2)
+        if isinstance(node.target, ast.Subscript) and isinstance(node.op, ast.Add):
+            yield _added_at(node, node.target, node.value)
+    elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target = node.targets[0]
+        if isinstance(target, ast.Subscript | ast.Name):
+            yield _instead(node, ast.AugAssign(target, ast.Add(), node.value), cost=1)
+        if isinstance(target, ast.Subscript):
+            yield _added_at(node, target, node.value)
+
+
+def _results(node: ast.stmt) -> Iterator[Change]:
+    """Yield two entries exchanged: of a dictionary, of a tuple, of the names assigned to."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.stmt) and inner is not node:
+            return
+        items: list[ast.expr] = []
+        if isinstance(inner, ast.Dict):
+            items = inner.values
+        elif isinstance(inner, ast.Tuple | ast.List):
+            items = inner.elts
+        elif isinstance(inner, ast.Call):
+            items = [keyword.value for keyword in inner.keywords]
+        for a, b in combinations(items, 2):
+            yield Change((Edit(a, b), Edit(b, a)), 1.3)
+
+
+def _order(statements: list[ast.stmt]) -> Iterator[Change]:
+    """Yield one statement moved to another place of its block."""
+    for i, node in enumerate(statements):
+        if isinstance(node, ast.Return):
+            continue
+        for j, other in enumerate(statements):
+            if j not in (i, i - 1) and len(statements) <= 12:
+                new = (node, other) if j < i else (other, node)
+                if not (j > i and isinstance(other, ast.Return)):
+                    yield Change((Edit(node, ()), Edit(other, new)), 2 + 0.1 * abs(i - j))
+
+
+def _updates(unit: ast.stmt, facts: Facts) -> Iterator[Change]:
+    """Yield every update in place of a function left out at once: ``W -= …`` does not belong into a backward."""
+    updates = [
+        node
+        for node in ast.walk(unit)
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub) and id(node) in facts.scopes
+    ]
+    if len(updates) > 1:
+        yield Change(tuple(Edit(node, ()) for node in updates), 1.4)
+
+
+def _conditions(unit: ast.stmt, source: Source, facts: Facts, donors: Donors) -> Iterator[Change]:
+    """Yield two comparisons of one statement changed together."""
+    compared: dict[int, list[ast.expr]] = {}
+    for node in ast.walk(unit):
+        if isinstance(node, ast.Compare) and id(node) in facts.values:
+            compared.setdefault(id(source.statement_of(node)), []).append(node)
+    for nodes in compared.values():
+        for a, b in combinations(nodes, 2):
+            for new_a, cost_a in comparisons(Place(a, None, {}, source, facts, donors)):
+                for new_b, cost_b in comparisons(Place(b, None, {}, source, facts, donors)):
+                    yield Change((Edit(a, new_a), Edit(b, new_b)), cost_a + cost_b)
+
+
+def _base(node: ast.stmt) -> str:
+    """Return the name of the array that a statement writes into, if any."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    inside = isinstance(node, ast.AugAssign) or isinstance(target, ast.Subscript)
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return target.id if inside and isinstance(target, ast.Name) else ""
+
+
+def _added_at(node: ast.stmt, target: ast.Subscript, value: ast.expr) -> Change:
+    call = fill("np.add.at(A, I, V)", A=target.value, I=target.slice, V=value)
+    return _instead(node, ast.Expr(call), cost=2)
+
+
+def _instead(node: ast.stmt, new: ast.stmt, cost: float) -> Change:
+    return Change((Edit(node, (new,)),), cost)
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """Return what is assigned to, to be read."""
+    if isinstance(target, ast.Name):
+        return ast.Name(target.id, ast.Load())
+    if isinstance(target, ast.Subscript):
+        return ast.Subscript(target.value, target.slice, ast.Load())
+    return target

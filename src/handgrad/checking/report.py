@@ -1,0 +1,199 @@
+"""What a check found, as plain data: for a terminal, a notebook, and machines."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import textwrap
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from handgrad.checking.mistakes import MISTAKES
+from handgrad.errors import DataError
+
+if TYPE_CHECKING:
+    from handgrad.checking.repair import Repair
+
+Verdict = Literal["right", "wrong", "cannot tell"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One mistake.
+
+    Attributes
+    ----------
+    code
+        Its name in the vocabulary, `handgrad.checking.MISTAKES`.
+    argument
+        The input whose gradient is wrong.
+    evidence
+        What the numbers show.
+    repair
+        What to do: a diff that was proved, or a suggestion.
+    proved
+        Whether the repaired function was checked and is right.
+    also
+        Other inputs whose gradients are wrong for the same reason.
+    place
+        Where in the user's forward or backward, ``"case.py:12: a = sig(x @ W)"``, or "".
+    entry, got, expected
+        The worst entry: its index, backward's number and the right one.
+    relative_error, error_bar
+        How far it is off, and what of that could be rounding; both relative to what adds up to the entry.
+    """
+
+    code: str
+    argument: str
+    evidence: str
+    repair: str = ""
+    proved: bool = False
+    also: tuple[str, ...] = ()
+    place: str = ""
+    entry: tuple[int, ...] = ()
+    got: float = 0.0
+    expected: float = 0.0
+    relative_error: float = 0.0
+    error_bar: float = 0.0
+
+    @property
+    def title(self) -> str:
+        """What kind of mistake it is, in a few words."""
+        return MISTAKES[self.code].title
+
+
+@dataclass(frozen=True)
+class ArgumentResult:
+    """What was found about one gradient.
+
+    Attributes
+    ----------
+    name, shape
+        Of the input.
+    verdict
+        Its own.
+    relative_error, error_bar
+        Of its worst entry.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    verdict: Verdict
+    relative_error: float
+    error_bar: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """Whether a hand-written gradient is right; what is wrong with it, where, and how to mend it.
+
+    Attributes
+    ----------
+    subject
+        What was checked.
+    verdict
+        "right", "wrong" or "cannot tell".
+    findings
+        The most telling first.
+    arguments
+        One result for each gradient.
+    tried
+        What was done to find out.
+    not_proved
+        What a pass does not prove, and what would let the checker tell.
+    seconds
+        How long it took.
+    mended
+        The proved repair as a new text of the user's file, when there is one; it is not part of the JSON.
+    """
+
+    subject: str
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+    arguments: tuple[ArgumentResult, ...] = ()
+    tried: tuple[str, ...] = ()
+    not_proved: tuple[str, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
+    mended: Repair | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, width: int = 100) -> str:
+        """Return the report for people, in lines of at most ``width`` columns; code and diffs keep theirs."""
+        return "\n".join(_lines(self, width))
+
+    def _repr_html_(self) -> str:
+        colour = {"right": "#1a7f37", "wrong": "#b42318", "cannot tell": "#8a6100"}[self.verdict]
+        head = f'<b style="color:{colour}">{html.escape(self.verdict)}</b> {html.escape(self.subject)}'
+        body = html.escape("\n".join(_lines(self, 100)[1:]))
+        return f'<div>{head}<pre style="white-space:pre-wrap">{body}</pre></div>'
+
+    def to_json(self) -> str:
+        """Return the report as one JSON object."""
+        table = asdict(replace(self, mended=None))
+        del table["mended"]
+        return json.dumps(table)
+
+    @classmethod
+    def from_json(cls, text: str) -> Report:
+        """Read what `to_json` wrote; raises `DataError` when it is something else."""
+        try:
+            table: dict[str, Any] = json.loads(text)
+            findings = tuple(
+                Finding(**{**one, "also": tuple(one["also"]), "entry": tuple(one["entry"])})
+                for one in table.pop("findings")
+            )
+            arguments = tuple(
+                ArgumentResult(**{**one, "shape": tuple(one["shape"])}) for one in table.pop("arguments")
+            )
+            lists = {name: tuple(table.pop(name)) for name in ("tried", "not_proved")}
+            return cls(findings=findings, arguments=arguments, **lists, **table)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise DataError(f"not a report: {error}") from None
+
+
+def _lines(report: Report, width: int) -> list[str]:
+    """Return a report as lines of text."""
+    lines = [f"{report.subject}: {report.verdict}"]
+    names = [f"d{result.name} {_shape(result.shape)}" for result in report.arguments]
+    longest = max(map(len, names), default=0)
+    for name, result in zip(names, report.arguments, strict=True):
+        lines.append(f"  {result.verdict:<11}  {name:<{longest}}  {_numbers(result)}")
+    for finding in report.findings:
+        lines += ["", *_finding_lines(finding, width)]
+    for title, notes in (("tried", report.tried), ("not proved", report.not_proved)):
+        lines += ["", f"  {title}"] if notes else []
+        for note in notes:
+            lines += textwrap.wrap(note, width, initial_indent="    - ", subsequent_indent="      ")
+    return lines
+
+
+def _numbers(result: ArgumentResult) -> str:
+    if not math.isfinite(result.relative_error):
+        return "not finite"
+    return f"relative error {result.relative_error:.0e}, error bar {result.error_bar:.0e}"
+
+
+def _finding_lines(finding: Finding, width: int) -> list[str]:
+    also = f", and {', '.join('d' + name for name in finding.also)} with it" if finding.also else ""
+    lines = [f"  {finding.code} in d{finding.argument}{also}"]
+    said = [("what", finding.title), ("evidence", finding.evidence)]
+    if finding.entry or finding.got != finding.expected:
+        index = f"[{', '.join(map(str, finding.entry))}]" if finding.entry else ""
+        numbers = f"got {finding.got:.7g}, expected {finding.expected:.7g}"
+        said.append(("worst", f"d{finding.argument}{index}: {numbers}"))
+    said += [("place", finding.place)] if finding.place else []
+    said.append(("why", MISTAKES[finding.code].why))
+    for title, words in said:
+        lines += textwrap.wrap(words, width, initial_indent=f"    {title:<10}", subsequent_indent=" " * 14)
+    if finding.repair:
+        lines.append("    repair    " + ("proved on fresh inputs" if finding.proved else "a suggestion, not proved"))
+        lines += [f"      {line}" for line in finding.repair.splitlines()]
+    lines.append(f"    more      {MISTAKES[finding.code].page}")
+    return lines
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"

@@ -1,0 +1,241 @@
+"""Arguments with too many entries for a slope along each: judged along a few random directions.
+
+A wrong entry changes the directional derivative along every one of them. Where forward can be recorded, the chain rule
+over the recording gives a gradient to compare with entry by entry; it counts only when it has the right derivative
+along all the directions itself, and an entry is called wrong only when its own slope, by differences, says so too. Where
+forward cannot be recorded, a wrong entry is found by halving a direction again and again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from handgrad.checking.numerics import Array, Slopes, Vector, slopes, slopes_along
+from handgrad.checking.subject import Inputs, Subject
+
+SECONDS = 1.0  # for the slopes along coordinates, of all arguments together
+EVALUATIONS = 30  # of forward, for one slope
+DIRECTIONS = 12
+FEW = 30  # entries whose slopes take no longer than those along the directions
+LARGEST_JACOBIAN = 5_000_000  # entries
+LARGEST_NUMERICAL = 500  # entries of an operand whose derivative is found by differences
+LOOKED_AT = 24  # entries that differ from the reference, the worst first, whose own slopes are found
+ENOUGH = 3  # of them that are wrong
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a gradient may be, entry by entry, in its argument's shape; as in `Sample`."""
+
+    low: Array
+    high: Array
+    tolerance: Array
+    magnitude: Array
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How exact a gradient can be: backward's noise, its type's eps, and the relative error that is always allowed."""
+
+    noise: Array
+    eps: float
+    least: float
+
+    def tolerance(self, size: Array) -> Array:
+        """Return the error bar of entries of some size."""
+        excused = np.minimum(16 * self.noise, 1e-6 * size) if self.noise.shape == size.shape else 0.0
+        return np.asarray(excused + self.least * size + 64 * self.eps * size.max(initial=0))
+
+
+def few_enough(subject: Subject, inputs: Inputs, arguments: Sequence[str]) -> set[str]:
+    """Return the arguments whose slopes along all coordinates can be had in time, the smallest first."""
+    seconds, outputs = _forward_time(subject, inputs)
+    chosen, spent = set(), 0.0
+    for name in sorted(arguments, key=lambda name: inputs[name].size):
+        size = inputs[name].size
+        spent += size * EVALUATIONS * seconds
+        if size * outputs <= LARGEST_JACOBIAN and (spent <= SECONDS or size <= FEW):
+            chosen.add(name)
+    return chosen
+
+
+def _forward_time(subject: Subject, inputs: Inputs) -> tuple[float, int]:
+    """Return how long forward takes at best, and how many numbers it returns."""
+    best = np.inf
+    for _ in range(3):
+        start = time.perf_counter()
+        outputs = subject.run_forward(inputs)
+        best = min(best, time.perf_counter() - start)
+    return float(best), sum(output.size for output in outputs)
+
+
+class Reference:
+    """The chain rule over a recording of forward: a gradient of every argument, if forward can be recorded."""
+
+    def __init__(self, subject: Subject, inputs: Inputs) -> None:
+        self.subject, self.inputs = subject, inputs
+        self._recording: Any = None
+        self._known: dict[bytes, Mapping[str, Array] | None] = {}
+
+    def gradients(self, upstream: Sequence[Array]) -> Mapping[str, Array] | None:
+        """Return the gradients for an upstream one, or None."""
+        key = b"".join(np.asarray(part, np.float64).tobytes() for part in upstream)
+        if key not in self._known:
+            self._known[key] = self._carry(upstream)
+        return self._known[key]
+
+    def _carry(self, upstream: Sequence[Array]) -> Mapping[str, Array] | None:
+        from handgrad.checking.adjoint import cotangents, edge_text
+        from handgrad.checking.diagnosis.recorded import record_subject  # it needs verdicts, which need this
+        from handgrad.checking.recording import NotRecordedError
+
+        try:
+            recording = self._recording = self._recording or record_subject(self.subject, self.inputs)
+        except NotRecordedError:
+            return None
+        for operation, k in recording.edges():
+            size = np.size(recording.values[operation.inputs[k]])
+            if size > LARGEST_NUMERICAL and edge_text(operation, k, recording.values) is None:
+                return None
+        found = cotangents(recording, recording.values, [np.asarray(part, np.float64) for part in upstream])
+        return {
+            name: np.asarray(found.get(index, 0.0), np.float64) + np.zeros(self.inputs[name].shape)
+            for name, index in recording.inputs.items()
+        }
+
+
+@dataclass(frozen=True)
+class Projections:
+    """Slopes of m outputs along d random directions of a large argument.
+
+    Attributes
+    ----------
+    name
+        Of the argument.
+    function, point
+        The outputs as a function of the argument, and where they are looked at.
+    directions
+        (d, …), in the argument's shape.
+    along
+        The slopes, (m, d).
+    reference
+        Another gradient to compare with, once it is confirmed.
+    """
+
+    name: str
+    function: Vector
+    point: Array
+    directions: Array
+    along: Slopes
+    reference: Reference
+    looked_at: dict[tuple[int, ...], Slopes] = field(default_factory=dict)
+
+    def bounds(self, upstream: Sequence[Array], got: Array, rounding: Rounding) -> Bounds:
+        """Return what the gradient may be, entry by entry, when ``got`` is what was returned."""
+        flat = np.concatenate([part.ravel() for part in upstream])
+        for candidate in self._candidates(upstream, flat, got):
+            if np.all(self._missed(candidate, flat, rounding, self.directions, self.along) <= 0):
+                return self._beside(candidate, got, flat, rounding)
+        return self._alone(got, flat, rounding)
+
+    def _candidates(self, upstream: Sequence[Array], flat: Array, got: Array) -> Iterator[Array]:
+        """Yield gradients that may be right: by the chain rule, and what was returned times a constant."""
+        gradients = self.reference.gradients(upstream)
+        if gradients is not None:
+            yield gradients[self.name]
+        if got.shape == self.point.shape and np.all(np.isfinite(got)) and np.any(got):
+            right = np.mean(self.along.allowed(flat)[:2], axis=0)
+            own = (self.directions * got).sum(axis=tuple(range(1, self.directions.ndim)))
+            yield float((right * own).sum() / (own * own).sum()) * got
+
+    def _missed(self, gradient: Array, flat: Array, rounding: Rounding, directions: Array, along: Slopes) -> Array:
+        """Return how far a gradient is off along each direction, beyond the error bar."""
+        low, high, error = along.allowed(flat)
+        axes = tuple(range(1, directions.ndim))
+        parts = directions * gradient
+        bar = 8 * error + rounding.least * along.magnitude(flat)
+        bar = bar + 64 * rounding.eps * np.sqrt((parts**2).sum(axis=axes))
+        if rounding.noise.shape == gradient.shape:
+            bar = bar + 16 * np.sqrt(((directions * rounding.noise) ** 2).sum(axis=axes))
+        value = parts.sum(axis=axes)
+        return np.asarray(np.maximum(low - value, value - high) - bar)
+
+    def _beside(self, reference: Array, got: Array, flat: Array, rounding: Rounding) -> Bounds:
+        """Compare with the reference; where it differs, the entry's own slope decides."""
+        size = np.abs(reference) + 1e-2 * np.sqrt(np.mean(reference**2))
+        bounds = Bounds(reference.copy(), reference.copy(), rounding.tolerance(size), size)
+        if got.shape != reference.shape:
+            return bounds
+        off = np.where(np.isfinite(got), np.abs(got - reference) / (bounds.tolerance + 1e-300), 0.0)
+        bad = np.flatnonzero(off > 1)
+        wrong = 0
+        for position in bad[np.argsort(-off.flat[bad])][:LOOKED_AT]:
+            wrong += self._look_at(np.unravel_index(int(position), got.shape), got, flat, bounds)
+            if wrong == ENOUGH:
+                break
+        if not wrong and len(bad):  # at a kink the two gradients may both be right
+            bounds.low.flat[bad] = np.minimum(bounds.low.flat[bad], got.flat[bad])
+            bounds.high.flat[bad] = np.maximum(bounds.high.flat[bad], got.flat[bad])
+        return bounds
+
+    def _alone(self, got: Array, flat: Array, rounding: Rounding) -> Bounds:
+        """Find a wrong entry by the directions alone; all others are taken to be right."""
+        fits = got.shape == self.point.shape
+        own = np.where(np.isfinite(got), got, 0.0) if fits else np.zeros(self.point.shape)
+        bounds = Bounds(own.copy(), own.copy(), rounding.tolerance(np.abs(own)), np.abs(own))
+        if not fits or not np.all(np.isfinite(got)):
+            return bounds
+        missed = self._missed(got, flat, rounding, self.directions, self.along)
+        if np.all(missed <= 0) or any([self._look_at(index, got, flat, bounds) for index in self.looked_at]):
+            return bounds
+        index = self._find(got, flat, rounding, self.directions[int(missed.argmax())])
+        if index is not None:
+            self._look_at(index, got, flat, bounds)
+        else:  # too little of it in any part to be seen there: it cannot be told
+            bounds.tolerance[...] = missed.max()
+        return bounds
+
+    def _find(self, got: Array, flat: Array, rounding: Rounding, direction: Array) -> tuple[int, ...] | None:
+        """Return the entry that a direction is most off by: halve it, and follow the worse half."""
+        left = np.arange(got.size)
+        while left.size > 1:
+            halves = np.array_split(left, 2)
+            directions = np.zeros((2, got.size))
+            for row, half in zip(directions, halves, strict=True):
+                row[half] = direction.flat[half]
+            directions = directions.reshape(2, *got.shape)
+            along = slopes_along(self.function, self.point, directions)
+            missed = self._missed(got, flat, rounding, directions, along)
+            if np.all(missed <= 0):
+                return None
+            left = halves[int(missed.argmax())]
+        return tuple(map(int, np.unravel_index(left[0], got.shape)))
+
+    def _look_at(self, index: Any, got: Array, flat: Array, bounds: Bounds) -> bool:
+        """Find an entry's own slope and put it into the bounds; return whether the gradient there is wrong."""
+        index = tuple(map(int, index))
+        if index not in self.looked_at:
+            self.looked_at[index] = slopes(self.function, self.point, [index])
+        column = self.looked_at[index]
+        low, high, error = (float(part[0]) for part in column.allowed(flat))
+        bounds.low[index], bounds.high[index] = low, high
+        bounds.magnitude[index] = max(bounds.magnitude[index], float(column.magnitude(flat)[0]))
+        bounds.tolerance[index] += 8 * error
+        return not low - bounds.tolerance[index] <= got[index] <= high + bounds.tolerance[index]
+
+
+def project(
+    function: Vector, point: Array, reference: Reference, name: str, generator: np.random.Generator
+) -> Projections:
+    """Find the slopes along random directions; fewer of them where one takes long or much memory."""
+    start = time.perf_counter()
+    function(point)
+    seconds = time.perf_counter() - start
+    fewer = min(2 * SECONDS / (EVALUATIONS * seconds), 2e7 / point.size)
+    directions = generator.normal(size=(int(np.clip(fewer, 2, DIRECTIONS)), *point.shape))
+    return Projections(name, function, point, directions, slopes_along(function, point, directions), reference)

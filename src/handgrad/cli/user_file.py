@@ -1,0 +1,168 @@
+"""The user's own file: imported from its path, and what there is in it to check."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from handgrad.checking import CheckError
+from handgrad.checking.adapters import checkable
+from handgrad.checking.draws import Source
+from handgrad.errors import nearest
+
+FIX = "name its functions forward, backward and inputs, or NAME, NAME_backward and NAME_inputs"
+
+
+@dataclass(frozen=True)
+class Found:
+    """Something to check.
+
+    Attributes
+    ----------
+    name
+        What the file calls it; "" for ``forward`` and ``backward``.
+    forward, backward, inputs
+        As `handgrad.check` takes them.
+    """
+
+    name: str
+    forward: Any
+    backward: Callable[..., Any] | None
+    inputs: Source | None
+
+
+class _Loader(SourceFileLoader):
+    """Compiles the text as it stands: a cached file may be older than a repair of the same second."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)  # type: ignore[return-value]
+
+
+@contextmanager
+def importing_from(folder: Path) -> Iterator[None]:
+    """Let a file import its neighbours, as `python FILE.py` does; ends as an error when the file asks to exit."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    except SystemExit:
+        raise CheckError(
+            "the file ends Python when it is imported or called", fix='put that under `if __name__ == "__main__":`'
+        ) from None
+    finally:
+        if str(folder) in sys.path:
+            sys.path.remove(str(folder))
+
+
+def import_file(path: Path) -> ModuleType:
+    """Import a file from its path, as a module of its own name.
+
+    Raises
+    ------
+    CheckError
+        When there is no such file, or it raises.
+    """
+    if not path.is_file():
+        raise CheckError(f"{path}: there is no such file")
+    if path.suffix != ".py":
+        raise CheckError(f"{path}: is no Python file", fix="its name must end in .py")
+    file = str(path.resolve())
+    known = sys.modules.get(path.stem)
+    name = path.stem if known is None or getattr(known, "__file__", "") == file else f"{path.stem} (checked)"
+    spec = importlib.util.spec_from_file_location(name, file, loader=_Loader(name, file))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise CheckError(f"{_place(error, path)}: {type(error).__name__}: {error}", fix="the file must import") from None
+    return module
+
+
+def _place(error: BaseException, path: Path) -> str:
+    """Return the last line of the user's file that an error went through."""
+    if isinstance(error, SyntaxError) and error.filename:
+        error.args = (error.msg,)
+        return f"{path if Path(error.filename) == path.resolve() else error.filename}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
+    return f"{path}:{own[-1]}" if own else str(path)
+
+
+def find(module: ModuleType, path: Path, name: str) -> list[Found]:
+    """Return what the file has to be checked under a name; without one, everything the convention finds.
+
+    Raises
+    ------
+    CheckError
+        When that is nothing, or a part of it is missing.
+    """
+    names = vars(module)
+    if name:
+        return [_named(names, path, name)]
+    if "forward" in names or "backward" in names:
+        return [_pair(names, path, "forward", "backward", "")]
+    found = [_named(names, path, each) for each in _pairs(module)]
+    if not found:
+        raise CheckError(f"{path}: there is nothing to check in it", fix=FIX)
+    return found
+
+
+def _pairs(module: ModuleType) -> list[str]:
+    """Return the names of the file's own rules and functions that have a backward."""
+    own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
+    return [
+        name for name, value in own.items()
+        if not name.startswith("_") and (checkable(value) or (callable(value) and f"{name}_backward" in own))
+    ]  # fmt: skip
+
+
+def _named(names: Mapping[str, Any], path: Path, name: str) -> Found:
+    if name not in names:
+        known = [each for each in names if not each.startswith("_") and not inspect.ismodule(names[each])]
+        raise CheckError(f"{path}: there is no {name!r} in it", fix=nearest(name, known) if known else FIX)
+    if checkable(names[name]):
+        return Found(name, names[name], None, _inputs(names, path, name))
+    return _pair(names, path, name, f"{name}_backward", name)
+
+
+def _pair(names: Mapping[str, Any], path: Path, forward: str, backward: str, name: str) -> Found:
+    for role in (forward, backward):
+        if not callable(names.get(role)):
+            what = "is no function" if role in names else "is missing"
+            raise CheckError(f"{path}: {role!r} {what}", fix=FIX)
+    inputs = _inputs(names, path, name)
+    if inputs is None:
+        wanted = f"{name}_inputs or inputs" if name else "inputs"
+        raise CheckError(
+            f"{path}: {wanted} is missing",
+            fix="write `def inputs(rng): return {…}`, which draws the arrays to check at, by their names",
+        )
+    return Found(name, names[forward], names[backward], inputs)
+
+
+def _inputs(names: Mapping[str, Any], path: Path, name: str) -> Source | None:
+    """Return the inputs that belong to a name: a function of a generator, or arrays."""
+    chosen = f"{name}_inputs" if f"{name}_inputs" in names else "inputs"
+    given = names.get(chosen)
+    if given is None or not callable(given):
+        return given
+    try:
+        inspect.signature(given).bind()
+    except (TypeError, ValueError):
+        return given  # type: ignore[no-any-return]
+    try:
+        return given()  # type: ignore[no-any-return]
+    except Exception as error:
+        raise CheckError(f"{_place(error, path)}: {chosen} raised {type(error).__name__}: {error}") from None

@@ -1,0 +1,333 @@
+"""What a repair leaves alone, says, refuses and survives."""
+
+import importlib.util
+import random
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from handgrad.checking.repair import Goal, Hint, SourceError, repair, write_repair
+from handgrad.checking.subject import Subject
+from handgrad.checking.writing import Written
+
+X, W, U = np.arange(6.0).reshape(2, 3) / 7 - 0.3, np.arange(12.0).reshape(3, 4) / 9 - 0.6, np.ones((2, 4)) / 3
+
+LINEAR = """import numpy as np
+
+
+def forward(x, W):
+    return x @ W
+
+
+def backward(grad_output, x, W):
+    {body}
+"""
+
+
+def load(path, text):
+    path.write_bytes(text.encode())
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def mended(tmp_path, text, right=None, inputs=None, hint=None, upstream=U, **options):
+    """Repair a module's backward; without `right` its forward is ``x @ W``."""
+    module = load(tmp_path / "layer.py", text)
+    subject = Subject.of(module.forward, module.backward, inputs or {"x": X, "W": W})
+    right = right or {"x": upstream @ W.T, "W": X.T @ upstream}
+    goal = Goal(subject.inputs, [upstream], right, dict.fromkeys(right, 1e-9))
+    return repair(subject, goal, lambda candidate: True, hint, **options)
+
+
+def changed_lines(found):
+    lines = found.diff.splitlines()[3:]
+    return [line[1:].strip() for line in lines if line[:1] == "-"], [
+        line[1:].strip() for line in lines if line[:1] == "+"
+    ]
+
+
+# ------------------------------------------------------------------ the text
+
+
+def test_only_the_edited_expression_changes(tmp_path):
+    body = """# Größe: Σ über die Zeilen   (columns count bytes, text counts characters)
+    é = 1e-5;  dx = grad_output   @   W.T   # keep  me
+    return {   "x":dx ,
+               "W": grad_output.T @ x,  # the shape is wrong
+             }"""
+    found = mended(tmp_path, LINEAR.format(body=body))
+    assert changed_lines(found) == (
+        ['"W": grad_output.T @ x,  # the shape is wrong'],
+        ['"W": x.T @ grad_output,  # the shape is wrong'],
+    )
+    assert found.description == "line 12: `grad_output.T @ x` becomes `x.T @ grad_output`"
+    assert found.kind == "edit"
+
+
+def test_numbers_in_the_kept_part_keep_their_spelling(tmp_path):
+    found = mended(
+        tmp_path, LINEAR.format(body='return {"x": (1e-5 + grad_output @ W - 1E-05), "W": x.T @ grad_output}')
+    )
+    assert found is None or "1E-05" in found.text
+    body = 'return {"x": -(grad_output * 1_0e-1 @ W.T), "W": x.T @ grad_output}'
+    assert "grad_output * 1_0e-1 @ W.T" in mended(tmp_path, LINEAR.format(body=body)).text
+
+
+def test_line_ends_of_another_system_stay(tmp_path):
+    body = 'd = grad_output.copy()\n    d *= 2\n    return {"x": d @ W.T, "W": x.T @ d}'
+    found = mended(tmp_path, LINEAR.format(body=body).replace("\n", "\r\n"))
+    assert "\r\n" in found.text
+    assert "\n" not in found.text.replace("\r\n", "")
+    write_repair(tmp_path / "layer.py", found)
+    assert (tmp_path / "layer.py").read_bytes().count(b"\r\n") == found.text.count("\n")
+
+
+def test_a_statement_that_is_left_out_takes_its_line_along(tmp_path):
+    body = 'd = grad_output.copy()\n    d *= 2  # twice\n    return {"x": d @ W.T, "W": x.T @ d}'
+    found = mended(tmp_path, LINEAR.format(body=body))
+    assert changed_lines(found) == (["d *= 2  # twice"], [])
+    assert found.description == "line 10: `d *= 2` is left out"
+
+
+def test_two_mistakes_are_mended_one_after_the_other(tmp_path):
+    body = 'dx = grad_output @ W.T + 1\n    dW = grad_output.T @ x\n    return {"x": dx, "W": dW}'
+    found = mended(tmp_path, LINEAR.format(body=body))
+    assert changed_lines(found)[1] == ["dx = grad_output @ W.T", "dW = x.T @ grad_output"]
+    assert "line 9:" in found.description
+    assert "line 10:" in found.description
+
+
+def test_numpy_may_have_another_name(tmp_path):
+    text = "import numpy as N\n\n\ndef forward(a, b):\n    return N.outer(a, b)\n\n\n"
+    text += "def backward(grad_output, a, b):\n    return grad_output @ b, N.cosh(a) @ grad_output\n"
+    a, b, upstream = np.array([0.3, -0.7]), np.array([0.2, 0.5, -0.9]), np.arange(6.0).reshape(2, 3) - 2
+    found = mended(
+        tmp_path, text, {"a": upstream @ b, "b": a @ upstream}, {"a": a, "b": b}, upstream=upstream
+    )
+    assert changed_lines(found)[1] == ["return grad_output @ b, a @ grad_output"]
+
+
+# ------------------------------------------------------------------ what must hold
+
+
+def test_forward_is_not_bent_to_the_backward(tmp_path):
+    text = (
+        "import numpy as np\n\n\ndef scale(v):\n    return 2 * v\n\n\ndef forward(x, W):\n    return scale(x) @ W\n\n\n"
+        'def backward(grad_output, x, W):\n    return {"x": grad_output @ W.T, "W": scale(x).T @ grad_output}\n'
+    )
+    found = mended(tmp_path, text, {"x": 2 * U @ W.T, "W": 2 * X.T @ U})
+    assert "    return 2 * v\n" in found.text
+    assert "return scale(x) @ W\n" in found.text
+
+
+def test_what_is_not_proved_is_not_returned(tmp_path):
+    module = load(
+        tmp_path / "layer.py", LINEAR.format(body='return {"x": grad_output @ W, "W": x.T @ grad_output * 2}')
+    )
+    subject = Subject.of(module.forward, module.backward, {"x": X, "W": W[:, :3]})
+    right = {"x": U[:, :3] @ W[:, :3].T, "W": X.T @ U[:, :3]}
+    asked = []
+    goal = Goal(subject.inputs, [U[:, :3]], right, dict.fromkeys(right, 1e-9))
+    assert repair(subject, goal, lambda candidate: asked.append(candidate), budget_s=1.0) is None
+    assert asked
+
+
+def test_inputs_that_are_changed_are_part_of_the_mistake(tmp_path):
+    body = 'W -= 0.1 * x.T @ grad_output\n    return {"x": grad_output @ W.T, "W": x.T @ grad_output}'
+    found = mended(tmp_path, LINEAR.format(body=body))
+    assert changed_lines(found) == (["W -= 0.1 * x.T @ grad_output"], [])
+
+
+def test_the_users_module_and_the_session_stay_as_they_were(tmp_path):
+    text = (
+        "import numpy as np\n\nSEEN = []\nTABLE = np.ones(3)\n\n\n"
+        "def forward(x, W):\n    SEEN.append(1)\n    return x @ W\n\n\n"
+        "def backward(grad_output, x, W):\n    SEEN.append(2)\n    TABLE[0] += 1\n    print('noise')\n"
+        "    np.random.uniform()\n"
+        '    return {"x": -grad_output @ W.T, "W": x.T @ grad_output}\n'
+    )
+    module = load(tmp_path / "layer.py", text)
+    subject = Subject.of(module.forward, module.backward, {"x": X, "W": W})
+    before = module.backward, list(module.SEEN), module.TABLE.copy()
+    random_numbers, handler = np.random.get_state()[1].copy(), signal.getsignal(signal.SIGALRM)  # noqa: NPY002
+    right = {"x": U @ W.T, "W": X.T @ U}
+    found = repair(
+        subject, Goal(subject.inputs, [U], right, dict.fromkeys(right, 1e-9)), lambda candidate: True
+    )
+    assert found is not None
+    assert module.backward is before[0]
+    # What the one call that looks at forward's output does to the module is the user's own doing.
+    assert set(module.SEEN[len(before[1]) :]) <= {1}
+    assert np.array_equal(module.TABLE, before[2])
+    assert np.array_equal(np.random.get_state()[1], random_numbers)  # noqa: NPY002
+    assert signal.getsignal(signal.SIGALRM) is handler
+    assert np.array_equal(subject.inputs["x"], X)
+
+
+def test_edits_that_never_end_or_fill_the_memory_are_survived(tmp_path):
+    body = """total = np.zeros_like(W)
+    k = len(x)
+    while k > 0:
+        k -= 1
+        total = total + np.outer(x[k], grad_output[k])
+    pad = np.zeros(10 ** 3)  # 3 * 3 zeros more are 8 gigabytes
+    return {"x": grad_output @ W.T + pad.sum(), "W": 3 * total}"""
+    started = time.monotonic()
+    found = mended(tmp_path, LINEAR.format(body=body), budget_s=3.0)
+    assert changed_lines(found)[1] == ['return {"x": grad_output @ W.T + pad.sum(), "W": total}']
+    assert time.monotonic() - started < 30
+
+
+def test_state_that_forward_keeps_is_kept_for_candidates(tmp_path):
+    text = (
+        "import numpy as np\n\nCACHE = {}\n\n\ndef forward(x, W):\n    CACHE['x'] = x\n    return x @ W\n\n\n"
+        'def backward(grad_output, x, W):\n    return {"x": grad_output @ W.T, "W": -CACHE["x"].T @ grad_output}\n'
+    )
+    assert changed_lines(mended(tmp_path, text))[1] == [
+        'return {"x": grad_output @ W.T, "W": CACHE["x"].T @ grad_output}'
+    ]
+
+
+def test_objects_of_the_module_take_the_edited_methods(tmp_path):
+    text = (
+        "import numpy as np\n\n\nclass Layer:\n    def forward(self, x, W):\n        self.x = x\n        return x @ W\n\n"
+        "    def backward(self, g, W):\n        return g @ W.T, g.T @ self.x\n\n\nLAYERS = [Layer()]\n\n\n"
+        "def forward(x, W):\n    return LAYERS[0].forward(x, W)\n\n\n"
+        "def backward(grad_output, x, W):\n    LAYERS[0].forward(x, W)\n    return LAYERS[0].backward(grad_output, W)\n"
+    )
+    assert changed_lines(mended(tmp_path, text))[1] == ["return g @ W.T, self.x.T @ g"]
+
+
+# ------------------------------------------------------------------ written anew
+
+
+def test_lines_are_the_last_resort_and_use_what_is_there(tmp_path):
+    body = """h = np.tanh(x)
+    d = 1.7 ** grad_output
+    return {"x": np.cosh(d).sum() * x, "W": h.T @ grad_output}"""
+    text = LINEAR.format(body=body).replace("return x @ W", "return np.tanh(x) @ W")
+    written = Written(
+        ("v1 = np.tanh(x)", "d = grad_output @ W.T", "d *= 1 - v1 ** 2", "dx = 1 * d"), {"x": "dx"}
+    )
+    found = mended(
+        tmp_path,
+        text,
+        {"x": U @ W.T * (1 - np.tanh(X) ** 2), "W": np.tanh(X).T @ U},
+        hint=Hint(write=lambda arguments: written if arguments == ["x"] else None),
+        budget_s=0.0,
+    )
+    assert found.kind == "rewritten"
+    assert changed_lines(found) == (
+        ["d = 1.7 ** grad_output", 'return {"x": np.cosh(d).sum() * x, "W": h.T @ grad_output}'],
+        [
+            "d_ = grad_output @ W.T",
+            "d_ *= 1 - h ** 2",
+            "dx = 1 * d_",
+            'return {"x": dx, "W": h.T @ grad_output}',
+        ],
+    )
+    assert found.description == "line 11: the gradient of `x` is written anew, in 3 lines"
+
+
+@pytest.mark.parametrize(
+    ("body", "last"),
+    [
+        ("return helper(grad_output, x, W)", 'return {**helper(grad_output, x, W), "W": x.T @ grad_output}'),
+        (
+            "return dict(x=grad_output @ W.T, W=W + 1)",
+            "return dict(x=grad_output @ W.T, W=x.T @ grad_output)",
+        ),
+        ("return grad_output @ W.T, W + 1", "return grad_output @ W.T, x.T @ grad_output"),
+        ("return pair(grad_output, x, W)", "return (pair(grad_output, x, W)[0], x.T @ grad_output)"),
+    ],
+)
+def test_every_way_to_return_takes_a_new_result(tmp_path, body, last):
+    helpers = '\n\ndef helper(g, x, W):\n    return {"x": g @ W.T, "W": W + 1}\n'
+    helpers += "\n\ndef pair(g, x, W):\n    return g @ W.T, W + 1\n"
+    written = Written(("dW = x.T @ grad_output",), {"W": "dW"})
+    found = mended(
+        tmp_path, LINEAR.format(body=body) + helpers, hint=Hint(write=lambda arguments: written), budget_s=0.0
+    )
+    assert changed_lines(found)[1] == [last.replace('"W": x.T', "'W': x.T") if "**" in last else last]
+
+
+def test_a_backward_that_spoils_its_arguments_gets_another_body(tmp_path):
+    body = '"""Spoil."""\n    x *= 0.0\n    W[...] = x.sum()\n    return {"x": W, "W": x}'
+    written = Written(("dx = grad_output @ W.T", "dW = x.T @ grad_output"), {"x": "dx", "W": "dW"})
+    found = mended(
+        tmp_path, LINEAR.format(body=body), hint=Hint(write=lambda arguments: written), budget_s=0.0
+    )
+    assert found.text.endswith(
+        '"""Spoil."""\n    dx = grad_output @ W.T\n    dW = x.T @ grad_output\n    return {\'x\': dx, \'W\': dW}\n'
+    )
+
+
+# ------------------------------------------------------------------ no source
+
+
+def test_without_a_file_there_is_nothing_to_edit():
+    names = {}
+    exec(LINEAR.format(body='return {"x": W, "W": x}'), names)
+    subject = Subject.of(names["forward"], names["backward"], {"x": X, "W": W})
+    right = {"x": U @ W.T, "W": X.T @ U}
+    with pytest.raises(SourceError, match="no source file"):
+        repair(subject, Goal(subject.inputs, [U], right, dict.fromkeys(right, 1e-9)), lambda candidate: True)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("x = 1\n", "no function"), ("import os\n" * 40, "no function"), ("(", "Python")]
+)
+def test_a_file_that_has_changed_is_left_alone(tmp_path, text, why):
+    module = load(tmp_path / "layer.py", LINEAR.format(body='return {"x": W, "W": x}'))
+    (tmp_path / "layer.py").write_text(text)
+    subject = Subject.of(module.forward, module.backward, {"x": X, "W": W})
+    right = {"x": U @ W.T, "W": X.T @ U}
+    with pytest.raises(SourceError, match=why):
+        repair(subject, Goal(subject.inputs, [U], right, dict.fromkeys(right, 1e-9)), lambda candidate: True)
+
+
+def test_lines_moved_since_the_import_are_noticed(tmp_path):
+    text = LINEAR.format(body='return {"x": W, "W": x}')
+    module = load(tmp_path / "layer.py", text)
+    (tmp_path / "layer.py").write_text("# new\n" + text)
+    subject = Subject.of(module.forward, module.backward, {"x": X, "W": W})
+    right = {"x": U @ W.T, "W": X.T @ U}
+    with pytest.raises(SourceError, match="changed since"):
+        repair(subject, Goal(subject.inputs, [U], right, dict.fromkeys(right, 1e-9)), lambda candidate: True)
+
+
+def test_a_repair_is_the_same_every_time(tmp_path):
+    text = LINEAR.format(body='d = 2 * grad_output\n    return {"x": d @ W.T, "W": x.T @ d}')
+    random.seed(1)
+    first = mended(tmp_path, text)
+    random.seed(2)
+    assert mended(tmp_path, text).text == first.text
+
+
+def test_outside_the_main_thread_nothing_is_interrupted_but_all_else_works(tmp_path):
+    text = LINEAR.format(body='return {"x": grad_output @ W.T, "W": -x.T @ grad_output}')
+    found = []
+    worker = threading.Thread(target=lambda: found.append(mended(tmp_path, text)))
+    worker.start()
+    worker.join()
+    assert changed_lines(found[0])[1] == ['return {"x": grad_output @ W.T, "W": x.T @ grad_output}']
+
+
+def test_an_alarm_of_somebody_else_still_rings(tmp_path):
+    text = LINEAR.format(body='return {"x": grad_output @ W.T, "W": -x.T @ grad_output}')
+    rung = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(True))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1e-3)
+        rung.clear()
+        mended(tmp_path, text)
+        time.sleep(0.05)
+        assert rung
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

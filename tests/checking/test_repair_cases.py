@@ -1,0 +1,103 @@
+"""Forty wrong backward passes, each repaired in its own file and compared with the right one on other inputs."""
+
+import importlib.util
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from handgrad.checking.recording import record
+from handgrad.checking.repair import Goal, Hint, repair, write_repair
+from handgrad.checking.subject import Subject, copy_of
+from handgrad.checking.writing import write_gradient
+
+CASES = sorted((Path(__file__).parent / "repair_cases").glob("*.py"))
+BY_EDIT = 0.8  # of the cases, at least; the others are written anew
+BUDGET = 10.0  # more than is needed, so that a slow machine finds the same
+
+
+def load(path):
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def goal_at(subject, right, inputs, seed):
+    rng = np.random.default_rng(seed)
+    upstream = [rng.normal(size=output.shape) for output in subject.run_forward(inputs)]
+    gradients = replace(subject, backward=right).run_backward(upstream, inputs)
+    slack = {name: 1e-8 * np.abs(value).max() for name, value in gradients.items()}
+    return Goal(inputs, upstream, gradients, slack)
+
+
+def is_right(candidate, case, right):
+    for seed in range(3):
+        inputs = copy_of(
+            {name: np.asarray(v) for name, v in case.inputs(np.random.default_rng(seed)).items()}
+        )
+        goal = goal_at(candidate, right, inputs, seed)
+        given = copy_of(inputs)
+        found = candidate.run_backward(goal.upstream, given, fresh=False)
+        if found.keys() != goal.right.keys() or not all(goal.meets(name, found[name]) for name in found):
+            return False
+        if not all(np.array_equal(given[name], inputs[name]) for name in inputs):
+            return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def repaired(tmp_path_factory):
+    """Return a function that repairs a copy of a case, each case once."""
+    folder = tmp_path_factory.mktemp("cases")
+    known = {}
+
+    def of(path):
+        if path not in known:
+            text, marker, answer = path.read_text().partition("\n\ndef backward_fixed")
+            copy = folder / path.name
+            copy.write_text(text)
+            case, right = load(copy), load(path).backward_fixed
+            subject = Subject.of(case.forward, case.backward, case.inputs(np.random.default_rng(7)))
+            functions = [value for value in vars(case).values() if callable(value)]
+
+            def write(arguments):
+                def forward(values):
+                    return case.forward(*values.values()) if subject.positional else case.forward(**values)
+
+                return write_gradient(record(forward, subject.inputs, functions), arguments)
+
+            goal = goal_at(subject, right, subject.inputs, 5)
+            started = time.thread_time()
+            found = repair(
+                subject, goal, lambda candidate: is_right(candidate, case, right), Hint(write=write)
+            )
+            known[path] = case, right, found, time.thread_time() - started
+            assert marker
+            assert answer
+        return known[path]
+
+    return of
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_the_repaired_file_is_right(path, repaired):
+    case, right, found, _ = repaired(path)
+    assert found is not None
+    write_repair(found.path, found)
+    mended = load(found.path)
+    subject = Subject.of(mended.forward, mended.backward, case.inputs(np.random.default_rng(8)))
+    assert is_right(subject, case, right)
+    assert found.description.startswith("line ")
+    assert found.diff.startswith(f"--- {path.name}\n+++ {path.name}\n")
+
+
+def test_most_repairs_are_small_edits(repaired):
+    kinds = [repaired(path)[2].kind for path in CASES if repaired(path)[2] is not None]
+    assert kinds.count("edit") >= BY_EDIT * len(CASES)
+
+
+def test_a_repair_takes_a_second_or_two(repaired):
+    assert np.median([repaired(path)[3] for path in CASES]) < 2

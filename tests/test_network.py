@@ -1,0 +1,317 @@
+"""What a network takes and gives: its settings, its rows, targets and weights, its arrays by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from handgrad import (
+    BatchNorm,
+    BinaryCrossEntropy,
+    ConfigurationError,
+    DataError,
+    Dropout,
+    Embedding,
+    HalfSquaredError,
+    HandgradError,
+    Linear,
+    MeanSquaredError,
+    Network,
+    ReLU,
+    ShapeError,
+    SoftmaxCrossEntropy,
+    Standardise,
+    Tanh,
+)
+
+Array = NDArray[Any]
+
+ROWS = 9
+X = np.random.default_rng(0).normal(size=(ROWS, 4))
+
+
+def classifier(**more: Any) -> Network:
+    return Network(Linear(4, 5), ReLU(), Linear(5, 3), loss=SoftmaxCrossEntropy(), **more)
+
+
+# ------------------------------------------------------------------------------------------ how it is made
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Network(), "a network needs a layer\n  fix    for example Network(Linear(64, 10))"),
+        (lambda: classifier(dtype="float16"), "dtype is 'float16'\n  fix    choose float32 or float64"),
+        (lambda: classifier(seed=-1), "seed is -1\n  fix    give 0 or more"),
+        (
+            lambda: Network(Linear(4, 3), loss=ReLU()),  # type: ignore[arg-type]
+            "loss is ReLU(), which is no loss\n  fix    for example SoftmaxCrossEntropy()",
+        ),
+        (lambda: Network(Linear(4, 3), ReLU), "layer 2 is <class 'handgrad.layers.elementwise.ReLU'>, which is no layer"),  # type: ignore[arg-type]
+        (
+            lambda: Network(ReLU(), Tanh()),
+            "the layers do not say how long a row is: Network(ReLU(), Tanh())\n"
+            "  fix    give inputs=64 (or inputs=(7, 64)), or begin with Linear(64, …)",
+        ),
+        (
+            lambda: Network(Embedding(9, 4), Linear(4, 3)),
+            "Embedding(9, 4) does not say how many indices a row has\n"
+            "  fix    give inputs=7, or inputs=() for one alone",
+        ),
+        (
+            lambda: Network(Linear(4, 5), Linear(6, 3)),
+            "layer 2, Linear(6, 3): axis I is 5 in x(n, 5)[1] but 6 in W(6, 3)[0]\n"
+            "  given  z1(n, 5) comes from layer 1, Linear(4, 5)\n  fix    make the two sizes the same",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_no_network_is_refused(make: Any, message: str) -> None:
+    """When it is made, not when it first runs."""
+    with pytest.raises(HandgradError) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+def test_the_seed_and_the_type_decide_the_arrays() -> None:
+    """The same seed gives the same weights; float32 are the float64 ones, rounded."""
+    one, same, other = classifier(seed=3), classifier(seed=3), classifier(seed=4)
+    exact = classifier(seed=3, dtype="float64")
+    for name, array in one.parameters.items():
+        assert array.tobytes() == same.parameters[name].tobytes()
+        np.testing.assert_array_equal(array, exact.parameters[name].astype(np.float32))
+        assert (array.dtype, exact.parameters[name].dtype) == (np.float32, np.float64)
+    assert (one.parameters["W1"] != other.parameters["W1"]).any()
+
+
+@pytest.mark.parametrize(
+    ("network", "title"),
+    [
+        (classifier(), "network 4 → 5 → 3 · 43 parameters"),
+        (Network(Embedding(9, 4), Linear(4, 2), inputs=()), "network index → 4 → 2 · 46 parameters"),
+        (
+            Network(Standardise(), BatchNorm(), Dropout(), Linear(4, 4), inputs=4),
+            "network 4 → 4 · 28 parameters",
+        ),
+        (Network(Linear(1000, 1000)), "network 1000 → 1000 · 1,001,000 parameters"),
+    ],
+)
+def test_the_title_has_sizes_and_count(network: Network, title: str) -> None:
+    """Widths as they change, and how many numbers are trained."""
+    assert network.title.startswith(title)
+
+
+# ------------------------------------------------------------------------------------------ what it takes
+
+
+def test_answers_do_not_depend_on_how_many_rows_are_computed_at_a_time() -> None:
+    """Any batch size, any number of rows, none at all."""
+    network = classifier(dtype="float64")
+    whole = network.predict(X)
+    assert whole.shape == (ROWS, 3)
+    np.testing.assert_allclose(whole.sum(axis=1), 1)
+    for size in (1, 4, 100):
+        np.testing.assert_allclose(network.predict(X, batch_size=size), whole, rtol=1e-13)
+    np.testing.assert_allclose(np.concatenate([network.predict(X[k : k + 1]) for k in range(ROWS)]), whole)
+    assert network.predict(X[:0]).shape == (0, 3)
+    np.testing.assert_allclose(
+        np.log(whole), (z := network.output(X)) - np.log(np.exp(z).sum(1, keepdims=True))
+    )
+
+
+def test_rows_in_lists_are_rows() -> None:
+    """What NumPy makes an array of."""
+    np.testing.assert_array_equal(classifier().predict(X.tolist()), classifier().predict(X))
+
+
+INDICES = Network(Embedding(9, 4), Linear(4, 3), inputs=2, loss=HalfSquaredError())
+LABELS = Network(Linear(4, 2), loss=BinaryCrossEntropy())
+SHARES = Network(Linear(4, 3), loss=SoftmaxCrossEntropy(targets="shares"))
+VALUES = Network(Linear(4, 1), loss=MeanSquaredError())
+OVER_TIME = Network(Linear(4, 3), inputs=(6, 4), loss=SoftmaxCrossEntropy(ignored=-1))
+HALF = np.full((ROWS, 3), 1 / 3)
+
+
+def changed(array: Array, place: Any, value: Any) -> Array:
+    array = np.array(array)
+    array[place] = value
+    return array
+
+
+ROWS_REFUSED: list[tuple[Network, Array, str]] = [
+    (
+        classifier(), X[:, :3],
+        "the data has rows of (3,), the network takes (4,)\n  given  x(9, 3); layer 1 is Linear(4, 5)",
+    ),
+    (classifier(), X[0], "the data has rows of (), the network takes (4,)\n  given  x(4,); layer 1 is Linear(4, 5)"),
+    (classifier(), np.float64(3), "the data has rows of (), the network takes (4,)\n  given  x(); layer 1 is Linear(4, 5)"),
+    (classifier(), X.astype(complex), "x holds complex128, not numbers"),
+    (classifier(), X.astype(object), "x holds object, not numbers"),
+    (
+        INDICES, changed(np.zeros((ROWS, 2), int), (5, 1), 9),
+        "x[5, 1] is 9, and an index is a whole number from 0 to 8\n  given  layer 1 is Embedding(9, 4)",
+    ),
+    (
+        INDICES, changed(np.zeros((ROWS, 2)), (3, 0), -1),
+        "x[3, 0] is -1.0, and an index is a whole number from 0 to 8\n  given  layer 1 is Embedding(9, 4)",
+    ),
+    (
+        INDICES, changed(np.zeros((ROWS, 2)), (3, 0), 1.5),
+        "x[3, 0] is 1.5, and an index is a whole number from 0 to 8\n  given  layer 1 is Embedding(9, 4)",
+    ),
+    (
+        INDICES, changed(np.zeros((ROWS, 2)), (3, 0), np.nan),
+        "x[3, 0] is nan, and an index is a whole number from 0 to 8\n  given  layer 1 is Embedding(9, 4)",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("network", "x", "message"), ROWS_REFUSED)
+def test_rows_that_do_not_fit_are_refused(network: Network, x: Array, message: str) -> None:
+    """By shape, by type, and indices by their range: NumPy would take -1 for the last row."""
+    for use in (network.predict, network.output, network.check_rows):
+        with pytest.raises(HandgradError) as caught:
+            use(x)
+        assert str(caught.value) == message
+
+
+TARGETS_REFUSED: list[tuple[Network, Array, str]] = [
+    (
+        classifier(), np.arange(ROWS) % 4,
+        "SoftmaxCrossEntropy(): the target of row 3 is class 3, and the network has 3 outputs (0 to 2)",
+    ),
+    (
+        classifier(), changed(np.zeros(ROWS, int), 5, -1),
+        "SoftmaxCrossEntropy(): the target of row 5 is class -1, and the network has 3 outputs (0 to 2)",
+    ),
+    (
+        classifier(), np.zeros(ROWS),
+        "SoftmaxCrossEntropy(): the targets hold float64, and classes are whole numbers",
+    ),
+    (
+        classifier(), np.zeros((ROWS, 1), int),
+        "SoftmaxCrossEntropy(): the targets are (9, 1), and 9 rows need (9,)\n"
+        "  fix    class numbers need one whole number a row",
+    ),
+    (
+        OVER_TIME, changed(np.zeros((ROWS, 6), int), (4, 2), -2),
+        "SoftmaxCrossEntropy(ignored=-1): the target of row 4 is class -2, and the network has 3 outputs (0 to 2)",
+    ),
+    (
+        LABELS, changed(np.zeros((ROWS, 2)), (7, 1), 2),
+        "BinaryCrossEntropy(): the target of row 7 is 2.0, and must be from 0 to 1",
+    ),
+    (
+        LABELS, changed(np.zeros((ROWS, 2)), (7, 1), np.nan),
+        "BinaryCrossEntropy(): the target of row 7 is nan, and must be from 0 to 1",
+    ),
+    (LABELS, np.zeros(ROWS), "BinaryCrossEntropy(): the targets are (9,), and 9 rows need (9, 2)"),
+    (
+        SHARES, changed(HALF, (6, 0), 0.5),
+        "SoftmaxCrossEntropy(targets='shares'): the target shares of row 6 add up to 1.167, not to 1",
+    ),
+    (
+        SHARES, changed(HALF, 6, [1.5, -0.5, 0]),
+        "SoftmaxCrossEntropy(targets='shares'): the target of row 6 is 1.5, and must be from 0 to 1",
+    ),
+    (VALUES, np.zeros((ROWS, 2)), "MeanSquaredError(): the targets are (9, 2), and 9 rows need (9, 1)"),
+    (VALUES, np.zeros(ROWS, complex), "the targets hold complex128, not numbers"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("network", "t", "message"), TARGETS_REFUSED)
+def test_targets_that_do_not_fit_are_refused(network: Network, t: Array, message: str) -> None:
+    """By shape, by type, by what the loss may be asked for; the row is named."""
+    x = np.zeros((ROWS, *network.row))
+    for use in (lambda: network.check_targets(t, ROWS), lambda: network.gradients(x, t)):
+        with pytest.raises((ShapeError, DataError)) as caught:
+            use()
+        assert str(caught.value) == message
+
+
+def test_targets_that_fit_are_taken() -> None:
+    """Ignored class numbers of any value; one value a row for one output; whole numbers as values."""
+    assert OVER_TIME.check_targets(np.full((ROWS, 6), -1), ROWS).shape == (ROWS, 6)
+    assert VALUES.check_targets(np.arange(ROWS), ROWS).shape == (ROWS, 1)
+    assert LABELS.check_targets(np.ones((ROWS, 2), bool), ROWS).shape == (ROWS, 2)
+    assert SHARES.check_targets(HALF.astype(np.float32), ROWS).shape == (ROWS, 3)
+    assert classifier().check_targets(np.full(ROWS, 2, np.uint8), ROWS).dtype == np.uint8
+
+
+def test_a_weight_of_a_row_weighs_all_its_answers() -> None:
+    """For rows of several answers, one weight each, or one for every answer: (n,) or (n, time)."""
+    w = np.random.default_rng(0).uniform(size=ROWS)
+    x, t = np.random.default_rng(1).normal(size=(ROWS, 6, 4)), np.zeros((ROWS, 6), int)
+    by_row = OVER_TIME.gradients(x, t, w)
+    by_answer = OVER_TIME.gradients(x, t, np.repeat(w[:, None], 6, axis=1))
+    for name, gradient in by_row.items():
+        np.testing.assert_array_equal(gradient, by_answer[name])
+    assert (OVER_TIME.gradients(x, t)["W1"] != by_row["W1"]).any()
+
+
+@pytest.mark.parametrize(
+    ("w", "message"),
+    [
+        (np.ones(4), "the weights are (4,), and 9 rows need (9, 6)"),
+        (np.ones((6, 9)), "the weights are (6, 9), and 9 rows need (9, 6)"),
+        (changed(np.ones(ROWS), 4, -1), "the weight of row 4 is -1.0, and must be finite, 0 or more"),
+        (changed(np.ones(ROWS), 4, np.inf), "the weight of row 4 is inf, and must be finite, 0 or more"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(w: Array, message: str) -> None:
+    """By shape and by value."""
+    with pytest.raises((ShapeError, DataError)) as caught:
+        OVER_TIME.gradients(np.zeros((ROWS, 6, 4)), np.zeros((ROWS, 6), int), w)
+    assert str(caught.value) == message
+
+
+# ------------------------------------------------------------------------------------------ what it keeps
+
+
+def test_arrays_are_loaded_by_name_or_not_at_all() -> None:
+    """Names, shapes and types are checked before the first number is taken over."""
+    network, other = classifier(seed=1), classifier(seed=2)
+    before = {name: array.copy() for name, array in network.arrays.items()}
+    arrays = {name: array.copy() for name, array in other.arrays.items()}
+    wrong = {
+        "here: W1 is only in the network": {name: v for name, v in arrays.items() if name != "W1"},
+        "here: W9 is only in the file": arrays | {"W9": np.ones(3)},
+        "here: b2 is float32(4,) in the file and float32(3,) in the network": arrays
+        | {"b2": np.ones(4, "f")},
+        "here: b2 is float64(3,) in the file and float32(3,) in the network": arrays | {"b2": np.ones(3)},
+    }
+    for message, given in wrong.items():
+        with pytest.raises(DataError) as caught:
+            network.load_arrays(given, "here")
+        assert str(caught.value) == message
+        assert all((network.arrays[name] == before[name]).all() for name in before)
+    places = {name: id(array) for name, array in network.arrays.items()}
+    network.load_arrays(arrays, "here")
+    assert {name: id(array) for name, array in network.arrays.items()} == places
+    assert all((network.arrays[name] == arrays[name]).all() for name in arrays)
+
+
+def test_gradients_change_nothing() -> None:
+    """Neither weights nor running statistics, however often they are asked for."""
+    network = Network(Linear(4, 5), BatchNorm(), Dropout(0.5), Linear(5, 3), loss=SoftmaxCrossEntropy())
+    before = {name: array.copy() for name, array in network.arrays.items()}
+    first = network.gradients(X, np.arange(ROWS) % 3, seed=7)
+    again = network.gradients(X, np.arange(ROWS) % 3, seed=7)
+    other = network.gradients(X, np.arange(ROWS) % 3, seed=8)
+    for name in first:
+        np.testing.assert_array_equal(first[name], again[name])
+    assert (first["W1"] != other["W1"]).any()
+    assert all((network.arrays[name] == before[name]).all() for name in before)
+
+
+@pytest.mark.parametrize("use", ["gradients", "loss_program", "write", "check_targets"])
+def test_without_a_loss_it_only_predicts(use: str) -> None:
+    """What needs one says so."""
+    network = Network(Linear(4, 3))
+    arguments = {"gradients": (X, X), "check_targets": (X, ROWS)}.get(use, ())
+    with pytest.raises(ConfigurationError) as caught:
+        getattr(network, use)(*arguments)
+    assert str(caught.value) == "the network has no loss\n  fix    Network(…, loss=SoftmaxCrossEntropy())"
+    np.testing.assert_array_equal(network.predict(X), network.output(X))
