@@ -55,7 +55,8 @@ def run_file(example: Example) -> None:
 
 def compare_text(example: Example) -> str:
     """Compare a text block with what the block before it printed; return how it differs."""
-    expected, printed = str(example.parsed).rstrip(), example.namespace.pop("_printed", "").rstrip()
+    lines = example.namespace.pop("_printed", "").splitlines()
+    expected, printed = str(example.parsed).rstrip(), "\n".join(line.rstrip() for line in lines).rstrip()
     return "" if not printed or matches(expected, printed) else f"it printed\n{printed}"
 
 

@@ -1,0 +1,316 @@
+"""`handgrad.check` and `torch.autograd.gradcheck`, side by side on a folder of cases, and their speed on a network.
+
+    python benchmarks/checking.py [FOLDER ...] [--seeds 5] [--only cases]
+
+A folder has two of them, `wrong/` and `right/`, of modules with `inputs(rng)`, `forward(**inputs)` and
+`backward(grad_output, **inputs)`. Those in `wrong/` say what is expected: `EXPECT` and `ACCEPT`, codes of the
+mistake; `WHERE`, the arguments; `backward_fixed`. The answers are taken out of the file before it is checked.
+
+detected      wrong cases called wrong
+false alarms  right cases called wrong; "cannot tell" is counted by itself
+named         wrong cases whose first finding has the expected code and argument
+repaired      wrong cases whose file, with the proved repair written into it, has the gradients of `backward_fixed`
+              on three fresh draws
+
+gradcheck runs in slow mode with its own tolerances, in float64, on the NumPy functions in a
+`torch.autograd.Function`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib.util
+import platform
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+from handgrad.checking import CheckError, Report, check
+from handgrad.checking.repair import write_repair
+
+ANSWERS = {"EXPECT", "ACCEPT", "WHERE", "FIX", "SOURCE", "TRICK", "backward_fixed"}
+DEFAULT = Path(__file__).parents[1] / "tests" / "checking" / "cases"
+SIZES, ROWS = (784, 128, 10), 32
+Arrays = dict[str, np.ndarray]
+
+
+# A case, with and without its answers.
+
+
+def load(path: Path) -> ModuleType:
+    """Import a module from its path, whatever stands in Python's caches."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    exec(compile(path.read_text("utf-8"), str(path), "exec"), module.__dict__)
+    return module
+
+
+def without_answers(text: str) -> str:
+    """Return a case's text without what gives its mistake away."""
+    lines = text.splitlines(keepends=True)
+    for node in reversed(ast.parse(text).body):
+        names = {getattr(node, "name", "")} | {
+            getattr(target, "id", "") for target in getattr(node, "targets", [])
+        }
+        if names & ANSWERS:
+            del lines[node.lineno - 1 : node.end_lineno]
+    return "".join(lines)
+
+
+# The two checkers: each returns whether it calls a case wrong, and counts what else it says.
+
+
+def by_handgrad(answers: ModuleType, path: Path, seed: int, counts: Counter[str]) -> bool | None:
+    """Check a case by handgrad; None when it cannot tell."""
+    case = load(path)
+    try:
+        report = check(case.forward, case.backward, case.inputs(np.random.default_rng(seed)), seed=seed)
+    except CheckError:
+        counts["raised"] += 1
+        return None
+    if report.verdict == "wrong" and hasattr(answers, "EXPECT"):
+        counts["named"] += named(report, answers)
+        counts["repaired"] += repaired(report, answers, path)
+    return None if report.verdict == "cannot tell" else report.verdict == "wrong"
+
+
+def named(report: Report, answers: ModuleType) -> bool:
+    """Whether the first finding is the expected one."""
+    where = [answers.WHERE] if isinstance(answers.WHERE, str) else answers.WHERE
+    codes = {answers.EXPECT, *getattr(answers, "ACCEPT", [])}
+    return bool(report.findings) and report.findings[0].code in codes and report.findings[0].argument in where
+
+
+def repaired(report: Report, answers: ModuleType, path: Path) -> bool:
+    """Whether the proved repair, written into the file, gives the right gradients."""
+    if report.mended is None:
+        return False
+    text = path.read_text("utf-8")
+    try:
+        write_repair(path, report.mended)
+        return all(agree(load(path), answers, np.random.default_rng([seed, 7])) for seed in range(3))
+    finally:
+        path.write_text(text, "utf-8")
+
+
+def agree(mended: ModuleType, answers: ModuleType, generator: np.random.Generator) -> bool:
+    """Whether two backwards give the same gradients at fresh inputs."""
+    inputs = answers.inputs(generator)
+    output = np.asarray(answers.forward(**copied(inputs)))
+    upstream = generator.normal(size=output.shape).astype(output.dtype)
+    with np.errstate(all="ignore"):
+        ours = mended.backward(np.array(upstream), **copied(inputs))
+        right = answers.backward_fixed(np.array(upstream), **copied(inputs))
+    return all(
+        np.allclose(ours[name], value, rtol=1e-5, atol=1e-7 * np.abs(value).max(initial=0), equal_nan=True)
+        for name, value in right.items()
+    )
+
+
+def copied(inputs: Arrays) -> Arrays:
+    return {name: np.array(value) for name, value in inputs.items()}
+
+
+def by_gradcheck(answers: ModuleType, path: Path, seed: int, counts: Counter[str]) -> bool | None:
+    """Check a case by PyTorch."""
+    case = load(path)
+    inputs = case.inputs(np.random.default_rng(seed))
+    output = np.asarray(case.forward(**copied(inputs)))
+    with np.errstate(all="ignore"):
+        names = list(case.backward(np.ones_like(output), **copied(inputs)))
+    try:
+        return not gradcheck(case.forward, case.backward, inputs, names)
+    except Exception:  # whatever it says is that the gradient is wrong
+        return True
+
+
+def gradcheck(
+    forward: Callable[..., Any], backward: Callable[..., Any], inputs: Arrays, names: list[str]
+) -> bool:
+    """Run gradcheck on NumPy functions, with respect to some of their arguments."""
+    tensors = [torch.tensor(np.asarray(inputs[name], np.float64), requires_grad=True) for name in names]
+
+    def values(*given: torch.Tensor) -> Arrays:
+        return {**inputs, **{name: one.detach().numpy() for name, one in zip(names, given, strict=True)}}
+
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *given: torch.Tensor) -> torch.Tensor:
+            ctx.save_for_backward(*given)
+            return torch.tensor(np.asarray(forward(**values(*given)), np.float64))
+
+        @staticmethod
+        def backward(ctx: Any, upstream: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            gradients = backward(upstream.numpy(), **values(*ctx.saved_tensors))
+            return tuple(torch.tensor(np.asarray(gradients[name], np.float64)) for name in names)
+
+    with np.errstate(all="ignore"):
+        return torch.autograd.gradcheck(Function.apply, tensors, fast_mode=False)
+
+
+CHECKERS = {"handgrad": by_handgrad, "gradcheck": by_gradcheck}
+
+
+def compare(folder: Path, seeds: int) -> None:
+    """Print what both say of a folder of cases."""
+    paths = {kind: sorted((folder / kind).glob("*.py")) for kind in ("wrong", "right")}
+    print(
+        f"\n{folder.name}: {len(paths['wrong'])} wrong and {len(paths['right'])} right cases, {seeds} seeds"
+    )
+    print(
+        f"{'':13}{'detected':>12}{'false alarms':>16}{'cannot tell':>14}{'named':>12}{'repaired':>13}{'seconds':>10}"
+    )
+    misses: dict[str, list[str]] = {}
+    for name, checker in CHECKERS.items():
+        counts: Counter[str] = Counter()
+        started = time.perf_counter()
+        for kind, several in paths.items():
+            for path in several:
+                for seed in range(seeds):
+                    before = counts["named"]
+                    verdict = run(checker, path, seed, counts)
+                    counts[f"{kind} {verdict}"] += 1
+                    if verdict is not (kind == "wrong"):
+                        misses.setdefault(f"{name}, {kind} but {said(verdict)}", []).append(path.stem)
+                    elif kind == "wrong" and name == "handgrad" and counts["named"] == before:
+                        misses.setdefault(f"{name}, named otherwise", []).append(path.stem)
+        seconds = (time.perf_counter() - started) / seeds
+        wrong, right = (len(several) * seeds for several in paths.values())
+        own = [share(counts[what], wrong) if name == "handgrad" else "-" for what in ("named", "repaired")]
+        unsure = counts["wrong None"] + counts["right None"]
+        print(
+            f"{name:13}{share(counts['wrong True'], wrong):>12}{share(counts['right True'], right):>16}"
+            f"{share(unsure, wrong + right):>14}{own[0]:>12}{own[1]:>13}{seconds:10.1f}"
+        )
+    for what, cases in misses.items():
+        times = Counter(cases)
+        print(f"  {what}: {', '.join(f'{case} ×{n}' if n < seeds else case for case, n in times.items())}")
+
+
+def run(checker: Callable[..., bool | None], path: Path, seed: int, counts: Counter[str]) -> bool | None:
+    """Run a checker on a copy of a case without its answers."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        copy = Path(folder) / path.name
+        copy.write_text(without_answers(path.read_text("utf-8")), "utf-8")
+        return checker(load(path), copy, seed, counts)
+
+
+def share(part: int, whole: int) -> str:
+    return f"{part} of {whole}"
+
+
+def said(verdict: bool | None) -> str:
+    return "cannot tell" if verdict is None else "called wrong" if verdict else "called right"
+
+
+# Speed.
+
+
+def network(generator: np.random.Generator) -> tuple[Callable[..., Any], Callable[..., Arrays], Arrays]:
+    """Return the loss of a network as a function of its parameters, its backward, and parameters."""
+    x, t = generator.normal(size=(ROWS, SIZES[0])), np.eye(SIZES[2])[generator.integers(SIZES[2], size=ROWS)]
+
+    def forward(W1: np.ndarray, b1: np.ndarray, W2: np.ndarray, b2: np.ndarray) -> Any:
+        z = np.maximum(x @ W1 + b1, 0) @ W2 + b2
+        z = z - z.max(axis=1, keepdims=True)
+        return (np.log(np.exp(z).sum(axis=1)) - (z * t).sum(axis=1)).mean()
+
+    def backward(
+        upstream: np.ndarray, W1: np.ndarray, b1: np.ndarray, W2: np.ndarray, b2: np.ndarray
+    ) -> Arrays:
+        a = np.maximum(x @ W1 + b1, 0)
+        z = a @ W2 + b2
+        p = np.exp(z - z.max(axis=1, keepdims=True))
+        dz = upstream * (p / p.sum(axis=1, keepdims=True) - t) / ROWS
+        da = dz @ W2.T * (a > 0)
+        return {"W1": x.T @ da, "b1": da.sum(axis=0), "W2": a.T @ dz, "b2": dz.sum(axis=0)}
+
+    shapes = {"W1": SIZES[:2], "b1": SIZES[1:2], "W2": SIZES[1:], "b2": SIZES[2:]}
+    return forward, backward, {name: 0.05 * generator.normal(size=shape) for name, shape in shapes.items()}
+
+
+def speed() -> None:
+    """Print how long both take for a whole network, and for the same with a mistake."""
+    forward, backward, inputs = network(np.random.default_rng(0))
+    entries = sum(value.size for value in inputs.values())
+    print(f"\nnetwork {' → '.join(map(str, SIZES))}, batch {ROWS}, float64: {entries:,} parameters")
+    seconds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        report = check(forward, backward, inputs)
+        seconds.append(time.perf_counter() - started)
+    ours = sorted(seconds)[1]
+    print(f"  handgrad.check             {ours:8.1f} s  (median of 3)  {report.verdict}")
+
+    def one_wrong(upstream: np.ndarray, **values: np.ndarray) -> Arrays:
+        gradients = backward(upstream, **values)
+        gradients["W1"][400, 60] *= 1.001
+        return gradients
+
+    started = time.perf_counter()
+    wrong = check(forward, one_wrong, inputs)
+    taken = time.perf_counter() - started
+    entry = f"W1{list(wrong.findings[0].entry)}" if wrong.findings else "nothing named"
+    print(f"  one entry off by 1e-3      {taken:8.1f} s                 {wrong.verdict}, {entry}")
+
+    times = {some: timed_subset(forward, backward, inputs, some) for some in (500, 2500)}
+    each = (times[2500] - times[500]) / 2000
+    theirs = times[500] + (entries - 500) * each
+    print(
+        f"  gradcheck, slow mode       {theirs:8.1f} s  extrapolated from 500 and 2,500 of W1's entries: ",
+        end="",
+    )
+    print(f"{times[500]:.2f} s and {times[2500]:.2f} s\n  ratio                      {theirs / ours:8.1f}")
+
+
+def timed_subset(
+    forward: Callable[..., Any], backward: Callable[..., Arrays], inputs: Arrays, some: int
+) -> float:
+    """Return the time of gradcheck with respect to the first entries of W1 alone."""
+
+    def whole(part: np.ndarray) -> Arrays:
+        W1 = inputs["W1"].copy()
+        W1.flat[:some] = part
+        return {**inputs, "W1": W1}
+
+    first = inputs["W1"].ravel()[:some].copy()
+    started = time.perf_counter()
+    gradcheck(
+        lambda part: forward(**whole(part)),
+        lambda upstream, part: {"part": backward(upstream, **whole(part))["W1"].ravel()[:some]},
+        {"part": first},
+        ["part"],
+    )
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="handgrad.check and torch.autograd.gradcheck, side by side")
+    parser.add_argument("folder", nargs="*", type=Path, default=[DEFAULT])
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--only", choices=["cases", "speed"])
+    options = parser.parse_args()
+    print(
+        f"numpy {np.__version__}, torch {torch.__version__}, {platform.machine()}, Python {platform.python_version()}"
+    )
+    if options.only != "speed":
+        for folder in options.folder:
+            compare(folder, options.seeds)
+    if options.only != "cases":
+        speed()
+
+
+if __name__ == "__main__":
+    main()
