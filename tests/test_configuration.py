@@ -341,6 +341,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
         '[training.optimiser]\nlearning_rate = "high"\n',
         "line 2: training.optimiser.learning_rate is 'high'\n  fix    give a number",
     ),
+    "table after its inner one": (
+        '[training.optimiser]\ntype = "Adm"\n[training]\nepochs = 3\n',
+        "line 2: training.optimiser.type: 'Adm' is unknown\n  fix    did you mean 'Adam'?",
+    ),
     "schedule": (
         '[training]\nschedule = "cosin"\n',
         "line 2: training.schedule: 'cosin' is unknown\n  fix    did you mean 'Cosine'?",

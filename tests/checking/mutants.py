@@ -25,12 +25,15 @@ class Mutant:
 
     @property
     def id(self) -> str:
+        """Its name in test reports."""
         return f"{self.rule.name}-{self.argument}-{self.what}"
 
     def inputs(self, generator: np.random.Generator) -> dict[str, Any]:
+        """Draw inputs for the rule."""
         return draw_for(self.rule, generator)
 
     def forward(self, **values: Any) -> Any:
+        """Run the rule's own forward."""
         return self.rule(*values.values())
 
 
@@ -61,7 +64,10 @@ def _zero(line: ast.expr, upstream: str) -> ast.expr | None:
 def _not_summed(line: ast.expr, upstream: str) -> ast.expr | None:
     """``rows(dz).sum(axis=0)`` becomes ``rows(dz)``."""
     match line:
-        case ast.Call(func=ast.Attribute(value=inner, attr="sum"), keywords=[ast.keyword(arg="axis", value=ast.Constant(0))]):
+        case ast.Call(
+            func=ast.Attribute(value=inner, attr="sum"),
+            keywords=[ast.keyword(arg="axis", value=ast.Constant(0))],
+        ):
             return inner
     return None
 
@@ -69,7 +75,10 @@ def _not_summed(line: ast.expr, upstream: str) -> ast.expr | None:
 def _averaged(line: ast.expr, upstream: str) -> ast.expr | None:
     """``rows(dz).sum(axis=0)`` becomes ``rows(dz).mean(axis=0)``."""
     match line:
-        case ast.Call(func=ast.Attribute(value=inner, attr="sum"), keywords=[ast.keyword(arg="axis", value=ast.Constant(0))] as axes):
+        case ast.Call(
+            func=ast.Attribute(value=inner, attr="sum"),
+            keywords=[ast.keyword(arg="axis", value=ast.Constant(0))] as axes,
+        ):
             return ast.Call(ast.Attribute(inner, "mean", ast.Load()), [], axes)
     return None
 
@@ -118,7 +127,9 @@ def _changed(
             if changed is None:
                 return None
             expression = changed
-        lines.append((line.target, compile(ast.fix_missing_locations(ast.Expression(expression)), rule.name, "eval")))
+        lines.append(
+            (line.target, compile(ast.fix_missing_locations(ast.Expression(expression)), rule.name, "eval"))
+        )
 
     def backward(grad_output: Any, **values: Any) -> dict[str, Any]:
         scope = rule.values(*values.values()) | {upstream: grad_output}

@@ -1,6 +1,6 @@
 """Every wrong version of handgrad's own backwards is caught, at its argument, and nearly all are named."""
 
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from .mutants import Mutant, mutants
 EVERY = {mutant.id: mutant for mutant in mutants()}
 
 
-@lru_cache(maxsize=None)
+@cache
 def report_of(name: str) -> Report:
     mutant: Mutant = EVERY[name]
     return check(mutant.forward, mutant.backward, mutant.inputs(np.random.default_rng(0)))

@@ -89,6 +89,8 @@ def test_r2_does_not_lose_small_differences_of_large_values() -> None:
     t = (1e6 + np.arange(8.0)[:, None]).astype(np.float32)
     y = t + np.float32(1)
     assert r_squared(y, t) == pytest.approx(1 - 8 / 42)
+    huge = np.array([[1e30], [-1e30]], np.float32)  # whose squares float32 does not have
+    assert r_squared(huge / 2, huge) == pytest.approx(0.75)
 
 
 def test_each_loss_has_its_metric() -> None:

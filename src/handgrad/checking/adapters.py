@@ -40,9 +40,7 @@ def checkable(thing: Any) -> bool:
     return isinstance(thing, Rule | Layer | Network) or is_peer(thing)
 
 
-def pair_of(
-    forward: Any, backward: Callable[..., Any] | None, inputs: Source | Sequence[Any] | None
-) -> Pair:
+def pair_of(forward: Any, backward: Callable[..., Any] | None, inputs: Source | Sequence[Any] | None) -> Pair:
     """Return two functions to check, and the inputs to check them at.
 
     Parameters
@@ -57,12 +55,16 @@ def pair_of(
     """
     if checkable(forward):
         if backward is not None:
-            raise CheckError(f"{forward!r} has a backward of its own, and another is given", fix="give one of them")
+            raise CheckError(
+                f"{forward!r} has a backward of its own, and another is given", fix="give one of them"
+            )
         return _own_pair(forward, inputs)
     for role, function in (("forward", forward), ("backward", backward)):
         if not callable(function):
             what = "is missing" if function is None else f"is {function!r:.60}, which is no function"
-            raise CheckError(f"{role} {what}", fix="give forward, backward and inputs; or a rule, a layer, a network")
+            raise CheckError(
+                f"{role} {what}", fix="give forward, backward and inputs; or a rule, a layer, a network"
+            )
     assert backward is not None
     if inputs is None:
         raise CheckError("the inputs are missing", fix='give a dict of arrays, {"x": x, "W": W}')
@@ -78,7 +80,9 @@ def _own_pair(thing: Any, inputs: Any) -> Pair:
         return _of_network(thing, inputs)
     name = getattr(thing, "__name__", "function")
     if inputs is None:
-        raise CheckError(f"{name}: the inputs are missing", fix="give a tuple of arrays, or a dict in that order")
+        raise CheckError(
+            f"{name}: the inputs are missing", fix="give a tuple of arrays, or a dict in that order"
+        )
     *functions, named = peer_pair(thing)
     return Pair(*functions, _by_name(named, inputs), name)
 
@@ -90,7 +94,9 @@ def _by_name(forward: Callable[..., Any], inputs: Any) -> Source:
     if isinstance(inputs, Mapping):
         return inputs
     if not isinstance(inputs, tuple | list):
-        raise CheckError(f"the inputs are {type(inputs).__name__}", fix='give a dict of arrays, {"x": x, "W": W}')
+        raise CheckError(
+            f"the inputs are {type(inputs).__name__}", fix='give a dict of arrays, {"x": x, "W": W}'
+        )
     try:
         names = list(inspect.signature(forward).bind(*inputs).arguments)
     except (TypeError, ValueError):
@@ -113,7 +119,9 @@ def _of_rule(rule: Rule, inputs: Any) -> Pair:
         return rule.gradients(upstream, *values.values())
 
     forward.__wrapped__ = rule.function  # type: ignore[attr-defined]
-    source = _by_name(rule.function, inputs) if inputs is not None else lambda generator: draw_for(rule, generator)
+    source = (
+        _by_name(rule.function, inputs) if inputs is not None else lambda generator: draw_for(rule, generator)
+    )
     return Pair(forward, backward, source, rule.name)
 
 
@@ -141,7 +149,11 @@ def draw_for(rule: Rule, generator: np.random.Generator) -> Inputs:
 
 
 def _drawn(
-    kinds: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]], name: str, domain: str, generator: np.random.Generator
+    kinds: Mapping[str, str],
+    shapes: Mapping[str, tuple[int, ...]],
+    name: str,
+    domain: str,
+    generator: np.random.Generator,
 ) -> Array:
     kind, shape = kinds[name], shapes[name]
     if kind == "index":  # positions in the first axis of the table

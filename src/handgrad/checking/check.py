@@ -16,7 +16,7 @@ from handgrad.checking.mending import mend
 from handgrad.checking.repair import Repair
 from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict
 from handgrad.checking.subject import CheckError, Subject
-from handgrad.checking.verdict import Judgement, Sample, expect, judge
+from handgrad.checking.verdict import Judgement, Sample, expect, judge, settled
 
 REPAIR_SECONDS = 2.0
 FRESH = 2  # other inputs at which an explanation must hold, and a repair be right
@@ -71,10 +71,13 @@ def check(
     arguments = tuple(subject.run_backward([np.ones_like(part) for part in outputs], subject.inputs))
     for name in arguments:
         if not np.all(np.isfinite(subject.inputs[name])):
-            raise CheckError(f"the input {name!r} is not finite", fix="give finite numbers, or leave its gradient out")
+            raise CheckError(
+                f"the input {name!r} is not finite", fix="give finite numbers, or leave its gradient out"
+            )
     expected = expect(subject, subject.inputs, arguments, seed)
     judgement = judge(subject, expected)
     broken = breaches(subject, expected.exact, judgement.samples[0])
+    expected, judgement = settled(subject, expected, judgement, seed)
     wrong = judgement.wrong + _wrong_in_own_type(subject, judgement)
     if not wrong and not broken and remembered(pair.backward) != before:
         broken = _stale(pair.inputs, subject, judgement.arguments, seed)
@@ -102,7 +105,10 @@ def check(
 def _wrong_in_own_type(subject: Subject, judgement: Judgement) -> tuple[str, ...]:
     """Return the arguments whose gradient is right in float64, and not finite in the inputs' own type."""
     sample = judgement.samples[0]
-    own = [part.astype(output.dtype) for part, output in zip(sample.upstream, subject.run_forward(subject.inputs), strict=True)]
+    own = [
+        part.astype(output.dtype)
+        for part, output in zip(sample.upstream, subject.run_forward(subject.inputs), strict=True)
+    ]
     given = subject.run_backward(own, subject.inputs)
     return tuple(
         name for name in judgement.arguments
@@ -111,7 +117,7 @@ def _wrong_in_own_type(subject: Subject, judgement: Judgement) -> tuple[str, ...
 
 
 def _stale(source: Source, subject: Subject, arguments: tuple[str, ...], seed: int) -> list[Breach]:
-    """Look at other inputs when the functions keep something between calls: is it still right there?"""
+    """Look whether backward is still right at other inputs, when the functions keep something between calls."""
     try:
         inputs = fresh(source, subject, np.random.default_rng([seed, 2]))
         wrong = judge(subject, expect(subject, inputs, arguments, seed)).wrong
@@ -169,11 +175,11 @@ def _worst_of(argument: str, sample: Sample) -> tuple[tuple[int, ...], float, fl
     return index, float(got[index]), float(right[index]), float(bad[index]), bar
 
 
-def _result(
-    name: str, judgement: Judgement, wrong: tuple[str, ...], broken: list[Breach]
-) -> ArgumentResult:
+def _result(name: str, judgement: Judgement, wrong: tuple[str, ...], broken: list[Breach]) -> ArgumentResult:
     _, _, _, relative, bar = _worst(name, judgement)
     shape = judgement.samples[0].low[name].shape
     breach = any(b.argument == name and b.kind in ("random", "stale") for b in broken)
-    verdict: Verdict = "wrong" if name in wrong or breach else "cannot tell" if name in judgement.doubtful else "right"
+    verdict: Verdict = (
+        "wrong" if name in wrong or breach else "cannot tell" if name in judgement.doubtful else "right"
+    )
     return ArgumentResult(name, shape, verdict, relative, bar)

@@ -58,7 +58,9 @@ def _mutations(subject: Subject, inputs: Inputs, upstream: list[Array]) -> Itera
     for name, value in inputs.items():
         if not _same_bits(value, given[name]):
             entries = int(np.sum(value != given[name]))
-            yield Breach("mutated", name, f"after backward, {entries} of {value.size} entries of {name} have changed")
+            yield Breach(
+                "mutated", name, f"after backward, {entries} of {value.size} entries of {name} have changed"
+            )
     if not all(_same_bits(a, b) for a, b in zip(upstream, first, strict=True)):
         yield Breach("mutated", UPSTREAM, "after backward, the upstream gradient it was given has changed")
 
@@ -78,9 +80,13 @@ def _repetition(subject: Subject, inputs: Inputs, sample: Sample) -> Iterator[Br
         with _seeded():
             second = subject.run_backward(sample.upstream, inputs)
         if _equal(first[name], second.get(name), name, sample):
-            yield Breach("random", name, f"called twice on the same inputs, d{name} differs, as random numbers do")
+            yield Breach(
+                "random", name, f"called twice on the same inputs, d{name} differs, as random numbers do"
+            )
         else:
-            yield Breach("stale", name, f"called twice on the same inputs, d{name} differs: something is kept")
+            yield Breach(
+                "stale", name, f"called twice on the same inputs, d{name} differs: something is kept"
+            )
 
 
 def _equal(a: Array, b: Array | None, name: str, sample: Sample) -> bool:
@@ -100,7 +106,8 @@ def _seeded() -> Iterator[None]:
     """Make NumPy's and Python's unseeded randomness repeat itself for a moment."""
     import random
 
-    state, numbers, make = np.random.get_state(), random.getstate(), np.random.default_rng
+    state = np.random.get_state()  # noqa: NPY002 - the user's functions may use it
+    numbers, make = random.getstate(), np.random.default_rng
 
     def seeded(seed: object = None) -> np.random.Generator:
         return make(0 if seed is None else seed)  # type: ignore[arg-type]
@@ -117,7 +124,7 @@ def _seeded() -> Iterator[None]:
 
 
 def _linearity(subject: Subject, inputs: Inputs, sample: Sample) -> Iterator[Breach]:
-    """A gradient is linear in the upstream gradient: doubled it doubles, and zero in gives zero."""
+    """Look whether the gradient is linear in the upstream one: doubled it doubles, and zero in gives zero."""
     zero = subject.run_backward([np.zeros_like(part) for part in sample.upstream], inputs)
     twice = subject.run_backward([2 * part for part in sample.upstream], inputs)
     for name, once in sample.got.items():

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.subject import Array, CheckError, Inputs, Subject
+from handgrad.checking.subject import Array, CheckError, Inputs, Subject, copy_of
 
 Source = Mapping[str, Any] | Callable[[np.random.Generator], Mapping[str, Any]]
 
@@ -27,7 +27,9 @@ def fresh(source: Source, subject: Subject, generator: np.random.Generator) -> I
         When no other inputs are found.
     """
     for attempt in range(8):
-        inputs = draw(source, generator) if callable(source) else jittered(subject.inputs, generator, 0.5**attempt)
+        inputs = (
+            draw(source, generator) if callable(source) else jittered(subject.inputs, generator, 0.5**attempt)
+        )
         if {n: v.shape for n, v in inputs.items()} != {n: v.shape for n, v in subject.inputs.items()}:
             continue
         try:
@@ -39,13 +41,49 @@ def fresh(source: Source, subject: Subject, generator: np.random.Generator) -> I
     raise CheckError("no other inputs were found at which forward is finite")
 
 
+def beside(
+    subject: Subject, inputs: Inputs, arguments: tuple[str, ...], generator: np.random.Generator
+) -> Inputs:
+    """Return inputs a thousandth away, off any kink that round numbers stand at; as they were where forward ends."""
+    for only_up in (False, True):
+        moved = {
+            name: _beside(value, generator, only_up=only_up) if name in arguments else np.array(value)
+            for name, value in inputs.items()
+        }
+        try:
+            if all(np.all(np.isfinite(output)) for output in subject.run_forward(moved)):
+                return moved
+        except CheckError:
+            continue
+    return copy_of(inputs)
+
+
+def _beside(value: Array, generator: np.random.Generator, *, only_up: bool) -> Array:
+    noise = generator.normal(size=value.shape)
+    noise = np.abs(noise) if only_up or np.all(value >= 0) else noise
+    nonzero = np.abs(value[value != 0])
+    scale = float(np.median(nonzero)) if nonzero.size else 1.0
+    signs = np.where(
+        np.abs(value) == np.abs(value).max(initial=0), -1, 1
+    )  # the largest may be the largest allowed
+    moved = np.where(value == 0, 1e-3 * scale * noise, value * (1 + 1e-3 * signs * np.abs(noise)))
+    if value.ndim == 2 and value.shape[0] == value.shape[1] and np.array_equal(value, value.T):
+        moved = (moved + moved.T) / 2
+    return np.asarray(moved, value.dtype)
+
+
 def jittered(inputs: Inputs, generator: np.random.Generator, size: float = 1.0) -> Inputs:
     """Return the inputs moved a little, each in its domain: whole numbers, signs, shares and symmetry stay."""
     return {name: _jitter(value, generator, size) for name, value in inputs.items()}
 
 
 def _jitter(value: Array, generator: np.random.Generator, size: float) -> Array:
-    if value.dtype.kind != "f" or value.size == 0 or not np.all(np.isfinite(value)) or np.array_equal(value, np.round(value)):
+    if (
+        value.dtype.kind != "f"
+        or value.size == 0
+        or not np.all(np.isfinite(value))
+        or np.array_equal(value, np.round(value))
+    ):
         return np.array(value)
     noise = generator.normal(size=value.shape)
     if np.all(value > 0):

@@ -29,7 +29,9 @@ def mend(evidence: Evidence, *, budget_s: float) -> Repair | None:
     recording = evidence.recording
     hint = Hint(write=lambda names: write_gradient(recording, names) if recording is not None else None)
     try:
-        return repair(evidence.subject, goal, lambda candidate: proves(candidate, evidence), hint, budget_s=budget_s)
+        return repair(
+            evidence.subject, goal, lambda candidate: proves(candidate, evidence), hint, budget_s=budget_s
+        )
     except SourceError:
         return None
 

@@ -22,7 +22,9 @@ Vector = Callable[[Array], Array]
 RUNGS = 9
 LARGEST_STEP = 1 / 64  # of the coordinate's scale
 BETWEEN_RUNGS = 1 / 8
-STEPS_NOISE = 16  # of the outputs' rounding over the step: what it does to the slopes from a quarter of the step
+STEPS_NOISE = (
+    16  # of the outputs' rounding over the step: what it does to the slopes from a quarter of the step
+)
 GOOD = 1e-11  # relative error bar that needs no further rung
 
 
@@ -182,13 +184,15 @@ def _rung(
         right.append((f_up - start) / up)
         left.append((start - f_down) / down)
     noise = STEPS_NOISE * rounding / step
-    central = [(r + l) / 2 for r, l in zip(right, left, strict=True)]
+    central = [(r + s) / 2 for r, s in zip(right, left, strict=True)]
     once = (4 * central[1] - central[0]) / 3, (4 * central[2] - central[1]) / 3
     smooth = (16 * once[1] - once[0]) / 15
-    smooth_error = np.abs(smooth - once[1]) + noise
+    # half the step leaves a quarter of the error, or half of it where the slope itself has a kink
+    even = np.abs(central[0] - central[1]) >= 3 * np.abs(central[1] - central[2])
+    smooth_error = np.where(even, np.abs(smooth - once[1]), 2 * np.abs(smooth - central[2])) + noise
     right_end, right_error = _to_zero(right, noise)
     left_end, left_error = _to_zero(left, noise)
-    apart = [r - l for r, l in zip(right, left, strict=True)]
+    apart = [r - s for r, s in zip(right, left, strict=True)]
     gap, gap_error = _to_zero(apart, noise)
     kink = (np.abs(gap) > 4 * gap_error + 1e-6 * np.abs(smooth)) & (np.abs(apart[2]) > 0.6 * np.abs(apart[0]))
     low = np.where(kink, np.minimum(left_end, right_end), smooth)

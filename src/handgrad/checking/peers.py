@@ -35,7 +35,9 @@ def _torch_pair(function: Any) -> tuple[Callable[..., Any], Callable[..., Any], 
     def tensors(values: dict[str, Array]) -> dict[str, Any]:
         """Return tensors that share the arrays' memory, so that a change in place is seen; flags stay numbers."""
         return {
-            name: torch.from_numpy(v).requires_grad_(v.dtype.kind == "f") if v.ndim or v.dtype.kind == "f" else v.item()
+            name: torch.from_numpy(v).requires_grad_(v.dtype.kind == "f")
+            if v.ndim or v.dtype.kind == "f"
+            else v.item()
             for name, v in zip(values, map(_narrow, values.values()), strict=True)
         }
 
@@ -49,8 +51,12 @@ def _torch_pair(function: Any) -> tuple[Callable[..., Any], Callable[..., Any], 
         given = tensors(values)
         output = function.apply(*given.values())
         outputs = output if isinstance(output, tuple) else (output,)
-        upstreams = [torch.from_numpy(_narrow(u)) for u in (upstream if isinstance(upstream, tuple) else (upstream,))]
-        wanted = {name: tensor for name, tensor in given.items() if torch.is_tensor(tensor) and tensor.requires_grad}
+        upstreams = [
+            torch.from_numpy(_narrow(u)) for u in (upstream if isinstance(upstream, tuple) else (upstream,))
+        ]
+        wanted = {
+            name: tensor for name, tensor in given.items() if torch.is_tensor(tensor) and tensor.requires_grad
+        }
         try:
             found = torch.autograd.grad(outputs, list(wanted.values()), upstreams, allow_unused=True)
         except RuntimeError as error:
@@ -61,7 +67,9 @@ def _torch_pair(function: Any) -> tuple[Callable[..., Any], Callable[..., Any], 
             pairs = zip(given, returned if isinstance(returned, tuple) else (returned,), strict=False)
             found = tuple(gradient for name, gradient in pairs if name in wanted)
         return {
-            name: gradient.detach().numpy() for name, gradient in zip(wanted, found, strict=True) if gradient is not None
+            name: gradient.detach().numpy()
+            for name, gradient in zip(wanted, found, strict=True)
+            if gradient is not None
         }
 
     return forward, backward, _without_context(function)

@@ -58,7 +58,9 @@ def jax_in_numpy(function: Any) -> Callable[..., Any] | None:
     modules = {
         id(jax.numpy): np,
         id(jax.nn): nn,
-        id(jax): SimpleNamespace(numpy=np, nn=nn, jit=lambda f, **_: f, lax=SimpleNamespace(stop_gradient=lambda x: x)),
+        id(jax): SimpleNamespace(
+            numpy=np, nn=nn, jit=lambda f, **_: f, lax=SimpleNamespace(stop_gradient=lambda x: x)
+        ),
     }
 
     def translated(value: Any) -> Any:
@@ -86,7 +88,9 @@ def _copied(start: FunctionType, translated: Callable[[Any], Any]) -> FunctionTy
     names: dict[str, Any] = {}
 
     def copy(function: FunctionType) -> FunctionType:
-        made = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+        made = FunctionType(
+            function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+        )
         made.__kwdefaults__ = function.__kwdefaults__
         return made
 

@@ -189,7 +189,9 @@ def _finding_lines(finding: Finding, width: int) -> list[str]:
     for title, words in said:
         lines += textwrap.wrap(words, width, initial_indent=f"    {title:<10}", subsequent_indent=" " * 14)
     if finding.repair:
-        lines.append("    repair    " + ("proved on fresh inputs" if finding.proved else "a suggestion, not proved"))
+        lines.append(
+            "    repair    " + ("proved on fresh inputs" if finding.proved else "a suggestion, not proved")
+        )
         lines += [f"      {line}" for line in finding.repair.splitlines()]
     lines.append(f"    more      {MISTAKES[finding.code].page}")
     return lines

@@ -18,7 +18,7 @@ import numpy as np
 from handgrad.checking.numerics import Array, Slopes, Vector, slopes, slopes_along
 from handgrad.checking.subject import Inputs, Subject
 
-SECONDS = 1.0  # for the slopes along coordinates, of all arguments together
+SECONDS = 2.0  # for the slopes along coordinates, of all arguments together
 EVALUATIONS = 30  # of forward, for one slope
 DIRECTIONS = 12
 FEW = 30  # entries whose slopes take no longer than those along the directions
@@ -40,16 +40,31 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Rounding:
-    """How exact a gradient can be: backward's noise, its type's eps, and the relative error that is always allowed."""
+    """How exact a gradient can be.
+
+    Attributes
+    ----------
+    noise
+        How much backward's gradient moves by rounding.
+    eps
+        Of its type.
+    digits
+        The relative error that is always allowed.
+    least
+        The size of an entry that is zero to forward's rounding.
+    """
 
     noise: Array
     eps: float
+    digits: float
     least: float
 
-    def tolerance(self, size: Array) -> Array:
-        """Return the error bar of entries of some size."""
+    def bounds(self, gradient: Array, floor: float = 0.0) -> Bounds:
+        """Return the bounds around a gradient."""
+        size = np.asarray(np.maximum(np.abs(gradient) + floor, self.least))
         excused = np.minimum(16 * self.noise, 1e-6 * size) if self.noise.shape == size.shape else 0.0
-        return np.asarray(excused + self.least * size + 64 * self.eps * size.max(initial=0))
+        tolerance = excused + self.digits * size + 64 * self.eps * size.max(initial=0)
+        return Bounds(np.array(gradient), np.array(gradient), np.asarray(tolerance), size)
 
 
 def few_enough(subject: Subject, inputs: Inputs, arguments: Sequence[str]) -> set[str]:
@@ -153,12 +168,14 @@ class Projections:
             own = (self.directions * got).sum(axis=tuple(range(1, self.directions.ndim)))
             yield float((right * own).sum() / (own * own).sum()) * got
 
-    def _missed(self, gradient: Array, flat: Array, rounding: Rounding, directions: Array, along: Slopes) -> Array:
+    def _missed(
+        self, gradient: Array, flat: Array, rounding: Rounding, directions: Array, along: Slopes
+    ) -> Array:
         """Return how far a gradient is off along each direction, beyond the error bar."""
         low, high, error = along.allowed(flat)
         axes = tuple(range(1, directions.ndim))
         parts = directions * gradient
-        bar = 8 * error + rounding.least * along.magnitude(flat)
+        bar = 8 * error + rounding.digits * np.maximum(along.magnitude(flat), rounding.least)
         bar = bar + 64 * rounding.eps * np.sqrt((parts**2).sum(axis=axes))
         if rounding.noise.shape == gradient.shape:
             bar = bar + 16 * np.sqrt(((directions * rounding.noise) ** 2).sum(axis=axes))
@@ -167,8 +184,7 @@ class Projections:
 
     def _beside(self, reference: Array, got: Array, flat: Array, rounding: Rounding) -> Bounds:
         """Compare with the reference; where it differs, the entry's own slope decides."""
-        size = np.abs(reference) + 1e-2 * np.sqrt(np.mean(reference**2))
-        bounds = Bounds(reference.copy(), reference.copy(), rounding.tolerance(size), size)
+        bounds = rounding.bounds(reference, floor=1e-2 * float(np.sqrt(np.mean(reference**2))))
         if got.shape != reference.shape:
             return bounds
         off = np.where(np.isfinite(got), np.abs(got - reference) / (bounds.tolerance + 1e-300), 0.0)
@@ -187,7 +203,7 @@ class Projections:
         """Find a wrong entry by the directions alone; all others are taken to be right."""
         fits = got.shape == self.point.shape
         own = np.where(np.isfinite(got), got, 0.0) if fits else np.zeros(self.point.shape)
-        bounds = Bounds(own.copy(), own.copy(), rounding.tolerance(np.abs(own)), np.abs(own))
+        bounds = rounding.bounds(own)
         if not fits or not np.all(np.isfinite(got)):
             return bounds
         missed = self._missed(got, flat, rounding, self.directions, self.along)
@@ -236,6 +252,8 @@ def project(
     start = time.perf_counter()
     function(point)
     seconds = time.perf_counter() - start
-    fewer = min(2 * SECONDS / (EVALUATIONS * seconds), 2e7 / point.size)
+    fewer = min(SECONDS / (EVALUATIONS * seconds), 2e7 / point.size)
     directions = generator.normal(size=(int(np.clip(fewer, 2, DIRECTIONS)), *point.shape))
-    return Projections(name, function, point, directions, slopes_along(function, point, directions), reference)
+    return Projections(
+        name, function, point, directions, slopes_along(function, point, directions), reference
+    )

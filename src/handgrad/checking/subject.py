@@ -45,7 +45,9 @@ class Subject:
     several: bool
 
     @classmethod
-    def of(cls, forward: Callable[..., Any], backward: Callable[..., Any], inputs: Mapping[str, Any]) -> Subject:
+    def of(
+        cls, forward: Callable[..., Any], backward: Callable[..., Any], inputs: Mapping[str, Any]
+    ) -> Subject:
         """Find out how two functions are to be called, or say why they cannot be."""
         if not inputs:
             raise CheckError("there are no inputs", fix='give a dict of arrays, {"x": x, "W": W}')
@@ -86,7 +88,9 @@ class Subject:
         given = copy_of(inputs) if fresh else inputs
         self._call(self.forward, "forward", (), copy_of(inputs))
         first = [np.array(part) for part in upstream] if fresh else upstream
-        gradients = self._call(self.backward, "backward", (tuple(first) if self.several else first[0],), given)
+        gradients = self._call(
+            self.backward, "backward", (tuple(first) if self.several else first[0],), given
+        )
         return self._named(gradients)
 
     def _call(self, function: Callable[..., Any], role: str, first: tuple[Any, ...], inputs: Inputs) -> Any:
@@ -117,9 +121,13 @@ class Subject:
             parts = gradients if isinstance(gradients, tuple | list) else (gradients,)
             names = list(self.inputs) if len(parts) == len(self.inputs) else list(self.differentiable)
             if len(parts) > len(names):
-                raise CheckError(f"backward returns {len(parts)} gradients, and there are {len(names)} inputs")
+                raise CheckError(
+                    f"backward returns {len(parts)} gradients, and there are {len(names)} inputs"
+                )
             given = dict(zip(names, parts, strict=False))
-        named = {name: value for name, value in given.items() if name in self.differentiable and value is not None}
+        named = {
+            name: value for name, value in given.items() if name in self.differentiable and value is not None
+        }
         if not named:
             raise CheckError("backward returns no gradient of an input of floating point")
         return {name: np.asarray(value) for name, value in named.items()}

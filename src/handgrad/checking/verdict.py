@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.checking.draws import beside
 from handgrad.checking.numerics import Slopes, slopes
 from handgrad.checking.scale import Projections, Reference, Rounding, few_enough, project
 from handgrad.checking.subject import CheckError, Gradients, Inputs, Subject, widened
@@ -74,6 +75,8 @@ class Expectation:
     ----------
     inputs, exact
         As given, and with all floating point in float64.
+    outputs
+        Of forward, there.
     upstreams
         For each sample, one gradient for each output.
     slopes
@@ -82,6 +85,7 @@ class Expectation:
 
     inputs: Inputs
     exact: Inputs
+    outputs: list[Array]
     upstreams: tuple[list[Array], ...]
     slopes: dict[str, Slopes | Projections]
 
@@ -109,15 +113,22 @@ class Judgement:
 
 
 def expect(subject: Subject, inputs: Inputs, arguments: tuple[str, ...], seed: int) -> Expectation:
-    """Find the slopes of forward at some inputs, and draw upstream gradients to judge backward by."""
+    """Find the slopes of forward at some inputs, and draw upstream gradients to judge backward by.
+
+    Where an argument has too many entries to look at each of them, kinks are stepped aside from first.
+    """
+    small = few_enough(subject, widened(inputs, np.float64), arguments)
+    if len(small) < len(arguments):
+        inputs = beside(subject, inputs, arguments, np.random.default_rng(seed))
     wide = widened(inputs, precision(subject, inputs))
+    if len(few_enough(subject, wide, arguments)) < len(small):
+        wide = widened(inputs, np.float64)
     outputs = subject.run_forward(wide)
     if not all(np.all(np.isfinite(output)) for output in outputs):
         raise CheckError("forward is not finite at these inputs", fix="give inputs at which it is")
     generator = np.random.default_rng(seed)
     upstreams = tuple(_upstream(outputs, generator) for _ in range(UPSTREAMS))
     exact = widened(inputs, np.float64)
-    small = few_enough(subject, wide, arguments)
     reference = Reference(subject, exact)
     found: dict[str, Slopes | Projections] = {}
     for name in arguments:
@@ -125,7 +136,7 @@ def expect(subject: Subject, inputs: Inputs, arguments: tuple[str, ...], seed: i
             found[name] = slopes(_vector(subject, wide, name), wide[name])
         else:
             found[name] = project(_vector(subject, exact, name), exact[name], reference, name, generator)
-    return Expectation(inputs, exact, upstreams, found)
+    return Expectation(inputs, exact, outputs, upstreams, found)
 
 
 def judge(subject: Subject, expected: Expectation) -> Judgement:
@@ -140,6 +151,33 @@ def judge(subject: Subject, expected: Expectation) -> Judgement:
     return Judgement(tuple(samples), arguments, wrong, _doubtful(samples, arguments, wrong))
 
 
+def settled(
+    subject: Subject, expected: Expectation, judgement: Judgement, seed: int
+) -> tuple[Expectation, Judgement]:
+    """Return the judgement, or another from beside the inputs where only kinks make a gradient look wrong.
+
+    Where several kinks meet in one entry, at zeros and ties, what is right cannot be had from the slopes there.
+    """
+    inputs, wrong = expected.inputs, judgement.wrong
+    finite = all(
+        sample.got[name].shape == inputs[name].shape and np.all(np.isfinite(sample.got[name]))
+        for sample in judgement.samples for name in wrong
+    )  # fmt: skip
+    if not wrong or not finite or not any(_is_special(value) for value in inputs.values()):
+        return expected, judgement
+    moved = beside(subject, inputs, judgement.arguments, np.random.default_rng(seed))
+    other = expect(subject, moved, judgement.arguments, seed)
+    judged = judge(subject, other)
+    return (other, judged) if set(wrong) - set(judged.wrong) else (expected, judgement)
+
+
+def _is_special(value: Array) -> bool:
+    """Whether an array holds round numbers, or one number twice, as kinks and ties stand at."""
+    if value.dtype.kind != "f" or value.size == 0:
+        return False
+    return bool(np.any(value * 64 == np.round(value * 64)) or np.unique(np.abs(value)).size < value.size)
+
+
 def precision(subject: Subject, inputs: Inputs) -> type[np.floating[Any]]:
     """Return the widest type in which forward runs and gives the same: its slopes are the sharper for it."""
     if sum(value.size for value in inputs.values()) > LARGEST_WIDE:
@@ -150,7 +188,9 @@ def precision(subject: Subject, inputs: Inputs) -> type[np.floating[Any]]:
     except CheckError:  # linear algebra, for example, has no wider type
         return np.float64
     same = all(
-        a.dtype == np.longdouble and a.shape == b.shape and np.allclose(a.astype(float), b, 1e-6, equal_nan=True)
+        a.dtype == np.longdouble
+        and a.shape == b.shape
+        and np.allclose(a.astype(float), b, 1e-6, equal_nan=True)
         for a, b in zip(wide, narrow, strict=True)
     )
     return np.longdouble if same else np.float64
@@ -176,7 +216,9 @@ def _rounding(subject: Subject, upstream: list[Array], inputs: Inputs, given: Gr
     moved = {name: np.zeros(value.shape) for name, value in given.items()}
     for _ in range(PERTURBED):
         near = {
-            name: value * (1 + eps * generator.choice([-1, 0, 1], value.shape)) if value.dtype.kind == "f" else value
+            name: value * (1 + eps * generator.choice([-1, 0, 1], value.shape))
+            if value.dtype.kind == "f"
+            else value
             for name, value in inputs.items()
         }
         try:
@@ -194,16 +236,17 @@ def _sample(upstream: list[Array], given: Gradients, noise: Gradients, expected:
     """Put together what an upstream gradient's gradients must be."""
     flat = np.concatenate([part.ravel() for part in upstream])
     low, high, tolerance, magnitude = {}, {}, {}, {}
+    least = {name: _least(expected, name, flat) for name in expected.slopes}
     for name, slope in expected.slopes.items():
         shape = expected.inputs[name].shape
         if isinstance(slope, Projections):
             eps = _coarsest(given[name], *expected.inputs.values())
-            bounds = slope.bounds(upstream, given[name], Rounding(noise[name], eps, eps**DIGITS))
+            bounds = slope.bounds(upstream, given[name], Rounding(noise[name], eps, eps**DIGITS, least[name]))
             low[name], high[name] = bounds.low, bounds.high
             tolerance[name], magnitude[name] = bounds.tolerance, bounds.magnitude
             continue
         lowest, highest, error = slope.allowed(flat)
-        size = slope.magnitude(flat)
+        size = np.maximum(slope.magnitude(flat), least[name])
         largest = size.max(initial=0)
         eps = _coarsest(given[name], *expected.inputs.values())
         # rounding beyond a millionth is no rounding to be excused: it is lost precision
@@ -214,15 +257,22 @@ def _sample(upstream: list[Array], given: Gradients, noise: Gradients, expected:
     return Sample(upstream, given, low, high, tolerance, magnitude)
 
 
+def _least(expected: Expectation, name: str, upstream: Array) -> float:
+    """Return the size below which a gradient is zero to forward's rounding."""
+    value = np.abs(expected.exact[name])
+    typical = float(np.median(value[value > 0])) if np.any(value > 0) else 1.0
+    outputs = np.concatenate([output.ravel() for output in expected.outputs])
+    with np.errstate(all="ignore"):
+        return float(np.nan_to_num(1e-9 * (np.abs(upstream) @ np.abs(outputs)) / typical, posinf=0.0))
+
+
 def _coarsest(*arrays: Array) -> float:
     """Return the rounding error of the type with the fewest digits; functions compute in that of their inputs."""
     kinds = [array.dtype for array in arrays if array.dtype.kind == "f" and array.dtype != np.longdouble]
     return max(float(np.finfo(kind).eps) for kind in kinds) if kinds else float(np.finfo(np.float64).eps)
 
 
-def _doubtful(
-    samples: list[Sample], arguments: tuple[str, ...], wrong: tuple[str, ...]
-) -> dict[str, str]:
+def _doubtful(samples: list[Sample], arguments: tuple[str, ...], wrong: tuple[str, ...]) -> dict[str, str]:
     """Return the arguments whose slopes are known too badly to judge a gradient by."""
     doubtful: dict[str, str] = {}
     for name in arguments:
@@ -231,5 +281,7 @@ def _doubtful(
         for sample in samples:
             bar, size = sample.tolerance[name], sample.magnitude[name].max(initial=0)
             if size > 0 and bar.max(initial=0) > 1e-2 * size:
-                doubtful[name] = f"its slopes are known to {float(bar.max() / size):.0e} only: forward is too rough there"
+                doubtful[name] = (
+                    f"its slopes are known to {float(bar.max() / size):.0e} only: forward is too rough there"
+                )
     return doubtful

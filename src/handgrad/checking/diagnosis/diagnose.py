@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from handgrad.checking.contract import UPSTREAM, Breach
+from handgrad.checking.diagnosis.edges import at_edges
 from handgrad.checking.diagnosis.edited import code_of_edit
 from handgrad.checking.diagnosis.evidence import Evidence, Guess
 from handgrad.checking.diagnosis.numbers import by_numbers
-from handgrad.checking.diagnosis.planted import (
-    accumulations,
-    additions,
-    at_edges,
-    at_values,
-    plant,
-    several_left_out,
-    shifted,
-)
+from handgrad.checking.diagnosis.paths import accumulations, additions, several_left_out, shifted
+from handgrad.checking.diagnosis.planted import plant
 from handgrad.checking.diagnosis.regions import in_layers, in_regions
 from handgrad.checking.diagnosis.replayed import replay
+from handgrad.checking.diagnosis.values import at_values
 from handgrad.checking.recording import NotRecordedError
 from handgrad.checking.repair import Repair
 

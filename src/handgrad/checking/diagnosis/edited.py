@@ -59,7 +59,11 @@ def code_of_edit(before: str, after: str) -> tuple[str, str, float] | None:
         codes = ["swapped-gradients"]
     code = min(codes, key=lambda c: (-codes.count(c), _COSTS.get(c, 2.0)))
     old, new = pairs[0]
-    words = f"`{_text(new)}` stands right where `{_text(old)}` was wrong" if old and new else f"`{_text(new or old)}` mends it"
+    words = (
+        f"`{_text(new)}` stands right where `{_text(old)}` was wrong"
+        if old and new
+        else f"`{_text(new or old)}` mends it"
+    )
     return code, words, _COSTS.get(code, 2.0) + 0.05 * (len(pairs) - 1)
 
 
@@ -74,13 +78,22 @@ def _by_place(tree: ast.AST, old: ast.AST | None) -> str | None:
     for holder in reversed(holders):  # the innermost is found last
         if isinstance(holder, ast.keyword) and holder.arg in ("axis", "axes", "dim"):
             return "wrong-axis"
-        if isinstance(holder, ast.Call) and _text(holder.func).split(".")[-1] in ("reshape", "swapaxes", "transpose", "moveaxis"):
+        if isinstance(holder, ast.Call) and _text(holder.func).split(".")[-1] in (
+            "reshape",
+            "swapaxes",
+            "transpose",
+            "moveaxis",
+        ):
             return "wrong-axis"
         if isinstance(holder, ast.Call) and _text(holder.func) == "range":
             return "missing-term"
         if isinstance(holder, ast.Subscript) and any(inner is old for inner in ast.walk(holder.slice)):
             return "wrong-evaluation-point"
-        if isinstance(holder, ast.Call) and _text(holder.func).split(".")[-1] in ("sum", "mean") and old in holder.args:
+        if (
+            isinstance(holder, ast.Call)
+            and _text(holder.func).split(".")[-1] in ("sum", "mean")
+            and old in holder.args
+        ):
             return "wrong-axis"
     return None
 
@@ -93,7 +106,7 @@ def _differences(a: ast.AST, b: ast.AST) -> Iterator[Pair]:
         yield a, b
         return
     if isinstance(a, ast.expr) and not isinstance(a, ast.Dict | ast.Tuple | ast.Call | ast.BinOp):
-        inner = [pair for pair in _fields(a, b)]
+        inner = list(_fields(a, b))
         yield from inner or [(a, b)]
         return
     if isinstance(a, ast.BinOp) and isinstance(b, ast.BinOp):
@@ -101,13 +114,22 @@ def _differences(a: ast.AST, b: ast.AST) -> Iterator[Pair]:
             yield a, b
             return
         left, right = list(_differences(a.left, b.left)), list(_differences(a.right, b.right))
-        whole = left and right and (len(left) + len(right) > 6 or (a.left, b.left) in left or (a.right, b.right) in right)
+        whole = (
+            left
+            and right
+            and (len(left) + len(right) > 6 or (a.left, b.left) in left or (a.right, b.right) in right)
+        )
         yield from ([(a, b)] if whole else left + right)
         return
     if isinstance(a, ast.Call) and isinstance(b, ast.Call):
         same_function = ast.dump(a.func) == ast.dump(b.func)
         if not same_function or len(a.args) != len(b.args) or len(a.keywords) != len(b.keywords):
-            inner = list(_differences(a.func, b.func)) if [ast.dump(x) for x in a.args] == [ast.dump(x) for x in b.args] and len(a.keywords) == len(b.keywords) else []
+            inner = (
+                list(_differences(a.func, b.func))
+                if [ast.dump(x) for x in a.args] == [ast.dump(x) for x in b.args]
+                and len(a.keywords) == len(b.keywords)
+                else []
+            )
             yield from inner if inner and not isinstance(a.func, ast.Attribute) else [(a, b)]
             return
     yield from _fields(a, b)
@@ -162,9 +184,11 @@ def _code(old: ast.AST | None, new: ast.AST | None) -> str | None:
             code = rule(old, new, before, after)
             if code:
                 return code
-    if "default_rng()" in before or "np.random." in before and before != after:
+    if "default_rng()" in before or ("np.random." in before and before != after):
         return "nondeterministic"
-    if "add.at" in after and "add.at" not in before or isinstance(new, ast.AugAssign) and isinstance(old, ast.Assign):
+    if ("add.at" in after and "add.at" not in before) or (
+        isinstance(new, ast.AugAssign) and isinstance(old, ast.Assign)
+    ):
         return "overwritten-not-accumulated"
     if ".copy()" in after and ".copy()" not in before and after.replace(".copy()", "") == before:
         return "stale-or-mutated-state"
@@ -197,7 +221,12 @@ def _calls(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
             return "extra-term"
     if isinstance(old, ast.Call) and after in map(_text, old.args):
         return "extra-term"
-    if isinstance(new, ast.Call) and before in map(_text, new.args) and "sum" not in after and "mean" not in after:
+    if (
+        isinstance(new, ast.Call)
+        and before in map(_text, new.args)
+        and "sum" not in after
+        and "mean" not in after
+    ):
         return "missing-local-derivative"
     return None
 
@@ -208,42 +237,79 @@ def _types(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
 
 
 def _turned(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
-    bare = [text.replace(".T", "").replace(" ", "").replace("(", "").replace(")", "") for text in (before, after)]
+    bare = [
+        text.replace(".T", "").replace(" ", "").replace("(", "").replace(")", "") for text in (before, after)
+    ]
     if bare[0] == bare[1] and before != after and before.count(".T") != after.count(".T"):
         return "transposed"
-    if isinstance(old, ast.BinOp) and isinstance(new, ast.BinOp) and isinstance(old.op, ast.MatMult) and isinstance(new.op, ast.MatMult):
-        if _names(old) == _names(new):
-            return "transposed"
-    if any(word in after and word not in before for word in ("swapaxes", "transpose")) and _names(old) <= _names(new):
+    if (
+        isinstance(old, ast.BinOp)
+        and isinstance(new, ast.BinOp)
+        and isinstance(old.op, ast.MatMult)
+        and isinstance(new.op, ast.MatMult)
+    ) and _names(old) == _names(new):
+        return "transposed"
+    if any(word in after and word not in before for word in ("swapaxes", "transpose")) and _names(
+        old
+    ) <= _names(new):
         return "transposed"
     return None
 
 
 def _averages(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
-    reduces = [text.count(".mean(") + text.count("np.mean(") + text.count(".sum(") + text.count("np.sum(") for text in (before, after)]
-    if ("outer" in before or "[:, None]" in before or "*" in before) and "@" in after and reduces[0] >= 2 > reduces[1]:
+    reduces = [
+        text.count(".mean(") + text.count("np.mean(") + text.count(".sum(") + text.count("np.sum(")
+        for text in (before, after)
+    ]
+    if (
+        ("outer" in before or "[:, None]" in before or "*" in before)
+        and "@" in after
+        and reduces[0] >= 2 > reduces[1]
+    ):
         return "averaged-batch"
     if before.replace("mean", "sum") == after or after.replace("mean", "sum") == before:
         return "batch-mean-vs-sum"
-    if isinstance(old, ast.BinOp) and isinstance(old.op, ast.Mult) and _names(new) - {"np"} <= _names(old) and ("@" in after or "outer" in after or "einsum" in after) and "@" not in before:
+    if (
+        isinstance(old, ast.BinOp)
+        and isinstance(old.op, ast.Mult)
+        and _names(new) - {"np"} <= _names(old)
+        and ("@" in after or "outer" in after or "einsum" in after)
+        and "@" not in before
+    ):
         return "elementwise-instead-of-matmul"
-    if isinstance(new, ast.Call) and "outer" in after and ("@" in before or "matmul" in before or "dot" in before):
+    if (
+        isinstance(new, ast.Call)
+        and "outer" in after
+        and ("@" in before or "matmul" in before or "dot" in before)
+    ):
         return "elementwise-instead-of-matmul"
     return None
 
 
 def _summed(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
-    if isinstance(old, ast.Constant | ast.Tuple | ast.UnaryOp) and isinstance(new, ast.Constant | ast.Tuple | ast.UnaryOp) and _is_axis(before) and _is_axis(after):
+    if (
+        isinstance(old, ast.Constant | ast.Tuple | ast.UnaryOp)
+        and isinstance(new, ast.Constant | ast.Tuple | ast.UnaryOp)
+        and _is_axis(before)
+        and _is_axis(after)
+    ):
         return "wrong-axis"
     if "axis" in before and "axis" in after and _without_axis(before) == _without_axis(after):
         return "wrong-axis"
-    if _names(old) - {"np"} == _names(new) - {"np"} and _axis_texts(before) != _axis_texts(after) and ".T" not in before + after:
-        if any(word in before and word in after for word in ("sum", "mean", "max", "var", "std")):
-            return "wrong-axis"
+    if (
+        _names(old) - {"np"} == _names(new) - {"np"}
+        and _axis_texts(before) != _axis_texts(after)
+        and ".T" not in before + after
+    ) and any(word in before and word in after for word in ("sum", "mean", "max", "var", "std")):
+        return "wrong-axis"
     if after.startswith((f"{before}.sum(", f"({before}).sum(", f"np.sum({before},", f"np.sum({before})")):
         return "broadcast-not-summed"
     for reduce in ("mean", "sum"):
-        if f".{reduce}()" in before and f".{reduce}(axis=" in after and before.split(f".{reduce}()")[0] == after.split(f".{reduce}(axis=")[0]:
+        if (
+            f".{reduce}()" in before
+            and f".{reduce}(axis=" in after
+            and before.split(f".{reduce}()")[0] == after.split(f".{reduce}(axis=")[0]
+        ):
             return "wrong-axis"
     return None
 
@@ -255,9 +321,14 @@ def _axis_texts(text: str) -> list[str]:
 
 
 def _is_axis(text: str) -> bool:
-    return text.strip("()").replace(",", " ").replace("-", "").split() != [] and all(
-        part.isdigit() and int(part) < 5 for part in text.strip("()").replace(",", " ").replace("-", "").split()
-    ) and ("(" in text)
+    return (
+        text.strip("()").replace(",", " ").replace("-", "").split() != []
+        and all(
+            part.isdigit() and int(part) < 5
+            for part in text.strip("()").replace(",", " ").replace("-", "").split()
+        )
+        and ("(" in text)
+    )
 
 
 def _without_axis(text: str) -> str:
@@ -267,21 +338,33 @@ def _without_axis(text: str) -> str:
 
 
 def _signs(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
-    if isinstance(old, ast.UnaryOp) and isinstance(old.op, ast.USub) and ast.dump(old.operand) == ast.dump(new):
+    if (
+        isinstance(old, ast.UnaryOp)
+        and isinstance(old.op, ast.USub)
+        and ast.dump(old.operand) == ast.dump(new)
+    ):
         return "wrong-sign"
-    if isinstance(new, ast.UnaryOp) and isinstance(new.op, ast.USub) and ast.dump(new.operand) == ast.dump(old):
+    if (
+        isinstance(new, ast.UnaryOp)
+        and isinstance(new.op, ast.USub)
+        and ast.dump(new.operand) == ast.dump(old)
+    ):
         return "wrong-sign"
     if isinstance(old, ast.BinOp) and isinstance(new, ast.BinOp):
         kinds = {type(old.op), type(new.op)}
         if kinds == {ast.Add, ast.Sub}:
             return "wrong-sign"
-        if isinstance(old.op, ast.Sub) and isinstance(new.op, ast.Sub) and ast.dump(old.left) == ast.dump(new.right):
+        if (
+            isinstance(old.op, ast.Sub)
+            and isinstance(new.op, ast.Sub)
+            and ast.dump(old.left) == ast.dump(new.right)
+        ):
             return "wrong-sign"
     return None
 
 
 def _operators(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
-    """A factor or a term that came or went."""
+    """Name a factor or a term that came or went."""
     for a, b, gone in ((old, new, False), (new, old, True)):
         if not isinstance(b, ast.BinOp):
             continue
@@ -300,7 +383,9 @@ def _factor_code(factor: ast.AST, gone: bool) -> str:
     text = _text(factor)
     if "grad_output" in text or text in ("g", "dout", "dy", "upstream"):
         return "extra-term" if gone else "ignores-upstream"
-    if isinstance(factor, ast.Constant) or isinstance(factor, ast.UnaryOp) and isinstance(factor.operand, ast.Constant):
+    if isinstance(factor, ast.Constant) or (
+        isinstance(factor, ast.UnaryOp) and isinstance(factor.operand, ast.Constant)
+    ):
         return "wrong-local-derivative"  # a constant for the whole gradient is seen in the numbers
     if text.startswith("len(") or ".shape[" in text or ".size" in text:
         return "batch-mean-vs-sum"
@@ -317,7 +402,7 @@ def _factors(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
 
 
 def _points(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
-    if isinstance(old, ast.Name) or isinstance(old, ast.Subscript) and isinstance(new, ast.Subscript):
+    if isinstance(old, ast.Name) or (isinstance(old, ast.Subscript) and isinstance(new, ast.Subscript)):
         return "wrong-evaluation-point"
     import re
 

@@ -40,12 +40,15 @@ def _swapped(evidence: Evidence) -> Iterator[Guess]:
             for (got, right), (got_other, right_other) in zip(mine, others, strict=True)
         ):
             yield Guess(
-                "swapped-gradients", (one, other), f"d{one} is what d{other} should be, and d{other} what d{one} should", 0.1
+                "swapped-gradients",
+                (one, other),
+                f"d{one} is what d{other} should be, and d{other} what d{one} should",
+                0.1,
             )
 
 
 def _narrow(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
-    """A gradient kept in whole numbers, or in a type of fewer digits than its argument."""
+    """Look for a gradient kept in whole numbers, or in a type of fewer digits than its argument."""
     kind = pairs[0][0].dtype
     if kind.kind in "iub":
         words = f"d{argument} is {kind}: what is behind the point is cut off"
@@ -55,8 +58,13 @@ def _narrow(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
         yield Guess("dtype-or-overflow", (argument,), words, 0.45)
     for narrow in (np.float32, np.float16):
         eps = float(np.finfo(narrow).eps)
-        if all(np.abs(got - right).max(initial=0) <= 4 * eps * np.abs(right).max(initial=0) for got, right in pairs):
-            words = f"d{argument} is right to the digits of {np.dtype(narrow)}: the others are lost on the way"
+        if all(
+            np.abs(got - right).max(initial=0) <= 4 * eps * np.abs(right).max(initial=0)
+            for got, right in pairs
+        ):
+            words = (
+                f"d{argument} is right to the digits of {np.dtype(narrow)}: the others are lost on the way"
+            )
             yield Guess("dtype-or-overflow", (argument,), words, 0.6 if narrow is np.float32 else 1.4)
             return
 
@@ -70,9 +78,12 @@ def _relations(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Gues
         if all(agree(relation(right), got) for got, right in pairs):
             yield Guess(code, (argument,), words.format(argument), cost)
     shape = pairs[0][1].shape
-    if len(shape) >= 2 and shape[-1] == shape[-2]:
-        if all(agree(np.swapaxes(right, -1, -2), got) for got, right in pairs):
-            yield Guess("transposed", (argument,), f"d{argument} is the transpose of the right one", 0.3)
+    if (
+        len(shape) >= 2
+        and shape[-1] == shape[-2]
+        and all(agree(np.swapaxes(right, -1, -2), got) for got, right in pairs)
+    ):
+        yield Guess("transposed", (argument,), f"d{argument} is the transpose of the right one", 0.3)
 
 
 def _shapes(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
@@ -82,7 +93,9 @@ def _shapes(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
     if all(got.ndim >= 2 and agree(np.swapaxes(got, -1, -2), right) for got, right in pairs):
         yield Guess("transposed", (argument,), f"{words}: it is the transpose of the right one", 0.3)
     if all(_sums_to(got, right) for got, right in pairs):
-        yield Guess("broadcast-not-summed", (argument,), f"{words}: summed to that shape it would be right", 0.2)
+        yield Guess(
+            "broadcast-not-summed", (argument,), f"{words}: summed to that shape it would be right", 0.2
+        )
     yield Guess("wrong-shape", (argument,), words, 1.55)
 
 
@@ -141,7 +154,8 @@ def _factor_with_fewer(evidence: Evidence, argument: str, size: int) -> float | 
     inputs: Inputs = dict(evidence.subject.inputs)
     for axis_of_first in (True, False):
         shorter = {
-            name: _shorten(value, size, first_only=axis_of_first) for name, value in widened(inputs, np.float64).items()
+            name: _shorten(value, size, first_only=axis_of_first)
+            for name, value in widened(inputs, np.float64).items()
         }
         try:
             expected = expect(evidence.subject, shorter, (argument,), 1)
@@ -179,20 +193,31 @@ def _by_pattern(argument: str, evidence: Evidence) -> Guess:
     wrong = np.any([sample.wrong(argument) for sample in samples], axis=0)
     count = f"{int(wrong.sum())} of {wrong.size} entries"
     if all(np.all(got[wrong] == 0) for got, _ in pairs):
-        return Guess("missing-term", (argument,), f"{count} of d{argument} are zero, and nothing else is wrong", 3.0)
+        return Guess(
+            "missing-term", (argument,), f"{count} of d{argument} are zero, and nothing else is wrong", 3.0
+        )
     with np.errstate(all="ignore"):
         ratios = [got[wrong] / right[wrong] for got, right in pairs]
     several = sum(part.size for part in samples[0].upstream) > 1  # one number of upstream is a factor always
     if several and all(np.allclose(ratio, ratios[0], rtol=1e-6, equal_nan=True) for ratio in ratios):
-        words = f"{count} of d{argument} are off by a factor of their own, the same for every upstream gradient"
+        words = (
+            f"{count} of d{argument} are off by a factor of their own, the same for every upstream gradient"
+        )
         return Guess("wrong-local-derivative", (argument,), words, 3.0)
-    return Guess("missing-term", (argument,), f"{count} of d{argument} are off, and not by a factor: a path differs", 3.2)
+    return Guess(
+        "missing-term",
+        (argument,),
+        f"{count} of d{argument} are off, and not by a factor: a path differs",
+        3.2,
+    )
 
 
 def _cast(evidence: Evidence) -> Iterator[Guess]:
     """Look for a narrow type that backward names and forward does not, for inputs that are wider."""
     try:
-        forward, backward = (inspect.getsource(f) for f in (evidence.subject.forward, evidence.subject.backward))
+        forward, backward = (
+            inspect.getsource(f) for f in (evidence.subject.forward, evidence.subject.backward)
+        )
     except (OSError, TypeError):  # no source at hand
         return
     named = [word for word in ("float16", "float32", "half") if word in backward and word not in forward]

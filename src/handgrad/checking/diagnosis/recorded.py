@@ -14,8 +14,9 @@ from handgrad.checking.subject import Subject
 
 def record_subject(subject: Subject, inputs: Mapping[str, Any]) -> Recording:
     """Record a subject's forward; raises `NotRecordedError` when it cannot be followed."""
-
-    chosen = getattr(subject.forward, "in_numpy", None) or subject.forward  # another library's, in NumPy's names
+    chosen = (
+        getattr(subject.forward, "in_numpy", None) or subject.forward
+    )  # another library's, in NumPy's names
 
     def forward(given: dict[str, Any]) -> Any:
         return chosen(*given.values()) if subject.positional else chosen(**given)
@@ -38,7 +39,5 @@ def _functions(function: Any) -> list[FunctionType]:
     if not isinstance(start, FunctionType):
         return []
     found = [start, *(v for v in start.__globals__.values() if isinstance(v, FunctionType))]
-    for cell in start.__closure__ or ():
-        if isinstance(cell.cell_contents, FunctionType):
-            found.append(cell.cell_contents)
-    return found
+    held = (cell.cell_contents for cell in start.__closure__ or ())
+    return found + [value for value in held if isinstance(value, FunctionType)]

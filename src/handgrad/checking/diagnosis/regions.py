@@ -35,7 +35,9 @@ class Region:
 
     def flow(self, replayed: Replay, gradient: Any) -> Array:
         """Carry a gradient of the end back to the start."""
-        found = cotangents(replayed.recording, replayed.values, None, seeds={self.end: gradient}, until=[self.start])
+        found = cotangents(
+            replayed.recording, replayed.values, None, seeds={self.end: gradient}, until=[self.start]
+        )
         return np.asarray(found.get(self.start, np.zeros(np.shape(replayed.values[self.start]))))
 
     def slope_at(self, replayed: Replay, point: Any) -> Array:
@@ -54,7 +56,9 @@ def regions(replays: Replays) -> Iterator[Region]:
     recording = replays.recording
     values = replays.first.values
     found: list[Region] = []
-    for end in (operation.output for operation in recording.operations if operation.output in recording.active):
+    for end in (
+        operation.output for operation in recording.operations if operation.output in recording.active
+    ):
         if replays.late:
             break
         ancestors = replays.ancestors(end)
@@ -64,7 +68,8 @@ def regions(replays: Replays) -> Iterator[Region]:
             between = _between(replays, start, end, ancestors)
             if 0 < len(between) <= LONGEST:
                 diagonal = all(
-                    o.kind == "elementwise" and np.shape(values[o.output]) == np.shape(values[end]) for o in between
+                    o.kind == "elementwise" and np.shape(values[o.output]) == np.shape(values[end])
+                    for o in between
                 )
                 found.append(Region(start, end, between, diagonal))
     yield from sorted(found, key=lambda region: (not region.diagonal, len(region.operations)))
@@ -161,7 +166,9 @@ def _in_all(ordered: list[Region], makes: list[Make]) -> Predict:
             wrong = make(now)
             if wrong is None:
                 return None
-            seeds[region.start] = seeds.get(region.start, 0) + wrong - region.flow(now, now.gradients[region.end])
+            seeds[region.start] = (
+                seeds.get(region.start, 0) + wrong - region.flow(now, now.gradients[region.end])
+            )
             gradients = cotangents(now.recording, now.values, now.upstream, seeds=seeds)
             now = replace(now, gradients=gradients)
         return now.named(now.gradients)
@@ -170,7 +177,7 @@ def _in_all(ordered: list[Region], makes: list[Make]) -> Predict:
 
 
 def _own_mistakes(replays: Replays, region: Region) -> Iterator[tuple[str, str, float, Make]]:
-    """The mistakes in a region's slope that need no other value than its own two."""
+    """Yield the mistakes in a region's slope that need no other value than its own two."""
     end, start = replays.label(region.end), replays.label(region.start)
 
     def skipped(replayed: Replay) -> Any:
@@ -187,6 +194,7 @@ def _own_mistakes(replays: Replays, region: Region) -> Iterator[tuple[str, str, 
     yield "extra-term", f"the slope from {start} to {end} is multiplied in twice", 1.4, twice
     for value in (region.start, region.end):
         for text, formula in FORMULAS.items():
+
             def other(replayed: Replay, value: int = value, formula: Any = formula) -> Any:
                 return formula(np.asarray(replayed.values[value])) * replayed.gradients[region.end]
 
@@ -199,7 +207,9 @@ def _instead(region: Region, make: Make) -> Predict:
         wrong = make(replayed)
         if wrong is None:
             return None
-        return replayed.with_added({region.start: wrong - region.flow(replayed, replayed.gradients[region.end])})
+        return replayed.with_added(
+            {region.start: wrong - region.flow(replayed, replayed.gradients[region.end])}
+        )
 
     return predict
 
@@ -220,7 +230,9 @@ def _mistakes(replays: Replays, region: Region) -> Iterator[tuple[str, str, floa
     yield from _formulas(replays, region, start, end, size)
 
 
-def _slopes(replays: Replays, region: Region, start: str, end: str, size: float) -> Iterator[tuple[str, str, float, Make]]:
+def _slopes(
+    replays: Replays, region: Region, start: str, end: str, size: float
+) -> Iterator[tuple[str, str, float, Make]]:
     def twice(replayed: Replay) -> Any:
         return region.flow(replayed, region.flow(replayed, replayed.gradients[region.end]))
 
@@ -252,13 +264,21 @@ def _matrices(region: Region, start: str, end: str, size: float) -> Iterator[tup
         return jacobian(replayed.recording, replayed.values, region.start, region.end)
 
     def diagonal(replayed: Replay) -> Any:
-        return np.diag(matrix(replayed)).reshape(np.shape(replayed.values[region.end])) * replayed.gradients[region.end]
+        return (
+            np.diag(matrix(replayed)).reshape(np.shape(replayed.values[region.end]))
+            * replayed.gradients[region.end]
+        )
 
     def turned(replayed: Replay) -> Any:
         gradient = np.asarray(replayed.gradients[region.end])
         return (matrix(replayed) @ gradient.ravel()).reshape(gradient.shape)
 
-    yield "missing-term", f"of the Jacobian from {start} to {end} only the diagonal is there", 1.1 + size, diagonal
+    yield (
+        "missing-term",
+        f"of the Jacobian from {start} to {end} only the diagonal is there",
+        1.1 + size,
+        diagonal,
+    )
     yield "transposed", f"the Jacobian from {start} to {end} is used, not its transpose", 1.3 + size, turned
 
 
@@ -267,7 +287,11 @@ def _formulas(
 ) -> Iterator[tuple[str, str, float, Make]]:
     """Another formula for the slope: of the input, of the output, or of any value of the same shape."""
     shape = np.shape(replays.first.values[region.start])
-    same = [i for i, v in enumerate(replays.first.values) if np.shape(v) == shape and np.asarray(v).dtype.kind == "f"]
+    same = [
+        i
+        for i, v in enumerate(replays.first.values)
+        if np.shape(v) == shape and np.asarray(v).dtype.kind == "f"
+    ]
     same.sort(key=lambda i: i not in (region.start, region.end))
     for value in same[:12]:
         for text, formula in FORMULAS.items():

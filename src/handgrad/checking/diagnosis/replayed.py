@@ -130,7 +130,9 @@ def replay(evidence: Evidence) -> Replays:
 
 
 def _replays(evidence: Evidence, recording: Recording) -> Iterator[Replay]:
-    for position, (expected, judgement) in enumerate(zip(evidence.expectations, evidence.judgements, strict=True)):
+    for position, (expected, judgement) in enumerate(
+        zip(evidence.expectations, evidence.judgements, strict=True)
+    ):
         values = recording.values if position == 0 else recording.replay(expected.exact)
         for sample in judgement.samples:
             upstream = [np.asarray(part, np.float64) for part in sample.upstream]

@@ -1,0 +1,123 @@
+"""Paths that are left out, taken from a neighbour's step, or added: which ways a value reaches the output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+
+from handgrad.checking.diagnosis.planted import Planted, at, edge_groups
+from handgrad.checking.diagnosis.replayed import Replay, Replays
+from handgrad.checking.recording import Operation
+from handgrad.checking.subject import Array
+
+
+def shifted(replays: Replays) -> Iterator[Planted]:
+    """Yield a neighbour's step: in every turn of a loop, the operand of the next turn, or of the one before."""
+    names = replays.recording.names
+    chains: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+    for value in sorted(names):
+        chains.setdefault((names[value], np.shape(replays.first.values[value])), []).append(value)
+    following = {a: b for chain in chains.values() for a, b in pairwise(chain)}
+    for step, table in (("next", following), ("one before", {b: a for a, b in following.items()})):
+        for edges in (*edge_groups(replays, loops=True), *edge_groups(replays, loops=False)):
+            operation, k = edges[0]
+            for j, index in enumerate(operation.inputs):
+                if (j == k and operation.kind != "elementwise") or index not in table:
+                    continue
+
+                def neighbour(
+                    r: Replay, o: Operation, kk: int, flow: Any, g: Any, j: int = j, table: Any = table
+                ) -> Any:
+                    values = list(r.values)
+                    values[o.inputs[j]] = r.values[table.get(o.inputs[j], o.inputs[j])]
+                    return r.flow_of(o, kk, g, values)
+
+                label = replays.label(operation.inputs[k])
+                words = f"the gradient of {label} through {operation.name} takes {replays.label(index)} of the {step} step"
+                yield Planted("wrong-evaluation-point", words, 1.3, at(edges, neighbour), operation)
+
+
+def several_left_out(replays: Replays) -> Iterator[Planted]:
+    """Yield two or three paths that are left out together, as the mean's and the variance's of a normalisation."""
+    readers = replays.recording.readers
+    branching = [
+        (o, k) for o, k in replays.recording.edges()
+        if o.output in replays.first.gradients
+        and sum(reader.output in replays.first.gradients for reader, _ in readers[o.inputs[k]]) > 1
+    ]  # fmt: skip
+    if len(branching) > 14:
+        return
+    for count in (2, 3):
+        for edges in combinations(branching, count):
+            labels = " and ".join(
+                dict.fromkeys(f"{o.name} to {replays.label(o.inputs[k])}" for o, k in edges)
+            )
+            cut = at(list(edges), lambda r, o, j, flow, g: np.zeros_like(flow))
+            yield Planted(
+                "missing-term",
+                f"the paths through {labels} are left out",
+                1.25 + 0.1 * count,
+                cut,
+                edges[0][0],
+            )
+
+
+def left_out(replays: Replays, operation: Operation, k: int, label: str) -> Iterator[Planted]:
+    """Leave a path out: of one, of several, or all but one of several of a kind."""
+    recording, index = replays.recording, operation.inputs[k]
+    readers = [(o, j) for o, j in recording.readers[index] if o.output in replays.first.gradients]
+    cut = at([(operation, k)], lambda r, o, j, flow, g: np.zeros_like(flow))
+    if len(readers) < 2:
+        yield Planted(
+            "zero-gradient", f"nothing flows back through {operation.name} to {label}", 2.0, cut, operation
+        )
+        yield Planted(
+            "missing-term", f"the path through {operation.name} to {label} is left out", 1.9, cut, operation
+        )
+        return
+    words = f"{label} is used {len(readers)} times, and what flows back through {operation.name} is left out"
+    yield Planted("missing-term", words, 1.3, cut, operation)
+
+
+def accumulations(replays: Replays) -> Iterator[Planted]:
+    """Yield one gradient that stands for the sum of several of a kind, and a sum that lacks one."""
+    recording = replays.recording
+    for index, every in recording.readers.items():
+        readers = [edge for edge in every if edge[0].output in replays.first.gradients]
+        for operation, k in readers if index in recording.active and len(readers) > 1 else ():
+            alike = [edge for edge in readers if edge[0].name == operation.name and edge[1] == k]
+            if len(alike) < 2:
+                continue
+            label = replays.label(index)
+            others = [edge for edge in readers if edge != (operation, k)]
+            words = f"{label} is used {len(readers)} times, and one of its gradients stands for their sum"
+            yield Planted("overwritten-not-accumulated", words, 1.2, at(others, _nothing), operation)
+            if len(alike) > 2:
+                words = f"{label} is used {len(readers)} times, and one of its gradients is left out"
+                yield Planted("missing-term", words, 1.25, at([(operation, k)], _nothing), operation)
+
+
+def _nothing(replayed: Replay, operation: Operation, k: int, flow: Any, gradient: Any) -> Any:
+    return np.zeros_like(flow)
+
+
+def additions(replays: Replays) -> Iterator[Planted]:
+    """Yield a multiple of a value that is added to an argument's gradient, as weight decay is."""
+    for name in replays.wrong:
+        shape = replays.first.shape(name)
+        for index, value in enumerate(replays.first.values):
+            if np.shape(value) != shape or not np.ndim(value) or np.asarray(value).dtype.kind != "f":
+                continue
+
+            def predict(replayed: Replay, index: int = index, name: str = name) -> Mapping[str, Array] | None:
+                added = np.asarray(replayed.values[index], float)
+                start = np.asarray(replays.first.values[index], float)
+                factor = float((replays.first.off(name) * start).sum() / max((start * start).sum(), 1e-300))
+                return {name: replayed.sample.middle(name) + factor * added}
+
+            yield Planted(
+                "extra-term", f"a multiple of {replays.label(index)} is added to d{name}", 1.5, predict
+            )
