@@ -114,7 +114,7 @@ def _seeded() -> Iterator[None]:
 
     np.random.seed(0)  # noqa: NPY002 - the user's functions may use it
     random.seed(0)
-    np.random.default_rng = seeded  # type: ignore[assignment]
+    np.random.default_rng = seeded
     try:
         yield
     finally:

@@ -62,7 +62,7 @@ def _beside(value: Array, generator: np.random.Generator, *, only_up: bool) -> A
     noise = generator.normal(size=value.shape)
     noise = np.abs(noise) if only_up or np.all(value >= 0) else noise
     nonzero = np.abs(value[value != 0])
-    scale = float(np.median(nonzero)) if nonzero.size else 1.0
+    scale = float(np.median(nonzero)) if nonzero.size else 100.0
     signs = np.where(
         np.abs(value) == np.abs(value).max(initial=0), -1, 1
     )  # the largest may be the largest allowed

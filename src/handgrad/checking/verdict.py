@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from handgrad.checking.draws import beside
 from handgrad.checking.numerics import Slopes, slopes
-from handgrad.checking.scale import Projections, Reference, Rounding, few_enough, project
+from handgrad.checking.scale import Projections, Reference, Rounding, few_enough, outputs_of, project
 from handgrad.checking.subject import CheckError, Gradients, Inputs, Subject, widened
 
 Array = NDArray[Any]
@@ -117,12 +117,14 @@ def expect(subject: Subject, inputs: Inputs, arguments: tuple[str, ...], seed: i
 
     Where an argument has too many entries to look at each of them, kinks are stepped aside from first.
     """
-    small = few_enough(subject, widened(inputs, np.float64), arguments)
+    kind = precision(subject, inputs)
+    small = few_enough(subject, widened(inputs, kind), arguments)
+    if len(small) < len(arguments) and kind is np.longdouble:
+        kind = np.float64
+        small = few_enough(subject, widened(inputs, kind), arguments)
     if len(small) < len(arguments):
         inputs = beside(subject, inputs, arguments, np.random.default_rng(seed))
-    wide = widened(inputs, precision(subject, inputs))
-    if len(few_enough(subject, wide, arguments)) < len(small):
-        wide = widened(inputs, np.float64)
+    wide = widened(inputs, kind)
     outputs = subject.run_forward(wide)
     if not all(np.all(np.isfinite(output)) for output in outputs):
         raise CheckError("forward is not finite at these inputs", fix="give inputs at which it is")
@@ -133,9 +135,9 @@ def expect(subject: Subject, inputs: Inputs, arguments: tuple[str, ...], seed: i
     found: dict[str, Slopes | Projections] = {}
     for name in arguments:
         if name in small:
-            found[name] = slopes(_vector(subject, wide, name), wide[name])
+            found[name] = slopes(outputs_of(subject, wide, name), wide[name])
         else:
-            found[name] = project(_vector(subject, exact, name), exact[name], reference, name, generator)
+            found[name] = project(outputs_of(subject, exact, name), exact[name], reference, name, generator)
     return Expectation(inputs, exact, outputs, upstreams, found)
 
 
@@ -194,14 +196,6 @@ def precision(subject: Subject, inputs: Inputs) -> type[np.floating[Any]]:
         for a, b in zip(wide, narrow, strict=True)
     )
     return np.longdouble if same else np.float64
-
-
-def _vector(subject: Subject, inputs: Inputs, name: str) -> Any:
-    def function(value: Array) -> Array:
-        outputs = subject.run_forward({**inputs, name: value})
-        return np.concatenate([output.ravel() for output in outputs])
-
-    return function
 
 
 def _upstream(outputs: list[Array], generator: np.random.Generator) -> list[Array]:

@@ -39,7 +39,7 @@ def command(run: Path, source: str | None, target: str | None, as_json: bool) ->
     """
     trained = load_run(run)
     if source is None:
-        settings = read_configuration(run / "config.toml", {"data.task": trained.task})
+        settings = read_configuration(run / "config.toml", {})
         dataset = load_data(settings)
         rows = _test_rows(run, settings, dataset)
     else:

@@ -188,9 +188,8 @@ class _Run:
         except NonFiniteLossError as error:
             raise self.explained(self.program, self.finished, epoch, error.batch) from None
         arrays = self.copy()
-        if not all(
-            np.isfinite(array).all() for array in arrays.values()
-        ):  # no later loss shows the last update
+        finite = all(np.isfinite(array).all() for array in arrays.values())
+        if not finite:  # since the last update, which no later loss of this epoch has shown
             raise self.explained(self.program, self.finished, epoch, len(epoch) - 1)
         validation_loss, validation_metric = self.validate()
         seconds = time.perf_counter() - started

@@ -17,6 +17,7 @@ from handgrad.checking.diagnosis.values import at_values
 from handgrad.checking.recording import NotRecordedError
 from handgrad.checking.repair import Repair
 
+PLAIN = 1.1  # the cost of an explanation that none still to come would beat
 UNEXPLAINED = 0.4  # what a wrong argument costs that an explanation leaves to another
 
 BREACHES = {
@@ -57,6 +58,8 @@ def _by_planting(evidence: Evidence) -> list[Guess]:
         (additions(replays), 0.2),
     ):  # each has its time: a long forward must not leave a kind of mistake untried
         found += plant(replays, mistakes, seconds=seconds) if replays.wrong else []
+        if any(guess.cost < PLAIN and set(guess.arguments) >= set(evidence.wrong) for guess in found):
+            break
     return found
 
 

@@ -73,14 +73,18 @@ def _sizes(
         cost = 1.9 if n in (2, 3, 4) else 1.25
         for factor, words in ((1 / n, "divided"), (float(n), "multiplied")):
             text = f"the gradient of {label} is {words} by {n}, the length of an axis"
-            yield "batch-mean-vs-sum", text, cost, lambda r, o, j, flow, g, f=factor: f * flow
+            yield "batch-mean-vs-sum", text, cost, _times(factor)
     several = len(replays.recording.readers.get(operation.inputs[k], ())) > 1
     for factor in (2.0, 0.5, 3.0, 1 / 3, 4.0, 0.25):
         text = f"the gradient of {label} through {operation.name} is {factor:.4g} times the right one"
         code = "extra-term" if several and factor == 2.0 else "constant-factor"
         if entrywise and operation.name not in ("add", "subtract"):
             code = "wrong-local-derivative"
-        yield code, text, 1.45 if several else 1.5, lambda r, o, j, flow, g, f=factor: f * flow
+        yield code, text, 1.45 if several else 1.5, _times(factor)
+
+
+def _times(factor: float) -> Change:
+    return lambda r, o, j, flow, g: factor * flow
 
 
 def _slopes(
