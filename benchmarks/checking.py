@@ -11,6 +11,7 @@ false alarms  right cases called wrong; "cannot tell" is counted by itself
 named         wrong cases whose first finding has the expected code and argument
 repaired      wrong cases whose file, with the proved repair written into it, has the gradients of `backward_fixed`
               on three fresh draws
+seconds, CPU  for one seed; of handgrad, with the proof that a written repair is right
 
 gradcheck runs in slow mode with its own tolerances, in float64, on the NumPy functions in a
 `torch.autograd.Function`.
@@ -171,12 +172,12 @@ def compare(folder: Path, seeds: int) -> None:
         f"\n{folder.name}: {len(paths['wrong'])} wrong and {len(paths['right'])} right cases, {seeds} seeds"
     )
     print(
-        f"{'':13}{'detected':>12}{'false alarms':>16}{'cannot tell':>14}{'named':>12}{'repaired':>13}{'seconds':>10}"
+        f"{'':13}{'detected':>12}{'false alarms':>16}{'cannot tell':>14}{'named':>12}{'repaired':>13}{'seconds':>10}{'CPU':>8}"
     )
     misses: dict[str, list[str]] = {}
     for name, checker in CHECKERS.items():
         counts: Counter[str] = Counter()
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.process_time()
         for kind, several in paths.items():
             for path in several:
                 for seed in range(seeds):
@@ -187,13 +188,15 @@ def compare(folder: Path, seeds: int) -> None:
                         misses.setdefault(f"{name}, {kind} but {said(verdict)}", []).append(path.stem)
                     elif kind == "wrong" and name == "handgrad" and counts["named"] == before:
                         misses.setdefault(f"{name}, named otherwise", []).append(path.stem)
-        seconds = (time.perf_counter() - started) / seeds
+        seconds, cpu = ((now - then) / seeds for now, then in (
+            (time.perf_counter(), started), (time.process_time(), used)
+        ))  # fmt: skip
         wrong, right = (len(several) * seeds for several in paths.values())
         own = [share(counts[what], wrong) if name == "handgrad" else "-" for what in ("named", "repaired")]
         unsure = counts["wrong None"] + counts["right None"]
         print(
             f"{name:13}{share(counts['wrong True'], wrong):>12}{share(counts['right True'], right):>16}"
-            f"{share(unsure, wrong + right):>14}{own[0]:>12}{own[1]:>13}{seconds:10.1f}"
+            f"{share(unsure, wrong + right):>14}{own[0]:>12}{own[1]:>13}{seconds:10.1f}{cpu:8.1f}"
         )
     for what, cases in misses.items():
         times = Counter(cases)

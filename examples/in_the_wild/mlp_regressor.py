@@ -62,7 +62,6 @@ def main() -> None:
         "MLPRegressor, 2 outputs": (MLPRegressor(**common), t[:, :2]),
         "MLPRegressor, 1 output": (MLPRegressor(**common), t[:, 0]),
         "MLPRegressor, 3 outputs, Poisson": (MLPRegressor(**common, loss="poisson"), np.abs(t)),
-        "MLPRegressor, 3 outputs, alpha = 1": (MLPRegressor(**{**common, "alpha": 1}), t),
         "MLPClassifier, 3 classes": (MLPClassifier(**common), classes),
         "MLPClassifier, 2 classes": (MLPClassifier(**common), classes > 0),
         "MLPClassifier, 3 labels": (MLPClassifier(**common), (t > 0).astype(int)),

@@ -54,7 +54,8 @@ from handgrad.rules import rule, update
 from handgrad.training import History, train
 
 if TYPE_CHECKING:
-    from handgrad.checking import CheckError, check
+    from handgrad.checking.check import check
+    from handgrad.checking.subject import CheckError
 
 __version__ = "0.1.0"
 

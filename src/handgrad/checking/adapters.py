@@ -83,8 +83,8 @@ def _own_pair(thing: Any, inputs: Any) -> Pair:
         raise CheckError(
             f"{name}: the inputs are missing", fix="give a tuple of arrays, or a dict in that order"
         )
-    *functions, named = peer_pair(thing)
-    return Pair(*functions, _by_name(named, inputs), name)
+    peer_forward, peer_backward, named = peer_pair(thing)
+    return Pair(peer_forward, peer_backward, _by_name(named, inputs), name)
 
 
 def _by_name(forward: Callable[..., Any], inputs: Any) -> Source:

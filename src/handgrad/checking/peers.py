@@ -90,7 +90,8 @@ def _jax_pair(function: Any) -> tuple[Callable[..., Any], Callable[..., Any], Ca
     """Call a JAX function with a custom VJP in float64."""
     import jax
 
-    wide = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+    name = "enable_x64"  # it has moved out of jax.experimental
+    wide = getattr(jax, name) if hasattr(jax, name) else getattr(jax.experimental, name)
 
     def forward(**values: Array) -> Any:
         with wide(True):

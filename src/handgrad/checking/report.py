@@ -148,8 +148,8 @@ class Report:
             arguments = tuple(
                 ArgumentResult(**{**one, "shape": tuple(one["shape"])}) for one in table.pop("arguments")
             )
-            lists = {name: tuple(table.pop(name)) for name in ("tried", "not_proved")}
-            return cls(findings=findings, arguments=arguments, **lists, **table)
+            table |= {name: tuple(table[name]) for name in ("tried", "not_proved")}
+            return cls(findings=findings, arguments=arguments, **table)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise DataError(f"not a report: {error}") from None
 

@@ -164,5 +164,5 @@ def _coloured_line(line: str) -> str:
     for verdict, colour in COLOURS.items():
         if line.startswith(f"  {verdict} ") or line.endswith(f": {verdict}"):
             return line.replace(verdict, click.style(verdict, fg=colour, bold=True), 1)
-    colour = {"      +": "green", "      -": "red"}.get(line[:7])
-    return click.style(line, fg=colour) if colour else line
+    changed = {"      +": "green", "      -": "red"}.get(line[:7])
+    return click.style(line, fg=changed) if changed else line

@@ -44,7 +44,7 @@ class _Loader(SourceFileLoader):
     """Compiles the text as it stands: a cached file may be older than a repair of the same second."""
 
     def get_code(self, fullname: str) -> CodeType:
-        return self.source_to_code(self.get_data(self.path), self.path)  # type: ignore[return-value]
+        return self.source_to_code(self.get_data(self.path), self.path)
 
 
 @contextmanager
@@ -161,8 +161,8 @@ def _inputs(names: Mapping[str, Any], path: Path, name: str) -> Source | None:
     try:
         inspect.signature(given).bind()
     except (TypeError, ValueError):
-        return given  # type: ignore[no-any-return]
+        return given
     try:
-        return given()  # type: ignore[no-any-return]
+        return given()
     except Exception as error:
         raise CheckError(f"{_place(error, path)}: {chosen} raised {type(error).__name__}: {error}") from None
