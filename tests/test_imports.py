@@ -21,6 +21,7 @@ MODULES = {
 # Where each package beyond NumPy and the standard library may be imported, and why there.
 HOMES = {
     "click": ("handgrad.cli", "only the command line has options"),
+    "jax": ("handgrad.checking.peers", "a peer: functions with a custom VJP, when the user has one"),
     "matplotlib": ("handgrad.training.plot", "slow to import: the one place that draws"),
     "msgspec": (
         "handgrad.configuration handgrad.runs handgrad.specs",
@@ -30,11 +31,15 @@ HOMES = {
     "pyarrow": ("handgrad.data.parquet_table", "an extra: the one place that reads Parquet"),
     "rich": ("handgrad.training.progress", "slow to import: the one place that draws a bar"),
     "safetensors": ("handgrad.runs", "the one place that keeps weights"),
+    "torch": (
+        "handgrad.checking.peers",
+        "a peer: autograd functions, when the user has one",
+    ),
     "tomli_w": ("handgrad.configuration", "the one place that writes TOML"),
 }
 
 # These may be missing, and are imported in the function that needs them.
-EXTRAS = {"pooch", "pyarrow"}
+EXTRAS = {"jax", "pooch", "pyarrow", "torch"}
 
 # Data and run folders come from strangers: what could run their contents is not in reach.
 REFUSED = {"marshal", "pickle", "shelve", "dill", "cloudpickle", "joblib"}

@@ -67,7 +67,11 @@ def test_the_task_is_handed_on(tmp_path: Path) -> None:
         ),
         ("gone.csv", {"target": "t"}, r"gone\.csv: there is no such file"),
         ("digits", {"target": "t"}, "digits: target is 't', and this source has its own target"),
-        ("moons", {"task": "regression"}, "moons: task is 'regression', and this source is for classification"),
+        (
+            "moons",
+            {"task": "regression"},
+            "moons: task is 'regression', and this source is for classification",
+        ),
         ("d.npz", {"target": "t"}, r"d\.npz: target is 't', and this source has its own"),
         ("d.csv", {"task": "regress"}, r"d\.csv: there is no task 'regress'\n.*did you mean 'regression'\?"),
     ],

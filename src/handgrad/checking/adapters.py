@@ -6,6 +6,7 @@ Each becomes two functions of NumPy arrays and the inputs to check them at.
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -90,7 +91,9 @@ def _own_pair(thing: Any, inputs: Any) -> Pair:
 def _by_name(forward: Callable[..., Any], inputs: Any) -> Source:
     """Name inputs that are given in a row after forward's parameters."""
     if callable(inputs):
-        return lambda generator: _by_name(forward, inputs(generator))  # type: ignore[return-value]
+        if not _takes_one(inputs):
+            return _by_name(forward, _drawn_by(inputs))
+        return lambda generator: _by_name(forward, _drawn_by(inputs, generator))  # type: ignore[return-value]
     if isinstance(inputs, Mapping):
         return inputs
     if not isinstance(inputs, tuple | list):
@@ -104,6 +107,27 @@ def _by_name(forward: Callable[..., Any], inputs: Any) -> Source:
     if len(names) != len(inputs):
         raise CheckError(f"forward does not take {len(inputs)} inputs", fix="give a dict of arrays")
     return dict(zip(names, inputs, strict=True))
+
+
+def _takes_one(function: Callable[..., Any]) -> bool:
+    """Whether a function takes an argument, the generator; one that takes none is called once."""
+    try:
+        inspect.signature(function).bind()
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
+def _drawn_by(inputs: Callable[..., Any], *generator: np.random.Generator) -> Any:
+    try:
+        return inputs(*generator)
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        raise CheckError(
+            f"the function of the inputs raised {type(error).__name__}: {error}",
+            given=f"at {where.filename}:{where.lineno}: {where.line}",
+            fix="it takes a numpy.random.Generator and returns a dict of arrays",
+        ) from error
 
 
 # --------------------------------------------------------------------------------------------------- rules

@@ -13,6 +13,7 @@ from handgrad.checking.contract import Breach, breaches, remembered
 from handgrad.checking.diagnosis import Evidence, Guess, diagnose
 from handgrad.checking.draws import Source, draw, fresh
 from handgrad.checking.mending import mend
+from handgrad.checking.notes import not_proved, tried
 from handgrad.checking.repair import Repair
 from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict
 from handgrad.checking.subject import CheckError, Subject
@@ -31,12 +32,12 @@ def check(
     ----------
     forward
         A function of the inputs that returns an array, or a tuple of arrays. Or what has a backward of its own: a
-        rule, a layer, a network, a `torch.autograd.Function`, or a JAX function with a custom VJP.
+        rule, a layer, a network, a ``torch.autograd.Function``, or a JAX function with a custom VJP.
     backward
         A function of the upstream gradient (a tuple of them when forward returns several arrays) and the
         inputs, that returns a dict of gradients by the inputs' names, or a tuple of them in the inputs' order.
     inputs
-        Arrays by name, or in the order that forward takes them, or a function of a `numpy.random.Generator` that
+        Arrays by name, or in the order that forward takes them, or a function of a ``numpy.random.Generator`` that
         returns them. Whole numbers are not differentiated, and neither is what backward leaves out. Rules, layers
         and networks draw their own where none are given.
     seed
@@ -63,6 +64,8 @@ def check(
     'right'
     """
     started = time.perf_counter()
+    if seed < 0:
+        raise CheckError(f"seed is {seed}", fix="give 0 or more")
     generator = np.random.default_rng(seed)
     pair = pair_of(forward, backward, inputs)
     before = remembered(pair.backward)
@@ -95,8 +98,8 @@ def check(
         verdict=verdict,
         findings=findings,
         arguments=tuple(_result(name, judgement, wrong, broken) for name in judgement.arguments),
-        tried=(),
-        not_proved=tuple(f"d{name}: {why}" for name, why in judgement.doubtful.items()),
+        tried=tuple(tried(expected)),
+        not_proved=tuple(not_proved(subject, expected, judgement)),
         seconds=time.perf_counter() - started,
         mended=mended,
     )
@@ -178,6 +181,8 @@ def _worst_of(argument: str, sample: Sample) -> tuple[tuple[int, ...], float, fl
 def _result(name: str, judgement: Judgement, wrong: tuple[str, ...], broken: list[Breach]) -> ArgumentResult:
     _, _, _, relative, bar = _worst(name, judgement)
     shape = judgement.samples[0].low[name].shape
+    if any(sample.got[name].shape != shape for sample in judgement.samples):
+        relative = bar = float("nan")
     breach = any(b.argument == name and b.kind in ("random", "stale") for b in broken)
     verdict: Verdict = (
         "wrong" if name in wrong or breach else "cannot tell" if name in judgement.doubtful else "right"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.subject import Array, CheckError, Inputs, Subject, copy_of
+from handgrad.checking.subject import Array, CheckError, Inputs, Subject, array_of, copy_of
 
 Source = Mapping[str, Any] | Callable[[np.random.Generator], Mapping[str, Any]]
 
@@ -15,7 +15,7 @@ Source = Mapping[str, Any] | Callable[[np.random.Generator], Mapping[str, Any]]
 def draw(source: Source, generator: np.random.Generator) -> Inputs:
     """Return inputs from a dict of arrays, or from a function of a generator that makes one."""
     made = source(generator) if callable(source) else source
-    return {name: np.array(value) for name, value in made.items()}
+    return {name: array_of(name, value) for name, value in made.items()}
 
 
 def fresh(source: Source, subject: Subject, generator: np.random.Generator) -> Inputs:

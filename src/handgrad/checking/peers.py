@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.peers_in_numpy import jax_in_numpy
+from handgrad.checking.peers_torch_in_numpy import torch_in_numpy
 from handgrad.checking.subject import Array
 
 
@@ -72,6 +73,7 @@ def _torch_pair(function: Any) -> tuple[Callable[..., Any], Callable[..., Any], 
             if gradient is not None
         }
 
+    forward.in_numpy = torch_in_numpy(function)  # type: ignore[attr-defined]
     return forward, backward, _without_context(function)
 
 

@@ -45,7 +45,7 @@ def _log_softmax(x: Any, axis: int = -1) -> Any:
     return x - _logsumexp(x, axis=axis, keepdims=True)
 
 
-NEURAL = {
+NEURAL: dict[str, Callable[..., Any]] = {
     "relu": _relu, "sigmoid": _sigmoid, "silu": _silu, "swish": _silu, "softplus": _softplus, "tanh": np.tanh,
     "softmax": _softmax, "log_softmax": _log_softmax, "logsumexp": _logsumexp,
 }  # fmt: skip
@@ -74,16 +74,16 @@ def jax_in_numpy(function: Any) -> Callable[..., Any] | None:
     start = function.fun
     if not isinstance(start, FunctionType):
         return None
-    copied = _copied(start, translated)
+    plain = copied(start, translated)
 
     def forward(**values: Any) -> Any:
-        return copied(*values.values())
+        return plain(*values.values())
 
-    forward.__wrapped__ = copied  # type: ignore[attr-defined]
+    forward.__wrapped__ = plain  # type: ignore[attr-defined]
     return forward
 
 
-def _copied(start: FunctionType, translated: Callable[[Any], Any]) -> FunctionType:
+def copied(start: FunctionType, translated: Callable[[Any], Any]) -> FunctionType:
     """Copy a function and its module's others into names of their own, with each value translated."""
     names: dict[str, Any] = {}
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Verdict = Literal["right", "wrong", "cannot tell"]
 
+NUMBERS = ("got", "expected", "relative_error", "error_bar")
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -74,7 +76,7 @@ class ArgumentResult:
     verdict
         Its own.
     relative_error, error_bar
-        Of its worst entry.
+        Of its worst entry; infinite where that is, and not a number where the shape is another.
     """
 
     name: str
@@ -125,33 +127,62 @@ class Report:
         return "\n".join(_lines(self, width))
 
     def _repr_html_(self) -> str:
-        colour = {"right": "#1a7f37", "wrong": "#b42318", "cannot tell": "#8a6100"}[self.verdict]
-        head = f'<b style="color:{colour}">{html.escape(self.verdict)}</b> {html.escape(self.subject)}'
-        body = html.escape("\n".join(_lines(self, 100)[1:]))
-        return f'<div>{head}<pre style="white-space:pre-wrap">{body}</pre></div>'
+        shades = {"green": "#1a7f37", "red": "#b42318", "yellow": "#8a6100"}
+        lines = []
+        for line in _lines(self, 100):
+            before, marked, after, colour = coloured_parts(line)
+            middle = f'<span style="color:{shades[colour]}">{html.escape(marked)}</span>' if marked else ""
+            lines.append(html.escape(before) + middle + html.escape(after))
+        text = "\n".join(lines)
+        return f'<pre style="white-space:pre-wrap">{text}</pre>'
 
     def to_json(self) -> str:
-        """Return the report as one JSON object."""
+        """Return the report as one JSON object; numbers that JSON does not have are "nan", "inf" and "-inf"."""
         table = asdict(replace(self, mended=None))
         del table["mended"]
-        return json.dumps(table)
+        for part in (*table["findings"], *table["arguments"]):
+            for name, value in part.items():
+                if isinstance(value, float) and not math.isfinite(value):
+                    part[name] = str(value)
+        return json.dumps(table, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Report:
         """Read what `to_json` wrote; raises `DataError` when it is something else."""
         try:
             table: dict[str, Any] = json.loads(text)
-            findings = tuple(
-                Finding(**{**one, "also": tuple(one["also"]), "entry": tuple(one["entry"])})
-                for one in table.pop("findings")
-            )
-            arguments = tuple(
-                ArgumentResult(**{**one, "shape": tuple(one["shape"])}) for one in table.pop("arguments")
-            )
+            findings = tuple(Finding(**_read(one, ("also", "entry"))) for one in table.pop("findings"))
+            arguments = tuple(ArgumentResult(**_read(one, ("shape",))) for one in table.pop("arguments"))
             table |= {name: tuple(table[name]) for name in ("tried", "not_proved")}
             return cls(findings=findings, arguments=arguments, **table)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise DataError(f"not a report: {error}") from None
+
+
+COLOURS: dict[Verdict, str] = {"right": "green", "wrong": "red", "cannot tell": "yellow"}
+
+
+def coloured_parts(line: str) -> tuple[str, str, str, str]:
+    """Split a line of a report into what comes before its coloured part, that, what comes after, and the colour.
+
+    Examples
+    --------
+    >>> coloured_parts("backward: right")
+    ('backward: ', 'right', '', 'green')
+    """
+    for verdict, colour in COLOURS.items():
+        if line.startswith(f"  {verdict} "):
+            return "  ", verdict, line[2 + len(verdict) :], colour
+        if line.endswith(f": {verdict}"):
+            return line.removesuffix(verdict), verdict, "", colour
+    changed = {"      +": "green", "      -": "red"}.get(line[:7], "")
+    return ("", line, "", changed) if changed else (line, "", "", "")
+
+
+def _read(table: dict[str, Any], tuples: tuple[str, ...]) -> dict[str, Any]:
+    """Return a part of a report's JSON with its tuples, and with its numbers that are no JSON."""
+    numbers = {name: float(table[name]) for name in NUMBERS if name in table}
+    return {**table, **numbers, **{name: tuple(table[name]) for name in tuples}}
 
 
 def _lines(report: Report, width: int) -> list[str]:
@@ -163,24 +194,38 @@ def _lines(report: Report, width: int) -> list[str]:
         lines.append(f"  {result.verdict:<11}  {name:<{longest}}  {_numbers(result)}")
     for finding in report.findings:
         lines += ["", *_finding_lines(finding, width)]
-    for title, notes in (("tried", report.tried), ("not proved", report.not_proved)):
-        lines += ["", f"  {title}"] if notes else []
-        for note in notes:
-            lines += textwrap.wrap(note, width, initial_indent="    - ", subsequent_indent="      ")
+    if report.verdict == "wrong" and not report.findings:
+        lines += ["", "  no known mistake explains it; look at the worst entries above"]
+    if report.verdict != "wrong":
+        unknown = "what this does not prove" if report.verdict == "right" else "what is not known"
+        lines += _notes("tried", report.tried, width) + _notes(unknown, report.not_proved, width)
+    return lines
+
+
+def _notes(title: str, notes: tuple[str, ...], width: int) -> list[str]:
+    lines = ["", f"  {title}"] if notes else []
+    for note in notes:
+        first, *more = note.splitlines()
+        lines += textwrap.wrap(first, width, initial_indent="    - ", subsequent_indent="      ")
+        for line in more:
+            lines += textwrap.wrap(
+                line.strip(), width, initial_indent="      ", subsequent_indent="             "
+            )
     return lines
 
 
 def _numbers(result: ArgumentResult) -> str:
     if not math.isfinite(result.relative_error):
-        return "not finite"
-    return f"relative error {result.relative_error:.0e}, error bar {result.error_bar:.0e}"
+        return "of another shape" if math.isnan(result.relative_error) else "not finite"
+    error = f"{result.relative_error:.0e}" if result.relative_error else "0"
+    return f"relative error {error}, error bar {result.error_bar:.0e}"
 
 
 def _finding_lines(finding: Finding, width: int) -> list[str]:
     also = f", and {', '.join('d' + name for name in finding.also)} with it" if finding.also else ""
     lines = [f"  {finding.code} in d{finding.argument}{also}"]
     said = [("what", finding.title), ("evidence", finding.evidence)]
-    if finding.entry or finding.got != finding.expected:
+    if finding.got != finding.expected:
         index = f"[{', '.join(map(str, finding.entry))}]" if finding.entry else ""
         numbers = f"got {finding.got:.7g}, expected {finding.expected:.7g}"
         said.append(("worst", f"d{finding.argument}{index}: {numbers}"))

@@ -108,6 +108,11 @@ class Reference:
         self._recording: Any = None
         self._known: dict[bytes, Mapping[str, Array] | None] = {}
 
+    @property
+    def recorded(self) -> bool:
+        """Whether there are such gradients."""
+        return any(gradients is not None for gradients in self._known.values())
+
     def gradients(self, upstream: Sequence[Array]) -> Mapping[str, Array] | None:
         """Return the gradients for an upstream one, or None."""
         key = b"".join(np.asarray(part, np.float64).tobytes() for part in upstream)
@@ -160,6 +165,14 @@ class Projections:
     along: Slopes
     reference: Reference
     looked_at: dict[tuple[int, ...], Slopes] = field(default_factory=dict)
+
+    @property
+    def said(self) -> str:
+        """What is done with the argument, in words."""
+        way = "as a whole, so that an error of a part in a million of it is not seen, by"
+        if self.reference.recorded:
+            way = "entry by entry against the chain rule over the recorded forward, which fits"
+        return f"{way} the slopes along {len(self.directions)} random directions"
 
     def bounds(self, upstream: Sequence[Array], got: Array, rounding: Rounding) -> Bounds:
         """Return what the gradient may be, entry by entry, when ``got`` is what was returned."""
@@ -218,7 +231,8 @@ class Projections:
         if not fits or not np.all(np.isfinite(got)):
             return bounds
         missed = self._missed(got, flat, rounding, self.directions, self.along)
-        if np.all(missed <= 0) or any([self._look_at(index, got, flat, bounds) for index in self.looked_at]):
+        known = [self._look_at(index, got, flat, bounds) for index in self.looked_at]
+        if np.all(missed <= 0) or any(known):
             return bounds
         index = self._find(got, flat, rounding, self.directions[int(missed.argmax())])
         if index is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from handgrad.errors import HandgradError, nearest
 Array = NDArray[Any]
 Inputs = dict[str, Any]
 Gradients = dict[str, Array]
+
+LARGEST = 20_000_000  # entries of all inputs
 
 
 class CheckError(HandgradError):
@@ -49,18 +52,48 @@ class Subject:
         cls, forward: Callable[..., Any], backward: Callable[..., Any], inputs: Mapping[str, Any]
     ) -> Subject:
         """Find out how two functions are to be called, or say why they cannot be."""
-        if not inputs:
-            raise CheckError("there are no inputs", fix='give a dict of arrays, {"x": x, "W": W}')
-        copied = {name: np.array(value) for name, value in inputs.items()}
-        for name, value in copied.items():
-            if value.dtype.kind not in "fiub":
-                raise CheckError(f"the input {name!r} is {value.dtype}, not an array of real numbers")
-        if not any(value.dtype.kind == "f" for value in copied.values()):
-            raise CheckError("no input is of floating point, so there is nothing to differentiate")
+        copied = _read_inputs(inputs)
         positional = not _takes_names(forward, copied)
         subject = cls(forward, backward, copied, positional, several=False)
-        output = subject._call(forward, "forward", (), copied)
-        return cls(forward, backward, copied, positional, several=isinstance(output, tuple | list))
+        subject._check_calls()
+        output = subject._call(forward, "forward", (), copy_of(copied))
+        subject = replace(subject, several=isinstance(output, tuple | list))
+        subject._check_outputs()
+        return subject
+
+    def _check_calls(self) -> None:
+        """Check that both functions take what they will be called with, where they say what they take."""
+        for role, function, first in (("forward", self.forward, ()), ("backward", self.backward, (None,))):
+            try:
+                signature = inspect.signature(function)
+            except (TypeError, ValueError):
+                continue
+            in_order = (*first, *self.inputs.values()) if self.positional else first
+            try:
+                signature.bind(*in_order, **({} if self.positional else self.inputs))
+            except TypeError as error:
+                wanted = "grad_output, " * len(first) + ", ".join(self.inputs)
+                raise CheckError(
+                    f"{role} does not take the inputs: {error}",
+                    given=f"{getattr(function, '__name__', role)}{signature}",
+                    fix=f"it is called with ({wanted})",
+                ) from None
+
+    def _check_outputs(self) -> None:
+        """Check that forward returns real numbers, and the same when it is called again."""
+        outputs, again = self.run_forward(self.inputs), self.run_forward(self.inputs)
+        for output in outputs:
+            if output.dtype.kind != "f":
+                single = output.dtype == object and output.ndim == 0
+                raise CheckError(
+                    f"forward returns {type(output.item()).__name__ if single else output.dtype}",
+                    fix="it returns an array of floating point, or a tuple of them",
+                )
+        if len(again) != len(outputs) or not all(map(_alike, outputs, again)):
+            raise CheckError(
+                "forward returns something else when it is called again on the same inputs",
+                fix="make what it draws, a mask or a seed, one of its inputs",
+            )
 
     @property
     def differentiable(self) -> tuple[str, ...]:
@@ -98,7 +131,7 @@ class Subject:
             with np.errstate(all="ignore"):
                 return function(*first, *inputs.values()) if self.positional else function(*first, **inputs)
         except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
+            where = _place(error)
             shapes = ", ".join(f"{name}{np.shape(value)}" for name, value in inputs.items())
             raise CheckError(
                 f"{role} raised {type(error).__name__}: {error}",
@@ -130,7 +163,69 @@ class Subject:
         }
         if not named:
             raise CheckError("backward returns no gradient of an input of floating point")
-        return {name: np.asarray(value) for name, value in named.items()}
+        return {name: _numbers(name, value) for name, value in named.items()}
+
+
+def _place(error: Exception) -> traceback.FrameSummary:
+    """Return where in the user's own files an error came up, or else where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = str(Path(__file__).parent)
+    own = (
+        f for f in reversed(frames) if "site-packages" not in f.filename and not f.filename.startswith(ours)
+    )
+    return next(own, frames[-1])
+
+
+def _read_inputs(inputs: Mapping[str, Any]) -> Inputs:
+    """Return the inputs as arrays, or say why they cannot be checked at."""
+    if not inputs:
+        raise CheckError("there are no inputs", fix='give a dict of arrays, {"x": x, "W": W}')
+    copied: Inputs = {}
+    for name, value in inputs.items():
+        if not isinstance(name, str):
+            raise CheckError(
+                f"an input is called {name!r}", fix='give a dict of arrays by name, {"x": x, "W": W}'
+            )
+        copied[name] = array_of(name, value)
+        if copied[name].dtype.kind not in "fiub":
+            raise CheckError(f"the input {name!r} is {copied[name].dtype}, not an array of real numbers")
+    if not any(value.dtype.kind == "f" for value in copied.values()):
+        raise CheckError(
+            "no input is of floating point, so there is nothing to differentiate", fix="give x.astype(float)"
+        )
+    entries = sum(value.size for value in copied.values())
+    if entries > LARGEST:
+        raise CheckError(
+            f"the inputs have {entries:,} entries, and {LARGEST:,} are the most",
+            fix="check at smaller sizes: what is right there is right at any",
+        )
+    return copied
+
+
+def array_of(name: str, value: Any) -> Array:
+    """Return an input as an array of its own."""
+    try:
+        return np.array(value)
+    except ValueError:
+        raise CheckError(f"the input {name!r} is no array: its rows have different lengths") from None
+
+
+def _numbers(name: str, value: Any) -> Array:
+    """Return a gradient as an array of floating point."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise CheckError(f"backward's d{name} is no array: its rows have different lengths") from None
+    if array.dtype.kind not in "fiub":
+        what = type(value).__name__ if array.dtype == object else array.dtype
+        raise CheckError(f"backward's d{name} is {what}, not an array of real numbers")
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
+
+
+def _alike(one: Array, other: Array) -> bool:
+    """Whether two outputs are the same, up to the order of sums."""
+    size = float(np.abs(one[np.isfinite(one)]).max(initial=0))
+    return one.shape == other.shape and np.allclose(one, other, rtol=1e-5, atol=1e-5 * size, equal_nan=True)
 
 
 def copy_of(inputs: Inputs) -> Inputs:

@@ -16,13 +16,12 @@ import click
 
 from handgrad.checking import Report, check
 from handgrad.checking.repair import write_repair
-from handgrad.checking.report import Verdict
+from handgrad.checking.report import COLOURS, Verdict, coloured_parts
 from handgrad.cli.user_file import find, import_file, importing_from
 from handgrad.errors import HandgradError
 from handgrad.rules import RULES
 
 CODES: dict[Verdict, int] = {"right": 0, "wrong": 1, "cannot tell": 2}
-COLOURS: dict[Verdict, str] = {"right": "green", "wrong": "red", "cannot tell": "yellow"}
 
 
 @click.command(name="check")
@@ -51,8 +50,8 @@ def command(source: str | None, rules: bool, fix: bool, seed: int, as_json: bool
       1  one is wrong
       2  one cannot be told, or there is an error
     """
-    if rules == (source is not None):
-        raise click.UsageError("Give a file, or --rules.")
+    if rules == (source is not None) or (rules and fix):
+        raise click.UsageError("Give a file, or --rules alone.")
     if source is None:
         return _check_rules(seed, as_json=as_json)
     path, name = _parse(source)
@@ -78,15 +77,16 @@ def _check_file(path: Path, name: str, seed: int, *, fix: bool, as_json: bool) -
     """Check what a file holds, one after another; a repair that is written changes the file for the next."""
     said = sys.stderr if as_json else sys.stdout
     module = _import(path, said)
+    names = [found.name for found in find(module, path, name)]
     first, last = [], []
-    for each in [found.name for found in find(module, path, name)]:
-        report = _report(module, path, each, seed)
+    for each in names:
+        report = _report(module, path, each, seed, alone=len(names) == 1)
         first.append(report)
         if not as_json:
             click.echo("\n" * (len(first) > 1) + _coloured(report))
         if fix and report.verdict == "wrong" and _write(path, report):
             module = _import(path, said)
-            report = _report(module, path, each, seed)
+            report = _report(module, path, each, seed, alone=True)
             click.echo(f"checked again: {report.verdict}", err=True)
         last.append(report)
     if as_json:
@@ -99,12 +99,21 @@ def _import(path: Path, said: TextIO) -> ModuleType:
         return import_file(path)
 
 
-def _report(module: ModuleType, path: Path, name: str, seed: int) -> Report:
-    """Check one of a file's functions; what they print meanwhile, hundreds of times, is not shown."""
-    with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
-        (found,) = find(module, path, name)
-        report = check(found.forward, found.backward, found.inputs, seed=seed)
-    return replace(report, subject=f"{path}:{name}" if name else str(path))
+def _report(module: ModuleType, path: Path, name: str, seed: int, *, alone: bool) -> Report:
+    """Check one of a file's functions; what they print meanwhile, hundreds of times, is not shown.
+
+    An error in one of several does not keep the others from being checked.
+    """
+    label = f"{path}:{name}" if name else str(path)
+    try:
+        with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
+            (found,) = find(module, path, name)
+            report = check(found.forward, found.backward, found.inputs, seed=seed)
+    except HandgradError as error:
+        if alone:
+            raise
+        return Report(label, "cannot tell", not_proved=(str(error),))
+    return replace(report, subject=label)
 
 
 def _write(path: Path, report: Report) -> bool:
@@ -130,14 +139,14 @@ def _check_rules(seed: int, *, as_json: bool) -> int:
         reports.append(report)
         if not as_json:
             numbers = "  ".join(f"d{each.name} {each.relative_error:.0e}" for each in report.arguments)
-            verdict = click.style(report.verdict, fg=COLOURS[report.verdict], bold=True)
+            verdict = click.style(report.verdict, fg=COLOURS[report.verdict])
             click.echo(f"{verdict}  {rule.name:<{max(map(len, RULES))}}  {numbers}")
     if as_json:
         click.echo(_json(reports))
     else:
         wrong = sum(report.verdict != "right" for report in reports)
         seconds = sum(report.seconds for report in reports)
-        click.echo(f"{len(reports)} rules, {wrong or 'none'} of them not right, in {seconds:.1f} s")
+        click.echo(f"{len(reports)} rules, {f'{wrong} not' if wrong else 'all'} right, in {seconds:.1f} s")
     return _code(reports)
 
 
@@ -156,13 +165,10 @@ def _json(reports: list[Report]) -> str:
 
 def _coloured(report: Report) -> str:
     """Return a report with its verdicts and diffs in colour, which click leaves out where no terminal reads."""
-    lines = report.text(width=max(80, min(120, shutil.get_terminal_size((100, 24)).columns))).splitlines()
-    return "\n".join(map(_coloured_line, lines))
+    text = report.text(width=max(80, min(120, shutil.get_terminal_size((100, 24)).columns)))
+    return text if os.environ.get("NO_COLOR") else "\n".join(map(_coloured_line, text.splitlines()))
 
 
 def _coloured_line(line: str) -> str:
-    for verdict, colour in COLOURS.items():
-        if line.startswith(f"  {verdict} ") or line.endswith(f": {verdict}"):
-            return line.replace(verdict, click.style(verdict, fg=colour, bold=True), 1)
-    changed = {"      +": "green", "      -": "red"}.get(line[:7])
-    return click.style(line, fg=changed) if changed else line
+    before, marked, after, colour = coloured_parts(line)
+    return before + click.style(marked, fg=colour) + after if marked else line

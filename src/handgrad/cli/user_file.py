@@ -50,16 +50,18 @@ class _Loader(SourceFileLoader):
 @contextmanager
 def importing_from(folder: Path) -> Iterator[None]:
     """Let a file import its neighbours, as `python FILE.py` does; ends as an error when the file asks to exit."""
-    sys.path.insert(0, str(folder))
+    first = str(folder.resolve())
+    sys.path.insert(0, first)
     try:
         yield
     except SystemExit:
         raise CheckError(
-            "the file ends Python when it is imported or called", fix='put that under `if __name__ == "__main__":`'
+            "the file ends Python when it is imported or called",
+            fix='put that under `if __name__ == "__main__":`',
         ) from None
     finally:
-        if str(folder) in sys.path:
-            sys.path.remove(str(folder))
+        if first in sys.path:
+            sys.path.remove(first)
 
 
 def import_file(path: Path) -> ModuleType:
@@ -71,7 +73,7 @@ def import_file(path: Path) -> ModuleType:
         When there is no such file, or it raises.
     """
     if not path.is_file():
-        raise CheckError(f"{path}: there is no such file")
+        raise CheckError(f"{path}: there is no such file", fix="give a Python file, FILE.py or FILE.py:NAME")
     if path.suffix != ".py":
         raise CheckError(f"{path}: is no Python file", fix="its name must end in .py")
     file = str(path.resolve())
@@ -86,14 +88,16 @@ def import_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise CheckError(f"{_place(error, path)}: {type(error).__name__}: {error}", fix="the file must import") from None
+        said = error.msg if isinstance(error, SyntaxError) else error
+        raise CheckError(
+            f"{_place(error, path)}: {type(error).__name__}: {said}", fix="it must import"
+        ) from None
     return module
 
 
 def _place(error: BaseException, path: Path) -> str:
     """Return the last line of the user's file that an error went through."""
     if isinstance(error, SyntaxError) and error.filename:
-        error.args = (error.msg,)
         return f"{path if Path(error.filename) == path.resolve() else error.filename}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
@@ -121,7 +125,11 @@ def find(module: ModuleType, path: Path, name: str) -> list[Found]:
 
 def _pairs(module: ModuleType) -> list[str]:
     """Return the names of the file's own rules and functions that have a backward."""
-    own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", "") == module.__name__
+    }
     return [
         name for name, value in own.items()
         if not name.startswith("_") and (checkable(value) or (callable(value) and f"{name}_backward" in own))
@@ -154,15 +162,5 @@ def _pair(names: Mapping[str, Any], path: Path, forward: str, backward: str, nam
 
 def _inputs(names: Mapping[str, Any], path: Path, name: str) -> Source | None:
     """Return the inputs that belong to a name: a function of a generator, or arrays."""
-    chosen = f"{name}_inputs" if f"{name}_inputs" in names else "inputs"
-    given = names.get(chosen)
-    if given is None or not callable(given):
-        return given
-    try:
-        inspect.signature(given).bind()
-    except (TypeError, ValueError):
-        return given
-    try:
-        return given()
-    except Exception as error:
-        raise CheckError(f"{_place(error, path)}: {chosen} raised {type(error).__name__}: {error}") from None
+    chosen: Source | None = names.get(f"{name}_inputs", names.get("inputs"))
+    return chosen

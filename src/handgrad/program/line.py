@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from handgrad.errors import ProgramError, nearest
@@ -52,7 +53,7 @@ class ProgramLine:
     def __str__(self) -> str:
         return f"{self.target} {self.operator} {self.expression}"
 
-    @property
+    @cached_property
     def reads(self) -> frozenset[str]:
         """Every name the line reads, its own target too when it changes it in place."""
         tree = ast.parse(self.expression, mode="eval")

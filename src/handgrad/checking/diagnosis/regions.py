@@ -282,6 +282,19 @@ def _matrices(region: Region, start: str, end: str, size: float) -> Iterator[tup
     yield "transposed", f"the Jacobian from {start} to {end} is used, not its transpose", 1.3 + size, turned
 
 
+def _belongs_to(replays: Replays, region: Region, formula: Any) -> int | None:
+    """Return which end of a diagonal region a formula is the slope of, if it is one's."""
+    if not region.diagonal:
+        return None
+    values = replays.first.values
+    slope = region.flow(replays.first, np.ones(np.shape(values[region.end])))
+    with np.errstate(all="ignore"):
+        for value in (region.end, region.start):
+            if agree(np.asarray(formula(np.asarray(values[value])), float), slope):
+                return value
+    return None
+
+
 def _formulas(
     replays: Replays, region: Region, start: str, end: str, size: float
 ) -> Iterator[tuple[str, str, float, Make]]:
@@ -309,7 +322,12 @@ def _formulas(
             label = replays.label(value)
             words = f"the slope from {start} to {end} is taken to be {text.format(label)}"
             far = 0.0 if value in (region.start, region.end) else 0.2
-            yield "wrong-local-derivative", words, 1.6 + far + size, other
+            belongs = _belongs_to(replays, region, formula)
+            if belongs is not None and belongs != value:
+                words += f", and it is {text.format(replays.label(belongs))}"
+                yield "wrong-evaluation-point", words, 1.35 + far + size, other
+            else:
+                yield "wrong-local-derivative", words, 1.6 + far + size, other
 
             def factor(replayed: Replay, value: int = value, formula: Any = formula) -> Any:
                 extra = formula(np.asarray(replayed.values[value]))

@@ -61,7 +61,7 @@ class Donors:
 def _candidates(source: Source, scope: dict[str, Any]) -> Iterator[ast.expr]:
     known = scope.keys() | source.globals.keys() | vars(builtins).keys()
     forward = source.parameters(source.forward)
-    if all(name in scope for name in forward):
+    if source.forward and all(name in scope for name in forward):
         yield ast.parse(f"{source.forward}({', '.join(forward)})", mode="eval").body
     for unit in source.units.values():
         for node in ast.walk(unit):

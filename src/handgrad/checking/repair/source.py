@@ -143,7 +143,7 @@ class Source:
 
     def parameters(self, name: str) -> list[str]:
         """Return the positional parameters of a function of the file."""
-        unit = self.units[name]
+        unit = self.units.get(name)
         if not isinstance(unit, ast.FunctionDef):
             return []
         return [argument.arg for argument in [*unit.args.posonlyargs, *unit.args.args]]

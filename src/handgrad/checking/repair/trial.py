@@ -150,7 +150,8 @@ class Bench:
     def _may_change(self, name: str, value: Any) -> bool:
         """Whether a name of the module holds something that calls may change."""
         own = bool(self.source.classes_of(value))
-        return (own or isinstance(value, dict | list | set | np.ndarray)) and not name.startswith("__")
+        state = own or isinstance(value, dict | list | set | np.ndarray)
+        return state and not name.startswith("__") and _can_be_copied(value)
 
     def _adopt(self, value: Any, names: Mapping[str, Any]) -> None:
         """Make objects of the file's classes objects of the changed ones."""
@@ -204,6 +205,15 @@ class Bench:
 
 def _nothing(*_args: Any, **_kwargs: Any) -> None:
     """Stand for a forward that need not run."""
+
+
+def _can_be_copied(value: Any) -> bool:
+    """Whether an object can be copied; one that holds a module or a lock stays the user's own."""
+    try:
+        copy.deepcopy(value)
+    except Exception:  # whatever the object's own code raises
+        return False
+    return True
 
 
 def _same(value: Any, other: Any) -> bool:
