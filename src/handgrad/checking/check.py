@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adapters import pair_of
+from handgrad.checking.adapters import Pair, pair_of
 from handgrad.checking.contract import Breach, breaches, remembered
 from handgrad.checking.diagnosis import Evidence, Guess, diagnose
 from handgrad.checking.draws import Source, draw, fresh
@@ -63,11 +63,15 @@ def check(
     >>> check(forward, backward, {"x": np.array([0.5, -1.0])}).verdict
     'right'
     """
-    started = time.perf_counter()
     if seed < 0:
         raise CheckError(f"seed is {seed}", fix="give 0 or more")
+    with np.errstate(all="ignore"):
+        return _check(pair_of(forward, backward, inputs), seed)
+
+
+def _check(pair: Pair, seed: int) -> Report:
+    started = time.perf_counter()
     generator = np.random.default_rng(seed)
-    pair = pair_of(forward, backward, inputs)
     before = remembered(pair.backward)
     subject = Subject.of(pair.forward, pair.backward, draw(pair.inputs, generator))
     outputs = subject.run_forward(subject.inputs)

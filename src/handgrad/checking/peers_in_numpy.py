@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import FunctionType, SimpleNamespace
+from types import CellType, FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -87,10 +87,15 @@ def copied(start: FunctionType, translated: Callable[[Any], Any]) -> FunctionTyp
     """Copy a function and its module's others into names of their own, with each value translated."""
     names: dict[str, Any] = {}
 
+    def cell_of(cell: CellType) -> CellType:
+        try:
+            return CellType(translated(cell.cell_contents))
+        except ValueError:  # it is still empty
+            return cell
+
     def copy(function: FunctionType) -> FunctionType:
-        made = FunctionType(
-            function.__code__, names, function.__name__, function.__defaults__, function.__closure__
-        )
+        closure = tuple(map(cell_of, function.__closure__ or ()))
+        made = FunctionType(function.__code__, names, function.__name__, function.__defaults__, closure)
         made.__kwdefaults__ = function.__kwdefaults__
         return made
 

@@ -65,7 +65,7 @@ class Subject:
         """Check that both functions take what they will be called with, where they say what they take."""
         for role, function, first in (("forward", self.forward, ()), ("backward", self.backward, (None,))):
             try:
-                signature = inspect.signature(function)
+                signature = inspect.signature(function, follow_wrapped=False)
             except (TypeError, ValueError):
                 continue
             in_order = (*first, *self.inputs.values()) if self.positional else first
@@ -193,18 +193,22 @@ def _read_inputs(inputs: Mapping[str, Any]) -> Inputs:
         raise CheckError(
             "no input is of floating point, so there is nothing to differentiate", fix="give x.astype(float)"
         )
-    entries = sum(value.size for value in copied.values())
+    _check_size(sum(value.size for value in copied.values()))
+    return copied
+
+
+def _check_size(entries: int) -> None:
     if entries > LARGEST:
         raise CheckError(
             f"the inputs have {entries:,} entries, and {LARGEST:,} are the most",
             fix="check at smaller sizes: what is right there is right at any",
         )
-    return copied
 
 
 def array_of(name: str, value: Any) -> Array:
     """Return an input as an array of its own."""
     try:
+        _check_size(np.size(value))
         return np.array(value)
     except ValueError:
         raise CheckError(f"the input {name!r} is no array: its rows have different lengths") from None

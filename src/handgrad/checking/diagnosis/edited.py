@@ -227,7 +227,8 @@ def _calls(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
         and "sum" not in after
         and "mean" not in after
     ):
-        return "missing-local-derivative"
+        is_value = isinstance(old, ast.Name) and not old.id.startswith(("d", "grad"))
+        return "wrong-evaluation-point" if is_value else "missing-local-derivative"
     return None
 
 

@@ -15,6 +15,7 @@ from handgrad.checking.repair.guard import Guard, OutOfTimeError
 from handgrad.checking.repair.source import Change, Source, compile_unit, settle
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, copy_of
 
+LARGEST_STATE = 1_000_000  # bytes of arrays in one name of the module
 LONGEST_RUN = 0.25  # seconds for one candidate
 SHORTEST_RUN = 0.05
 KINK = 1e-3  # of the largest entry: slack that is larger is a gap between two one-sided slopes
@@ -208,12 +209,23 @@ def _nothing(*_args: Any, **_kwargs: Any) -> None:
 
 
 def _can_be_copied(value: Any) -> bool:
-    """Whether an object can be copied; one that holds a module or a lock stays the user's own."""
+    """Whether an object is copied for every candidate; data, and what holds a module or a lock, stay the user's."""
+    if _bytes(value) > LARGEST_STATE:
+        return False
     try:
         copy.deepcopy(value)
     except Exception:  # whatever the object's own code raises
         return False
     return True
+
+
+def _bytes(value: Any) -> int:
+    """Return how much memory the arrays in an object take."""
+    if isinstance(value, np.ndarray):
+        return value.size * value.itemsize
+    if isinstance(value, dict):
+        return sum(map(_bytes, value.values()))
+    return sum(map(_bytes, value)) if isinstance(value, list | tuple | set) else 0
 
 
 def _same(value: Any, other: Any) -> bool:

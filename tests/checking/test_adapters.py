@@ -1,0 +1,348 @@
+"""Rules, layers, networks, and the functions of torch and JAX: each is checked with one argument."""
+
+# ruff: noqa: RET504 - rules return names
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from handgrad import (
+    GELU,
+    BatchNorm,
+    CheckError,
+    Dropout,
+    Embedding,
+    Huber,
+    Layer,
+    LayerNorm,
+    Linear,
+    MeanSquaredError,
+    Network,
+    ReLU,
+    Residual,
+    RuleError,
+    Sequential,
+    ShapeError,
+    Softmax,
+    SoftmaxCrossEntropy,
+    Standardise,
+    Tanh,
+    check,
+)
+from handgrad.checking import Report
+from handgrad.checking.adapters import draw_for
+from handgrad.rules import RULES, Rule, embedding, rule, softmax_cross_entropy
+
+OWN = [each for each in RULES.values() if not each.constant]
+
+LAYERS = [
+    Linear(7, 3),
+    ReLU(),
+    Softmax(),
+    BatchNorm(),
+    LayerNorm(),
+    Dropout(0.3),
+    Standardise(),
+    Embedding(9, 4),
+    Residual(Linear(5, 5), Tanh()),
+    Sequential(Linear(4, 3), GELU()),
+]
+
+NETWORKS = [
+    Network(Linear(6, 5), BatchNorm(), ReLU(), Dropout(), Linear(5, 4), loss=SoftmaxCrossEntropy()),
+    Network(Linear(6, 5), LayerNorm(), Tanh(), Linear(5, 2), loss=Huber()),
+    Network(Linear(6, 3), loss=SoftmaxCrossEntropy(targets="shares")),
+    Network(Embedding(20, 5), Linear(5, 2), loss=MeanSquaredError(), inputs=(3,)),
+]
+
+
+def first(report: Report) -> tuple[str, str]:
+    assert report.verdict == "wrong", str(report)
+    return report.findings[0].code, report.findings[0].argument
+
+
+@pytest.mark.parametrize("own", OWN, ids=lambda each: each.name)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_rule_is_right(own: Rule, seed: int) -> None:
+    """At inputs that it draws itself, of every kind its signature has."""
+    report = check(own, seed=seed)
+    assert report.verdict == "right", str(report)
+    assert report.subject == own.name
+    assert [each.name for each in report.arguments] == list(own.differentiable)
+
+
+def test_a_rule_is_checked_at_inputs_of_the_callers() -> None:
+    """By name, or in the rule's order."""
+    x, W = np.ones((2, 3)), np.eye(3)
+    assert check(RULES["linear_without_bias"], inputs={"x": x, "W": W}).arguments[0].shape == (2, 3)
+    assert check(RULES["linear_without_bias"], inputs=(x, W)).arguments[1].shape == (3, 3)
+
+
+def test_draws_are_of_the_kinds_that_a_rule_names() -> None:
+    """Shares add up to 1, indices lie in their table, and all sizes differ."""
+    drawn = draw_for(softmax_cross_entropy, np.random.default_rng(0))
+    np.testing.assert_allclose(drawn["q"].sum(axis=-1), 1)
+    drawn = draw_for(embedding, np.random.default_rng(0))
+    assert drawn["i"].dtype.kind == "i"
+    assert drawn["i"].max() < len(drawn["E"])
+    sizes = [
+        size for value in draw_for(RULES["linear"], np.random.default_rng(0)).values() for size in value.shape
+    ]
+    assert sorted(set(sizes)) == [3, 5, 7]
+
+
+@rule("N I, I O, O -> N O")
+def biased(x, W, b):
+    z = x @ W + b
+    return z
+
+
+@biased.backward
+def biased_backward(dz, x, W):
+    dx = dz @ W.T
+    dW = x.T @ dz
+    db = dz.mean(axis=0)
+    return dx, dW, db
+
+
+@rule("... -> ...")
+def log_squared(z):
+    a = np.log(z) ** 2
+    return a
+
+
+@log_squared.backward
+def log_squared_backward(da, z):
+    dz = da * 2 * np.log(z) / z
+    return dz
+
+
+@rule("... -> ...")
+def without_backward(z):
+    a = z * z
+    return a
+
+
+def test_a_rule_of_ones_own_is_checked() -> None:
+    """A mistake in it has a name; inputs are drawn in its domain; without a backward it says so."""
+    assert first(check(biased)) == ("batch-mean-vs-sum", "b")
+    assert check(log_squared).verdict == "right"
+    with pytest.raises(RuleError, match="no backward is written"):
+        check(without_backward)
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=repr)
+def test_every_kind_of_layer_is_right(layer: Layer) -> None:
+    """The gradients of its input and of its parameters, for any upstream gradient."""
+    report = check(layer)
+    assert report.verdict == "right", str(report)
+    assert report.subject == repr(layer)
+    assert report.arguments[0].name == ("E1" if isinstance(layer, Embedding) else "x")
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=repr)
+def test_a_whole_network_is_right_parameter_by_parameter(network: Network) -> None:
+    """As training computes the gradients, dropout and all; the network is left as it was."""
+    before = {name: array.copy() for name, array in network.arrays.items()}
+    report = check(network)
+    assert report.verdict == "right", str(report)
+    assert [each.name for each in report.arguments] == list(network.parameters)
+    for name, array in network.arrays.items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+class BiasedLayer(Layer):
+    """A layer of one's own, with a rule that is wrong."""
+
+    def connect(self, graph: Any, x: Any) -> Any:
+        """Apply it."""
+        from handgrad.layers import Parameter
+
+        weights = Parameter((6, 5), np.eye(6, 5) + 0.1)
+        return graph.apply(biased, x, weights, Parameter((5,), np.ones(5)), layer=self)
+
+
+def test_a_wrong_rule_in_a_network_is_placed_at_its_parameter() -> None:
+    """The line of the program is the place."""
+    network = Network(BiasedLayer(), Tanh(), Linear(5, 3), loss=SoftmaxCrossEntropy(), inputs=6)
+    report = check(network)
+    assert first(report) == ("batch-mean-vs-sum", "b1")
+    assert {each.name for each in report.arguments if each.verdict == "wrong"} == {"b1"}
+
+
+def test_a_network_is_checked_at_rows_of_the_callers() -> None:
+    """They are checked as training checks them."""
+    network = NETWORKS[2]
+    x, t = np.ones((4, 6)), np.full((4, 3), 1 / 3)
+    assert check(network, inputs={"x": x, "t": t}).verdict == "right"
+    with pytest.raises(CheckError, match="rows x and targets t"):
+        check(network, inputs={"x": x})
+    with pytest.raises(ShapeError, match=r"rows of \(5,\)"):
+        check(network, inputs={"x": np.ones((4, 5)), "t": t})
+    with pytest.raises(CheckError, match="has no loss"):
+        check(Network(Linear(2, 2)))
+
+
+def test_a_second_backward_is_refused() -> None:
+    """A rule has its own."""
+    with pytest.raises(CheckError, match="has a backward of its own"):
+        check(biased, lambda g, x, W, b: g)
+
+
+# --------------------------------------------------------------------------------------------------- peers
+
+
+@pytest.fixture(scope="session")
+def jax() -> Any:
+    """JAX, for tests marked ``peers``."""
+    import jax
+
+    return jax
+
+
+def inputs() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    return {"x": rng.normal(size=(5, 4)), "W": rng.normal(size=(4, 4)), "b": rng.normal(size=4)}
+
+
+MISTAKES = {
+    "right": (lambda g, x, W: (g @ W.T, x.T @ g, g.sum(0)), None),
+    "sign": (lambda g, x, W: (-g @ W.T, x.T @ g, g.sum(0)), ("wrong-sign", "x")),
+    "factor": (lambda g, x, W: (g @ W.T, 2 * x.T @ g, g.sum(0)), ("constant-factor", "W")),
+    "rows": (lambda g, x, W: (g @ W.T, x.T @ g, g.mean(0)), ("batch-mean-vs-sum", "b")),
+    "operand": (lambda g, x, W: (g @ W, x.T @ g, g.sum(0)), ("transposed", "x")),
+    "result": (lambda g, x, W: (g @ W.T, g.T @ x, g.sum(0)), ("transposed", "W")),
+    "zero": (lambda g, x, W: (g @ W.T, 0 * W, g.sum(0)), ("zero-gradient", "W")),
+}
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_torch_function_is_checked(torch: Any, mistake: str) -> None:
+    """The same report, with the same names."""
+    gradients, expected = MISTAKES[mistake]
+
+    class Layer(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, W, b):
+            ctx.save_for_backward(x, W)
+            return torch.matmul(x, W) + b
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return gradients(grad_output, *ctx.saved_tensors)
+
+    report = check(Layer, inputs=inputs())
+    assert report.subject == "Layer"
+    assert report.verdict == "right" if expected is None else first(report) == expected
+
+
+@pytest.mark.peers
+def test_a_torch_function_of_several_outputs_and_a_flag(torch: Any) -> None:
+    """Flags stay numbers; a path of the second output that is left out is found."""
+
+    class Pair(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, k):
+            ctx.save_for_backward(x)
+            ctx.k = k
+            return x * k, x.sin()
+
+        @staticmethod
+        def backward(ctx, g, h):
+            (x,) = ctx.saved_tensors
+            return g * ctx.k + (h * x.cos() if ctx.k > 2 else 0), None
+
+    x = np.linspace(-1, 1, 3) + 0.1
+    assert check(Pair, inputs=(x, 3)).verdict == "right"
+    assert check(Pair, inputs={"x": x, "k": 2}).verdict == "wrong"
+
+
+@pytest.mark.peers
+def test_a_torch_function_keeps_the_contract(torch: Any) -> None:
+    """A gradient changed in place, and one of another shape, which torch itself refuses."""
+
+    class InPlace(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.clamp(min=0)
+
+        @staticmethod
+        def backward(ctx, g):
+            g[ctx.saved_tensors[0] < 0] = 0
+            return g
+
+    class Swapped(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, W):
+            ctx.save_for_backward(x, W)
+            return x @ W
+
+        @staticmethod
+        def backward(ctx, g):
+            x, W = ctx.saved_tensors
+            return x.T @ g, g @ W.T
+
+    given = inputs()
+    assert first(check(InPlace, inputs={"x": given["x"]})) == ("stale-or-mutated-state", "x")
+    report = check(Swapped, inputs={"x": given["x"], "W": given["W"]})
+    assert report.findings[0].code == "swapped-gradients"
+    assert "of another shape" in str(report)
+
+
+@pytest.mark.peers
+def test_what_torch_raises_is_one_message(torch: Any) -> None:
+    """With the user's own line as its place."""
+
+    class Raises(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g @ torch.ones(7, 7, dtype=g.dtype)
+
+    with pytest.raises(CheckError, match="backward raised RuntimeError") as caught:
+        check(Raises, inputs=(np.ones(3),))
+    assert "return g @ torch.ones(7, 7" in str(caught.value)
+    with pytest.raises(CheckError, match="Raises: the inputs are missing"):
+        check(Raises)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_jax_function_is_checked(jax: Any, mistake: str) -> None:
+    """In float64, whatever JAX is set to; the mistake is placed in the user's source."""
+    gradients, expected = MISTAKES[mistake]
+
+    @jax.custom_vjp
+    def layer(x, W, b):
+        return jax.numpy.matmul(x, W) + b
+
+    layer.defvjp(lambda x, W, b: (layer(x, W, b), (x, W)), lambda kept, g: gradients(g, *kept))
+    report = check(layer, inputs=tuple(inputs().values()))
+    assert report.subject == "layer"
+    if expected is None:
+        assert report.verdict == "right", str(report)
+        return
+    assert first(report) == expected
+    if mistake == "operand":
+        assert "return jax.numpy.matmul(x, W) + b" in report.findings[0].place
+
+
+@pytest.mark.peers
+def test_what_jax_raises_is_one_message(jax: Any) -> None:
+    """As when a gradient is missing."""
+
+    @jax.custom_vjp
+    def product(x, y):
+        return x * y
+
+    product.defvjp(lambda x, y: (x * y, (x, y)), lambda kept, g: (g * kept[1],))
+    with pytest.raises(CheckError, match="backward raised TypeError"):
+        check(product, inputs=(np.ones(2), np.ones(2)))

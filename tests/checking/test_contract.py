@@ -1,0 +1,229 @@
+"""What every backward keeps to, and what the checker says to those who give it something else than a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from handgrad import CheckError, check
+from handgrad.checking.contract import breaches
+from handgrad.checking.subject import Subject
+from handgrad.checking.verdict import expect, judge
+
+X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
+
+
+def cube(x: Any) -> Any:
+    return x**3
+
+
+def right(g: Any, x: Any) -> dict[str, Any]:
+    return {"x": 3 * x**2 * g}
+
+
+def changes_its_input(g: Any, x: Any) -> dict[str, Any]:
+    x *= x
+    return {"x": 3 * x * g}
+
+
+def changes_the_upstream(g: Any, x: Any) -> dict[str, Any]:
+    g *= 3 * x**2
+    return {"x": g}
+
+
+def changes_one_bit(g: Any, x: Any) -> dict[str, Any]:
+    found = 3 * x**2 * g
+    x[0, 0] = np.nextafter(x[0, 0], 1)
+    return {"x": found}
+
+
+def draws(g: Any, x: Any) -> dict[str, Any]:
+    return {"x": 3 * x**2 * g * (np.random.default_rng().random(x.shape) < 0.5)}
+
+
+def draws_globally(g: Any, x: Any) -> dict[str, Any]:
+    return {"x": 3 * x**2 * g * (np.random.random(x.shape) < 0.5)}  # noqa: NPY002 - what users do
+
+
+class Counting:
+    """A backward that counts its calls into its answer."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, g: Any, x: Any) -> dict[str, Any]:
+        """Return a gradient that grows."""
+        self.calls += 1
+        return {"x": 3 * x**2 * g * (1 + 0.01 * self.calls)}
+
+
+def with_decay(g: Any, x: Any) -> dict[str, Any]:
+    return {"x": 3 * x**2 * g + 0.1 * x}
+
+
+def without_upstream(g: Any, x: Any) -> dict[str, Any]:
+    return {"x": 3 * x**2}
+
+
+def squares_the_upstream(g: Any, x: Any) -> dict[str, Any]:
+    return {"x": 3 * x**2 * g * np.abs(g)}
+
+
+def sums_in_any_order(g: Any, x: Any) -> dict[str, Any]:
+    order = np.random.default_rng().permutation(300)
+    parts = np.full(300, 1 / 300, np.float32)[order] * order
+    return {"x": (3 * x**2 * g * (parts.sum() / np.float32(149.5))).astype(np.float32)}
+
+
+BREACHES: dict[str, tuple[Callable[..., Any], str, str]] = {
+    "input": (changes_its_input, "mutated", "x"),
+    "upstream": (changes_the_upstream, "mutated", "grad_output"),
+    "bit": (changes_one_bit, "mutated", "x"),
+    "generator": (draws, "random", "x"),
+    "global generator": (draws_globally, "random", "x"),
+    "state": (Counting(), "stale", "x"),
+    "decay": (with_decay, "affine", "x"),
+    "ones": (without_upstream, "affine", "x"),
+    "square": (squares_the_upstream, "uneven", "x"),
+}
+
+
+@pytest.mark.parametrize("name", BREACHES)
+def test_what_breaks_the_contract_is_known(name: str) -> None:
+    """Its kind, its argument, and words for it; and the report is wrong."""
+    backward, kind, argument = BREACHES[name]
+    subject = Subject.of(cube, backward, {"x": X})
+    expected = expect(subject, subject.inputs, ("x",), 0)
+    (found, *_) = breaches(subject, expected.exact, judge(subject, expected).samples[0])
+    assert (found.kind, found.argument) == (kind, argument)
+    assert found.evidence
+    assert check(cube, backward, {"x": X}).verdict == "wrong"
+
+
+def test_a_right_gradient_breaks_nothing() -> None:
+    """Nor does a sum in float32 whose order differs from call to call."""
+    assert check(cube, right, {"x": X}).verdict == "right"
+    assert check(cube, sums_in_any_order, {"x": X.astype(np.float32)}).verdict == "right"
+
+
+def test_the_callers_arrays_are_left_alone() -> None:
+    """Even by a backward that changes what it is given, and when they cannot be written."""
+    x = X.copy()
+    x.flags.writeable = False
+    check(cube, changes_its_input, {"x": x})
+    np.testing.assert_array_equal(x, X)
+
+
+def raises(g: Any, x: Any) -> Any:
+    return g @ np.ones((7, 7))
+
+
+def nothing(x: Any) -> Any:
+    return None
+
+
+def drawn(x: Any) -> Any:
+    return x * np.random.default_rng().random(x.shape)
+
+
+def ends(rng: Any) -> Any:
+    return {"x": 1 / 0}
+
+
+MESSAGES: dict[str, tuple[Any, Any, Any, str]] = {
+    "no inputs": (cube, right, {}, "there are no inputs"),
+    "inputs missing": (cube, right, None, "the inputs are missing"),
+    "backward missing": (cube, None, {"x": X}, "backward is missing"),
+    "no function": (3, right, {"x": X}, "forward is 3, which is no function"),
+    "text for inputs": (cube, right, "x", "the inputs are str"),
+    "text": (cube, right, {"x": "abc"}, "the input 'x' is <U3, not an array of real numbers"),
+    "object": (cube, right, {"x": object()}, "the input 'x' is object"),
+    "ragged": (cube, right, {"x": [[1.0], [2.0, 3.0]]}, "the input 'x' is no array"),
+    "complex": (cube, right, {"x": X + 0j}, "the input 'x' is complex128"),
+    "whole numbers": (cube, right, {"x": np.arange(3)}, "no input is of floating point"),
+    "not finite": (cube, right, {"x": np.array([1.0, np.nan])}, "the input 'x' is not finite"),
+    "a number for a name": (cube, right, {1: X}, "an input is called 1"),
+    "too many inputs": (cube, right, {"x": X, "y": X}, "forward does not take the inputs"),
+    "too many in a row": (cube, right, (X, X), "forward does not take 2 inputs"),
+    "huge": (cube, right, {"x": np.broadcast_to(1.0, (10_000, 10_000))}, "100,000,000 entries"),
+    "inputs that raise": (cube, right, ends, "the function of the inputs raised ZeroDivisionError"),
+    "inputs of nothing": (cube, right, lambda rng: None, "the inputs are NoneType"),
+    "forward raises": (lambda x: x @ x, right, {"x": X}, "forward raised ValueError"),
+    "forward of nothing": (nothing, right, {"x": X}, "forward returns NoneType"),
+    "forward of a dict": (lambda x: {"y": x}, right, {"x": X}, "forward returns dict"),
+    "forward of text": (lambda x: "y", right, {"x": X}, "forward returns <U1"),
+    "forward of whole numbers": (lambda x: (x > 0).sum(), right, {"x": X}, "forward returns int64"),
+    "forward of complex": (lambda x: x + 0j, right, {"x": X}, "forward returns complex128"),
+    "forward not finite": (np.log, right, {"x": X}, "forward is not finite"),
+    "forward draws": (drawn, right, {"x": X}, "forward returns something else when it is called again"),
+    "backward raises": (cube, raises, {"x": X}, "backward raised ValueError"),
+    "backward of too few": (cube, lambda g: g, {"x": X}, "backward does not take the inputs"),
+    "backward of nothing": (cube, lambda g, x: None, {"x": X}, "backward returns no gradient"),
+    "backward of no value": (cube, lambda g, x: {"x": None}, {"x": X}, "backward returns no gradient"),
+    "another name": (cube, lambda g, x: {"dx": g}, {"x": X}, "a gradient for 'dx', which is no input"),
+    "too many gradients": (cube, lambda g, x: (g, g, g), {"x": X}, "backward returns 3 gradients"),
+    "a text gradient": (cube, lambda g, x: {"x": "g"}, {"x": X}, "backward's dx is <U1"),
+    "a complex gradient": (cube, lambda g, x: {"x": g + 0j}, {"x": X}, "backward's dx is complex128"),
+    "a ragged gradient": (cube, lambda g, x: {"x": [[1], [2, 3]]}, {"x": X}, "backward's dx is no array"),
+    "a generator": (cube, lambda g, x: (part for part in [g]), {"x": X}, "backward's dx is generator"),
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_what_cannot_be_checked_is_one_message(name: str) -> None:
+    """What is wrong, with what was given where that helps."""
+    forward, backward, inputs, message = MESSAGES[name]
+    with pytest.raises(CheckError) as caught:
+        check(forward, backward, inputs)
+    assert message in str(caught.value).splitlines()[0]
+
+
+def test_a_message_has_the_place_in_the_users_file() -> None:
+    """Not the line of NumPy that raised."""
+    with pytest.raises(CheckError) as caught:
+        check(cube, raises, {"x": X})
+    assert f"at {__file__}:" in str(caught.value)
+    assert "return g @ np.ones((7, 7))" in str(caught.value)
+
+
+def test_a_seed_below_zero_is_an_error() -> None:
+    """As everywhere in handgrad."""
+    with pytest.raises(CheckError, match="seed is -1"):
+        check(cube, right, {"x": X}, seed=-1)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "backward"),
+    [
+        ((X,), right),
+        ({"x": X.tolist()}, right),
+        ({"x": 0.5}, right),
+        (lambda: {"x": X}, right),
+        (lambda rng: (rng.normal(size=3),), right),
+        ({"x": X}, lambda g, x: (3 * x**2 * g,)),
+        ({"x": X}, lambda g, x: [3 * x**2 * g]),
+        ({"x": X}, lambda g, x: 3 * x**2 * g),
+        ({"x": X}, lambda g, x: {"x": (3 * x**2 * g).tolist()}),
+        ({"any": X}, lambda g, y: {"any": 3 * y**2 * g}),
+    ],
+)
+def test_inputs_and_gradients_come_in_several_forms(inputs: Any, backward: Any) -> None:
+    """Dicts, rows, lists, single numbers and functions."""
+    assert check(cube, backward, inputs).verdict == "right"
+
+
+def test_several_outputs_have_several_upstream_gradients() -> None:
+    """As a tuple, also when forward returns a list."""
+
+    def forward(x: Any) -> Any:
+        return [np.sin(x), x.sum()]
+
+    def backward(upstream: Any, x: Any) -> Any:
+        first, second = upstream
+        return {"x": first * np.cos(x) + second}
+
+    assert check(forward, backward, {"x": X}).verdict == "right"
+    assert check(forward, lambda u, x: {"x": u[0] * np.cos(x)}, {"x": X}).verdict == "wrong"
