@@ -131,16 +131,17 @@ def _noise(function: Vector, x: Array, start: Array) -> Array:
     eps = float(np.finfo(start.dtype).eps) if start.dtype.kind == "f" else 0.0
     generator = np.random.default_rng(0)
 
-    def moved(size: float, times: int) -> Array:
+    def moved(size: float, times: int, *choices: int) -> Array:
         """Return how far the outputs move, at most, when the inputs move by this much of themselves."""
-        signs = (generator.choice(np.array([-1, 0, 1]), x.shape) for _ in range(times))
+        signs = (generator.choice(np.array(choices), x.shape) for _ in range(times))
         far = [np.abs(function(x * (1 + size * sign)) - start) for sign in signs]
         return np.max([np.where(np.isfinite(part), part, 0) for part in far], axis=0)
 
-    noise = np.maximum(2 * eps * np.abs(start), moved(eps, 6))
-    still = (moved(1e6 * eps, 2) == 0) & (start != 0)
-    if np.any(still):
-        noise = np.where(still, np.maximum(noise, moved(COARSE, 4)), noise)
+    noise = np.maximum(2 * eps * np.abs(start), moved(eps, 6, -1, 0, 1))
+    still = (moved(1e6 * eps, 2, -1, 1) == 0) & (start != 0)
+    coarse = moved(COARSE, 4, -1, 1) if np.any(still) else noise
+    if np.any(coarse[still] > 0):
+        noise = np.where(still, np.maximum(coarse, COARSE * np.abs(start)), noise)
     return np.asarray(noise)
 
 
