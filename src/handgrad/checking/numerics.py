@@ -25,7 +25,6 @@ BETWEEN_RUNGS = 1 / 8
 STEPS_NOISE = (
     16  # of the outputs' rounding over the step: what it does to the slopes from a quarter of the step
 )
-COARSE = 1e-7  # the rounding error of float32
 GOOD = 1e-11  # relative error bar that needs no further rung
 
 
@@ -80,10 +79,12 @@ def slopes(function: Vector, x: Array, places: Iterable[tuple[int, ...]] | None 
     >>> found.low.round(6), found.high.round(6)
     (array([[-1., 12.]]), array([[ 1., 12.]]))
     """
-    indices = list(np.ndindex(x.shape) if places is None else places)
-    with np.errstate(all="ignore"):
-        start, scale, noise = _start(function, x)
-        columns = [_along(function, x, index, scale, start, noise) for index in indices]
+    start = function(x)
+    typical = np.abs(x[x != 0])
+    scale = float(np.median(typical)) if typical.size else 1.0
+    noise = _noise(function, x, start)
+    indices = np.ndindex(x.shape) if places is None else places
+    columns = [_along(function, x, index, scale, start, noise) for index in indices]
     if not columns:
         empty = np.zeros((start.size, 0), start.dtype)
         return Slopes(empty, empty, empty)
@@ -101,48 +102,35 @@ def slopes_along(function: Vector, x: Array, directions: Array) -> Slopes:
     array([[2.],
            [6.]])
     """
-    columns = []
-    with np.errstate(all="ignore"):
-        start, scale, noise = _start(function, x)
-        for direction in directions:
-
-            def line(step: Array, direction: Array = direction) -> Array:
-                return function(x + step[0] * direction)
-
-            longest = float(np.abs(direction).max(initial=0)) or 1.0
-            columns.append(_along(line, np.zeros(1, x.dtype), (0,), scale / longest, start, noise))
-    low, high, error = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
-    return Slopes(low, high, error)
-
-
-def _start(function: Vector, x: Array) -> tuple[Array, float, Array]:
-    """Return the outputs at ``x``, the size of a typical coordinate, and the outputs' rounding."""
     start = function(x)
     typical = np.abs(x[x != 0])
-    return start, float(np.median(typical)) if typical.size else 1.0, _noise(function, x, start)
+    scale = float(np.median(typical)) if typical.size else 1.0
+    noise = _noise(function, x, start)
+    columns = []
+    for direction in directions:
+
+        def line(step: Array, direction: Array = direction) -> Array:
+            return function(x + step[0] * direction)
+
+        longest = float(np.abs(direction).max(initial=0)) or 1.0
+        columns.append(_along(line, np.zeros(1, x.dtype), (0,), scale / longest, start, noise))
+    low, high, error = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
+    return Slopes(low, high, error)
 
 
 def _noise(function: Vector, x: Array, start: Array) -> Array:
     """Return how much rounding can have changed each output: at least its last digits, more where it is rough.
 
-    A function whose outputs move a lot when its input moves by a rounding error computes them as badly. One whose
-    outputs do not move at all until the input has moved by much more computes in a type with fewer digits.
+    A function whose outputs move a lot when its input moves by a rounding error computes them as badly.
     """
     eps = float(np.finfo(start.dtype).eps) if start.dtype.kind == "f" else 0.0
     generator = np.random.default_rng(0)
-
-    def moved(size: float, times: int, *choices: int) -> Array:
-        """Return how far the outputs move, at most, when the inputs move by this much of themselves."""
-        signs = (generator.choice(np.array(choices), x.shape) for _ in range(times))
-        far = [np.abs(function(x * (1 + size * sign)) - start) for sign in signs]
-        return np.max([np.where(np.isfinite(part), part, 0) for part in far], axis=0)
-
-    noise = np.maximum(2 * eps * np.abs(start), moved(eps, 6, -1, 0, 1))
-    still = (moved(1e6 * eps, 2, -1, 1) == 0) & (start != 0)
-    coarse = moved(COARSE, 4, -1, 1) if np.any(still) else noise
-    if np.any(coarse[still] > 0):
-        noise = np.where(still, np.maximum(coarse, COARSE * np.abs(start)), noise)
-    return np.asarray(noise)
+    noise = 2 * eps * np.abs(start)
+    for _ in range(6):
+        near = function(x * (1 + eps * generator.choice(np.array([-1, 0, 1]), x.shape)))
+        moved = np.abs(near - start)
+        noise = np.fmax(noise, np.where(np.isfinite(moved), moved, 0))
+    return noise
 
 
 def _along(
