@@ -101,7 +101,9 @@ def test_numpy_ml() -> None:
         "losses.WGAN_GPLoss, critic", "Embedding, sum, an id twice", "Embedding, mean, an id twice"
     }  # fmt: skip
     assert those("numpy_ml_layers", "raises") == {"SparseEvolution", "RNN", "LSTM"}
-    told = those("numpy_ml_layers", "right") | those("numpy_ml_layers", "cannot tell")  # some draws meet a kink
+    told = those("numpy_ml_layers", "right") | those(
+        "numpy_ml_layers", "cannot tell"
+    )  # some draws meet a kink
     assert len(told) == 37
     assert "wrong-sign in dfake, and dreal with it" in report("numpy_ml_layers", "losses.WGAN_GPLoss, critic")
 
