@@ -122,6 +122,9 @@ def _write(path: Path, report: Report) -> bool:
         click.echo(f"{path} is as it was: no repair was proved", err=True)
         return False
     file = path.resolve()
+    if report.mended.path.resolve() != file:
+        click.echo(f"{path} is as it was: the repair belongs into {report.mended.path}", err=True)
+        return False
     mode = file.stat().st_mode
     write_repair(file, report.mended)
     file.chmod(mode)

@@ -1,0 +1,375 @@
+"""`handgrad check`: the user's file, what is found in it, what is printed, written and returned."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from handgrad.checking import Report
+from handgrad.cli import group
+from handgrad.rules import RULES
+
+from ..conftest import Command
+
+HEAD = """
+import numpy as np
+
+def inputs(rng):
+    return {"x": rng.normal(size=(4, 3)), "W": rng.normal(size=(3, 3))}
+"""
+
+FORWARD = """
+def forward(x, W):
+    return np.tanh(x @ W)
+"""
+
+RIGHT = """
+def backward(grad_output, x, W):
+    dz = grad_output * (1 - np.tanh(x @ W) ** 2)
+    return {"x": dz @ W.T, "W": x.T @ dz}
+"""
+
+WRONG = RIGHT.replace("W.T", "W")
+
+PRINTING = 'print("hello")\n' + HEAD + FORWARD.replace("return", 'print("once more")\n    return')
+
+POWERS = """
+import numpy as np
+from handgrad.rules import rule
+
+def inputs(rng):
+    return {"x": rng.normal(size=(4, 3))}
+
+def square(x):
+    return x * x
+
+def square_backward(grad_output, x):
+    return {"x": grad_output * x}
+
+def cube(x):
+    return x**3
+
+def cube_backward(grad_output, x):
+    return {"x": 3 * grad_output * x**2}
+
+def quart(x):
+    return x**4
+
+def quart_backward(grad_output, x):
+    return {"x": 3 * grad_output * x**3}
+
+def inverse(x):
+    return 1 / x
+
+def inverse_backward(grad_output, x):
+    return {"y": -grad_output / x**2}
+
+def inverse_inputs():
+    return {"x": np.array([1.0, 2.0])}
+
+@rule("... -> ...")
+def sixth(x):
+    y = x**6
+    return y
+
+@sixth.backward
+def sixth_backward(dy, x):
+    dx = 6 * dy * x**5
+    return dx
+"""
+
+Check = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Check]:
+    """Run the command in the test's folder; return its exit code, standard output and standard error."""
+    monkeypatch.chdir(tmp_path)
+    modules, path = set(sys.modules), list(sys.path)
+
+    def run(*arguments: str, columns: int = 100) -> tuple[int, str, str]:
+        runner = CliRunner(env={"COLUMNS": str(columns)})
+        done = runner.invoke(group, ["check", *arguments], standalone_mode=False)
+        if done.exception is not None:
+            raise done.exception
+        return done.return_value, done.stdout, done.stderr
+
+    yield run
+    assert sys.path == path
+    for name in set(sys.modules) - modules:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def write(name: str, *parts: str) -> None:
+    Path(name).write_text("".join(parts), encoding="utf-8")
+
+
+def test_a_right_file_returns_0(check: Check) -> None:
+    """With what was tried."""
+    write("layer.py", HEAD, FORWARD, RIGHT)
+    code, out, err = check("layer.py")
+    assert (code, err) == (0, "")
+    assert out.startswith("layer.py: right\n  right        dx (4, 3)")
+    assert "3 upstream gradients" in out
+
+
+def test_a_wrong_file_returns_1_and_the_repair(check: Check) -> None:
+    """Which is shown, and not written."""
+    write("layer.py", HEAD, FORWARD, WRONG)
+    before = Path("layer.py").read_bytes()
+    code, out, err = check("layer.py")
+    assert (code, err) == (1, "")
+    assert out.startswith("layer.py: wrong\n")
+    assert "  transposed in dx\n" in out
+    assert '      -    return {"x": dz @ W, "W": x.T @ dz}\n' in out
+    assert '      +    return {"x": dz @ W.T, "W": x.T @ dz}\n' in out
+    assert Path("layer.py").read_bytes() == before
+    assert not Path("__pycache__").exists()
+
+
+def test_fix_writes_the_repair(check: Check) -> None:
+    """The file becomes the right one, keeps its mode, and is checked again; a link stays one."""
+    write("layer.py", HEAD, FORWARD, WRONG)
+    Path("layer.py").chmod(0o755)
+    Path("link.py").symlink_to("layer.py")
+    code, out, err = check("link.py", "--fix")
+    assert code == 0
+    assert "+    return" in out
+    assert err == "wrote link.py: line 12: `W` becomes `W.T`\nchecked again: right\n"
+    assert Path("layer.py").read_text() == HEAD + FORWARD + RIGHT
+    assert stat.S_IMODE(Path("layer.py").stat().st_mode) == 0o755
+    assert Path("link.py").is_symlink()
+    assert sorted(path.name for path in Path().iterdir()) == ["layer.py", "link.py"]
+    assert check("link.py", "--fix")[0] == 0
+
+
+def test_fix_keeps_the_ends_of_lines_and_the_encoding(check: Check) -> None:
+    """As the file had them."""
+    text = ("# coding: latin-1\n# für\n" + HEAD + FORWARD + WRONG).replace("\n", "\r\n")
+    Path("layer.py").write_bytes(text.encode("latin-1"))
+    assert check("layer.py", "--fix")[0] == 0
+    assert Path("layer.py").read_bytes() == text.replace("dz @ W,", "dz @ W.T,").encode("latin-1")
+
+
+def test_fix_without_a_proved_repair_writes_nothing(check: Check) -> None:
+    """And says so: without the source of a backward there is none."""
+    made = f"text = {WRONG!r}\nexec(text)\n"
+    write("layer.py", HEAD, FORWARD, made)
+    code, _, err = check("layer.py", "--fix")
+    assert code == 1
+    assert err == "layer.py is as it was: no repair was proved\n"
+    assert Path("layer.py").read_text() == HEAD + FORWARD + made
+
+
+def test_fix_writes_into_no_other_file(check: Check) -> None:
+    """A repair of what the file imports is shown, and named."""
+    write("other.py", "import numpy as np\n", FORWARD, WRONG)
+    write("layer.py", HEAD, "from other import forward, backward\n")
+    code, out, err = check("layer.py", "--fix")
+    assert code == 1
+    assert "+++ other.py" in out
+    assert re.fullmatch(r"layer\.py is as it was: the repair belongs into .*other\.py\n", err)
+    assert Path("other.py").read_text() == "import numpy as np\n" + FORWARD + WRONG
+    assert Path("layer.py").read_text() == HEAD + "from other import forward, backward\n"
+
+
+def test_every_pair_of_a_file_is_checked(check: Check) -> None:
+    """Functions and rules; one that cannot be checked does not keep the others from it."""
+    write("powers.py", POWERS)
+    code, out, _ = check("powers.py")
+    assert code == 1
+    heads = re.findall(r"^powers\.py:(\w+): (.+)$", out, re.MULTILINE)
+    assert heads == [
+        ("square", "wrong"), ("cube", "right"), ("quart", "wrong"), ("inverse", "cannot tell"), ("sixth", "right")
+    ]  # fmt: skip
+    assert "backward returns a gradient for 'y', which is no input" in out
+
+
+def test_every_pair_of_a_file_is_mended(check: Check) -> None:
+    """One after another: a later repair keeps the earlier ones."""
+    write("powers.py", POWERS)
+    code, _, err = check("powers.py", "--fix")
+    assert code == 2  # of what is left, one cannot be checked
+    assert err.count("wrote powers.py") == err.count("checked again: right") == 2
+    assert check("powers.py:square")[0] == check("powers.py:quart")[0] == 0
+
+
+def test_one_of_several_is_chosen_by_name(check: Check) -> None:
+    """With inputs of its own, or those of the file."""
+    write("powers.py", POWERS)
+    code, out, _ = check("powers.py:cube")
+    assert code == 0
+    assert out.startswith("powers.py:cube: right")
+    assert check("powers.py:sixth")[0] == 0
+    code, out, err = check("powers.py:inverse")
+    assert (code, out) == (2, "")
+    assert err.startswith(
+        "Error: backward returns a gradient for 'y', which is no input\n  given  the inputs are x\n"
+    )
+
+
+def test_json_is_one_object(check: Check) -> None:
+    """A report, or several in one; what the user's code prints goes elsewhere."""
+    write("layer.py", PRINTING, WRONG)
+    code, out, err = check("layer.py", "--json")
+    assert (code, err) == (1, "hello\n")
+    report = Report.from_json(out)
+    assert (report.subject, report.verdict, report.findings[0].code) == ("layer.py", "wrong", "transposed")
+    write("powers.py", POWERS)
+    reports = json.loads(check("powers.py", "--json")[1])["reports"]
+    assert [each["verdict"] for each in reports] == ["wrong", "right", "wrong", "cannot tell", "right"]
+    code, out, err = check("nowhere.py", "--json")
+    assert code == 2
+    assert Report.from_json(out).verdict == "cannot tell"
+    assert "there is no such file" in out
+    assert "there is no such file" in err
+
+
+def test_what_functions_print_is_not_shown(check: Check) -> None:
+    """A forward is called hundreds of times; what the file prints when it is imported is."""
+    write("layer.py", PRINTING, RIGHT)
+    out = check("layer.py")[1]
+    assert out.startswith("hello\nlayer.py: right")
+    assert "once more" not in out
+
+
+def test_inputs_may_be_arrays_or_take_no_generator(check: Check) -> None:
+    """As `handgrad.check` takes them."""
+    plain = (
+        "import numpy as np\ndef forward(x):\n    return x * x\ndef backward(g, x):\n    return 2 * x * g\n"
+    )
+    write("one.py", plain, "inputs = {'x': np.array([1.0, 2.0])}\n")
+    write("two.py", plain, "def inputs():\n    return (np.array([1.0, 2.0]),)\n")
+    assert check("one.py")[0] == check("two.py")[0] == 0
+
+
+def test_a_seed_draws_other_inputs(check: Check) -> None:
+    """The same seed, the same report."""
+    write("layer.py", HEAD, FORWARD, WRONG)
+    worst = {seed: re.findall(r"worst .*", check("layer.py", "--seed", seed)[1]) for seed in ("0", "1")}
+    assert worst["0"] != worst["1"]
+    assert worst["1"] == re.findall(r"worst .*", check("layer.py", "--seed", "1")[1])
+
+
+def test_a_file_may_import_its_neighbours(check: Check, tmp_path: Path) -> None:
+    """And is found from another folder; a name that Python has already is no trouble."""
+    (tmp_path / "work").mkdir()
+    write("work/neighbour.py", "import numpy as np\ndef f(x):\n    return np.tanh(x)\n")
+    write(
+        "work/json.py",
+        "from neighbour import f\ndef inputs(rng):\n    return {'x': rng.normal(size=3)}\n",
+        "def forward(x):\n    return f(x)\ndef backward(g, x):\n    return g * (1 - f(x) ** 2)\n",
+    )
+    assert check("work/json.py")[0] == 0
+    assert sys.modules["json"] is json
+
+
+def test_networks_and_layers_have_names_too(check: Check) -> None:
+    """They need no inputs."""
+    write(
+        "net.py",
+        "from handgrad import Linear, Network, ReLU, SoftmaxCrossEntropy\n",
+        "net = Network(Linear(6, 5), ReLU(), Linear(5, 3), loss=SoftmaxCrossEntropy())\nlayer = Linear(4, 3)\n",
+    )
+    code, out, _ = check("net.py:net")
+    assert code == 0
+    assert re.findall(r"  right +d(\w+)", out) == ["W1", "b1", "W2", "b2"]
+    assert check("net.py:layer")[0] == 0
+    assert "there is nothing to check" in check("net.py")[2]
+
+
+def test_rules_are_checked_one_a_line(check: Check) -> None:
+    """All of handgrad's own, and a summary."""
+    code, out, _ = check("--rules")
+    assert code == 0
+    *lines, last = out.splitlines()
+    own = [rule.name for rule in RULES.values() if not rule.constant]
+    assert [line.split()[:2] for line in lines] == [["right", name] for name in own]
+    assert re.fullmatch(rf"{len(own)} rules, all right, in \d+\.\d s", last)
+    reports = json.loads(check("--rules", "--json")[1])["reports"]
+    assert [each["subject"] for each in reports] == own
+
+
+ERRORS: dict[str, tuple[str, str]] = {
+    "def f(:\n": ("layer.py", "layer.py:1: SyntaxError: invalid syntax"),
+    "\nimport nowhere_at_all\n": ("layer.py", "layer.py:2: ModuleNotFoundError: No module named 'nowhere_at_all'"),
+    "import sys\nsys.exit(3)\n": ("layer.py", "layer.py:2: SystemExit: 3"),
+    "x = 1\n": ("layer.py", "layer.py: there is nothing to check in it"),
+    "def forward(x):\n    return x\n": ("layer.py", "layer.py: 'backward' is missing"),
+    "forward = 3\ndef backward(g, x):\n    return g\n": ("layer.py", "layer.py: 'forward' is no function"),
+    "def forward(x):\n    return x\ndef backward(g, x):\n    return g\n": ("layer.py", "layer.py: inputs is missing"),
+    "def f(x):\n    return x\ndef f_backward(g, x):\n    return g\n": ("layer.py", "layer.py: f_inputs or inputs is missing"),
+    "def swish(x):\n    return x\n": ("layer.py:swich", "layer.py: there is no 'swich' in it"),
+    "def swish(x): \n    return x\n": ("layer.py:swish", "layer.py: 'swish_backward' is missing"),
+    "import sys\ninputs = {'x': [1.0]}\ndef forward(x):\n    sys.exit()\ndef backward(g, x):\n    return g\n": (
+        "layer.py", "the file ends Python when it is imported or called"
+    ),
+    "inputs = {'x': [1.0]}\ndef forward(x):\n    return x * y\ndef backward(g, x):\n    return g\n": (
+        "layer.py", "forward raised NameError: name 'y' is not defined"
+    ),
+    "": ("nowhere.py", "nowhere.py: there is no such file"),
+    " ": ("layer.txt", "layer.txt: is no Python file"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ERRORS)
+def test_an_error_is_one_message_and_returns_2(check: Check, text: str) -> None:
+    """With the place; nothing on standard output."""
+    source, message = ERRORS[text]
+    write("layer.py", text)
+    write("layer.txt", text)
+    code, out, err = check(source)
+    assert (code, out) == (2, "")
+    assert err.splitlines()[0] == f"Error: {message}"
+    assert all(line.startswith(("  given  ", "  fix    ")) for line in err.splitlines()[1:])
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["layer.py", "--rules"], ["--rules", "--fix"], ["layer.py", "--seed", "-1"]]
+)
+def test_what_does_not_go_together_returns_2(handgrad: Command, arguments: list[str]) -> None:
+    """As every usage error."""
+    assert "Usage: handgrad check" in handgrad("check", *arguments, code=2).stderr
+
+
+@pytest.mark.parametrize("columns", [40, 80, 100])
+def test_reports_fit_the_terminal(check: Check, columns: int) -> None:
+    """From 80 columns on; code keeps its length."""
+    write("layer.py", HEAD, FORWARD, WRONG)
+    lines = check("layer.py", columns=columns)[1].splitlines()
+    assert max(len(line) for line in lines if not line.startswith("      ")) <= max(80, columns)
+
+
+def test_colour_is_for_terminals(handgrad: Command, tmp_path: Path) -> None:
+    """A file or a pipe gets plain text."""
+    (tmp_path / "layer.py").write_text(HEAD + FORWARD + WRONG)
+    assert "\x1b" not in handgrad("check", "layer.py", code=1).stdout
+
+
+@pytest.mark.parametrize(("plain", "coloured"), [("", True), ("1", False)])
+def test_a_terminal_sees_colour_unless_it_asks_for_none(tmp_path: Path, plain: str, coloured: bool) -> None:
+    """NO_COLOR is kept to."""
+    import pty
+
+    (tmp_path / "layer.py").write_text(HEAD + FORWARD + WRONG)
+    code = "import sys; sys.argv = ['handgrad', 'check', sys.argv[1]]; from handgrad.cli import main; main()"
+    seen = bytearray()
+
+    def read(number: int) -> bytes:
+        data = os.read(number, 1024)
+        seen.extend(data)
+        return b" "
+
+    command = ["env", f"NO_COLOR={plain}", sys.executable, "-c", code, str(tmp_path / "layer.py")]
+    status = pty.spawn(command, read, lambda number: b"")
+    assert os.waitstatus_to_exitcode(status) == 1
+    assert (b"\x1b[31mwrong" in seen) == coloured
