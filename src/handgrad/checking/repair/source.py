@@ -131,15 +131,11 @@ class Source:
 
     def classes_of(self, value: Any) -> set[str]:
         """Return which of the file's classes an object, or the objects of a container, belong to."""
-        if isinstance(value, list | tuple | dict):
-            items = value.values() if isinstance(value, dict) else value
-            return {name for item in items for name in self.classes_of(item)}
-        kind = type(value)
-        return (
-            {kind.__name__}
-            if self.globals.get(kind.__name__) is kind and kind.__name__ in self.units
-            else set()
-        )
+        kinds = {type(item) for item in held(value)}
+        return {
+            kind.__name__ for kind in kinds
+            if kind.__name__ in self.units and self.globals.get(kind.__name__) is kind
+        }  # fmt: skip
 
     def parameters(self, name: str) -> list[str]:
         """Return the positional parameters of a function of the file."""
@@ -305,6 +301,20 @@ class Source:
             gap = ast.Name(f"__gap{len(kept) - 1}__", ast.Load())
             return ast.Expr(gap) if isinstance(node, ast.stmt) else gap
         return type(node)(**{field: self._with_gaps(value, kept) for field, value in ast.iter_fields(node)})
+
+
+def held(value: Any) -> Iterator[Any]:
+    """Yield an object, or what stands in a container and the containers in it: each once, for one may hold itself."""
+    left, seen = [value], set()
+    while left:
+        item = left.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, list | tuple | dict):
+            left += item.values() if isinstance(item, dict) else item
+        else:
+            yield item
 
 
 def read_source(forward: Callable[..., Any], backward: Callable[..., Any]) -> Source:

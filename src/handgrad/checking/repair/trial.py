@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.repair.guard import Guard, OutOfTimeError
-from handgrad.checking.repair.source import Change, Source, compile_unit, settle
+from handgrad.checking.repair.source import Change, Source, compile_unit, held, settle
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, copy_of
 
 LARGEST_STATE = 1_000_000  # bytes of arrays in one name of the module
@@ -156,11 +156,9 @@ class Bench:
 
     def _adopt(self, value: Any, names: Mapping[str, Any]) -> None:
         """Make objects of the file's classes objects of the changed ones."""
-        if isinstance(value, list | tuple | dict):
-            for item in value.values() if isinstance(value, dict) else value:
-                self._adopt(item, names)
-        elif self.source.classes_of(value):
-            value.__class__ = names[type(value).__name__]
+        for item in held(value):
+            if self.source.classes_of(item):
+                item.__class__ = names[type(item).__name__]
 
     def gradients(self, subject: Subject) -> Gradients:
         """Return what a backward gives for the goal's draw, or raise CheckError."""
@@ -210,22 +208,13 @@ def _nothing(*_args: Any, **_kwargs: Any) -> None:
 
 def _can_be_copied(value: Any) -> bool:
     """Whether an object is copied for every candidate; data, and what holds a module or a lock, stay the user's."""
-    if _bytes(value) > LARGEST_STATE:
+    if sum(item.nbytes for item in held(value) if isinstance(item, np.ndarray)) > LARGEST_STATE:
         return False
     try:
         copy.deepcopy(value)
     except Exception:  # whatever the object's own code raises
         return False
     return True
-
-
-def _bytes(value: Any) -> int:
-    """Return how much memory the arrays in an object take."""
-    if isinstance(value, np.ndarray):
-        return value.size * value.itemsize
-    if isinstance(value, dict):
-        return sum(map(_bytes, value.values()))
-    return sum(map(_bytes, value)) if isinstance(value, list | tuple | set) else 0
 
 
 def _same(value: Any, other: Any) -> bool:
