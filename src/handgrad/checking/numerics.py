@@ -25,6 +25,9 @@ BETWEEN_RUNGS = 1 / 8
 STEPS_NOISE = (
     16  # of the outputs' rounding over the step: what it does to the slopes from a quarter of the step
 )
+COARSE = 1e-9  # relative rounding that only longer steps rise above
+STILL = 1e6  # rounding errors that the inputs move by, and every output that depends on them well should too
+STAIRS = 0.01 / 4.0 ** np.arange(20)  # relative moves that are looked at for stairs
 GOOD = 1e-11  # relative error bar that needs no further rung
 
 
@@ -79,12 +82,10 @@ def slopes(function: Vector, x: Array, places: Iterable[tuple[int, ...]] | None 
     >>> found.low.round(6), found.high.round(6)
     (array([[-1., 12.]]), array([[ 1., 12.]]))
     """
-    start = function(x)
-    typical = np.abs(x[x != 0])
-    scale = float(np.median(typical)) if typical.size else 1.0
-    noise = _noise(function, x, start)
-    indices = np.ndindex(x.shape) if places is None else places
-    columns = [_along(function, x, index, scale, start, noise) for index in indices]
+    indices = list(np.ndindex(x.shape) if places is None else places)
+    with np.errstate(all="ignore"):
+        start, scale, noise = _start(function, x)
+        columns = [_along(function, x, index, scale, start, noise) for index in indices]
     if not columns:
         empty = np.zeros((start.size, 0), start.dtype)
         return Slopes(empty, empty, empty)
@@ -102,35 +103,64 @@ def slopes_along(function: Vector, x: Array, directions: Array) -> Slopes:
     array([[2.],
            [6.]])
     """
-    start = function(x)
-    typical = np.abs(x[x != 0])
-    scale = float(np.median(typical)) if typical.size else 1.0
-    noise = _noise(function, x, start)
     columns = []
-    for direction in directions:
+    with np.errstate(all="ignore"):
+        start, scale, noise = _start(function, x)
+        for direction in directions:
 
-        def line(step: Array, direction: Array = direction) -> Array:
-            return function(x + step[0] * direction)
+            def line(step: Array, direction: Array = direction) -> Array:
+                return function(x + step[0] * direction)
 
-        longest = float(np.abs(direction).max(initial=0)) or 1.0
-        columns.append(_along(line, np.zeros(1, x.dtype), (0,), scale / longest, start, noise))
+            longest = float(np.abs(direction).max(initial=0)) or 1.0
+            columns.append(_along(line, np.zeros(1, x.dtype), (0,), scale / longest, start, noise))
     low, high, error = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
     return Slopes(low, high, error)
 
 
-def _noise(function: Vector, x: Array, start: Array) -> Array:
+def _start(function: Vector, x: Array) -> tuple[Array, float, Array]:
+    """Return the outputs at ``x``, the size of a typical coordinate, and the outputs' rounding."""
+    start = function(x)
+    typical = np.abs(x[x != 0])
+    scale = float(np.median(typical)) if typical.size else 1.0
+    return start, scale, _noise(function, x, start, scale)
+
+
+def _noise(function: Vector, x: Array, start: Array, scale: float) -> Array:
     """Return how much rounding can have changed each output: at least its last digits, more where it is rough.
 
-    A function whose outputs move a lot when its input moves by a rounding error computes them as badly.
+    A function whose outputs move a lot when its input moves by a rounding error computes them as badly. One whose
+    outputs stand still until the input has moved by much more may go up in stairs: then it computes in a type with
+    fewer digits than it returns, or rounds, and the height of a stair is its rounding.
     """
     eps = float(np.finfo(start.dtype).eps) if start.dtype.kind == "f" else 0.0
     generator = np.random.default_rng(0)
-    noise = 2 * eps * np.abs(start)
-    for _ in range(6):
-        near = function(x * (1 + eps * generator.choice(np.array([-1, 0, 1]), x.shape)))
-        moved = np.abs(near - start)
-        noise = np.fmax(noise, np.where(np.isfinite(moved), moved, 0))
-    return noise
+
+    def moved(by: Array) -> Array:
+        far = np.abs(function(x + by.astype(x.dtype)) - start)
+        return np.where(np.isfinite(far), far, 0)
+
+    choices = (generator.choice(np.array([-1, 0, 1]), x.shape) for _ in range(6))
+    noise = np.max([2 * eps * np.abs(start), *(moved(eps * x * choice) for choice in choices)], axis=0)
+    away = generator.choice(np.array([-1, 1]), x.shape) * np.where(x == 0, scale, x)
+    still = (start != 0) & (moved(STILL * eps * away) == 0) & (moved(-STILL * eps * away) == 0)
+    if not np.any(still):
+        return np.asarray(noise)
+    stair = np.max([_stair(function, x, start, size * away) for size in STAIRS if size > STILL * eps], axis=0)
+    seen = still & (stair > 0)
+    others = float(np.median(stair[seen] / np.abs(start[seen]))) if np.any(seen) else 0.0
+    stair = np.where(seen, stair, others * np.abs(start))  # one that is flat here is computed like the others
+    return np.asarray(np.where(still, np.maximum(noise, stair), noise))
+
+
+def _stair(function: Vector, x: Array, start: Array, away: Array) -> Array:
+    """Return the height of each output's stairs on the way from ``x + away`` to twice as far; 0 where it has none.
+
+    A function that is only flat around ``x``, as between two kinks, gives no value twice that is not the one at ``x``.
+    """
+    values = np.stack([function(x + (part * away).astype(x.dtype)) for part in np.linspace(1, 2, 8)])
+    heights = np.abs(np.diff(values, axis=0))
+    again = (heights == 0) & (values[1:] != start)
+    return np.where(again.sum(axis=0) >= 2, np.nan_to_num(heights.max(axis=0)), 0)
 
 
 def _along(
@@ -140,7 +170,8 @@ def _along(
     own = float(np.abs(x[index]))
     low, high = np.zeros_like(start), np.zeros_like(start)
     error = np.full(start.shape, np.inf)
-    steps = list(_steps(own, scale))
+    rough = bool(np.any(noise > COARSE * np.abs(start)))
+    steps = list(_steps(own, scale, 1 / 8 if rough else LARGEST_STEP))
     for k, step in enumerate(steps):
         if np.all(error <= STEPS_NOISE * noise / max(steps[k:])):
             break  # rounding alone makes every step that is left worse
@@ -157,13 +188,13 @@ def _along(
     return low, high, error
 
 
-def _steps(own: float, scale: float) -> Iterator[float]:
+def _steps(own: float, scale: float, largest: float) -> Iterator[float]:
     """Yield the steps to try, the largest first; one of them fits the coordinate's own size too."""
     for rung in range(RUNGS):
-        yield max(own, scale) * LARGEST_STEP * BETWEEN_RUNGS**rung
+        yield max(own, scale) * largest * BETWEEN_RUNGS**rung
     if 0 < own < scale / 100:
         for rung in range(3):
-            yield own * LARGEST_STEP * BETWEEN_RUNGS**rung
+            yield own * largest * BETWEEN_RUNGS**rung
 
 
 def _rung(
@@ -183,7 +214,8 @@ def _rung(
             return None
         right.append((f_up - start) / up)
         left.append((start - f_down) / down)
-    noise = STEPS_NOISE * rounding / step
+    moved = np.any([(r != 0) | (s != 0) for r, s in zip(right, left, strict=True)], axis=0)
+    noise = np.where(moved, STEPS_NOISE, 1) * rounding / step  # no rounding is added up where nothing moves
     central = [(r + s) / 2 for r, s in zip(right, left, strict=True)]
     once = (4 * central[1] - central[0]) / 3, (4 * central[2] - central[1]) / 3
     smooth = (16 * once[1] - once[0]) / 15

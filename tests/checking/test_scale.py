@@ -1,0 +1,197 @@
+"""Arguments with many entries: one wrong entry of ten thousand is found, in time, and nothing else is."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from handgrad import (
+    ELU,
+    BatchNorm,
+    HalfSquaredError,
+    Linear,
+    Network,
+    ReLU,
+    SoftmaxCrossEntropy,
+    Tanh,
+    check,
+)
+from handgrad.checking import Report, scale
+
+Gradients = dict[str, Any]
+
+
+def inputs() -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    return {"x": rng.normal(size=(20, 100)), "W": rng.normal(size=(100, 100)) / 10, "b": rng.normal(size=100)}
+
+
+def forward(x: Any, W: Any, b: Any) -> Any:
+    return np.tanh(x @ W + b)
+
+
+def opaque(x: Any, W: Any, b: Any) -> Any:
+    """As `forward`, in a way that cannot be recorded."""
+    x, W, b = (np.frombuffer(np.asarray(v).tobytes(), v.dtype).reshape(np.shape(v)) for v in (x, W, b))
+    return forward(x, W, b)
+
+
+def right(g: Any, x: Any, W: Any, b: Any) -> Gradients:
+    dz = g * (1 - np.tanh(x @ W + b) ** 2)
+    return {"x": dz @ W.T, "W": x.T @ dz, "b": dz.sum(axis=0)}
+
+
+def off_by_a_thousandth(g: Any, x: Any, W: Any, b: Any) -> Gradients:
+    found = right(g, x, W, b)
+    found["W"][37, 41] *= 1.001
+    return found
+
+
+def opposite(g: Any, x: Any, W: Any, b: Any) -> Gradients:
+    found = right(g, x, W, b)
+    return {**found, "W": -found["W"]}
+
+
+def untransposed(g: Any, x: Any, W: Any, b: Any) -> Gradients:
+    dz = g * (1 - np.tanh(x @ W + b) ** 2)
+    return {"x": dz @ W, "W": x.T @ dz, "b": dz.mean(axis=0)}
+
+
+def one_nan(g: Any, x: Any, W: Any, b: Any) -> Gradients:
+    found = right(g, x, W, b)
+    found["W"][3, 4] = np.nan
+    return found
+
+
+def flat(g: Any, x: Any, W: Any, b: Any) -> Gradients:
+    found = right(g, x, W, b)
+    return {**found, "W": found["W"].ravel()}
+
+
+def wrong(report: Report) -> set[str]:
+    return {each.name for each in report.arguments if each.verdict == "wrong"}
+
+
+@pytest.fixture(autouse=True)
+def no_repairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take their time, and are not what is tested here."""
+    monkeypatch.setattr(sys.modules["handgrad.checking.check"], "REPAIR_SECONDS", 0.05)
+
+
+@pytest.mark.parametrize("function", [forward, opaque])
+def test_a_right_gradient_is_right(function: Callable[..., Any]) -> None:
+    """Whether forward can be recorded or not; what was done is said."""
+    report = check(function, right, inputs())
+    assert report.verdict == "right", str(report)
+    said = " ".join(report.tried)
+    assert ("chain rule over the recorded forward" in said) == (function is forward)
+    assert "random directions" in said
+
+
+@pytest.mark.parametrize("function", [forward, opaque])
+def test_one_entry_of_ten_thousand_is_found(function: Callable[..., Any]) -> None:
+    """Off by a thousandth of itself; it is the worst entry of the report."""
+    report = check(function, off_by_a_thousandth, inputs())
+    assert wrong(report) == {"W"}
+    assert all(finding.entry == (37, 41) for finding in report.findings)
+
+
+def test_without_a_recording_the_entry_is_found_too() -> None:
+    """By halving: the place is in the numbers of the judgement."""
+    from handgrad.checking.subject import Subject
+    from handgrad.checking.verdict import expect, judge
+
+    subject = Subject.of(opaque, off_by_a_thousandth, inputs())
+    judgement = judge(subject, expect(subject, subject.inputs, ("x", "W", "b"), 0))
+    assert judgement.wrong == ("W",)
+    assert [tuple(place) for place in np.argwhere(judgement.samples[0].wrong("W"))] == [(37, 41)]
+
+
+@pytest.mark.parametrize("function", [forward, opaque])
+def test_a_mistake_everywhere_is_named(function: Callable[..., Any]) -> None:
+    """A sign needs no recording."""
+    report = check(function, opposite, inputs())
+    assert wrong(report) == {"W"}
+    assert (report.findings[0].code, report.findings[0].argument) == ("wrong-sign", "W")
+
+
+def test_a_mistake_in_a_recorded_forward_is_named() -> None:
+    """Each argument has its own."""
+    report = check(forward, untransposed, inputs())
+    assert {(finding.code, finding.argument) for finding in report.findings} == {
+        ("transposed", "x"),
+        ("batch-mean-vs-sum", "b"),
+    }
+
+
+@pytest.mark.parametrize("function", [forward, opaque])
+@pytest.mark.parametrize(("backward", "code"), [(one_nan, "dtype-or-overflow"), (flat, "wrong-shape")])
+def test_what_is_no_gradient_at_all_is_named(function: Callable[..., Any], backward: Any, code: str) -> None:
+    """Not a number, and another shape."""
+    report = check(function, backward, inputs())
+    assert wrong(report) == {"W"}
+    assert report.findings[0].code == code
+
+
+def pictures(rng: np.random.Generator) -> dict[str, Any]:
+    x = rng.uniform(size=(32, 784)) * (rng.uniform(size=(32, 784)) < 0.2)
+    return {"x": x, "t": rng.integers(0, 10, 32)}
+
+
+def test_a_network_of_a_hundred_thousand_parameters_is_checked_in_seconds() -> None:
+    """Processor time, which another program at work does not lengthen."""
+    network = Network(Linear(784, 128), ReLU(), Linear(128, 10), loss=SoftmaxCrossEntropy())
+    start = time.process_time()
+    report = check(network, inputs=pictures(np.random.default_rng(0)))
+    assert time.process_time() - start < 10
+    assert report.verdict == "right", str(report)
+    assert [each.name for each in report.arguments] == ["W1", "b1", "W2", "b2"]
+
+
+NETWORKS = {
+    "zero rows": Network(
+        Linear(30, 17), ReLU(), Linear(17, 12), ReLU(), Linear(12, 3), loss=SoftmaxCrossEntropy()
+    ),
+    "normalised": Network(Linear(30, 17), BatchNorm(), ReLU(), Linear(17, 3), loss=HalfSquaredError()),
+    "curved kinks": Network(Linear(30, 17), ELU(), Linear(17, 3), loss=SoftmaxCrossEntropy()),
+    "smooth": Network(Linear(30, 17), Tanh(), Linear(17, 3), loss=HalfSquaredError()),
+}
+
+
+@pytest.mark.parametrize("way", ["recorded", "directions alone", "every coordinate"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_kinks_raise_no_false_alarm(monkeypatch: pytest.MonkeyPatch, name: str, seed: int, way: str) -> None:
+    """Rows of zeros, and weights and pixels that are round numbers, put many units at their kink at once."""
+    if way != "every coordinate":
+        monkeypatch.setattr(scale, "SECONDS", 0.0)
+        monkeypatch.setattr(scale, "FEW", 0)
+    if way == "directions alone":
+        monkeypatch.setattr(scale.Reference, "gradients", lambda self, upstream: None)
+    network, rng = NETWORKS[name], np.random.default_rng(seed)
+    x = np.round(rng.normal(size=(11, 30)))
+    x[rng.uniform(size=11) < 0.4] = 0
+    t = rng.integers(0, 3, 11) if isinstance(network.loss, SoftmaxCrossEntropy) else rng.normal(size=(11, 3))
+    for parameter in network.parameters.values():
+        parameter[...] = np.round(4 * parameter) / 4
+    report = check(network, inputs={"x": x, "t": t}, seed=seed)
+    assert report.verdict == "right", str(report)
+
+
+def test_directions_find_mistakes_beside_kinks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit that passes its gradient on where it is dead, among those that stand at 0."""
+    monkeypatch.setattr(scale, "SECONDS", 0.0)
+    monkeypatch.setattr(scale, "FEW", 0)
+    x = np.round(np.random.default_rng(0).normal(size=(40, 6)))
+
+    def relu(x: Any) -> Any:
+        return np.maximum(x, 0)
+
+    assert check(relu, lambda g, x: {"x": g * (x > 0)}, {"x": x}).verdict == "right"
+    assert check(relu, lambda g, x: {"x": g * (x >= 0)}, {"x": x}).verdict == "right"
+    assert check(relu, lambda g, x: {"x": g * (x > -1.5)}, {"x": x}).verdict == "wrong"
