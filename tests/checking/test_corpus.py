@@ -56,7 +56,7 @@ def test_a_wrong_gradient_is_wrong_and_placed(name: str):
 
 
 def test_nearly_all_wrong_gradients_are_named():
-    """The first finding has a fair name. Searching has a time limit: a slow machine names a few less."""
+    """The first finding has a fair name; searches count their work, so that every machine finds the same."""
     missed = []
     for name in WRONG:
         case, report = judged(name)

@@ -1,6 +1,7 @@
 """What a repair leaves alone, says, refuses and survives."""
 
 import importlib.util
+import itertools
 import random
 import signal
 import threading
@@ -322,6 +323,16 @@ def test_a_repair_is_the_same_every_time(tmp_path):
     first = mended(tmp_path, text)
     random.seed(2)
     assert mended(tmp_path, text).text == first.text
+
+
+def test_a_search_counts_its_work_and_looks_at_no_clock(tmp_path, monkeypatch):
+    """A machine on which every clock leaps finds the same."""
+    text = LINEAR.format(body='d = 2 * grad_output\n    return {"x": d @ W.T, "W": x.T @ d}')
+    expected = mended(tmp_path, text).text
+    times = itertools.count(0, 3600)
+    for clock in ("thread_time", "process_time", "monotonic", "perf_counter", "time"):
+        monkeypatch.setattr(time, clock, lambda: float(next(times)))
+    assert mended(tmp_path, text).text == expected
 
 
 def test_outside_the_main_thread_nothing_is_interrupted_but_all_else_works(tmp_path):

@@ -15,7 +15,6 @@ from handgrad.checking.writing import write_gradient
 
 CASES = sorted((Path(__file__).parent / "repair_cases").glob("*.py"))
 BY_EDIT = 0.8  # of the cases, at least; the others are written anew
-BUDGET = 10.0  # more than is needed, so that a slow machine finds the same
 
 
 def load(path):

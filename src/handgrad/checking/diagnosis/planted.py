@@ -6,7 +6,6 @@ every turn of a loop; or it is a gradient added at a value. Each generator yield
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,13 +43,13 @@ class Planted:
 
 
 def plant(replays: Replays, mistakes: Iterable[Planted], *, seconds: float) -> list[Guess]:
-    """Return the mistakes that reproduce backward's numbers for every sample, within a time."""
-    end = time.thread_time() + seconds
+    """Return the mistakes that reproduce backward's numbers for every sample, within a usual machine's seconds."""
     found: list[Guess] = []
-    replays.deadline = end
+    replays.until = replays.effort.spent + seconds
     for mistake in mistakes:
         if replays.late:
             break
+        replays.pay()
         explained = _explained(mistake, replays)
         if explained:
             whole = 0.0 if len(explained) == len(replays.wrong) else 0.05

@@ -21,6 +21,7 @@ from handgrad.checking.recording import Operation
 from handgrad.checking.subject import Array
 
 LONGEST = 16  # operations of a region
+TRY = 40.0  # microseconds to look at a mistake
 LARGEST = 150  # entries of a value whose Jacobian is computed
 
 
@@ -108,6 +109,7 @@ def reach(replays: Replays, value: int) -> Reach:
     if size > LARGEST:
         return Reach(None, off)
     columns = []
+    replays.pay(size)
     for position in range(size):
         basis = np.zeros(size)
         basis[position] = 1
@@ -126,7 +128,9 @@ def in_regions(replays: Replays) -> Iterator[Planted]:
         if region.start not in known:
             known[region.start] = reach(replays, region.start)
         right = region.flow(replays.first, replays.first.gradients[region.end])
+        replays.pay()
         for code, words, cost, make in _mistakes(replays, region):
+            replays.effort.spend(TRY)
             with np.errstate(all="ignore"):
                 wrong = make(replays.first)
             if wrong is None or np.shape(wrong) != np.shape(right):
@@ -151,6 +155,7 @@ def in_layers(replays: Replays) -> Iterator[Planted]:
         ordered = sorted(group, key=lambda region: -region.end)  # the last layer is undone first
         kinds = [list(_own_mistakes(replays, region)) for region in ordered]
         for mistakes in zip(*kinds, strict=True):
+            replays.pay(len(group))
             code, words, cost, _ = mistakes[0]
             predict = _in_all(ordered, [mistake[3] for mistake in mistakes])
             yield Planted(code, f"in every layer, {words}", cost + 0.1, predict, ordered[0].operations[-1])
@@ -282,17 +287,18 @@ def _matrices(region: Region, start: str, end: str, size: float) -> Iterator[tup
     yield "transposed", f"the Jacobian from {start} to {end} is used, not its transpose", 1.3 + size, turned
 
 
-def _belongs_to(replays: Replays, region: Region, formula: Any) -> int | None:
-    """Return which end of a diagonal region a formula is the slope of, if it is one's."""
+def _own_slopes(replays: Replays, region: Region) -> dict[str, int]:
+    """Return the formulas that are the slope of a diagonal region, each with the end that it is a formula of."""
     if not region.diagonal:
-        return None
+        return {}
     values = replays.first.values
     slope = region.flow(replays.first, np.ones(np.shape(values[region.end])))
     with np.errstate(all="ignore"):
-        for value in (region.end, region.start):
-            if agree(np.asarray(formula(np.asarray(values[value])), float), slope):
-                return value
-    return None
+        return {
+            text: end
+            for text, formula in FORMULAS.items() for end in (region.start, region.end)
+            if agree(np.asarray(formula(np.asarray(values[end])), float), slope)
+        }  # fmt: skip
 
 
 def _formulas(
@@ -306,6 +312,7 @@ def _formulas(
         if np.shape(v) == shape and np.asarray(v).dtype.kind == "f"
     ]
     same.sort(key=lambda i: i not in (region.start, region.end))
+    own = _own_slopes(replays, region)
     for value in same[:12]:
         for text, formula in FORMULAS.items():
             if text == "1":
@@ -322,9 +329,8 @@ def _formulas(
             label = replays.label(value)
             words = f"the slope from {start} to {end} is taken to be {text.format(label)}"
             far = 0.0 if value in (region.start, region.end) else 0.2
-            belongs = _belongs_to(replays, region, formula)
-            if belongs is not None and belongs != value:
-                words += f", and it is {text.format(replays.label(belongs))}"
+            if own.get(text, value) != value:
+                words += f", and it is {text.format(replays.label(own[text]))}"
                 yield "wrong-evaluation-point", words, 1.35 + far + size, other
             else:
                 yield "wrong-local-derivative", words, 1.6 + far + size, other

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from handgrad.checking.adjoint import cotangents, edge_contribution
 from handgrad.checking.diagnosis.evidence import Evidence
+from handgrad.checking.effort import Effort
 from handgrad.checking.recording import NotRecordedError, Operation, Recording
 from handgrad.checking.subject import Array
 from handgrad.checking.verdict import Expectation, Sample
@@ -72,18 +73,29 @@ class Replay:
 
 @dataclass
 class Replays:
-    """Every sample, replayed; and until when there is time to look at them."""
+    """Every sample, replayed; what has been spent on looking at them, and how much may be."""
 
     recording: Recording
     all: tuple[Replay, ...]
     wrong: tuple[str, ...]  # the arguments that are wrong, and of the right shape
-    deadline: float = float("inf")
+    effort: Effort = field(default_factory=Effort)
+    until: float = float("inf")
     _ancestors: dict[int, frozenset[int]] = field(default_factory=dict)
 
     @property
     def late(self) -> bool:
-        """Whether the time is over."""
-        return time.thread_time() > self.deadline
+        """Whether enough has been done."""
+        return self.effort.spent > self.until
+
+    def pay(self, times: int = 1) -> None:
+        """Count that gradients were carried through forward."""
+        self.effort.spend(times * self._carrying)
+
+    @cached_property
+    def _carrying(self) -> float:
+        """How long it takes, in microseconds of a usual machine."""
+        sizes = (getattr(self.first.values[o.output], "size", 1) for o in self.recording.operations)
+        return sum(12 + 0.02 * size for size in sizes)
 
     def ancestors(self, value: int) -> frozenset[int]:
         """Return the values that a value is computed from, itself among them."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-import time
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any
@@ -21,6 +20,7 @@ from handgrad.checking.repair.places import Place, dimensions, is_float
 from handgrad.checking.repair.source import Change, Edit, Source
 from handgrad.checking.repair.table import Entry, Table, scalings
 from handgrad.checking.repair.templates import fill
+from handgrad.checking.repair.trial import Bench
 from handgrad.checking.subject import Array
 
 MOST_CHANGES = 80  # that one search proposes
@@ -30,23 +30,23 @@ FARTHEST = 13.0  # what costs more has the right value by chance as often as not
 BASE = 2.0  # what a formula costs before its tokens are counted
 
 
-def formula_changes(holes: Sequence[Hole], donors: Donors, source: Source, deadline: float) -> list[Change]:
+def formula_changes(holes: Sequence[Hole], donors: Donors, bench: Bench, until: float) -> list[Change]:
     """Return replacements of one expression that should make gradients right, the nearest first.
 
     Deeper expressions are looked for only where no shallow one is found.
     """
+    source, effort = bench.source, bench.effort
     tables: dict[int, Table] = {}
     found: dict[tuple[int, str], Change] = {}
     for search in (_with_value, _undone_once, _undone_twice):
         for hole in holes:
             statement = id(source.statement_of(hole.place.node))
-            if time.thread_time() > deadline:
+            if effort.spent > until:
                 break
             if statement not in tables:
-                until = min(deadline, time.thread_time() + BUILDING)
-                tables[statement] = Table(
-                    _leaves(hole.place, donors), source, donors.names, hole.tolerance, until
-                )
+                most = min(until, effort.spent + BUILDING)
+                leaves = _leaves(hole.place, donors)
+                tables[statement] = Table(leaves, source, donors.names, hole.tolerance, effort, until=most)
             old = source.segment(hole.place.node)
             for node, more in search(hole, tables[statement]):
                 new = ast.unparse(ast.fix_missing_locations(node))
@@ -129,9 +129,11 @@ def _undone_once(hole: Hole, table: Table) -> Iterator[tuple[ast.expr, float]]:
         yield from _undone(hole.target, table, table.near[:150])
         return
     shape = table.shape(hole.start.shape)
+    trying = 20 + 1e-3 * shape.rows.size * len(hole.wanted)
     for outer in table.leaves[:20]:
         if not _fits(outer.value.shape, hole.start.shape):
             continue
+        table.effort.spend(3 * trying)
         a = np.broadcast_to(outer.value, hole.start.shape).ravel()
         for template, rows in (
             ("A * B", a * shape.rows),

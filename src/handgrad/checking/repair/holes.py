@@ -8,7 +8,6 @@ mistake without knowing the mistake.
 from __future__ import annotations
 
 import ast
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -83,7 +82,7 @@ class Holes:
         The others in which backward is linear, by the id of their node: no other value there mends anything.
     """
 
-    def __init__(self, bench: Bench, places: list[Place], deadline: float) -> None:
+    def __init__(self, bench: Bench, places: list[Place], *, until: float) -> None:
         self.bench = bench
         self.names = list(bench.goal.right)
         self.right = [np.asarray(bench.goal.right[name], float).ravel() for name in self.names]
@@ -94,7 +93,7 @@ class Holes:
         self._repeated = any(
             is_float(place.value) and place.facts.counts[id(place.node)] > 1 for place in places
         )
-        self.found = list(self._find(places, deadline))
+        self.found = list(self._find(places, until))
         self.hopeless -= {id(hole.place.node) for hole in self.found}
 
     @property
@@ -102,10 +101,10 @@ class Holes:
         """Whether one expression could mend everything: it is known to, or is evaluated several times."""
         return self._repeated or any(hole.mended == len(self.wrong) for hole in self.found)
 
-    def _find(self, places: list[Place], deadline: float) -> Iterator[Hole]:
+    def _find(self, places: list[Place], until: float) -> Iterator[Hole]:
         returned = self._returned()
         for place in places:
-            if time.thread_time() > deadline:
+            if self.bench.effort.spent > until:
                 return
             if place.facts.counts[id(place.node)] != 1 or not is_float(place.value):
                 continue
@@ -155,6 +154,7 @@ class Holes:
             wanted = np.concatenate([(self.right[k] - at_start[k])[self.certain[k]] for k in chosen])
             if not np.isfinite(wanted).all():
                 continue
+            self.bench.effort.spend(3e-4 * rows.size * rows.shape[1])
             change_of, _, rank, _ = np.linalg.lstsq(rows, wanted, rcond=1e-10)
             if np.all(
                 np.abs(rows @ change_of - wanted) <= self.tolerance * np.abs(wanted).max(initial=1e-300)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import difflib
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
 
+from handgrad.checking.effort import Effort
 from handgrad.checking.repair.donors import Donors
 from handgrad.checking.repair.edits import expression_changes
 from handgrad.checking.repair.formulas import formula_changes, tried_changes
@@ -25,12 +25,13 @@ from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.writing import Written
 from handgrad.files import write_file
 
+PROOF = 60  # runs of backward
 ROUNDS = 5  # repairs in a row, each of which makes something right
 SHARE_OF_HOLES = 0.2
-SHARE_OF_EDITS = 0.5  # of the time left
+SHARE_OF_EDITS = 0.5  # of what is left
 SHARE_OF_FORMULAS = 0.7
 WINDOW = 0.5  # of cost
-KEPT = 0.15  # of the whole time, for writing the gradient anew
+KEPT = 0.15  # of it all, for writing the gradient anew
 
 Prove = Callable[[Subject], bool]
 
@@ -91,7 +92,7 @@ def repair(
     hint
         What the diagnosis knows.
     budget_s
-        Seconds; what runs when they are over is finished.
+        Seconds of a usual machine. Work is counted, not time: a slow machine takes longer and finds the same.
 
     Raises
     ------
@@ -122,7 +123,7 @@ class _Search:
     ) -> None:
         self.first, self.subject, self.goal, self.prove = source, subject, goal, prove
         self.hint, self.guard = hint, guard
-        self.start = time.thread_time()
+        self.effort = Effort()
         self.budget = budget_s
         self.said: list[str] = []
 
@@ -147,18 +148,18 @@ class _Search:
 
     def _round(self, source: Source) -> tuple[Repair | None, Change | None]:
         """Return a proved repair by one change, or else the change that mends most."""
-        bench = Bench(source, self.subject, self.goal, self.guard)
+        bench = Bench(source, self.subject, self.goal, self.guard, self.effort)
         facts = trace(bench)
         donors = Donors(bench, facts)
         every = list(places(source, facts, donors))
         better = _Best(bench.base)
-        holes = Holes(bench, every, self._after(SHARE_OF_HOLES))
+        holes = Holes(bench, every, until=self._after(SHARE_OF_HOLES))
 
-        def attempt(changes: Iterable[Change], deadline: float) -> Repair | None:
+        def attempt(changes: Iterable[Change], until: float) -> Repair | None:
             for change in changes:
                 if change.same_shape and id(change.edits[0].old) in holes.hopeless:
                     continue
-                if time.thread_time() > deadline or better.is_enough(change, holes):
+                if self.effort.spent > until or better.is_enough(change, holes):
                     break
                 score = bench.score(change)
                 if score == bench.everything:
@@ -173,7 +174,7 @@ class _Search:
         found = attempt(sorted(small, key=self._rank), self._after(SHARE_OF_EDITS))
         if found is None and (better.change is None or holes.one_may_do):
             until = self._after(SHARE_OF_FORMULAS)
-            found = attempt(formula_changes(holes.found, donors, source, until), until)
+            found = attempt(formula_changes(holes.found, donors, bench, until), until)
         if found is None and better.change is None:
             found = attempt(
                 sorted(tried_changes(every, donors), key=self._rank), self._after(SHARE_OF_FORMULAS)
@@ -181,7 +182,7 @@ class _Search:
         return found, better.change
 
     def _rewrite(self, source: Source) -> Repair | None:
-        bench = Bench(source, self.subject, self.goal, self.guard)
+        bench = Bench(source, self.subject, self.goal, self.guard, self.effort)
         wrong = [name for name in self.goal.right if name not in bench.base.right]
         facts = trace(bench)
         for arguments in (wrong, list(self.goal.right)):
@@ -197,6 +198,7 @@ class _Search:
 
     def _proved(self, bench: Bench, change: Change, kind: str) -> Repair | None:
         """Return the repair when the whole check passes."""
+        bench.pay(PROOF)
         try:
             if not self.prove(bench.subject_with(change)):
                 return None
@@ -215,9 +217,9 @@ class _Search:
         return change.cost - (1.0 if self.hint.line is not None and change.line == self.hint.line else 0.0)
 
     def _after(self, share: float) -> float:
-        """Return when a share of the time that is left will be over; a part of it all is kept for writing anew."""
-        now = time.thread_time()
-        return now + share * max(0.0, self.start + (1 - KEPT) * self.budget - now)
+        """Return what will have been spent after a share of the rest; a part of it all is kept for writing anew."""
+        spent = self.effort.spent
+        return spent + share * max(0.0, (1 - KEPT) * self.budget - spent)
 
 
 class _Best:

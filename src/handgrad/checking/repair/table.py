@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from handgrad.checking.effort import Effort
 from handgrad.checking.repair.donors import call_templates
 from handgrad.checking.repair.places import dimensions, is_float, sizes
 from handgrad.checking.repair.source import Source
@@ -48,11 +48,13 @@ class Table:
         source: Source,
         names: Mapping[str, Any],
         tolerance: float,
-        deadline: float,
+        effort: Effort,
+        *,
+        until: float,
     ) -> None:
         self.entries: list[Entry] = []
         self._seen: set[tuple[Any, ...]] = set()
-        self._tolerance, self._deadline = tolerance, deadline
+        self._tolerance, self.effort, self._until = tolerance, effort, until
         self._shapes: dict[tuple[int, ...], _Shape] = {}
         self._names = names
         self._denominators = {
@@ -83,11 +85,13 @@ class Table:
         return RISK / 3 if np.all(entry.value > 0) and entry.template != "A ** 2" else RISK
 
     def _full(self) -> bool:
-        return len(self.entries) >= MOST or time.thread_time() > self._deadline
+        return len(self.entries) >= MOST or self.effort.spent > self._until
 
     def _add(self, value: Any, template: str, parts: tuple[Any, ...], cost: float) -> None:
+        self.effort.spend(14)
         if dimensions(value) < 0 or np.size(value) > LARGEST or np.size(value) == 0:
             return
+        self.effort.spend(0.01 * np.size(value))
         array = np.asarray(value)
         number = array.astype(np.float64)
         if not np.isfinite(number).all() or np.all(np.abs(number) < SMALL):
@@ -208,6 +212,7 @@ class Table:
 
     def find(self, target: Array) -> Iterator[Entry]:
         """Yield the expressions that have a value, or one that broadcasts to it."""
+        self.effort.spend(45)
         yield from self.shape(target.shape).find(target)
         for axis in range(target.ndim):
             first = target.take([0], axis=axis)

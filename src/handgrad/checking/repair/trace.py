@@ -14,6 +14,7 @@ from handgrad.checking.repair.source import compile_unit
 from handgrad.checking.repair.trial import LONGEST_RUN, Bench
 from handgrad.checking.subject import CheckError
 
+RUN = 30.0  # microseconds for a run of a backward that does nothing
 LARGEST = 200_000  # entries; what is larger is kept without a copy
 
 
@@ -34,6 +35,12 @@ class Facts:
     values: dict[int, Any] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
     scopes: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def work(self) -> float:
+        """How long a run takes, in microseconds of a usual machine."""
+        sizes = {node: np.size(value) for node, value in self.values.items() if isinstance(value, np.ndarray)}
+        return RUN + sum(times * (2 + 0.01 * sizes.get(node, 0)) for node, times in self.counts.items())
 
     def see(self, node: int, value: Any) -> Any:
         """Keep a value of an expression."""
@@ -72,10 +79,11 @@ def trace(bench: Bench) -> Facts:
         return inner(*args, **kwargs)
 
     try:
-        with bench.guard.limit(4 * LONGEST_RUN):
+        with bench.guard.limit(LONGEST_RUN):
             replace(subject, backward=backward).run_backward(bench.goal.upstream, bench.goal.inputs)
     except (CheckError, OutOfTimeError, MemoryError):
         pass  # what was seen before is kept
+    bench.running = facts.work
     return facts
 
 

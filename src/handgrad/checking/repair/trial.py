@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
+from handgrad.checking.effort import Effort
 from handgrad.checking.repair.guard import Guard, OutOfTimeError
 from handgrad.checking.repair.source import Change, Source, compile_unit, held, settle
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, copy_of
 
 LARGEST_STATE = 1_000_000  # bytes of arrays in one name of the module
-LONGEST_RUN = 0.25  # seconds for one candidate
-SHORTEST_RUN = 0.05
+LONGEST_RUN = 10.0  # seconds for the user's own backward
+SHORTEST_RUN = 0.2  # a limit on each candidate, against loops without an end only
 KINK = 1e-3  # of the largest entry: slack that is larger is a gap between two one-sided slopes
-SLOWER = 50  # than the user's own a candidate may be
+SLOWER = 20  # than the user's own a candidate may be
 
 
 @dataclass(frozen=True)
@@ -92,16 +95,18 @@ FAILED = Score(frozenset(), frozenset())
 class Bench:
     """Runs a source's backward, as it is or changed."""
 
-    def __init__(self, source: Source, subject: Subject, goal: Goal, guard: Guard) -> None:
-        self.source, self.subject, self.goal, self.guard = source, subject, goal, guard
+    def __init__(self, source: Source, subject: Subject, goal: Goal, guard: Guard, effort: Effort) -> None:
+        self.source, self.subject, self.goal, self.guard, self.effort = source, subject, goal, guard, effort
         self._state = {name: value for name, value in source.globals.items() if self._may_change(name, value)}
         self._forward_units = frozenset(source.reachable(source.forward))
         self.output = subject.run_forward(goal.inputs)
+        self.compiling = float(sum(1 for _ in ast.walk(source.tree)))
+        self.running = 0.0  # known when it has been traced
         self._limit, self.base = LONGEST_RUN, FAILED
         started = time.perf_counter()
         self.base = self.score()
         took = time.perf_counter() - started
-        self._limit = min(LONGEST_RUN, max(SHORTEST_RUN, SLOWER * took))
+        self._limit = max(SHORTEST_RUN, SLOWER * took)
         self.everything = Score(frozenset(goal.right), frozenset([*goal.inputs, *range(len(goal.upstream))]))
 
     def subject_with(self, change: Change | None = None, extra: Mapping[str, Any] | None = None) -> Subject:
@@ -160,13 +165,29 @@ class Bench:
             if self.source.classes_of(item):
                 item.__class__ = names[type(item).__name__]
 
+    def pay(self, runs: float) -> None:
+        """Count some runs of backward."""
+        self.effort.spend(runs * self.running)
+
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """Let a candidate run, but not for ever."""
+        self.pay(1)
+        try:
+            with self.guard.limit(self._limit):
+                yield
+        except OutOfTimeError:
+            self.effort.spend(1e6 * self._limit)
+            raise
+
     def gradients(self, subject: Subject) -> Gradients:
         """Return what a backward gives for the goal's draw, or raise CheckError."""
-        with self.guard.limit(self._limit):
+        with self._limited():
             return subject.run_backward(self.goal.upstream, self.goal.inputs)
 
     def score(self, change: Change | None = None) -> Score:
         """Return what holds of the backward with a change made."""
+        self.effort.spend(self.compiling)
         try:
             subject = self.subject_with(change)
         except (SyntaxError, ValueError, TypeError, RecursionError):
@@ -175,7 +196,7 @@ class Bench:
             subject = replace(subject, forward=_nothing)
         touched = {self.source.unit_of(edit.old) for edit in change.edits} if change else set()
         try:
-            with self.guard.limit(self._limit):
+            with self._limited():
                 found = self._score(subject)
                 shared = found != self.base and touched & self._forward_units
                 return found if not shared or self._forward_holds(change) else FAILED
