@@ -156,7 +156,7 @@ def _finding(guess: Guess, judgement: Judgement, mended: Repair | None) -> Findi
     return Finding(
         code=guess.code, argument=argument, evidence=guess.evidence, also=tuple(also), place=guess.place,
         entry=entry, got=got, expected=right, relative_error=relative, error_bar=bar,
-        repair=mended.diff if mended else "", proved=mended is not None,
+        repair=mended.diff if mended else "", proved=mended is not None, any_size=mended is None or mended.any_size,
     )  # fmt: skip
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 import numpy as np
 
 from handgrad.checking.contract import breaches
 from handgrad.checking.diagnosis import Evidence
+from handgrad.checking.elsewhere import Elsewhere
 from handgrad.checking.repair import Goal, Hint, Repair, SourceError, repair
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.verdict import Sample, judge
 from handgrad.checking.writing import write_gradient
+
+DRAWS_TRIED = 2  # at which a repair is looked for, with half the effort at the second
 
 
 def mend(evidence: Evidence, *, budget_s: float) -> Repair | None:
@@ -18,22 +24,37 @@ def mend(evidence: Evidence, *, budget_s: float) -> Repair | None:
     Proved means: right at the user's inputs and at fresh ones, for several upstream gradients, and under the
     whole contract.
     """
-    expected = evidence.expectations[0]
-    sample = _failing(evidence)
-    goal = Goal(
-        inputs=expected.exact,
-        upstream=sample.upstream,
-        right={name: sample.middle(name) for name in sample.got},
-        slack={name: _slack(sample, name) for name in sample.got},
+    recording, elsewhere = evidence.recording, Elsewhere(evidence)
+
+    def prove(candidate: Subject) -> bool:
+        return proves(candidate, evidence) and elsewhere.holds(candidate, elsewhere.draws)
+
+    hint = Hint(
+        write=lambda names: write_gradient(recording, names) if recording is not None else None,
+        any_size=lambda candidate: elsewhere.holds(candidate, elsewhere.sizes),
     )
-    recording = evidence.recording
-    hint = Hint(write=lambda names: write_gradient(recording, names) if recording is not None else None)
-    try:
-        return repair(
-            evidence.subject, goal, lambda candidate: proves(candidate, evidence), hint, budget_s=budget_s
-        )
-    except SourceError:
-        return None
+    for goal in islice(_goals(evidence), DRAWS_TRIED):
+        try:
+            found = repair(evidence.subject, goal, prove, hint, budget_s=budget_s)
+        except SourceError:
+            return None
+        if found is not None:
+            return found
+        budget_s /= 2
+    return None
+
+
+def _goals(evidence: Evidence) -> Iterator[Goal]:
+    """Yield the draws at which backward is wrong, the user's inputs first: one may hide what another shows."""
+    for expected, judgement in zip(evidence.expectations, evidence.judgements, strict=True):
+        sample = max(judgement.samples, key=lambda sample: _wrong_entries(sample, judgement.wrong))
+        if judgement.wrong or expected is evidence.expectations[0]:
+            yield Goal(
+                inputs=expected.exact,
+                upstream=sample.upstream,
+                right={name: sample.middle(name) for name in sample.got},
+                slack={name: _slack(sample, name) for name in sample.got},
+            )
 
 
 def proves(candidate: Subject, evidence: Evidence) -> bool:
@@ -48,10 +69,8 @@ def proves(candidate: Subject, evidence: Evidence) -> bool:
         return False
 
 
-def _failing(evidence: Evidence) -> Sample:
-    """Return the sample at the user's inputs that shows the mistake best."""
-    samples = evidence.judgements[0].samples
-    return max(samples, key=lambda sample: sum(int(sample.wrong(name).sum()) for name in evidence.wrong))
+def _wrong_entries(sample: Sample, arguments: tuple[str, ...]) -> int:
+    return sum(int(sample.wrong(name).sum()) for name in arguments)
 
 
 def _slack(sample: Sample, name: str) -> np.ndarray:

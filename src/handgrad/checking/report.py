@@ -44,6 +44,8 @@ class Finding:
         The worst entry: its index, backward's number and the right one.
     relative_error, error_bar
         How far it is off, and what of that could be rounding; both relative to what adds up to the entry.
+    any_size
+        Whether the repair is right at inputs of other sizes too, as far as forward takes them.
     """
 
     code: str
@@ -58,6 +60,7 @@ class Finding:
     expected: float = 0.0
     relative_error: float = 0.0
     error_bar: float = 0.0
+    any_size: bool = True
 
     @property
     def title(self) -> str:
@@ -234,9 +237,9 @@ def _finding_lines(finding: Finding, width: int) -> list[str]:
     for title, words in said:
         lines += textwrap.wrap(words, width, initial_indent=f"    {title:<10}", subsequent_indent=" " * 14)
     if finding.repair:
-        lines.append(
-            "    repair    " + ("proved on fresh inputs" if finding.proved else "a suggestion, not proved")
-        )
+        sizes = "" if finding.any_size else "; at these sizes only, it is wrong at others"
+        proof = f"proved on fresh inputs{sizes}" if finding.proved else "a suggestion, not proved"
+        lines.append(f"    repair    {proof}")
         lines += [f"      {line}" for line in finding.repair.splitlines()]
     lines.append(f"    more      {MISTAKES[finding.code].page}")
     return lines

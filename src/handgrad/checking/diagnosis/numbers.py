@@ -154,7 +154,7 @@ def _factor_with_fewer(evidence: Evidence, argument: str, size: int) -> float | 
     inputs: Inputs = dict(evidence.subject.inputs)
     for axis_of_first in (True, False):
         shorter = {
-            name: _shorten(value, size, first_only=axis_of_first)
+            name: shortened(value, size, first_only=axis_of_first)
             for name, value in widened(inputs, np.float64).items()
         }
         try:
@@ -171,7 +171,7 @@ def _factor_with_fewer(evidence: Evidence, argument: str, size: int) -> float | 
     return None
 
 
-def _shorten(value: Array, size: int, *, first_only: bool) -> Array:
+def shortened(value: Array, size: int, *, first_only: bool) -> Array:
     """Take one off the axes of this length: the first axis only, or all."""
     axes = range(min(1, value.ndim)) if first_only else range(value.ndim)
     for axis in axes:

@@ -20,7 +20,7 @@ from handgrad.checking.repair.rewriting import rewritings
 from handgrad.checking.repair.source import Change, Source, read_source
 from handgrad.checking.repair.statements import statement_changes
 from handgrad.checking.repair.trace import trace
-from handgrad.checking.repair.trial import Bench, Goal, Score
+from handgrad.checking.repair.trial import LONGEST_RUN, Bench, Goal, Score
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.writing import Written
 from handgrad.files import write_file
@@ -31,6 +31,7 @@ SHARE_OF_HOLES = 0.2
 SHARE_OF_EDITS = 0.5  # of what is left
 SHARE_OF_FORMULAS = 0.7
 WINDOW = 0.5  # of cost
+BROADER = 1.5  # of cost: a change that is right at all sizes may be that much larger
 KEPT = 0.15  # of it all, for writing the gradient anew
 
 Prove = Callable[[Subject], bool]
@@ -46,10 +47,13 @@ class Hint:
         Where the mistake stands, in the file.
     write
         Writes the right gradients of some arguments as lines of source, or returns None.
+    any_size
+        Whether a changed subject is right at inputs of other sizes too.
     """
 
     line: int | None = None
     write: Callable[[Sequence[str]], Written | None] = field(default=lambda arguments: None)
+    any_size: Prove = field(default=lambda candidate: True)
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,8 @@ class Repair:
         One line for people: ``"line 23: `grad_output.mean(axis=0)` becomes `grad_output.sum(axis=0)`"``.
     kind
         "edit", or "rewritten" where no small edit was found and the gradient was written anew.
+    any_size
+        Whether it is right at inputs of other sizes too, as far as forward takes them.
     """
 
     path: Path
@@ -74,6 +80,7 @@ class Repair:
     description: str
     kind: str
     encoding: str
+    any_size: bool = True
 
 
 def repair(
@@ -156,19 +163,24 @@ class _Search:
         holes = Holes(bench, every, until=self._after(SHARE_OF_HOLES))
 
         def attempt(changes: Iterable[Change], until: float) -> Repair | None:
+            bound: tuple[Repair, float] | None = None  # right at these sizes only, with its cost
             for change in changes:
                 if change.same_shape and id(change.edits[0].old) in holes.hopeless:
                     continue
                 if self.effort.spent > until or better.is_enough(change, holes):
                     break
+                if bound is not None and change.cost > bound[1] + BROADER:
+                    break
                 score = bench.score(change)
                 if score == bench.everything:
                     found = self._proved(bench, change, "edit")
-                    if found is not None:
+                    if found is not None and found.any_size:
                         return found
+                    if found is not None and bound is None:
+                        bound = found, change.cost
                 else:
                     better.take(change, score)
-            return None
+            return bound[0] if bound is not None else None
 
         small = [*statement_changes(source, facts, donors), *expression_changes(every)]
         found = attempt(sorted(small, key=self._rank), self._after(SHARE_OF_EDITS))
@@ -200,8 +212,11 @@ class _Search:
         """Return the repair when the whole check passes."""
         bench.pay(PROOF)
         try:
-            if not self.prove(bench.subject_with(change)):
-                return None
+            candidate = bench.subject_with(change)
+            with self.guard.limit(LONGEST_RUN):
+                if not self.prove(candidate):
+                    return None
+                any_size = self.hint.any_size(candidate)
         except (CheckError, OutOfTimeError, MemoryError):
             return None
         text = bench.source.text_with(change)
@@ -211,7 +226,7 @@ class _Search:
         before, after = self.first.text.splitlines(keepends=True), text.splitlines(keepends=True)
         diff = "".join(difflib.unified_diff(before, after, name, name))
         description = "; ".join([*self.said, describe(bench.source, change, self.first)])
-        return Repair(self.first.path, text, diff, description, kind, self.first.encoding)
+        return Repair(self.first.path, text, diff, description, kind, self.first.encoding, any_size)
 
     def _rank(self, change: Change) -> float:
         return change.cost - (1.0 if self.hint.line is not None and change.line == self.hint.line else 0.0)

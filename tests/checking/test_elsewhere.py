@@ -1,0 +1,123 @@
+"""A repair must be right at more inputs than the few that are judged: others of these sizes, and other sizes."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from handgrad.checking import check, mending
+from handgrad.checking.diagnosis import Evidence
+from handgrad.checking.elsewhere import Elsewhere
+from handgrad.checking.subject import Subject
+from handgrad.checking.verdict import expect, judge
+
+
+def leaky_mean(x):
+    return np.where(x > 0, x, 0.1 * x).mean(axis=0)
+
+
+def evidence_of(forward, backward, inputs):
+    subject = Subject.of(forward, backward, inputs)
+    expected = expect(subject, subject.inputs, tuple(inputs), 0)
+    judgement = judge(subject, expected)
+    return Evidence(subject, (expected,), (judgement,), judgement.wrong)
+
+
+def leaky_backward(count, threshold):
+    def backward(grad_output, x):
+        rows = count or len(x)
+        return {"x": np.where(x > threshold, 1.0, 0.1) * grad_output / rows}
+
+    return backward
+
+
+X = np.random.default_rng(3).normal(size=(5, 3))
+
+
+def test_a_threshold_between_the_inputs_is_found_at_others():
+    evidence = evidence_of(leaky_mean, leaky_backward(0, 0.0), {"x": X})
+    elsewhere = Elsewhere(evidence)
+    near = np.abs(X).min() / 2
+    off = replace(evidence.subject, backward=leaky_backward(0, near))
+    assert len(elsewhere.draws) == 24
+    assert not judge(off, evidence.expectations[0]).wrong
+    assert elsewhere.holds(evidence.subject, elsewhere.draws)
+    assert not elsewhere.holds(off, elsewhere.draws)
+
+
+def test_a_number_that_is_a_length_is_found_at_other_sizes():
+    evidence = evidence_of(leaky_mean, leaky_backward(5, 0.0), {"x": X})
+    elsewhere = Elsewhere(evidence)
+    assert elsewhere.holds(evidence.subject, elsewhere.draws)
+    assert {spot.inputs["x"].shape for spot in elsewhere.sizes} == {(4, 3), (5, 2)}
+    assert not elsewhere.holds(evidence.subject, elsewhere.sizes)
+    any_size = replace(evidence.subject, backward=leaky_backward(0, 0.0))
+    assert elsewhere.holds(any_size, elsewhere.sizes)
+
+
+def test_a_branch_that_the_first_inputs_do_not_take_is_followed():
+    def forward(x):
+        return np.tanh(x) if x.sum() > X.sum() else x**2
+
+    def backward(grad_output, x):
+        slope = 1 - np.tanh(x) ** 2 if x.sum() > X.sum() else 2 * x
+        return {"x": slope * grad_output}
+
+    def one_branch(grad_output, x):
+        return {"x": 2 * x * grad_output}
+
+    evidence = evidence_of(forward, backward, {"x": X})
+    elsewhere = Elsewhere(evidence)
+    assert elsewhere.holds(evidence.subject, elsewhere.draws)
+    assert not elsewhere.holds(replace(evidence.subject, backward=one_branch), elsewhere.draws)
+
+
+def test_a_kink_at_every_draw_is_judged_with_care():
+    """Whole numbers stay as they are, and any slope between the two is right at zero."""
+
+    def forward(x):
+        return np.maximum(x, 0)
+
+    def backward(grad_output, x):
+        return {"x": grad_output * np.where(x > 0, 1, np.where(x < 0, 0, 0.3))}
+
+    evidence = evidence_of(forward, backward, {"x": np.array([0.0, 1.0, -2.0])})
+    elsewhere = Elsewhere(evidence)
+    assert elsewhere.holds(evidence.subject, elsewhere.draws)
+
+
+def test_a_repair_is_looked_for_at_a_second_draw(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        mending, "repair", lambda subject, goal, *rest, budget_s: asked.append((goal, budget_s))
+    )
+    report = check(lambda x: x**2, lambda grad_output, x: {"x": x * grad_output}, {"x": X})
+    assert report.findings[0].proved is False
+    (first, whole), (second, half) = asked
+    assert not np.array_equal(first.inputs["x"], second.inputs["x"])
+    assert half == whole / 2
+
+
+SIZED = """import numpy as np
+
+def forward(x, w):
+    return (x @ w).reshape(-1, 2).sum(axis=1)
+
+def backward(grad_output, x, w):
+    d = 1.7 ** grad_output
+    return {"x": np.cosh(d).sum() * x, "w": np.cosh(d).sum() * w}
+"""
+
+
+def test_a_repair_for_these_sizes_only_says_so(tmp_path, monkeypatch):
+    path = tmp_path / "sized.py"
+    path.write_text(SIZED)
+    names = {}
+    exec(compile(SIZED, str(path), "exec"), names)
+    inputs = {"x": X[:4], "w": X[0]}
+    report = check(names["forward"], names["backward"], inputs)
+    assert report.findings[0].proved
+    assert report.findings[0].any_size
+    monkeypatch.setattr(Elsewhere, "holds", lambda self, candidate, spots: spots is not self.sizes)
+    report = check(names["forward"], names["backward"], inputs)
+    assert not report.findings[0].any_size
+    assert "proved on fresh inputs; at these sizes only" in str(report)
