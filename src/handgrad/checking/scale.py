@@ -8,9 +8,10 @@ forward cannot be recorded, a wrong entry is found by halving a direction again 
 
 from __future__ import annotations
 
-import time
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,14 @@ import numpy as np
 from handgrad.checking.numerics import Array, Slopes, Vector, slopes, slopes_along
 from handgrad.checking.subject import Inputs, Subject
 
-SECONDS = 1.0  # for the slopes along coordinates, of all arguments together
-EVALUATIONS = 30  # of forward, for the slope along one direction
+WORK = 400_000_000  # numbers, for the slopes along coordinates, of all arguments together: about a second
+STEP = 16  # numbers are worked on while Python makes a step
+WIDE = 8  # times as long, for a number beyond float64
+EVALUATIONS = 30  # of forward, for the slope along one coordinate or direction
 DIRECTIONS = 12
 FEW = 12  # entries whose slopes take no longer than those along the directions
 LARGEST_JACOBIAN = 5_000_000  # entries
+LARGEST_DRAWN = 20_000_000  # entries of all directions
 LARGEST_NUMERICAL = 500  # entries of an operand whose derivative is found by differences
 LOOKED_AT = 24  # entries that differ from the reference, the worst first, whose own slopes are found
 ENOUGH = 3  # of them that are wrong
@@ -68,26 +72,40 @@ class Rounding:
 
 
 def few_enough(subject: Subject, inputs: Inputs, arguments: Sequence[str]) -> set[str]:
-    """Return the arguments whose slopes along all coordinates can be had in time, the smallest first."""
+    """Return the arguments whose slopes along all coordinates are little enough work, the smallest first."""
     outputs = sum(output.size for output in subject.run_forward(inputs))
-    chosen, spent = set(), 0.0
+    work, chosen, spent = work_of(subject, inputs), set(), 0
     for name in sorted(arguments, key=lambda name: inputs[name].size):
         size = inputs[name].size
         if size > FEW:
-            spent += size * _seconds_of_one(outputs_of(subject, inputs, name), inputs[name])
-        if size * outputs <= LARGEST_JACOBIAN and spent <= SECONDS:
+            spent += size * EVALUATIONS * work
+        if size * outputs <= LARGEST_JACOBIAN and spent <= WORK:
             chosen.add(name)
     return chosen
 
 
-def _seconds_of_one(function: Vector, point: Array) -> float:
-    """Return how long the slopes along one coordinate take."""
-    best = np.inf
-    for position in (0, point.size // 2):
-        start = time.process_time()
-        slopes(function, point, [tuple(map(int, np.unravel_index(position, point.shape)))])
-        best = min(best, time.process_time() - start)
-    return float(best)
+def work_of(subject: Subject, inputs: Inputs) -> int:
+    """Return how much work one run of forward is: the numbers it takes and returns, and the steps Python makes.
+
+    It is counted, not timed: what is done, and so what is found, is the same on a machine that is busy.
+    """
+    steps = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal steps
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        steps += event == "opcode"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        outputs = subject.run_forward(inputs)
+    finally:
+        sys.settrace(before)
+    arrays = [*inputs.values(), *outputs]
+    each = WIDE if any(array.dtype == np.longdouble for array in arrays) else 1
+    return STEP * steps + each * sum(array.size for array in arrays)
 
 
 def outputs_of(subject: Subject, inputs: Inputs, name: str) -> Vector:
@@ -273,11 +291,9 @@ class Projections:
 def project(
     function: Vector, point: Array, reference: Reference, name: str, generator: np.random.Generator
 ) -> Projections:
-    """Find the slopes along random directions; fewer of them where one takes long or much memory."""
-    start = time.process_time()
-    function(point)
-    seconds = time.process_time() - start
-    fewer = min(SECONDS / (EVALUATIONS * seconds), 2e7 / point.size)
+    """Find the slopes along random directions; fewer of them where one is much work or memory."""
+    work = work_of(reference.subject, reference.inputs)
+    fewer = min(WORK / (EVALUATIONS * work), LARGEST_DRAWN / point.size)
     directions = generator.normal(size=(int(np.clip(fewer, 2, DIRECTIONS)), *point.shape))
     return Projections(
         name, function, point, directions, slopes_along(function, point, directions), reference
