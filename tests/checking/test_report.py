@@ -168,3 +168,14 @@ def test_a_pass_at_plain_inputs_leaves_nothing_open() -> None:
     assert report.tried[0].startswith("the slopes of forward from both sides at 21 entries of x and W")
     assert "3 upstream gradients of both signs" in report.tried
     assert report.seconds > 0
+
+
+def test_what_cannot_be_told_says_why() -> None:
+    """A forward that rounds has no slopes to judge by."""
+
+    def rough(x: Any) -> Any:
+        return np.round(np.sin(x), 3)
+
+    report = check(rough, lambda g, x: {"x": g * np.cos(x)}, {"x": np.array([1.0, 2.0])})
+    assert report.verdict == "cannot tell"
+    assert "forward is too rough there" in report.not_proved[0]

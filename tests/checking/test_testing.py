@@ -44,6 +44,14 @@ def test_a_wrong_gradient_fails_with_the_report_for_a_message() -> None:
     assert "constant-factor in dx" in str(caught.value)
 
 
+def test_what_cannot_be_told_fails_too() -> None:
+    """An assertion that proves nothing must not pass."""
+    with pytest.raises(AssertionError, match="cannot tell"):
+        assert_right(lambda x: np.round(np.sin(x), 3), lambda g, x: {"x": g * np.cos(x)}, INPUTS)
+    with pytest.raises(handgrad.CheckError, match="backward is missing"):
+        assert_right(square)
+
+
 def test_a_failing_test_shows_its_own_line_and_the_report(tmp_path: Path) -> None:
     """And none of the checker's."""
     test = tmp_path / "test_square.py"

@@ -30,6 +30,11 @@ LARGEST_DRAWN = 20_000_000  # entries of all directions
 LARGEST_NUMERICAL = 500  # entries of an operand whose derivative is found by differences
 LOOKED_AT = 24  # entries that differ from the reference, the worst first, whose own slopes are found
 ENOUGH = 3  # of them that are wrong
+COMPARED = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+TWO_SIDED = {"absolute", "fabs", "maximum", "minimum", "fmax", "fmin"} | COMPARED
+MANY_SIDED = {"max", "min", "clip", "sort", "argsort", "argmax", "argmin", "partition"} | {
+    "np.median", "quantile", "sign", "heaviside", "norm"
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -138,14 +143,36 @@ class Reference:
             self._known[key] = self._carry(upstream)
         return self._known[key]
 
-    def _carry(self, upstream: Sequence[Array]) -> Mapping[str, Array] | None:
-        from handgrad.checking.adjoint import cotangents, edge_text
+    def kinks_left(self, name: str, index: tuple[int, ...]) -> int | None:
+        """Return how many kinks forward leaves when one entry moves a little, or None when that is not known."""
+        recording = self._record()
+        if recording is None or any(o.name in MANY_SIDED for o in recording.operations):
+            return None
+        point = self.inputs[name].copy()
+        point[index] += 1e-7 * (np.abs(point[index]) or 1.0)
+        moved, left = recording.replay({**self.inputs, name: point}), 0
+        for operation in recording.operations:
+            if operation.name in TWO_SIDED:
+                now, then = (_meets(operation, values) for values in (recording.values, moved))
+                left += int(np.sum(now & ~then))
+        return left
+
+    def _record(self) -> Any:
+        """Return forward's recording, or None."""
         from handgrad.checking.diagnosis.recorded import record_subject  # it needs verdicts, which need this
         from handgrad.checking.recording import NotRecordedError
 
         try:
-            recording = self._recording = self._recording or record_subject(self.subject, self.inputs)
+            self._recording = self._recording or record_subject(self.subject, self.inputs)
         except NotRecordedError:
+            return None
+        return self._recording
+
+    def _carry(self, upstream: Sequence[Array]) -> Mapping[str, Array] | None:
+        from handgrad.checking.adjoint import cotangents, edge_text
+
+        recording = self._record()
+        if recording is None:
             return None
         for operation, k in recording.edges():
             size = np.size(recording.values[operation.inputs[k]])
@@ -156,6 +183,12 @@ class Reference:
             name: np.asarray(found.get(index, 0.0), np.float64) + np.zeros(self.inputs[name].shape)
             for name, index in recording.inputs.items()
         }
+
+
+def _meets(operation: Any, values: Sequence[Any]) -> Array:
+    """Return where the two sides of an operation meet: its operands are equal, or its only one is 0."""
+    first, *second = (values[k] for k in operation.inputs)
+    return np.asarray(first == (second[0] if second else 0))
 
 
 @dataclass(frozen=True)

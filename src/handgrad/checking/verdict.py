@@ -18,6 +18,7 @@ Array = NDArray[Any]
 UPSTREAMS = 3
 DIGITS = 0.6  # of its digits a gradient must have right: to 4e-10 in float64, 7e-5 in float32
 LARGEST_WIDE = 20_000  # entries of all inputs: products of more take long beyond float64
+LOOKED_AT = 8  # wrong entries, the worst first, whose kinks are counted
 PERTURBED = 4  # evaluations of backward, each input a rounding error away, that show its own rounding
 
 
@@ -158,7 +159,8 @@ def settled(
 ) -> tuple[Expectation, Judgement]:
     """Return the judgement, or another from beside the inputs where only kinks make a gradient look wrong.
 
-    Where several kinks meet in one entry, at zeros and ties, what is right cannot be had from the slopes there.
+    Where several kinks meet in one entry, at zeros and ties, what is right cannot be had from the slopes there. Where
+    it is one alone, the slopes of its two sides say all.
     """
     inputs, wrong = expected.inputs, judgement.wrong
     finite = all(
@@ -167,10 +169,25 @@ def settled(
     )  # fmt: skip
     if not wrong or not finite or not any(_is_special(value) for value in inputs.values()):
         return expected, judgement
+    if _at_one_kink(subject, expected, judgement):
+        return expected, judgement
     moved = beside(subject, inputs, judgement.arguments, np.random.default_rng(seed))
     other = expect(subject, moved, judgement.arguments, seed)
     judged = judge(subject, other)
     return (other, judged) if set(wrong) - set(judged.wrong) else (expected, judgement)
+
+
+def _at_one_kink(subject: Subject, expected: Expectation, judgement: Judgement) -> bool:
+    """Whether one of the worst entries stands at a single kink, so that what its slopes say of it is final."""
+    reference, sample = Reference(subject, expected.exact), judgement.samples[0]
+    for name in judgement.wrong:
+        if isinstance(expected.slopes[name], Slopes):
+            excess = np.where(sample.wrong(name), sample.excess(name), 0)
+            for position in np.argsort(-excess, axis=None)[:LOOKED_AT]:
+                index = tuple(map(int, np.unravel_index(int(position), excess.shape)))
+                if excess[index] > 0 and reference.kinks_left(name, index) == 1:
+                    return True
+    return False
 
 
 def _is_special(value: Array) -> bool:
