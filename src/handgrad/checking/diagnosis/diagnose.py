@@ -8,8 +8,8 @@ from handgrad.checking.contract import UPSTREAM, Breach
 from handgrad.checking.diagnosis.edges import at_edges
 from handgrad.checking.diagnosis.edited import code_of_edit
 from handgrad.checking.diagnosis.evidence import Evidence, Guess
-from handgrad.checking.diagnosis.numbers import by_numbers
-from handgrad.checking.diagnosis.paths import accumulations, additions, several_left_out, shifted
+from handgrad.checking.diagnosis.numbers import affine, by_numbers
+from handgrad.checking.diagnosis.paths import accumulations, additions, factors, several_left_out, shifted
 from handgrad.checking.diagnosis.planted import plant
 from handgrad.checking.diagnosis.regions import in_layers, in_regions
 from handgrad.checking.diagnosis.replayed import replay
@@ -56,6 +56,7 @@ def _by_planting(evidence: Evidence) -> list[Guess]:
         (in_regions(replays), 0.8),
         (in_layers(replays), 0.3),
         (additions(replays), 0.2),
+        (factors(replays), 0.1),
     ):  # each has its time: a long forward must not leave a kind of mistake untried
         found += plant(replays, mistakes, seconds=seconds) if replays.wrong else []
         if any(guess.cost < PLAIN and set(guess.arguments) >= set(evidence.wrong) for guess in found):
@@ -87,6 +88,8 @@ def _broken(evidence: Evidence, breaches: Iterable[Breach]) -> Iterable[Guess]:
             continue
         else:
             arguments = (breach.argument,)
+        if breach.kind == "affine":
+            code, cost = affine(evidence, breach.argument)
         note = " (work on a copy)" if breach.argument == UPSTREAM else ""
         yield Guess(code, arguments, breach.evidence + note, cost)
 

@@ -57,6 +57,8 @@ def _changes(
         yield from _sums(replays, operation, k, label)
     if name in ("matmul", "dot") and len(operation.inputs) == 2:
         yield from _products(operation, k, label)
+    if name == "einsum":
+        yield from _rows_first(operation, k, label)
     if operation.kind in ("reduction", "structural"):
         yield from _axes(replays, operation, k, label)
     yield from _neighbours(replays, operation, k, label)
@@ -222,6 +224,42 @@ def _products(operation: Operation, k: int, label: str) -> Iterator[tuple[str, s
                 1.1,
                 averaged,
             )
+
+
+def _rows_first(operation: Operation, k: int, label: str) -> Iterator[tuple[str, str, float, Change]]:
+    """Sum, or average, some factors of an einsum over a letter of all before they are multiplied."""
+    left, arrow, out = operation.options["subscripts"].replace(" ", "").partition("->")
+    letters = left.split(",")
+    if not arrow or "." in left or len(letters) != len(operation.inputs):
+        return
+    mine = letters[k]
+    factors = [out, *(part for j, part in enumerate(letters) if j != k)]
+    for row in sorted(set("".join(factors)) - set(mine)):
+        holding = [j for j, part in enumerate(factors) if row in part]
+        for apart in (some for size in range(1, len(holding)) for some in combinations(holding[1:], size)):
+            other = next(letter for letter in "zyxwvutsrq" if letter not in left + out)
+            spelt = [part.replace(row, other) if j in apart else part for j, part in enumerate(factors)]
+            if not set(mine) <= set("".join(spelt)):
+                continue
+            for done, power in (("summed", 0), ("averaged", 1), ("averaged", 2)):
+
+                def first(
+                    r: Replay, o: Operation, j: int, flow: Any, g: Any,
+                    text: str = f"{','.join(spelt)}->{mine}", row: str = row, power: int = power,
+                ) -> Any:  # fmt: skip
+                    values = [
+                        np.asarray(g),
+                        *(np.asarray(r.values[i]) for n, i in enumerate(o.inputs) if n != j),
+                    ]
+                    rows = next(
+                        np.shape(v)[part.index(row)]
+                        for v, part in zip(values, factors, strict=True)
+                        if row in part
+                    )
+                    return np.einsum(text, *values) / float(rows) ** power
+
+                words = f"in the gradient of {label}, rows are {done} before they are multiplied"
+                yield "averaged-batch", words, 1.1, first
 
 
 def _averaged(g: Array, b: Array, k: int, rows: str) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 Pair = tuple[ast.AST | None, ast.AST | None]
 
 _HOLDERS = (ast.Subscript, ast.Call, ast.keyword)
+_INDEX = (ast.FloorDiv, ast.Mod)  # arithmetic of positions
 
 _COSTS = {
     "swapped-gradients": 0.9,
@@ -73,7 +74,8 @@ def _by_place(tree: ast.AST, old: ast.AST | None) -> str | None:
         return None
     holders = [
         node for node in ast.walk(tree)
-        if isinstance(node, _HOLDERS) and node is not old and any(inner is old for inner in ast.walk(node))
+        if (isinstance(node, _HOLDERS) or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)))
+        and node is not old and any(inner is old for inner in ast.walk(node))
     ]  # fmt: skip
     for holder in reversed(holders):  # the innermost is found last
         if isinstance(holder, ast.keyword) and holder.arg in ("axis", "axes", "dim"):
@@ -85,6 +87,8 @@ def _by_place(tree: ast.AST, old: ast.AST | None) -> str | None:
             "moveaxis",
         ):
             return "wrong-axis"
+        if isinstance(holder, ast.BinOp) and any(inner is old for inner in ast.walk(holder.right)):
+            return "wrong-local-derivative"  # another power
         if isinstance(holder, ast.Call) and _text(holder.func) == "range":
             return "missing-term"
         if isinstance(holder, ast.Subscript) and any(inner is old for inner in ast.walk(holder.slice)):
@@ -353,6 +357,8 @@ def _signs(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
         return "wrong-sign"
     if isinstance(old, ast.BinOp) and isinstance(new, ast.BinOp):
         kinds = {type(old.op), type(new.op)}
+        if kinds & set(_INDEX):
+            return "wrong-evaluation-point"
         if kinds == {ast.Add, ast.Sub}:
             return "wrong-sign"
         if (

@@ -9,6 +9,8 @@ from itertools import combinations
 import numpy as np
 
 from handgrad.checking.diagnosis.evidence import Evidence, Guess, agree
+from handgrad.checking.diagnosis.jacobians import by_jacobian
+from handgrad.checking.numerics import Slopes
 from handgrad.checking.subject import Array, CheckError, Inputs, widened
 
 
@@ -28,8 +30,34 @@ def by_numbers(evidence: Evidence) -> Iterator[Guess]:
         yield from _relations(argument, pairs)
         yield from _factor(evidence, argument, pairs)
         yield _by_pattern(argument, evidence)
+        yield from by_jacobian(argument, evidence)
     yield from _lost_precision(evidence)
     yield from _cast(evidence)
+
+
+def affine(evidence: Evidence, argument: str) -> tuple[str, float]:
+    """Return the code and the cost of a gradient that is not zero for a zero upstream gradient.
+
+    Some of it takes the upstream gradient to be ones, and then all is right where that is; or something is added.
+    """
+    expected, subject = evidence.expectations[0], evidence.subject
+    slopes = expected.slopes[argument]
+    zero, one = (
+        subject.run_backward([np.full(output.shape, number) for output in expected.outputs], expected.exact)
+        for number in (0.0, 1.0)
+    )
+    added = zero[argument]
+    samples = evidence.judgements[0].samples
+    pairs = [(sample.got[argument], sample.middle(argument)) for sample in samples]
+    if any(got.shape != right.shape for got, right in pairs):
+        return "ignores-upstream", 0.15
+    if all(agree(got - added, right) for got, right in pairs):
+        return "extra-term", 0.12
+    if isinstance(slopes, Slopes) and not all(agree(added, got) for got, _ in pairs):
+        low, high, _ = slopes.allowed(np.ones(len(slopes.low)))
+        if not agree(one[argument].ravel(), np.asarray((low + high) / 2, float)):
+            return "extra-term", 1.6
+    return "ignores-upstream", 0.15
 
 
 def _swapped(evidence: Evidence) -> Iterator[Guess]:
@@ -58,15 +86,20 @@ def _narrow(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
         yield Guess("dtype-or-overflow", (argument,), words, 0.45)
     for narrow in (np.float32, np.float16):
         eps = float(np.finfo(narrow).eps)
-        if all(
-            np.abs(got - right).max(initial=0) <= 4 * eps * np.abs(right).max(initial=0)
-            for got, right in pairs
-        ):
+        off = [_off(got, right) for got, right in pairs]
+        if (
+            max(off) <= 4 * eps and min(off) >= eps / 32
+        ):  # an error that is smaller is another type's, or no rounding
             words = (
                 f"d{argument} is right to the digits of {np.dtype(narrow)}: the others are lost on the way"
             )
             yield Guess("dtype-or-overflow", (argument,), words, 0.6 if narrow is np.float32 else 1.4)
             return
+
+
+def _off(got: Array, right: Array) -> float:
+    """Return the largest error, relative to the largest entry."""
+    return float(np.abs(got - right).max(initial=0) / max(np.abs(right).max(initial=0), 1e-300))
 
 
 def _relations(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
@@ -77,6 +110,11 @@ def _relations(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Gues
     for code, relation, words, cost in relations:
         if all(agree(relation(right), got) for got, right in pairs):
             yield Guess(code, (argument,), words.format(argument), cost)
+    if all(agree(np.zeros_like(right), right, float(np.abs(got).max(initial=0))) for got, right in pairs):
+        words = (
+            f"d{argument} should be zero everywhere: forward is flat, as a step is, and a slope is handed on"
+        )
+        yield Guess("wrong-local-derivative", (argument,), words, 0.5)
     shape = pairs[0][1].shape
     if (
         len(shape) >= 2
@@ -124,8 +162,19 @@ def _factor(evidence: Evidence, argument: str, pairs: list[tuple[Array, Array]])
     words = f"every entry of d{argument} is {factor:.6g} times the right one"
     sizes = _batch_sizes(evidence, argument, factor)
     if sizes:
-        yield Guess("batch-mean-vs-sum", (argument,), f"{words}: {sizes}", 0.35)
+        cost = 0.45 if _counts_features(evidence, argument, factor) else 0.35
+        yield Guess("batch-mean-vs-sum", (argument,), f"{words}: {sizes}", cost)
     yield Guess("constant-factor", (argument,), words, 0.4)
+
+
+def _counts_features(evidence: Evidence, argument: str, factor: float) -> bool:
+    """Whether a factor is the number of the argument's own columns, and of no rows anywhere: no batch is that."""
+    shape = evidence.subject.inputs[argument].shape
+    size = round(max(abs(factor), 1 / abs(factor)))
+    tables = [
+        value.shape for value in evidence.subject.inputs.values() if value.ndim > 1 and size in value.shape
+    ]
+    return shape[-1:] == (size,) and bool(tables) and not any(size in table[:-1] for table in tables)
 
 
 def _batch_sizes(evidence: Evidence, argument: str, factor: float) -> str:

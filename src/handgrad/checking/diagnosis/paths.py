@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.diagnosis.planted import Planted, at, edge_groups
+from handgrad.checking.diagnosis.evidence import CLOSE
+from handgrad.checking.diagnosis.planted import Planted, Predict, at, edge_groups
 from handgrad.checking.diagnosis.replayed import Replay, Replays
 from handgrad.checking.recording import Operation
 from handgrad.checking.subject import Array
+
+FEWEST = 3  # entries that one factor must explain
 
 
 def shifted(replays: Replays) -> Iterator[Planted]:
@@ -102,6 +105,40 @@ def accumulations(replays: Replays) -> Iterator[Planted]:
 
 def _nothing(replayed: Replay, operation: Operation, k: int, flow: Any, gradient: Any) -> Any:
     return np.zeros_like(flow)
+
+
+def factors(replays: Replays) -> Iterator[Planted]:
+    """Yield a value that is missing as a factor of the wrong entries alone, or that is too many there."""
+    replayed = replays.first
+    for name in replays.wrong:
+        wrong, right = replayed.sample.wrong(name), replayed.sample.middle(name)
+        got = np.asarray(replayed.sample.got[name], float)
+        for index, value in enumerate(replayed.values):
+            if np.shape(value) != wrong.shape or np.asarray(value).dtype.kind != "f" or wrong.sum() < FEWEST:
+                continue
+            factor = np.asarray(value)[wrong]
+            for code, words, power in (("missing-local-derivative", "lack", -1), ("extra-term", "have", 1)):
+                with np.errstate(all="ignore"):
+                    times = got[wrong] / (right[wrong] * factor**power)
+                if not np.ptp(times) <= CLOSE * np.abs(times[0]) or np.ptp(factor) <= CLOSE * np.abs(
+                    factor[0]
+                ):
+                    continue
+                made = _with_factor(name, index, power, float(times[0]))
+                many = " too many" if power > 0 else ""
+                text = (
+                    f"{int(wrong.sum())} entries of d{name} {words} the factor {replays.label(index)}{many}"
+                )
+                yield Planted(code, text, 1.75, made)
+
+
+def _with_factor(name: str, index: int, power: int, times: float) -> Predict:
+    def predict(replayed: Replay) -> Mapping[str, Array]:
+        right, wrong = replayed.sample.middle(name), replayed.sample.wrong(name)
+        factor = np.asarray(replayed.values[index], float)
+        return {name: np.where(wrong, times * right * factor**power, right)}
+
+    return predict
 
 
 def additions(replays: Replays) -> Iterator[Planted]:

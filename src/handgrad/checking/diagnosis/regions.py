@@ -232,6 +232,7 @@ def _mistakes(replays: Replays, region: Region) -> Iterator[tuple[str, str, floa
         yield from _slopes(replays, region, start, end, size)
     elif np.size(replays.first.values[region.start]) <= LARGEST:
         yield from _matrices(region, start, end, size)
+        yield from _scaled_after(replays, region, start, end, size)
     yield from _formulas(replays, region, start, end, size)
 
 
@@ -287,6 +288,33 @@ def _matrices(region: Region, start: str, end: str, size: float) -> Iterator[tup
     yield "transposed", f"the Jacobian from {start} to {end} is used, not its transpose", 1.3 + size, turned
 
 
+def _scaled_after(
+    replays: Replays, region: Region, start: str, end: str, size: float
+) -> Iterator[tuple[str, str, float, Make]]:
+    """Multiply by a factor of the end behind the region rather than before it: where it has entries of others."""
+    recording, shape = replays.recording, np.shape(replays.first.values[region.start])
+    for operation, k in recording.readers.get(region.end, ()):
+        factor = operation.inputs[1 - k] if len(operation.inputs) == 2 else region.end
+        if (
+            operation.name != "multiply"
+            or factor == region.end
+            or operation.output not in replays.first.gradients
+        ):
+            continue
+        if (
+            np.shape(replays.first.values[factor]) != shape
+            or np.shape(replays.first.values[operation.output]) != shape
+        ):
+            continue
+
+        def after(replayed: Replay, factor: int = factor, output: int = operation.output) -> Any:
+            return region.flow(replayed, replayed.gradients[output]) * replayed.values[factor]
+
+        label = replays.label(factor)
+        words = f"the gradient of {start} is multiplied by {label} after what leads to {end} is undone, not before"
+        yield "wrong-evaluation-point", words, 1.4 + size, after
+
+
 def _own_slopes(replays: Replays, region: Region) -> dict[str, int]:
     """Return the formulas that are the slope of a diagonal region, each with the end that it is a formula of."""
     if not region.diagonal:
@@ -340,4 +368,6 @@ def _formulas(
                 return extra * region.flow(replayed, replayed.gradients[region.end])
 
             words = f"the gradient of {start} has a factor too many: {text.format(label)}"
-            yield "extra-term", words, 1.7 + far + size, factor
+            # of the slope's own value it is part of a formula for it
+            code = "extra-term" if far else "wrong-local-derivative"
+            yield code, words, 1.7 + far + size, factor
