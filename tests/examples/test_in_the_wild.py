@@ -101,19 +101,14 @@ def test_numpy_ml() -> None:
         "losses.WGAN_GPLoss, critic", "Embedding, sum, an id twice", "Embedding, mean, an id twice"
     }  # fmt: skip
     assert those("numpy_ml_layers", "raises") == {"SparseEvolution", "RNN", "LSTM"}
-    told = those("numpy_ml_layers", "right") | those(
-        "numpy_ml_layers", "cannot tell"
-    )  # some draws meet a kink
-    assert len(told) == 37
+    assert len(those("numpy_ml_layers", "right")) == 37
     assert "wrong-sign in dfake, and dreal with it" in report("numpy_ml_layers", "losses.WGAN_GPLoss, critic")
 
 
 @pytest.mark.peers
 def test_autograd() -> None:
     assert those("autograd_functions", "wrong") == {"cholesky, lower triangle", "solve_banded, a matrix"}
-    counted = re.search(r"^(\d+) functions are right$", run("autograd_functions"), re.MULTILINE)
-    assert counted
-    assert int(counted[1]) >= 130
+    assert re.search(r"^137 functions are right$", run("autograd_functions"), re.MULTILINE)
     assert "dx0 has shape (3, 8), and x0 has (3, 4)" in report("autograd_functions", "solve_banded, a matrix")
 
 
