@@ -1,0 +1,108 @@
+"""Names that need no look into forward: from backward's whole matrix, its digits, and what zero upstream gives."""
+
+import numpy as np
+import pytest
+
+from handgrad.checking.diagnosis import Evidence
+from handgrad.checking.diagnosis.jacobians import by_jacobian
+from handgrad.checking.diagnosis.numbers import affine, by_numbers
+from handgrad.checking.subject import Subject
+from handgrad.checking.verdict import expect, judge
+
+RNG = np.random.default_rng(5)
+X, A = RNG.normal(size=(3, 4)), RNG.normal(size=(4, 4))
+
+
+def evidence_of(forward, backward, x=X):
+    subject = Subject.of(forward, lambda grad_output, x: {"x": backward(grad_output, x)}, {"x": x})
+    draws = [x, x + 0.1 * RNG.normal(size=x.shape)]
+    expectations = tuple(expect(subject, {"x": draw}, ("x",), k) for k, draw in enumerate(draws))
+    judgements = tuple(judge(subject, expected) for expected in expectations)
+    assert judgements[0].wrong == ("x",)
+    return Evidence(subject, expectations, judgements, ("x",))
+
+
+def softmax(x):
+    e = np.exp(x)
+    return e / e.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "code"),
+    [
+        (lambda x: x @ A, lambda g, x: g @ A, "transposed"),
+        (lambda x: x @ A, lambda g, x: g, "missing-local-derivative"),
+        (softmax, lambda g, x: g * softmax(x) * (1 - softmax(x)), "missing-term"),
+    ],
+    ids=["transposed", "handed on", "diagonal"],
+)
+def test_a_matrix_that_stands_for_the_right_one_is_named(forward, backward, code):
+    first, *_ = by_jacobian("x", evidence_of(forward, backward))
+    assert first.code == code
+    assert first.cost < 1.5
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "code"),
+    [
+        (np.sin, lambda g, x: g * np.cos(x + 0.2), "wrong-local-derivative"),
+        (lambda x: np.maximum(x, 0), lambda g, x: g * np.abs(x), "missing-local-derivative"),
+        (lambda x: np.cumsum(x, axis=1), lambda g, x: g[:, ::-1].cumsum(axis=1)[:, ::-1] * (x > 0), "missing-term"),
+        (lambda x: np.cumsum(x, axis=1), lambda g, x: g[::-1].cumsum(axis=0)[::-1], "wrong-axis"),
+        (lambda x: (x**2).sum(axis=1), lambda g, x: 2 * x * g.sum(), "wrong-axis"),
+    ],
+    ids=["another slope", "not stopped", "missing", "along another axis", "mixed"],
+)  # fmt: skip
+def test_the_wrong_entries_tell_the_kind_of_mistake(forward, backward, code):
+    *_, last = by_jacobian("x", evidence_of(forward, backward))
+    assert last.code == code
+
+
+def test_no_matrix_is_made_of_a_backward_that_is_not_linear():
+    assert not list(by_jacobian("x", evidence_of(np.sin, lambda g, x: g**2)))
+
+
+@pytest.mark.parametrize(
+    ("change", "lost"),
+    [
+        (lambda d: d.astype(np.float16), True),
+        (lambda d: d.astype(np.float32), True),
+        (lambda d: d * (1 + 1e-6 * X), False),
+        (lambda d: d * (1 + 1e-9 * X), False),
+    ],
+    ids=["float16", "float32", "a millionth", "a billionth"],
+)
+def test_digits_are_said_to_be_lost_where_as_many_are_as_a_type_loses(change, lost):
+    evidence = evidence_of(np.sin, lambda g, x: change(g * np.cos(x)).astype(float))
+    said = [guess for guess in by_numbers(evidence) if guess.code == "dtype-or-overflow"]
+    assert bool(said) is lost
+
+
+@pytest.mark.parametrize(
+    ("backward", "code"),
+    [
+        (lambda g, x: np.cos(x) + 0 * g, "ignores-upstream"),
+        (lambda g, x: g * np.cos(x) + 0.01 * x, "extra-term"),
+        (lambda g, x: (g - 0.5) * np.cos(x) + 0.5 * np.cos(x) + 0.3 * (1 - g), "ignores-upstream"),
+        (lambda g, x: g * x + 0.3, "extra-term"),
+    ],
+    ids=["not used", "something added", "a term without it", "neither"],
+)
+def test_what_zero_upstream_leaves_is_a_term_too_many_or_one_that_ignores_it(backward, code):
+    assert affine(evidence_of(np.sin, backward), "x")[0] == code
+
+
+def test_a_factor_of_the_own_columns_is_no_batch():
+    def backward(grad_output, Y, T):
+        return {"Y": grad_output * 2 * (Y - T) / Y.size}
+
+    inputs = {"Y": RNG.normal(size=(5, 3)), "T": RNG.normal(size=(5, 3))}
+    subject = Subject.of(lambda Y, T: ((Y - T) ** 2).sum() / len(Y), backward, inputs)
+    expected = expect(subject, inputs, ("Y",), 0)
+    evidence = Evidence(subject, (expected,), (judge(subject, expected),), ("Y",))
+    assert min(by_numbers(evidence), key=lambda guess: guess.cost).code == "constant-factor"
+
+
+def test_a_slope_where_forward_is_flat_is_another_functions():
+    guesses = by_numbers(evidence_of(np.round, lambda g, x: g))
+    assert min(guesses, key=lambda guess: guess.cost).code == "wrong-local-derivative"
