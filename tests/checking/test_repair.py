@@ -113,6 +113,22 @@ def test_numpy_may_have_another_name(tmp_path):
     assert changed_lines(found)[1] == ["return grad_output @ b, a @ grad_output"]
 
 
+def test_one_mistake_made_at_every_sum_is_mended_at_all_of_them(tmp_path):
+    text = LINEAR.replace("return x @ W", "e = np.exp(x)\n    return e / e.sum(axis=1, keepdims=True) @ W")
+    body = """e = np.exp(x)
+    p = e / np.sum(e)
+    d = grad_output @ W.T
+    return {"x": p * (d - np.sum(d * p)), "W": p.T @ grad_output}"""
+    e, upstream = np.exp(X), np.arange(8.0).reshape(2, 4) ** 2 / 9 - 2
+    p, d = e / e.sum(axis=1, keepdims=True), upstream @ W.T
+    right = {"x": p * (d - (d * p).sum(axis=1, keepdims=True)), "W": p.T @ upstream}
+    found = mended(tmp_path, text.format(body=body), right, upstream=upstream)
+    assert changed_lines(found)[1] == [
+        "p = e / e.sum(axis=1, keepdims=True)",
+        'return {"x": p * (d - (d * p).sum(axis=1, keepdims=True)), "W": p.T @ grad_output}',
+    ]
+
+
 # ------------------------------------------------------------------ what must hold
 
 

@@ -14,7 +14,7 @@ from handgrad.checking.verdict import Expectation
 MOST_OUTPUTS = 128  # for each of which backward runs once
 LARGEST = 65_536  # entries of the matrix
 LAST = 3.1  # what the kind of the wrong entries costs: everything else is nearer
-MIXED = 2.5  # where backward mixes what forward keeps apart, and nothing is missing
+MIXED = 2.5  # where backward mixes what forward keeps apart, and the rest suffers from it
 
 # which entries are wrong -> (code, words): there, lacking, not to be there, or some of each
 KINDS = {
@@ -65,7 +65,9 @@ def _by_kind(argument: str, given: Array, right: Array) -> Guess:
         )
     code = code or ("wrong-local-derivative" if entrywise else "missing-term")
     words = f"{int(wrong.sum())} of {wrong.size} slopes from d{argument} to the output {words}"
-    return Guess(code, (argument,), words, MIXED if code == "wrong-axis" and not kind[1] else LAST)
+    return Guess(
+        code, (argument,), words, MIXED if code == "wrong-axis" and kind == (True, False, True) else LAST
+    )
 
 
 def _right(argument: str, expected: Expectation) -> Array | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from itertools import combinations
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 
 from handgrad.checking.repair.places import Place, Proposal, dimensions, is_float
+from handgrad.checking.repair.source import Change, Edit
 from handgrad.checking.repair.templates import fill
+
+MOST_ALIKE = 4  # sums that are changed together
 
 _SPELT = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 
@@ -42,6 +45,42 @@ def reductions(place: Place) -> Iterator[Proposal]:
         for new_axis in _axes(place.dimensions):
             for new_keep in (False, True):
                 yield _reduction(node, "sum", new_axis, new_keep), 2.5 + 0.5 * new_keep
+
+
+def reduced_alike(places: Sequence[Place]) -> Iterator[Change]:
+    """Sum over other axes wherever something is summed in one way: what was got wrong once was written twice."""
+    groups: dict[tuple[Any, ...], list[tuple[Place, ast.expr]]] = {}
+    for place in places:
+        found = _parts(place.node)
+        rank = dimensions(place.of(found[0])) if found is not None else 0
+        if found is not None and rank > 0:
+            groups.setdefault((rank, *found[1:]), []).append((place, found[0]))
+    for (rank, name, axis, keepdims), several in groups.items():
+        inner = {id(node) for _, array in several for node in ast.walk(array)}
+        if any(id(place.node) in inner for place, _ in several):
+            continue
+        for new_axis, new_keep in (
+            product(_axes(rank), (False, True)) if 1 < len(several) <= MOST_ALIKE else ()
+        ):
+            same = (new_axis == axis) + (new_keep == keepdims)
+            edits = (
+                Edit(place.node, _reduction(array, name, new_axis, new_keep)) for place, array in several
+            )
+            if same < 2:
+                yield Change(tuple(edits), 3 - same + 0.1 * new_keep + len(several))
+
+
+def reshapes(place: Place) -> Iterator[Proposal]:
+    """Keep the last axis of what is flattened to rows, or the first."""
+    node = place.node
+    if not (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "reshape"
+    ):
+        return
+    array = node.func.value
+    if dimensions(place.of(array)) > 2 and place.dimensions == 2:
+        for template in ("A.reshape(-1, A.shape[-1])", "A.reshape(A.shape[0], -1)"):
+            yield fill(template, A=array), 2
 
 
 def comparisons(place: Place) -> Iterator[Proposal]:
