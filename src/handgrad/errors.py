@@ -53,6 +53,10 @@ class ConfigurationError(HandgradError):
     """A setting is unknown, missing or out of range."""
 
 
+class EngineError(HandgradError):
+    """An engine cannot work here."""
+
+
 class TrainingError(HandgradError):
     """Training cannot go on, for example because the loss is not finite."""
 

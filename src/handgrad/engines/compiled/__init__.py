@@ -1,0 +1,5 @@
+"""The compiled engine: programs as native code."""
+
+from handgrad.engines.compiled.engine import CompiledEngine
+
+__all__ = ["CompiledEngine"]

@@ -1,0 +1,171 @@
+"""Products of matrices: the BLAS library that does them, found and called natively.
+
+NumPy comes with one (OpenBLAS), which is already loaded; where Intel's MKL is installed it is usually faster.
+Each is called on one thread: what is worth more is divided by the engine itself, so that the order of every sum is
+the same however many threads there are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from handgrad.errors import ConfigurationError
+
+CHOICE = "HANDGRAD_BLAS"
+"""The environment variable that picks the library: ``numpy``, ``mkl``, or ``auto`` (MKL where it is installed)."""
+
+
+@dataclass(frozen=True)
+class Blas:
+    """A loaded library.
+
+    Attributes
+    ----------
+    name
+        For people: ``OpenBLAS 0.3.30`` or ``MKL``.
+    library
+        As `ctypes` holds it.
+    names
+        How it calls a function: ``scipy_cblas_{}64_``.
+    integer
+        The type of its sizes as LLVM names it: ``i32`` or ``i64``.
+    threads
+        The functions that return and set how many threads it uses.
+    """
+
+    name: str
+    library: ctypes.CDLL
+    names: str
+    integer: str
+    threads: tuple[str, str]
+
+    def address(self, function: str) -> int:
+        """Return where a function lies: ``sgemm``."""
+        found = getattr(self.library, self.names.format(function))
+        address = ctypes.cast(found, ctypes.c_void_p).value
+        assert address is not None
+        return address
+
+    @property
+    def thread_count(self) -> int:
+        """How many threads it may use: what the environment or `threadpoolctl` allows."""
+        return int(getattr(self.library, self.threads[0])())
+
+    @contextmanager
+    def on_one_thread(self) -> Iterator[None]:
+        """Keep the library from starting threads of its own meanwhile."""
+        before = self.thread_count
+        set_count = getattr(self.library, self.threads[1])
+        set_count(1)
+        try:
+            yield
+        finally:
+            set_count(before)
+
+
+@cache
+def find_blas() -> Blas | None:
+    """Return the library to use, or None where none is found."""
+    choice = os.environ.get(CHOICE, "auto")
+    if choice not in ("auto", "numpy", "mkl"):
+        raise ConfigurationError(f"{CHOICE} is {choice!r}", fix="give auto, numpy or mkl")
+    found = _mkl() if choice != "numpy" else None
+    if choice == "mkl" and found is None:
+        raise ConfigurationError(f"{CHOICE} is mkl, and no MKL is installed", fix="pip install mkl")
+    return found or _openblas()
+
+
+def _openblas() -> Blas | None:
+    """Open the library that NumPy itself has loaded."""
+    root = Path(np.__file__).parent
+    folders = (root.parent / "numpy.libs", root / ".dylibs", root / ".libs")
+    for folder in folders:
+        for file in sorted(folder.glob("*openblas*")):
+            library = ctypes.CDLL(str(file))
+            for names, integer in (("scipy_cblas_{}64_", "i64"), ("cblas_{}64_", "i64"), ("cblas_{}", "i32")):
+                if hasattr(library, names.format("sgemm")):
+                    prefix, suffix = names.split("cblas_{}")
+                    functions = tuple(f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set"))
+                    config = getattr(library, f"{prefix}openblas_get_config{suffix}")
+                    config.restype = ctypes.c_char_p
+                    name = " ".join(config().decode().split()[:2])
+                    return Blas(name, library, names, integer, (functions[0], functions[1]))
+    return None
+
+
+def _mkl() -> Blas | None:
+    """Open MKL where `pip install mkl` puts it."""
+    names = {"win32": "Library/bin/mkl_rt.2.dll", "linux": "lib/libmkl_rt.so.2"}
+    file = Path(sys.prefix) / names.get(sys.platform, "")
+    if not file.is_file():
+        return None
+    try:
+        library = ctypes.CDLL(str(file))
+    except OSError:
+        return None
+    return Blas("MKL", library, "cblas_{}", "i32", ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"))
+
+
+def product_text(kind: str, integer: str) -> str:
+    """Return the code of a step that multiplies matrices: C ← scale · A B + keep · C.
+
+    Its arguments: the function · A transposed · B transposed · rows, columns and inner size · the address of the
+    scale (a double) · its sign · what C is multiplied by first · A, the length of its rows · B · C · whether the
+    parts are rows (0) or columns (1). Signs and factors are 1, 0 or -1, as whole numbers.
+    """
+    loads = "\n".join(
+        f"  %{name}.at = getelementptr i64, ptr %arguments, i64 {place}\n  %{name} = load {type_}, ptr %{name}.at"
+        for place, (name, type_) in enumerate((
+            ("call", "ptr"), ("ta", "i64"), ("tb", "i64"), ("m", "i64"), ("n", "i64"), ("k", "i64"),
+            ("scale.at0", "ptr"), ("sign", "i64"), ("keep", "i64"), ("a", "ptr"), ("lda", "i64"), ("b", "ptr"),
+            ("ldb", "i64"), ("c", "ptr"), ("ldc", "i64"), ("columns", "i64"),
+        ))
+    )  # fmt: skip
+    sizes = ("rows", "cols", "k", "lda", "ldb", "ldc")
+    cast = "\n".join(
+        f"  %{name}.i = trunc i64 %{name} to i32" if integer == "i32" else f"  %{name}.i = add i64 %{name}, 0"
+        for name in sizes
+    )
+    convert = "fptrunc double %scaled to float" if kind == "float" else "fadd double %scaled, 0x8000000000000000"
+    return f"""
+define i32 @kernel(ptr %arguments, i64 %first, i64 %last) #0 {{
+{loads}
+  %scale = load double, ptr %scale.at0
+  %sign.d = sitofp i64 %sign to double
+  %scaled = fmul double %scale, %sign.d
+  %alpha = {convert}
+  %beta = sitofp i64 %keep to {kind}
+  %extent = sub i64 %last, %first
+  %by.columns = icmp ne i64 %columns, 0
+  %rows = select i1 %by.columns, i64 %m, i64 %extent
+  %cols = select i1 %by.columns, i64 %extent, i64 %n
+  %ta.1 = icmp ne i64 %ta, 0
+  %tb.1 = icmp ne i64 %tb, 0
+  %a.step = select i1 %ta.1, i64 1, i64 %lda
+  %b.step = select i1 %tb.1, i64 %ldb, i64 1
+  %a.far = mul i64 %first, %a.step
+  %b.far = mul i64 %first, %b.step
+  %c.far = mul i64 %first, %ldc
+  %a.by = select i1 %by.columns, i64 0, i64 %a.far
+  %b.by = select i1 %by.columns, i64 %b.far, i64 0
+  %c.by = select i1 %by.columns, i64 %first, i64 %c.far
+  %a.part = getelementptr {kind}, ptr %a, i64 %a.by
+  %b.part = getelementptr {kind}, ptr %b, i64 %b.by
+  %c.part = getelementptr {kind}, ptr %c, i64 %c.by
+  %ta.c = select i1 %ta.1, i32 112, i32 111
+  %tb.c = select i1 %tb.1, i32 112, i32 111
+{cast}
+  call void %call(i32 101, i32 %ta.c, i32 %tb.c, {integer} %rows.i, {integer} %cols.i, {integer} %k.i, {kind} %alpha, ptr %a.part, {integer} %lda.i, ptr %b.part, {integer} %ldb.i, {kind} %beta, ptr %c.part, {integer} %ldc.i)
+  ret i32 0
+}}
+attributes #0 = {{ nounwind }}
+"""

@@ -1,0 +1,203 @@
+"""Elementary functions as polynomials, for several numbers side by side.
+
+LLVM has none that work on vectors, and calling the C library for each number costs ten times as much. All are
+accurate to a few units in the last place; `benchmarks/elementary.py` measures how many.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from handgrad.engines.compiled.ir import Code, Number, literal
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a floating-point type is laid out, and how far its functions reach."""
+
+    bits: str  # the whole number of the same size
+    digits: int  # of the fraction
+    bias: int
+    magic: float  # adding it rounds to a whole number, which then stands in the last bits
+    log2_high: float  # log 2 in two parts, the first with few digits, so that k times it is exact
+    log2_low: float
+    lowest: float  # exp of less is 0
+    highest: float  # exp of more is infinite
+
+
+FORMATS = {
+    "float": Format("i32", 23, 127, 12582912.0, 0.693359375, -2.12194440e-4, -104.0, 89.0),
+    "double": Format(
+        "i64", 52, 1023, 6755399441055744.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10, -746.0, 710.0
+    ),
+}
+
+
+class Elementary:
+    """Writes elementary functions of numbers of one type and width."""
+
+    def __init__(self, code: Code, kind: str, width: int) -> None:
+        self.code, self.kind, self.width = code, kind, width
+        self.format = FORMATS[kind]
+
+    def number(self, value: float) -> Number:
+        return literal(value, self.kind, self.width)
+
+    def whole(self, value: int) -> Number:
+        return literal(value, self.format.bits, self.width)
+
+    def add(self, a: Number, b: Number) -> Number:
+        return self.code.binary("fadd", a, b)
+
+    def subtract(self, a: Number, b: Number) -> Number:
+        return self.code.binary("fsub", a, b)
+
+    def multiply(self, a: Number, b: Number) -> Number:
+        return self.code.binary("fmul", a, b)
+
+    def divide(self, a: Number, b: Number) -> Number:
+        return self.code.binary("fdiv", a, b)
+
+    def fma(self, a: Number, b: Number, c: Number) -> Number:
+        return self.code.intrinsic("fma", a, b, c)
+
+    def absolute(self, a: Number) -> Number:
+        return self.code.intrinsic("fabs", a)
+
+    def polynomial(self, x: Number, coefficients: tuple[float, ...]) -> Number:
+        """Return c₀ xᵏ + c₁ xᵏ⁻¹ + …, by Horner's rule."""
+        total = self.number(coefficients[0])
+        for coefficient in coefficients[1:]:
+            total = self.fma(total, x, self.number(coefficient))
+        return total
+
+    def bounded(self, x: Number, low: float, high: float) -> Number:
+        """Return x, brought between two bounds; NaN stays NaN."""
+        above = self.code.compare("ogt", x, self.number(high))
+        x = self.code.select(above, self.number(high), x)
+        below = self.code.compare("olt", x, self.number(low))
+        return self.code.select(below, self.number(low), x)
+
+    def power_of_two(self, k: Number) -> Number:
+        """Return 2ᵏ for a whole number k in the range of normal numbers."""
+        f = self.format
+        biased = self.code.binary("add", k, self.whole(f.bias))
+        return self.code.cast("bitcast", self.code.binary("shl", biased, self.whole(f.digits)), self.kind)
+
+    def reduced(self, x: Number) -> tuple[Number, Number]:
+        """Return k and r with x = k log 2 + r and |r| ≤ ½ log 2."""
+        f = self.format
+        shifted = self.fma(x, self.number(1 / math.log(2)), self.number(f.magic))
+        rounded = self.subtract(shifted, self.number(f.magic))
+        negative = self.code.emit(f"fneg {rounded}", self.kind, self.width)
+        r = self.fma(negative, self.number(f.log2_low), self.fma(negative, self.number(f.log2_high), x))
+        bits = self.code.cast("bitcast", shifted, f.bits)
+        magic = self.code.cast("bitcast", self.number(f.magic), f.bits)
+        return self.code.binary("sub", bits, magic), r
+
+    def expm1_near_zero(self, r: Number) -> Number:
+        """Return eʳ - 1 for |r| ≤ ½ log 2."""
+        terms = 7 if self.kind == "float" else 13
+        series = tuple(1 / math.factorial(k) for k in range(terms, 1, -1))
+        return self.fma(self.multiply(r, r), self.polynomial(r, series), r)
+
+    def exp(self, x: Number) -> Number:
+        k, r = self.reduced(self.bounded(x, self.format.lowest, self.format.highest))
+        half = self.code.binary("ashr", k, self.whole(1))  # 2ᵏ in two factors: the result may be subnormal
+        rest = self.code.binary("sub", k, half)
+        near = self.add(self.expm1_near_zero(r), self.number(1))
+        return self.multiply(self.multiply(near, self.power_of_two(half)), self.power_of_two(rest))
+
+    def expm1(self, x: Number) -> Number:
+        k, r = self.reduced(self.bounded(x, -50, self.format.highest))
+        half = self.power_of_two(self.code.binary("sub", k, self.whole(1)))  # 2ᵏ itself may overflow too early
+        near = self.fma(half, self.expm1_near_zero(r), self.subtract(half, self.number(0.5)))
+        doubled = self.add(near, near)
+        zero = self.code.compare("oeq", x, self.number(0))
+        return self.code.select(zero, x, doubled)
+
+    def tanh(self, x: Number) -> Number:
+        size = self.bounded(self.absolute(x), 0, 10 if self.kind == "float" else 20)
+        grown = self.expm1(self.add(size, size))
+        return self.code.intrinsic("copysign", self.divide(grown, self.add(grown, self.number(2))), x)
+
+    def log(self, x: Number) -> Number:
+        """Return log x as k log 2 + log(1 + f): Tang's method, as in FDLIBM."""
+        f, code = self.format, self.code
+        smallest = 2.0 ** (1 - f.bias)
+        tiny = code.compare("olt", x, self.number(smallest))  # subnormal numbers are scaled up first
+        normal = code.select(tiny, self.multiply(x, self.number(2.0 ** (f.digits + 2))), x)
+        bits = code.cast("bitcast", normal, f.bits)
+        root = code.cast("bitcast", self.number(math.sqrt(0.5)), f.bits)
+        k = code.binary("ashr", code.binary("sub", bits, root), self.whole(f.digits))
+        scaled = code.binary("sub", bits, code.binary("shl", k, self.whole(f.digits)))
+        m = self.subtract(code.cast("bitcast", scaled, self.kind), self.number(1))
+        k = code.select(tiny, code.binary("sub", k, self.whole(f.digits + 2)), k)
+        exponent = self.from_whole(k)
+        s = self.divide(m, self.add(m, self.number(2)))
+        z = self.multiply(s, s)
+        terms = 5 if self.kind == "float" else 11
+        series = tuple(2 / (2 * n + 1) for n in range(terms, 0, -1))
+        rest = self.multiply(z, self.polynomial(z, series))
+        half = self.multiply(self.multiply(m, m), self.number(0.5))
+        low = self.fma(exponent, self.number(f.log2_low), self.multiply(s, self.add(half, rest)))
+        near = self.subtract(m, self.subtract(half, low))
+        result = self.fma(exponent, self.number(f.log2_high), near)
+        infinite = code.compare("oeq", x, self.number(math.inf))
+        result = code.select(infinite, x, result)
+        positive = code.compare("ogt", x, self.number(0))
+        outside = code.select(code.compare("oeq", x, self.number(0)), self.number(-math.inf), self.number(math.nan))
+        return code.select(positive, result, outside)
+
+    def from_whole(self, k: Number) -> Number:
+        """Return a small whole number as a floating-point one, without the slow conversion of 64-bit numbers."""
+        magic = self.code.cast("bitcast", self.number(self.format.magic), self.format.bits)
+        shifted = self.code.cast("bitcast", self.code.binary("add", k, magic), self.kind)
+        return self.subtract(shifted, self.number(self.format.magic))
+
+    def log1p(self, x: Number) -> Number:
+        """Return log(1 + x): the logarithm of the rounded sum, and what the rounding lost."""
+        code = self.code
+        total = self.add(x, self.number(1))
+        lost = self.divide(self.subtract(x, self.subtract(total, self.number(1))), total)
+        usual = code.compare("one", total, self.number(0))
+        finite = code.compare("olt", total, self.number(math.inf))
+        lost = code.select(code.binary("and", usual, finite), lost, self.number(0))
+        return self.add(self.log(total), lost)
+
+    def normal_cdf(self, x: Number) -> Number:
+        """Return the share of the standard normal distribution below x.
+
+        Half of erfc(u) for u = |x| / √2, as e^(-u²) times a polynomial in t = 1 / (1 + u / 2) (fitted by
+        `benchmarks/elementary.py --fit`); the square is taken exactly, in two parts.
+        """
+        code, size = self.code, self.absolute(x)
+        square = self.multiply(size, size)
+        lost = self.fma(size, size, code.emit(f"fneg {square}", self.kind, self.width))
+        tail = self.exp(self.multiply(square, self.number(-0.5)))
+        tail = self.fma(tail, self.multiply(lost, self.number(-0.5)), tail)
+        t = self.divide(self.number(1), self.fma(size, self.number(math.sqrt(0.125)), self.number(1)))
+        tail = self.multiply(tail, self.multiply(t, self.polynomial(t, ERFC[self.kind])))
+        far = code.compare("ogt", size, self.number(40))
+        tail = code.select(far, self.number(0), tail)
+        negative = code.compare("olt", x, self.number(0))
+        return code.select(negative, tail, self.subtract(self.number(1), tail))
+
+
+ERFC: dict[str, tuple[float, ...]] = {
+    "float": (
+        0.017958938116468422, -0.09595601322950956, 0.1918252093357286, -0.1464147458034991,
+        -0.009499084127011788, 0.016814544082441582, 0.02779094032830555, 0.09270706488479213,
+        0.12260389639283337, 0.14112494563068095, 0.14104430613878366,
+    ),
+    "double": (
+        0.0087838042085769, -0.12151524117322315, 0.7821740218558543, -3.106993784076553,
+        8.510633702351452, -17.001341715043512, 25.526559338617325, -29.249753727604457,
+        25.744093943377845, -17.477530413779995, 9.271697592766285, -3.963539045003879,
+        1.3761272206041837, -0.34423062466855003, 0.07893191365907096, -0.04079499195491212,
+        -0.02644933367580612, -0.0024072670314733884, 0.041889616260688725, 0.08815369153019659,
+        0.12341650786356209, 0.141047395021004, 0.1410473958963164,
+    ),
+}
+"""½ e^(u²) erfc(u) / t as a polynomial in t, the highest power first."""

@@ -1,0 +1,196 @@
+"""Writing LLVM's intermediate representation: a function's text, one operation after another.
+
+Every operation is written for one number or for several side by side (a vector), in the same words.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+
+LANES = {"float": 16, "double": 8}
+"""How many numbers are computed side by side; a processor with narrower registers does it in several steps."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A register or a constant: its text, the type of one number, and how many stand side by side."""
+
+    text: str
+    kind: str
+    width: int = 1
+
+    @property
+    def type(self) -> str:
+        """The type as LLVM writes it."""
+        return self.kind if self.width == 1 else f"<{self.width} x {self.kind}>"
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.text}"
+
+
+def literal(number: float, kind: str, width: int = 1) -> Number:
+    """Return a constant, the same in every lane."""
+    if kind in ("float", "double"):
+        rounded = struct.unpack("f", struct.pack("f", number))[0] if kind == "float" else number
+        text = f"0x{struct.unpack('Q', struct.pack('d', rounded))[0]:016X}"
+    else:
+        text = str(int(number))
+    return Number(text if width == 1 else f"splat ({kind} {text})", kind, width)
+
+
+class Code:
+    """The body of one function."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.start: list[str] = []  # memory that is asked for once, at the function's start
+        self.declared: dict[str, str] = {}
+        self.count = 0
+
+    def name(self, stem: str = "v") -> str:
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def emit(self, text: str, kind: str, width: int = 1) -> Number:
+        """Write one operation and return its result."""
+        register = f"%{self.name()}"
+        self.line(f"{register} = {text}")
+        return Number(register, kind, width)
+
+    def binary(self, operation: str, a: Number, b: Number) -> Number:
+        return self.emit(f"{operation} {a}, {b.text}", a.kind, a.width)
+
+    def compare(self, condition: str, a: Number, b: Number) -> Number:
+        operation = "fcmp" if a.kind in ("float", "double") else "icmp"
+        return self.emit(f"{operation} {condition} {a}, {b.text}", "i1", a.width)
+
+    def select(self, condition: Number, a: Number, b: Number) -> Number:
+        return self.emit(f"select {condition}, {a}, {b}", a.kind, a.width)
+
+    def cast(self, operation: str, a: Number, kind: str) -> Number:
+        target = Number("", kind, a.width)
+        return self.emit(f"{operation} {a} to {target.type}", kind, a.width)
+
+    def intrinsic(self, name: str, *arguments: Number) -> Number:
+        """Call one of LLVM's own functions of numbers of one type."""
+        first = arguments[0]
+        short = {"float": "f32", "double": "f64"}.get(first.kind, first.kind)
+        suffix = short if first.width == 1 else f"v{first.width}{short}"
+        types = ", ".join(argument.type for argument in arguments)
+        full = f"@llvm.{name}.{suffix}"
+        self.declared[full] = f"declare {first.type} {full}({types})"
+        return self.emit(f"call {first.type} {full}({', '.join(map(str, arguments))})", first.kind, first.width)
+
+    def splat(self, a: Number, width: int) -> Number:
+        """Return one number in every lane."""
+        if width == a.width:
+            return a
+        wide = Number("", a.kind, width).type
+        first = self.emit(f"insertelement {wide} poison, {a}, i64 0", a.kind, width)
+        zeros = f"<{width} x i32> zeroinitializer"
+        return self.emit(f"shufflevector {first}, {wide} poison, {zeros}", a.kind, width)
+
+    def lanes(self, kind: str, width: int) -> Number:
+        """Return 0, 1, 2, … side by side."""
+        return Number(f"<{', '.join(f'{kind} {k}' for k in range(width))}>", kind, width)
+
+    def fold(self, operation: str, start: Number, a: Number) -> Number:
+        """Return the sum, or the largest or smallest, of the lanes."""
+        if a.width == 1:
+            return a
+        short = {"float": "f32", "double": "f64"}[a.kind]
+        full = f"@llvm.vector.reduce.{operation}.v{a.width}{short}"
+        given = f"{start}, {a}" if operation == "fadd" else str(a)
+        types = f"{start.type}, {a.type}" if operation == "fadd" else a.type
+        self.declared[full] = f"declare {a.kind} {full}({types})"
+        flag = "reassoc " if operation == "fadd" else ""
+        return self.emit(f"call {flag}{a.kind} {full}({given})", a.kind)
+
+    # memory
+
+    def address(self, base: str, kind: str, index: Number) -> str:
+        return self.emit(f"getelementptr {kind}, ptr {base}, {index}", "ptr").text
+
+    def load(self, address: str, kind: str, width: int = 1, mask: Number | None = None) -> Number:
+        """Read numbers side by side; where ``mask`` is false nothing is read, and 0 given."""
+        whole = Number("", kind, width).type
+        size = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8}[kind]
+        if mask is None:
+            return self.emit(f"load {whole}, ptr {address}, align {size}", kind, width)
+        name = f"@llvm.masked.load.v{width}{_short(kind)}.p0"
+        if llvm.llvm_version_info[0] >= 22:
+            self.declared[name] = f"declare {whole} {name}(ptr, {mask.type}, {whole})"
+            given = f"ptr align {size} {address}, {mask}, {whole} zeroinitializer"
+        else:
+            self.declared[name] = f"declare {whole} {name}(ptr, i32, {mask.type}, {whole})"
+            given = f"ptr {address}, i32 {size}, {mask}, {whole} zeroinitializer"
+        return self.emit(f"call {whole} {name}({given})", kind, width)
+
+    def store(self, a: Number, address: str, mask: Number | None = None) -> None:
+        """Write numbers side by side, where ``mask`` is true."""
+        size = {"i8": 1, "i64": 8, "float": 4, "double": 8}[a.kind]
+        if mask is None:
+            self.line(f"store {a}, ptr {address}, align {size}")
+            return
+        name = f"@llvm.masked.store.v{a.width}{_short(a.kind)}.p0"
+        if llvm.llvm_version_info[0] >= 22:
+            self.declared[name] = f"declare void {name}({a.type}, ptr, {mask.type})"
+            self.line(f"call void {name}({a}, ptr align {size} {address}, {mask})")
+        else:
+            self.declared[name] = f"declare void {name}({a.type}, ptr, i32, {mask.type})"
+            self.line(f"call void {name}({a}, ptr {address}, i32 {size}, {mask})")
+
+    def variable(self, start: Number) -> str:
+        """Return the address of a number of the function's own, which starts at ``start``."""
+        name = f"%{self.name('own')}"
+        self.start += [f"  {name} = alloca {start.type}", f"  store {start}, ptr {name}"]
+        return name
+
+    # control
+
+    @contextmanager
+    def loop(self, first: Number, last: Number, step: int = 1) -> Iterator[Number]:
+        """Repeat what is written inside for ``first``, ``first + step``, … below ``last``."""
+        head, body, end = (self.name(stem) for stem in ("head", "body", "end"))
+        place = self.variable(literal(0, "i64"))
+        self.line(f"store {first}, ptr {place}")
+        self.line(f"br label %{head}")
+        self.lines.append(f"{head}:")
+        index = self.emit(f"load i64, ptr {place}", "i64")
+        inside = self.compare("slt", index, last)
+        self.line(f"br {inside}, label %{body}, label %{end}")
+        self.lines.append(f"{body}:")
+        yield index
+        following = self.binary("add", index, literal(step, "i64"))
+        self.line(f"store {following}, ptr {place}")
+        self.line(f"br label %{head}")
+        self.lines.append(f"{end}:")
+
+    @contextmanager
+    def when(self, condition: Number) -> Iterator[None]:
+        """Do what is written inside only when a condition holds."""
+        inside, end = self.name("when"), self.name("end")
+        self.line(f"br {condition}, label %{inside}, label %{end}")
+        self.lines.append(f"{inside}:")
+        yield
+        self.line(f"br label %{end}")
+        self.lines.append(f"{end}:")
+
+    def function(self, signature: str, result: str = "ret i32 0") -> str:
+        """Return the text of the whole module, with the body as its one function."""
+        return "\n".join([
+            *self.declared.values(), f"define {signature} #0 {{", "entry:", *self.start, *self.lines, f"  {result}", "}",
+            'attributes #0 = { nounwind "prefer-vector-width"="512" }', "",
+        ])  # fmt: skip
+
+
+def _short(kind: str) -> str:
+    return {"float": "f32", "double": "f64"}.get(kind, kind)

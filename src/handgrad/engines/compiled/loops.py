@@ -1,0 +1,552 @@
+"""Loops as native code: one function for each kind of loop, whatever its sizes and whatever its network.
+
+The function takes the address of a list of 64-bit numbers (how many rows and columns, then where each operand and
+result lies) and which part of the loop to do: some of the rows, or some of the columns.
+
+    row by row:  what stands once in a row · a pass over the columns · what that pass summed up · the next pass …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from handgrad.engines.compiled.elementary import Elementary
+from handgrad.engines.compiled.ir import LANES, Code, Number, literal
+from handgrad.engines.compiled.scheduling import REDUCTIONS, Level, Loop
+from handgrad.engines.compiled.values import ONE, Value
+
+FLOATS = {"float32": "float", "float64": "double"}
+
+LITERALS = frozenset({-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0})
+"""Numbers that are written into the code; others are operands, so that another rate or slope is the same code."""
+
+FOLDS = {"sum": "fadd", "max": "fmaximum", "min": "fminimum"}
+
+CONDITIONS = {
+    "less": ("olt", "slt"),
+    "less_equal": ("ole", "sle"),
+    "greater": ("ogt", "sgt"),
+    "greater_equal": ("oge", "sge"),
+    "equal": ("oeq", "eq"),
+    "not_equal": ("une", "ne"),
+}
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Something a loop reads or writes in memory: which value, at which level."""
+
+    value: Value
+    level: Level | Literal["count"]
+    written: bool = False
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A loop's native code, and what to call it with.
+
+    Attributes
+    ----------
+    text
+        The code; equal for loops of the same kind.
+    operands
+        What lies at the addresses it takes.
+    divided
+        Along what it may be divided into parts that are done at the same time.
+    """
+
+    text: str
+    operands: tuple[Operand, ...]
+    divided: Literal["rows", "columns", "not"]
+
+
+def memory_kind(value: Value, dtype: str, sources: dict[str, str]) -> str:
+    """Return how LLVM names one number of a value where it lies in memory."""
+    if value.operation == "source":
+        return sources[value.attribute]
+    kinds = {"float": FLOATS[dtype], "single": "float", "int": "i64", "bool": "i8", "weak": "double"}
+    return kinds[value.type]
+
+
+class Compiler:
+    """Writes one loop's code.
+
+    Parameters
+    ----------
+    loop
+        What to compute.
+    stored
+        Which of its values are read later, and so have to be written to memory.
+    dtype
+        The program's.
+    sources
+        How the numbers of each input array lie in memory: ``{"x": "i8 unsigned"}``.
+    """
+
+    def __init__(self, loop: Loop, stored: Iterable[Value], dtype: str, sources: dict[str, str]) -> None:
+        self.loop, self.dtype, self.sources = loop, dtype, sources
+        self.kind = FLOATS[dtype]
+        self.lanes = LANES[self.kind]
+        self.code = Code()
+        self.passes = self._passes()
+        self.stored = {value for value in loop.values if value in set(stored) or value.target}
+        self.stored |= self._carried()
+        self.operands: list[Operand] = []
+        self.registers: dict[tuple[Value, Level], Number] = {}
+        self.totals: dict[Value, str] = {}
+        self.mask: Number | None = None
+
+    # the plan
+
+    def _passes(self) -> dict[Value, int]:
+        """Return in which pass over the columns each value is computed; a row's own values stand before it."""
+        passes: dict[Value, int] = {}
+        for value in self.loop.values:
+            before = [0]
+            for operand in value.inputs:
+                made = operand.source
+                if made in passes:
+                    over = made.operation in REDUCTIONS and self.loop.levels[made] == "row" and self.sums_columns(made)
+                    before.append(passes[made] + over)
+            passes[value] = max(before)
+        return passes
+
+    def sums_columns(self, value: Value) -> bool:
+        """Whether a reduction goes over the columns of each row."""
+        return "full" in self.loop.fits[value].operands
+
+    def _carried(self) -> set[Value]:
+        """Return what one pass computes and a later one reads: it goes through memory."""
+        carried = set()
+        for value in self.loop.values:
+            for operand in value.inputs:
+                made = operand.source
+                if made in self.loop.repeated or self.loop.levels.get(made) != "full":
+                    continue
+                if self.passes[made] < self.passes[value]:
+                    carried.add(made)
+        return carried
+
+    @property
+    def only_numbers(self) -> bool:
+        """Whether nothing in it has rows or columns."""
+        return {self.loop.levels[v] for v in self.loop.values if v.operation not in REDUCTIONS} == {"scalar"} and not any(
+            v.operation in REDUCTIONS for v in self.loop.values
+        )
+
+    @property
+    def divided(self) -> Literal["rows", "columns", "not"]:
+        """Along what the loop may be divided without changing the order of any sum."""
+        levels = {self.loop.levels[v] for v in self.loop.values if v.operation in {*REDUCTIONS, "add_rows_at"}}
+        if "scalar" in levels or {"row", "column"} <= levels or self.only_numbers:
+            return "not"
+        rowwise = any(level in ("row", "scalar") for level in self.loop.levels.values())
+        if "column" in levels or self.loop.rows == ONE:
+            return "not" if rowwise and self.loop.rows != ONE else "columns"
+        return "rows"
+
+    # the code
+
+    def compile(self) -> Kernel:
+        """Return the loop's code and operands."""
+        code = self.code
+        rows, columns = (self._argument(place) for place in (0, 1))
+        part = Number("%first", "i64"), Number("%last", "i64")
+        whole = literal(0, "i64"), rows
+        over_rows, over_columns = (part, (literal(0, "i64"), columns)) if self.divided == "rows" else (whole, part)
+        if self.divided == "not":
+            over_rows, over_columns = whole, (literal(0, "i64"), columns)
+        self.first, self.last, self.columns = *over_columns, columns
+        self.row = self.column = literal(0, "i64")
+        self.start_totals()
+        self.scalars()
+        if not self.only_numbers:
+            with code.loop(*over_rows) as self.row:
+                self.row_start = code.binary("mul", self.row, columns)
+                for number in range(max(self.passes.values()) + 1):
+                    self.rowwise(number)
+                    self.columnwise(number)
+                self.rowwise(None)
+        self.finish_totals()
+        text = code.function("i32 @kernel(ptr %arguments, i64 %first, i64 %last)")
+        return Kernel(text, tuple(self.operands), self.divided)
+
+    def _argument(self, place: int) -> Number:
+        address = self.code.address("%arguments", "i64", literal(place, "i64"))
+        return self.code.load(address, "i64")
+
+    def place_of(self, value: Value, level: Level, *, written: bool = False) -> str:
+        """Return the register that holds where a value lies in memory."""
+        operand = Operand(value, level, written)
+        if operand not in self.operands:
+            self.operands.append(operand)
+        place = self.operands.index(operand) + 2
+        # asked for at the start of the function, whatever is being written
+        name = f"%place{place}"
+        if not any(line.startswith(f"  {name} =") for line in self.code.start):
+            self.code.start += [
+                f"  {name}.at = getelementptr i64, ptr %arguments, i64 {place}",
+                f"  {name} = load ptr, ptr {name}.at, align 8",
+            ]
+        return name
+
+    # what is there once
+
+    def scalars(self) -> None:
+        """Read the single numbers there are, and compute those that follow from others."""
+        for value in self.loop.values:
+            self.read_ahead(value, "scalar")
+        for value in self.loop.values:
+            if self.loop.levels[value] == "scalar" and value.operation not in REDUCTIONS:
+                self.registers[value, "scalar"] = self.apply(value, "scalar", 1)
+                if value in self.stored:
+                    self.code.store(self.registers[value, "scalar"], self.place_of(value, "scalar", written=True))
+
+    def start_totals(self) -> None:
+        """Set to zero what is summed up over the whole loop."""
+        for value in self.loop.values:
+            level = self.loop.levels[value]
+            if value.operation == "add_rows_at":
+                self.clear(value, value.shape[0].factor)
+            elif value.operation in REDUCTIONS and level == "column":
+                self.clear(value, 1)
+            elif value.operation in REDUCTIONS and level == "scalar":
+                wide = self.sums_columns(value)
+                start = literal(_neutral(value), self.kind, self.lanes if wide else 1)
+                self.totals[value] = self.code.variable(start)
+
+    def clear(self, value: Value, times: int) -> None:
+        """Write the neutral element at the columns of a result, in so many rows."""
+        place = self.place_of(value, "column", written=True)
+        rows = self._argument(self.extra(value)) if times != 1 else literal(1, "i64")
+        with self.code.loop(literal(0, "i64"), rows) as row:
+            start = self.code.binary("mul", row, self.columns)
+            with self.code.loop(self.first, self.last) as column:
+                index = self.code.binary("add", start, column)
+                self.code.store(literal(_neutral(value), self.kind), self.code.address(place, self.kind, index))
+
+    def extra(self, value: Value) -> int:
+        """Return the place among the arguments where the number of rows of a result stands."""
+        operand = Operand(value, "count")
+        if operand not in self.operands:
+            self.operands.append(operand)
+        return self.operands.index(operand) + 2
+
+    def finish_totals(self) -> None:
+        """Store the sums over the whole loop."""
+        for value, variable in self.totals.items():
+            wide = self.sums_columns(value)
+            total = self.code.emit(
+                f"load {Number('', self.kind, self.lanes if wide else 1).type}, ptr {variable}",
+                self.kind, self.lanes if wide else 1,
+            )  # fmt: skip
+            total = self.code.fold(FOLDS[value.operation], literal(0, self.kind), total)
+            self.code.store(total, self.place_of(value, "scalar", written=True))
+
+    def read_ahead(self, value: Value, level: Level) -> None:
+        """Read what a value needs of a level before the loop that it stands in begins."""
+        for operand, at in zip(value.inputs, self.loop.fits[value].operands, strict=True):
+            if at == level and operand.source not in self.loop.levels:
+                self.read(operand, at, 1)
+
+    # what is there once in a row
+
+    def rowwise(self, number: int | None) -> None:
+        """Compute what stands once in a row and is complete before this pass; None: after the last."""
+        for value in self.loop.values:
+            level = self.loop.levels[value]
+            own = level == "row" or (level == "scalar" and value.operation in REDUCTIONS)
+            if not own or self.sums_columns(value) or (value, "row") in self.registers:
+                continue
+            if number is not None and (self.passes[value] != number):
+                continue
+            if level == "scalar":
+                if number is None:
+                    self.accumulate(value, self.read(value.inputs[0], "row", 1))
+                continue
+            self.put(value, self.apply(value, "row", 1))
+        if number is None:
+            self.registers = {key: held for key, held in self.registers.items() if key[1] == "scalar"}
+
+    def put(self, value: Value, result: Number) -> None:
+        """Keep a row's own value, and store it if it is read later."""
+        self.registers[value, "row"] = result
+        if value in self.stored:
+            self.write(value, "row", result, self.row, None)
+
+    # what is there at every column
+
+    def columnwise(self, number: int) -> None:
+        """Write one pass over the columns: vectors, then the rest of them under a mask."""
+        values = [
+            v for v in self.loop.values
+            if self.passes[v] == number and v not in self.loop.repeated
+            and "full" in (self.loop.levels[v], *self.loop.fits[v].operands)
+        ]  # fmt: skip
+        if not values:
+            return
+        for value in (*values, *(self.loop.repeated & self.loop.levels.keys())):
+            self.read_ahead(value, "row")
+        sums = {v: self._row_total(v) for v in values if v.operation in REDUCTIONS and self.loop.levels[v] == "row"}
+        self.totals |= sums
+        width = literal(self.lanes, "i64")
+        count = self.code.binary("sub", self.last, self.first)
+        rest = self.code.binary("srem", count, width)
+        full = self.code.binary("sub", self.last, rest)
+        with self.code.loop(self.first, full, self.lanes) as self.column:
+            self.body(values, None)
+        with self.code.when(self.code.compare("sgt", rest, literal(0, "i64"))):
+            self.column = full
+            lanes = self.code.lanes("i64", self.lanes)
+            self.body(values, self.code.compare("slt", lanes, self.code.splat(rest, self.lanes)))
+        for value, variable in sums.items():
+            wide = self.code.emit(
+                f"load <{self.lanes} x {self.kind}>, ptr {variable}", self.kind, self.lanes
+            )
+            del self.totals[value]
+            self.put(value, self.code.fold(FOLDS[value.operation], literal(0, self.kind), wide))
+
+    def _row_total(self, value: Value) -> str:
+        start = literal(_neutral(value), self.kind, self.lanes)
+        variable = self.code.variable(start)
+        self.code.line(f"store {start}, ptr {variable}")
+        return variable
+
+    def body(self, values: list[Value], mask: Number | None) -> None:
+        """Compute the values of one pass at the columns from ``self.column`` on."""
+        held = dict(self.registers)
+        self.mask = mask
+        for value in values:
+            if value.operation == "add_rows_at":
+                self.add_rows(value)
+            elif value.operation in REDUCTIONS:
+                operand = self.read(value.inputs[0], "full", self.lanes)
+                if self.loop.levels[value] == "column":
+                    self.add_column(value, operand)
+                else:
+                    self.accumulate(value, operand)
+            else:
+                result = self.apply(value, "full", self.lanes)
+                self.registers[value, "full"] = result
+                if value in self.stored:
+                    self.write(value, "full", result, self.index("full"), mask)
+        self.registers, self.mask = held, None
+
+    def index(self, level: Level) -> Number:
+        """Return the place of the current row and column in a value of this level."""
+        match level:
+            case "full":
+                return self.code.binary("add", self.row_start, self.column)
+            case "row":
+                return self.row
+            case "column":
+                return self.column
+        return literal(0, "i64")
+
+    def accumulate(self, value: Value, operand: Number) -> None:
+        """Add to a running sum, or compare with the largest so far."""
+        variable = self.totals[value]
+        total = self.code.emit(f"load {operand.type}, ptr {variable}", operand.kind, operand.width)
+        if operand.width > 1 and self.mask is not None:
+            operand = self.code.select(self.mask, operand, literal(_neutral(value), operand.kind, operand.width))
+        self.code.line(f"store {self.combine(value, total, operand)}, ptr {variable}")
+
+    def combine(self, value: Value, total: Number, operand: Number) -> Number:
+        if value.operation == "max" or value.operation == "min":
+            return self.code.intrinsic("maximum" if value.operation == "max" else "minimum", total, operand)
+        return self.code.binary("fadd", total, operand)
+
+    def add_column(self, value: Value, operand: Number) -> None:
+        place = self.place_of(value, "column", written=True)
+        address = self.code.address(place, self.kind, self.column)
+        total = self.code.load(address, self.kind, self.lanes, self.mask)
+        self.code.store(self.combine(value, total, operand), address, self.mask)
+
+    def add_rows(self, value: Value) -> None:
+        """Add this row to the row of the result that its index names."""
+        operand = self.read(value.inputs[0], "full", self.lanes)
+        row = self.read(value.inputs[1], "row", 1)
+        start = self.code.binary("mul", row, self.columns)
+        place = self.place_of(value, "column", written=True)
+        address = self.code.address(place, self.kind, self.code.binary("add", start, self.column))
+        total = self.code.load(address, self.kind, self.lanes, self.mask)
+        self.code.store(self.code.binary("fadd", total, operand), address, self.mask)
+
+    # memory
+
+    def write(self, value: Value, level: Level, result: Number, index: Number, mask: Number | None) -> None:
+        place = self.place_of(value, level, written=True)
+        if result.kind == "i1":
+            result = self.code.cast("zext", result, "i8")
+        self.code.store(result, self.code.address(place, result.kind, index), mask)
+
+    def read(self, operand: Value, level: Level, width: int) -> Number:
+        """Return an operand at a level, from a register or from memory, side by side ``width`` times."""
+        value = operand.source
+        made = self.loop.levels.get(value)
+        actual: Level = made if made is not None else level
+        key = (value, actual)
+        if key not in self.registers and value in self.loop.repeated:
+            self.registers[key] = self.apply(value, "full", self.lanes)
+        elif key not in self.registers:
+            self.registers[key] = self.fetch(value, actual, self.lanes if actual in ("full", "column") else 1)
+        return self.code.splat(self.registers[key], width)
+
+    def fetch(self, value: Value, level: Level, width: int) -> Number:
+        """Read a value from memory, as the type it is computed in."""
+        if value.operation == "constant" and value.attribute in LITERALS:
+            return literal(value.attribute, "double")
+        kind = memory_kind(value, self.dtype, self.sources)
+        place = self.place_of(value, level)
+        address = self.code.address(place, kind.split()[0], self.index(level))
+        return self.converted(self.code.load(address, kind.split()[0], width, self.mask_of(width)), kind, value)
+
+    def mask_of(self, width: int) -> Number | None:
+        return self.mask if width > 1 else None
+
+    def converted(self, loaded: Number, kind: str, value: Value) -> Number:
+        """Return a number as it lies in memory in the type it is computed in."""
+        if value.type == "bool":
+            return self.code.compare("ne", loaded, literal(0, "i8", loaded.width))
+        if value.type == "int":
+            if loaded.kind == "i64":
+                return loaded
+            return self.code.cast("zext" if kind.endswith("unsigned") else "sext", loaded, "i64")
+        if loaded.kind.startswith("i"):
+            return self.code.cast("uitofp" if kind.endswith("unsigned") else "sitofp", loaded, self.kind)
+        if value.operation == "source":
+            return self.as_kind(loaded, self.kind)
+        return loaded
+
+    def as_kind(self, a: Number, kind: str) -> Number:
+        """Return a number as another type."""
+        if a.kind == kind:
+            return a
+        if a.text.startswith("0x") and a.width == 1 and kind == "float" and a.kind == "double":
+            return Number(a.text, kind)  # a literal that both types hold
+        if a.kind == "i1":
+            return self.code.cast("uitofp" if kind in ("float", "double") else "zext", a, kind)
+        if a.kind == "i64" and kind in ("float", "double"):
+            return self.code.cast("sitofp", a, kind)
+        if kind == "i64":
+            return self.code.cast("fptosi", a, kind)
+        return self.code.cast("fptrunc" if kind == "float" else "fpext", a, kind)
+
+    # operations
+
+    def apply(self, value: Value, level: Level, width: int) -> Number:
+        """Compute a value from its operands."""
+        special: dict[str, Callable[[Value, int], Number]] = {
+            "take": self.take, "uniform": self.uniform, "is_class": self.is_class,
+        }  # fmt: skip
+        if value.operation in special:
+            return special[value.operation](value, width)
+        levels = self.loop.fits[value].operands
+        # numbers that are the same everywhere are computed once, whatever they meet
+        operands = [
+            self.read(operand, at, 1 if at in ("scalar", "row") else width)
+            for operand, at in zip(value.inputs, levels, strict=True)
+        ]
+        kind = self.computed_in(value)
+        operands = [self.as_kind(o, "i1" if value.operation == "where" and k == 0 else kind) for k, o in enumerate(operands)]
+        if value.operation == "divide" and operands[1].width == 1 < width:  # one division, then products
+            inverse = self.code.binary("fdiv", literal(1, kind), operands[1])
+            return self.code.binary("fmul", self.code.splat(operands[0], width), self.code.splat(inverse, width))
+        return self.elementwise(value.operation, [self.code.splat(o, width) for o in operands], kind)
+
+    def computed_in(self, value: Value) -> str:
+        """Return the type in which an operation is done."""
+        types = {operand.source.type if operand.source.type != "weak" else "weak" for operand in value.inputs}
+        if value.operation == "where":
+            types = {operand.source.type for operand in value.inputs[1:]}
+        if value.operation.startswith("logical"):
+            return "i1"
+        for kind, name in (("float", self.kind), ("single", "float"), ("int", "i64")):
+            if kind in types or value.type == kind:
+                return name
+        return "double" if "weak" in types else "i1"
+
+    def elementwise(self, operation: str, operands: list[Number], kind: str) -> Number:
+        """Compute an elementwise operation of numbers of one type."""
+        code, width = self.code, operands[0].width
+        if operation in CONDITIONS:
+            return code.compare(CONDITIONS[operation][kind in ("i64", "i1")], *operands)
+        if operation == "where":
+            return code.select(*operands)
+        if operation.startswith("logical"):
+            if operation == "logical_not":
+                return code.binary("xor", operands[0], literal(-1, "i1", width))
+            return code.binary(operation.removeprefix("logical_"), *operands)
+        plain = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "div"}
+        if operation in plain:
+            return code.binary(f"f{plain[operation]}" if kind != "i64" else plain[operation], *operands)
+        if kind == "i64":
+            raise NotImplementedError(f"{operation} of whole numbers")
+        if hasattr(Elementary, operation) and operation in ("exp", "expm1", "tanh", "log", "log1p", "normal_cdf"):
+            result: Number = getattr(Elementary(code, kind, width), operation)(operands[0])
+            return result
+        match operation:
+            case "negative":
+                return code.emit(f"fneg {operands[0]}", kind, width)
+            case "convert" | "broadcast":
+                return operands[0]
+            case "floor_divide":
+                return code.intrinsic("floor", code.binary("fdiv", *operands))
+            case "sign":
+                one = code.intrinsic("copysign", literal(1, kind, width), operands[0])
+                nonzero = code.compare("one", operands[0], literal(0, kind, width))
+                return code.select(nonzero, one, operands[0])
+        names = {
+            "absolute": "fabs", "maximum": "maximum", "minimum": "minimum", "sqrt": "sqrt", "power": "pow",
+            "floor": "floor", "ceil": "ceil", "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh", "cosh": "cosh",
+            "arctan": "atan", "arcsin": "asin", "arccos": "acos",
+        }  # fmt: skip
+        return code.intrinsic(names[operation], *operands)
+
+    def take(self, value: Value, width: int) -> Number:
+        """Read the row of a table that an index names."""
+        table, index = value.inputs
+        row = self.read(index, "row", 1)
+        kind = memory_kind(table, self.dtype, self.sources)
+        start = self.code.binary("mul", row, self.columns)
+        place = self.place_of(table, "column")
+        address = self.code.address(place, kind.split()[0], self.code.binary("add", start, self.column))
+        return self.converted(self.code.load(address, kind.split()[0], width, self.mask_of(width)), kind, table)
+
+    def is_class(self, value: Value, width: int) -> Number:
+        """Return 1 at the column that the row's label names, 0 elsewhere."""
+        label = self.code.splat(self.read(value.inputs[0], "row", 1), width)
+        start = self.code.splat(self.column, width)
+        columns = self.code.binary("add", start, self.code.lanes("i64", width))
+        return self.code.cast("uitofp", self.code.compare("eq", columns, label), self.kind)
+
+    def uniform(self, value: Value, width: int) -> Number:
+        """Draw numbers in [0, 1): SplitMix64 on a counter, as `handgrad.rules.primitives.uniform` has it."""
+        code = self.code
+        golden = 0x9E3779B97F4A7C15
+
+        def mix(z: Number) -> Number:
+            for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+                z = code.binary("xor", z, code.binary("lshr", z, literal(shift, "i64", z.width)))
+                if factor != 1:
+                    z = code.binary("mul", z, literal(factor - 2**64, "i64", z.width))
+            return z
+
+        start = literal(0, "i64")
+        for part in value.inputs:
+            number = code.binary("add", self.as_kind(self.read(part, "scalar", 1), "i64"), literal(1, "i64"))
+            moved = code.binary("mul", number, literal(golden - 2**64, "i64"))
+            start = mix(code.binary("add", start, moved))
+        first = code.binary("add", self.index("full"), literal(1, "i64"))
+        counter = code.binary("add", code.splat(first, width), code.lanes("i64", width))
+        moved = code.binary("mul", counter, literal(golden - 2**64, "i64", width))
+        drawn = mix(code.binary("add", moved, code.splat(start, width)))
+        top = code.cast("trunc", code.binary("lshr", drawn, literal(40, "i64", width)), "i32")
+        return code.binary("fmul", code.cast("uitofp", top, "float"), literal(2.0**-24, "float", width))
+
+
+def _neutral(value: Value) -> float:
+    """Return what a reduction starts from."""
+    return {"max": float("-inf"), "min": float("inf")}.get(value.operation, 0.0)

@@ -1,0 +1,46 @@
+"""One piece of memory for everything a step computes: two values may share a place when they are never needed together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ALIGNMENT = 64
+
+
+def aligned(size: int) -> NDArray[np.uint8]:
+    """Return bytes that start at a multiple of 64, set to zero."""
+    room = np.zeros(size + ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % ALIGNMENT
+    return room[start : start + size]
+
+
+def arrange(blocks: Iterable[tuple[Any, int, int, int]]) -> tuple[dict[Any, int], int]:
+    """Return where each block starts, and how many bytes they need together.
+
+    Parameters
+    ----------
+    blocks
+        For each its key, its size in bytes, and the first and the last step in which it is needed.
+
+    Examples
+    --------
+    >>> arrange([("a", 64, 0, 1), ("b", 64, 1, 2), ("c", 64, 2, 3)])
+    ({'a': 0, 'b': 64, 'c': 0}, 128)
+    """
+    placed: list[tuple[int, int, int, int]] = []
+    offsets: dict[Any, int] = {}
+    for key, size, first, last in sorted(blocks, key=lambda block: -block[1]):
+        size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        together = sorted((s, e) for s, e, f, l in placed if f <= last and first <= l)
+        start = 0
+        for taken, end in together:
+            if start + size <= taken:
+                break
+            start = max(start, end)
+        offsets[key] = start
+        placed.append((start, start + size, first, last))
+    return offsets, max((end for _, end, _, _ in placed), default=0)

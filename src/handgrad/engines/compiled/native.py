@@ -1,0 +1,95 @@
+"""Native code: compiled once for each text, kept on disk, linked when it is used.
+
+What is kept is named after a digest of the text, of LLVM's version and of the processor, so that nothing that fits
+another machine or another version is ever taken up. Files are written beside their place and renamed; where no
+folder can be written, everything works in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import sys
+from contextlib import suppress
+from functools import cache, cached_property
+from pathlib import Path
+
+import llvmlite
+import llvmlite.binding as llvm
+
+MARK = b"handgrad native code 1\n"
+
+
+def cache_folder() -> Path:
+    """Return where compiled code is kept: ``HANDGRAD_CACHE``, or the user's usual folder for such things."""
+    if given := os.environ.get("HANDGRAD_CACHE"):
+        return Path(given)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "handgrad" / "cache"
+    usual = "~/Library/Caches" if sys.platform == "darwin" else os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return Path(usual).expanduser() / "handgrad"
+
+
+class Native:
+    """The processor's compiler and linker."""
+
+    def __init__(self) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        target = llvm.Target.from_default_triple()
+        self.machine = target.create_target_machine(
+            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
+        )
+        self.linker = llvm.create_lljit_compiler(self.machine, use_jit_link=False, suppress_errors=True)
+        self.linked: dict[str, tuple[object, int]] = {}
+
+    @cached_property
+    def version(self) -> str:
+        """What the compiled code depends on beside its text."""
+        processor = llvm.get_host_cpu_name() + llvm.get_host_cpu_features().flatten()
+        return f"{llvmlite.__version__} {llvm.llvm_version_info} {self.machine.triple} {processor}"
+
+    def address(self, text: str, name: str = "kernel") -> int:
+        """Return the address of a function, given the text of its module."""
+        key = hashlib.sha256((self.version + name + text).encode()).hexdigest()[:32]
+        if key not in self.linked:
+            image = self.kept(key) or self.compiled(key, text)
+            library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
+            tracker = library.export_symbol(name).link(self.linker, key)
+            self.linked[key] = (tracker, tracker[name])
+        return self.linked[key][1]
+
+    def kept(self, key: str) -> bytes | None:
+        """Return the compiled code that was kept, when it is whole."""
+        try:
+            content = (cache_folder() / f"{key}.o").read_bytes()
+        except OSError:
+            return None
+        mark, digest, image = content[: len(MARK)], content[len(MARK) : len(MARK) + 32], content[len(MARK) + 32 :]
+        return image if mark == MARK and hashlib.sha256(image).digest() == digest else None
+
+    def compiled(self, key: str, text: str) -> bytes:
+        """Compile, and keep the result if that is possible."""
+        module = llvm.parse_assembly(text)
+        module.triple = self.machine.triple
+        module.data_layout = str(self.machine.target_data)
+        module.verify()
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        builder = llvm.create_pass_builder(self.machine, options)
+        builder.getModulePassManager().run(module, builder)
+        image: bytes = self.machine.emit_object(module)
+        temporary = cache_folder() / f".{key}-{secrets.token_hex(4)}"
+        with suppress(OSError):  # a folder that cannot be written costs time only
+            cache_folder().mkdir(parents=True, exist_ok=True)
+            temporary.write_bytes(MARK + hashlib.sha256(image).digest() + image)  # the digest tells a torn file
+            temporary.replace(cache_folder() / f"{key}.o")
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        return image
+
+
+@cache
+def native() -> Native:
+    """Return the compiler of this process."""
+    return Native()

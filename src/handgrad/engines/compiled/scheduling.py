@@ -1,0 +1,384 @@
+"""Putting values in order: products of matrices, and loops that compute many neighbouring values at once.
+
+A loop goes over rows and columns. Each of its values stands at one of four levels: one for every place
+(``full``), one for every row, one for every column, or a single one (``scalar``). A value joins the loop that
+computed its operands when the rows and columns agree and nothing it needs is still incomplete there: a sum over
+columns is complete at the end of its row, a sum over rows only at the end of the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from handgrad.engines.compiled.values import GIVEN, ONE, Shape, Size, Value, product
+
+Level: TypeAlias = Literal["full", "row", "column", "scalar"]
+
+REDUCTIONS = frozenset({"sum", "max", "min"})
+VIEWS = frozenset({"reshape", "transpose"})
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One way to compute a value in a loop: the loop's size, and the level of the result and of each operand."""
+
+    rows: Size
+    columns: Size
+    level: Level
+    operands: tuple[Level, ...]
+
+
+@dataclass(eq=False)
+class Loop:
+    """Values computed together, row by row.
+
+    Attributes
+    ----------
+    rows, columns
+        How far it goes.
+    repeated
+        Values so cheap that it computes them itself rather than read them from memory.
+    values, levels
+        What it computes, in order, and where each stands.
+    """
+
+    rows: Size
+    columns: Size
+    repeated: frozenset[Value] = frozenset()
+    values: list[Value] = field(default_factory=list)
+    levels: dict[Value, Level] = field(default_factory=dict)
+    fits: dict[Value, Fit] = field(default_factory=dict)
+
+    @property
+    def reads(self) -> Iterator[Value]:
+        """What it takes from memory."""
+        for value in self.values:
+            yield from (operand.source for operand in value.inputs if operand.source not in self.levels)
+
+    def add(self, value: Value, fit: Fit) -> None:
+        """Compute a value here, after whatever cheap operands it has."""
+        for operand in value.inputs:
+            if operand.source in self.repeated and operand.source not in self.levels:
+                self.add(operand.source, self.own_fit(operand.source))
+        self.values.append(value)
+        self.levels[value], self.fits[value] = fit.level, fit
+
+    def fit(self, value: Value) -> Fit | None:
+        """Return how a value would be computed in this loop, or None when it cannot be."""
+        for fit in fits(value):
+            if (fit.rows, fit.columns) == (self.rows, self.columns) and self.has_ready(value, fit):
+                return fit
+        return self.fit_in_row(value)
+
+    def own_fit(self, value: Value) -> Fit:
+        """Return how a cheap value is computed here."""
+        return next(fit for fit in fits(value) if (fit.rows, fit.columns) == (self.rows, self.columns))
+
+    def fit_in_row(self, value: Value) -> Fit | None:
+        """Return how a value of one number a row would be computed at the end of each row."""
+        if not (value.operation not in SPECIAL and self.rows != ONE and self.rows.rows):
+            return None
+        full = value.inputs[0].shape if value.operation in REDUCTIONS else value.shape
+        if product(full) != self.rows or not any(self.levels.get(v.source) == "row" for v in value.inputs):
+            return None
+        if value.operation in REDUCTIONS and product(value.shape) != ONE:
+            return None
+        if any(v.source.size not in (self.rows, ONE) for v in value.inputs):
+            return None
+        operands: tuple[Level, ...] = tuple(
+            "row" if v.source.size == self.rows else "scalar" for v in value.inputs
+        )
+        fit = Fit(self.rows, self.columns, "scalar" if value.operation in REDUCTIONS else "row", operands)
+        return fit if self.has_ready(value, fit) else None
+
+    def has_ready(self, value: Value, fit: Fit) -> bool:
+        """Whether each operand that this loop computes is complete where the value needs it, and as it needs it."""
+        for operand, level in zip(value.inputs, fit.operands, strict=True):
+            made = operand.source
+            if made in self.repeated and level != "full":
+                return False
+            if made in self.levels and not (self.levels[made] == level and self.is_ready(made)):
+                return False
+        return not (value.target and any(self.is_row_reduction(v) for v in self.values))
+
+    def is_ready(self, value: Value) -> bool:
+        """Whether a value of this loop is complete before the loop ends."""
+        return self.levels[value] in ("full", "row")
+
+    def is_row_reduction(self, value: Value) -> bool:
+        return value.operation in REDUCTIONS and self.levels[value] == "row"
+
+
+@dataclass(eq=False)
+class Product:
+    """A product of matrices; when it has a target, ``target += sign · scale · product`` in place."""
+
+    value: Value
+    target: Value | None = None
+    scale: Value | None = None
+    sign: float = 1.0
+
+    @property
+    def reads(self) -> Iterator[Value]:
+        """What it takes from memory."""
+        yield from (matrix(operand)[0] for operand in self.value.inputs)
+        if self.target is not None:
+            yield self.target.inputs[0]
+        if self.scale is not None:
+            yield self.scale
+
+
+@dataclass(eq=False)
+class Check:
+    """The place where a loss that is not finite stops the step, before anything that is kept changes."""
+
+    reads: tuple[Value, ...] = ()
+
+
+Step: TypeAlias = Loop | Product | Check
+
+NUMBERS = frozenset({"scalar", "size", "constant"})
+
+SPECIAL = frozenset({"take", "add_rows_at", "uniform", "is_class"})
+"""Operations whose place in a loop is fixed."""
+
+CHEAP = frozenset({"broadcast", "is_class"})
+"""Operations that each loop does again where it needs their result, rather than read it from memory."""
+
+
+def matrix(operand: Value) -> tuple[Value, bool]:
+    """Return the memory that an operand of a product is seen in, and whether it is transposed."""
+    if operand.operation == "transpose":
+        return operand.inputs[0].base, True
+    return operand.base, False
+
+
+def fits(value: Value) -> Iterator[Fit]:
+    """Yield the loops a value can be computed in, the most natural one first."""
+    shape = value.inputs[0].shape if value.operation in REDUCTIONS else value.shape
+    if value.operation == "add_rows_at":
+        values = value.inputs[0]
+        yield Fit(product(values.shape[:-1]), values.shape[-1], "column", ("full", "row"))
+        return
+    if value.operation == "take":
+        yield Fit(product(value.shape[: len(value.inputs[1].shape)]), product(value.shape[len(value.inputs[1].shape) :]),
+                  "full", ("column", "row"))  # fmt: skip
+        return
+    if value.operation == "is_class":
+        yield Fit(product(shape[:-1]), shape[-1], "full", ("row",))
+        return
+    if value.operation == "uniform":
+        for split in _splits(shape):
+            yield Fit(product(shape[:split]), product(shape[split:]), "full", ("scalar",) * 3)
+        return
+    for split in _splits(shape):
+        levels = [_level(operand, shape, split) for operand in value.inputs]
+        result: Level | None = "full" if shape else "scalar"
+        if value.operation in REDUCTIONS:
+            result = _reduced(value.attribute, len(shape), split)
+        if result is not None and None not in levels:
+            yield Fit(product(shape[:split]), product(shape[split:]), result, tuple(levels))  # type: ignore[arg-type]
+
+
+def _splits(shape: Shape) -> Iterator[int]:
+    """Yield where the axes may be divided into rows and columns, the natural place first.
+
+    What has no rows of a batch is one long row; everything else is rows of its last axis.
+    """
+    first = max(len(shape) - 1, 0) if product(shape).rows and len(shape) > 1 else 0
+    yield first
+    yield from (split for split in range(len(shape), -1, -1) if split != first)
+
+
+def _level(operand: Value, whole: Shape, split: int) -> Level | None:
+    """Return at which level an operand stands in a loop over ``whole``, or None."""
+    shape = operand.source.shape if operand.source is not operand.base else operand.shape
+    if shape == whole and whole:
+        return "full"
+    if all(size == ONE for size in shape):
+        return "scalar"
+    aligned = (ONE,) * (len(whole) - len(shape)) + shape
+    rows, columns = aligned[:split], aligned[split:]
+    if columns == whole[split:] and all(size == ONE for size in rows):
+        return "column"
+    if rows == whole[:split] and all(size == ONE for size in columns):
+        return "row"
+    return None
+
+
+def _reduced(along: tuple[int, ...], axes: int, split: int) -> Level | None:
+    """Return at which level a reduction along these axes leaves its result, or None."""
+    if along == tuple(range(axes)):
+        return "scalar"
+    if along == tuple(range(split, axes)):
+        return "row"
+    return "column" if along == tuple(range(split)) else None
+
+
+class Schedule:
+    """The steps that compute what is wanted of a list of values, which stand in the order of the lines.
+
+    Attributes
+    ----------
+    steps
+        In order.
+    made
+        Which step computes each value.
+    stored
+        The values that are read from memory by some step, or asked for at the end.
+    """
+
+    def __init__(
+        self,
+        values: list[Value],
+        updates: frozenset[Value],
+        wanted: tuple[Value, ...],
+        assigned: tuple[Value, ...],
+        checked: tuple[Value, ...],
+    ) -> None:
+        self.steps: list[Step] = []
+        self.made: dict[Value, int] = {}
+        self.barrier = 0
+        self.checked, self.updates = checked, updates
+        self.wanted = tuple(value.base for value in wanted)
+        self.users = _users((*wanted, *assigned))
+        self.fused = dict(self._accumulated(assigned))
+        needed = [value for value in values if value in self.users]
+        self.repeated = frozenset(
+            v for v in needed if v.operation in CHEAP and not self.is_needed_in_memory(v)
+        )
+        numbers = self._numbers(needed)
+        self.updates -= numbers.keys()
+        for value in (*numbers, *(value for value in needed if value not in numbers)):
+            self.place(value)
+        if checked and not self.barrier:
+            self.steps.append(Check(checked))
+        self.stored = self._stored()
+
+    def place(self, value: Value) -> None:
+        """Give a value its place: in a loop that has its operands, or a step of its own."""
+        if value.operation in GIVEN or value.operation in VIEWS or value in self.fused.values():
+            return
+        if self.fused.keys() >= self.users[value] and any(user.inputs[1] is value for user in self.users[value]):
+            return  # a scaled product that is added in place
+        if value in self.updates and not self.barrier and self.checked:
+            self.steps.append(Check(self.checked))
+            self.barrier = len(self.steps)
+        if value in self.fused:
+            self.append(value, self._product_into(value))
+        elif value.operation == "product":
+            self.append(value, Product(value))
+        elif value in self.repeated:
+            return
+        elif not self.join(value):
+            fit = next(iter(fits(value)), None)
+            if fit is None:
+                raise NotImplementedError(f"{value.operation} of shapes that are no rows and columns", value.line)
+            loop = Loop(fit.rows, fit.columns, self.repeated)
+            loop.add(value, fit)
+            self.append(value, loop)
+
+    def _numbers(self, needed: list[Value]) -> dict[Value, None]:
+        """Return the numbers that follow from the step and the sizes alone: they come first."""
+        numbers: dict[Value, None] = {}
+        for value in needed:
+            if value.shape == () and not value.target and value.operation not in GIVEN | VIEWS:
+                if all(v in numbers or v.operation in NUMBERS for v in value.inputs):
+                    numbers[value] = None
+        return numbers
+
+    def is_needed_in_memory(self, value: Value) -> bool:
+        """Whether an array filled with one number is more than an operand of loops."""
+        return value in self.wanted or any(user.operation in ("product", "transpose") for user in self.users[value])
+
+    def append(self, value: Value, step: Step) -> None:
+        self.made[value] = len(self.steps)
+        self.steps.append(step)
+
+    def join(self, value: Value) -> bool:
+        """Put a value into a loop that computes or reads one of its operands, if one can take it."""
+        operands = [operand.source for operand in value.inputs]
+        first = max((self.made[v] for v in operands if v in self.made), default=0)
+        if value in self.updates:
+            first = max(first, self.barrier)
+        if value.target:
+            first = max(first, *self._readers(value))
+        related = {operand for operand in operands if operand.shape != ()}
+        for number in range(first, len(self.steps)):
+            loop = self.steps[number]
+            if not isinstance(loop, Loop) or not related & {*loop.levels, *loop.reads}:
+                continue  # what has nothing in common stays apart, so that every network has the same few loops
+            fit = loop.fit(value)
+            if fit is not None:
+                loop.add(value, fit)
+                self.made[value] = number
+                return True
+        return False
+
+    def _readers(self, value: Value) -> Iterator[int]:
+        """Yield the steps that read what a value overwrites."""
+        yield 0
+        old = value.inputs[0].base
+        yield from (number for number, step in enumerate(self.steps) if old in step.reads)
+
+    def _accumulated(self, assigned: tuple[Value, ...]) -> Iterator[tuple[Value, Value]]:
+        """Find the products that can be added into a kept array directly, so that they are never stored.
+
+        ``W -= learning_rate * (x.T @ dz)`` is one product with a scale, added to W.
+        """
+        for value in assigned:
+            if value.operation not in ("add", "subtract"):
+                continue
+            change = value.inputs[1]
+            factor = change
+            if change.operation == "multiply" and self._only_user(change, value):
+                pairs = (change.inputs, change.inputs[::-1])
+                factor = next((right for left, right in pairs if left.shape == ()), change)
+            user = value if factor is change else change
+            if factor.operation != "product" or factor.shape != value.shape or not self._only_user(factor, user):
+                continue
+            if all(matrix(operand)[0].operation != "load" for operand in factor.inputs):  # they may change first
+                yield value, factor
+
+    def _only_user(self, value: Value, user: Value) -> bool:
+        return self.users[value] == {user} and value not in self.wanted
+
+    def _product_into(self, value: Value) -> Product:
+        change, factor = value.inputs[1], self.fused[value]
+        sign = -1.0 if value.operation == "subtract" else 1.0
+        if factor is change:
+            return Product(factor, value, None, sign)
+        scale = next(operand for operand in change.inputs if operand.shape == ())
+        return Product(factor, value, scale, sign)
+
+    def _stored(self) -> set[Value]:
+        stored = {value for value in self.wanted if value.operation not in GIVEN}
+        for step in self.steps:
+            stored |= {value for value in step.reads if value in self.made}
+            if isinstance(step, Product):
+                stored |= set() if step.target is not None else {step.value}
+        return stored
+
+    @cached_property
+    def last_use(self) -> dict[Value, int]:
+        """The last step that reads each stored value; the number of steps for what is asked for at the end."""
+        last = {value: number for number, step in enumerate(self.steps) for value in step.reads}
+        return last | {value: len(self.steps) for value in (*self.wanted, *self.checked)}
+
+
+def _users(roots: tuple[Value, ...]) -> dict[Value, set[Value]]:
+    """Return everything that is needed, each with what it is needed for."""
+    users: dict[Value, set[Value]] = {}
+    waiting = list(roots)
+    while waiting:
+        value = waiting.pop()
+        if value not in users:
+            users[value] = set()
+            waiting += value.inputs
+    for value in users:
+        for operand in value.inputs:
+            users[operand].add(value)
+    return users

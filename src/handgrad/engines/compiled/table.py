@@ -1,0 +1,171 @@
+"""The table of steps for one size of batch: every address and number that native code is called with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.engines.compiled.blas import Blas, product_text
+from handgrad.engines.compiled.ir import LANES
+from handgrad.engines.compiled.loops import FLOATS, Kernel, Operand
+from handgrad.engines.compiled.native import native
+from handgrad.engines.compiled.scheduling import Check, Loop, Product, Schedule, matrix
+from handgrad.engines.compiled.values import Value
+
+Array = NDArray[Any]
+
+FLOPS_OF_A_PART = 2e6
+"""A product is divided when each part has more floating-point operations than this, …"""
+
+NUMBERS_OF_A_PART = 16_384
+"""… a loop when each part has more places. `benchmarks/threads.py` shows what lies behind both numbers."""
+
+
+class Table:
+    """The steps of a schedule for batches of ``n`` rows.
+
+    Parameters
+    ----------
+    schedule, kernels
+        What to do, and each loop's code.
+    addresses
+        Where each kept array, input array, number of the step and stored value lies.
+    n
+        How many rows.
+    dtype
+        The program's.
+    blas
+        What multiplies matrices.
+    threads
+        Into how many parts large steps are divided.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        kernels: Mapping[Loop, Kernel],
+        addresses: Mapping[Value, int],
+        n: int,
+        dtype: str,
+        blas: Blas,
+        threads: int,
+    ) -> None:
+        self.addresses, self.n, self.dtype, self.threads = addresses, n, dtype, threads
+        self.blas = blas
+        self.kind = FLOATS[dtype]
+        self.numbers: dict[Any, Array] = {}  # single numbers that stand in memory because loops read them there
+        self.arguments: list[Array] = []
+        self.records: list[tuple[int, int, int, int, int]] = []
+        for step in schedule.steps:
+            match step:
+                case Loop():
+                    self.add_loop(step, kernels[step])
+                case Product():
+                    self.add_product(step)
+                case Check():
+                    self.add_check(step)
+        self.steps = np.array(self.records, np.int64).reshape(-1, 5)
+
+    def add(self, call: int, arguments: list[int], extent: int, parts: int, part: int) -> None:
+        held = np.array(arguments, np.int64)
+        self.arguments.append(held)
+        self.records.append((call, held.ctypes.data, extent, parts, part))
+
+    def address(self, value: Value) -> int:
+        """Return where a value lies; numbers that follow from the size of the batch are put somewhere now."""
+        if value in self.addresses:
+            return self.addresses[value]
+        if value.operation == "constant":
+            return self.number(value.attribute)
+        return self.number(float(value.attribute.at(self.n)))
+
+    def number(self, number: float) -> int:
+        if number not in self.numbers:
+            self.numbers[number] = np.array([number])
+        return self.numbers[number].ctypes.data
+
+    def add_loop(self, loop: Loop, kernel: Kernel) -> None:
+        rows, columns = loop.rows.at(self.n), loop.columns.at(self.n)
+        arguments = [rows, columns, *(self.operand(operand) for operand in kernel.operands)]
+        extent = rows if kernel.divided == "rows" else columns
+        parts, part = 1, extent
+        if kernel.divided != "not":
+            parts = min(self.threads, rows * columns // NUMBERS_OF_A_PART, extent)
+            parts, part = self.divided(extent, parts, LANES[self.kind] if kernel.divided == "columns" else 1)
+        self.add(native().address(kernel.text), arguments, extent, parts, part)
+
+    def operand(self, operand: Operand) -> int:
+        if operand.level == "count":
+            return operand.value.shape[0].at(self.n)
+        return self.address(operand.value)
+
+    def divided(self, extent: int, parts: int, unit: int) -> tuple[int, int]:
+        """Return how many parts there are and how long each is, a multiple of ``unit``."""
+        if parts <= 1:
+            return 1, extent
+        part = -(-extent // (parts * unit)) * unit
+        return -(-extent // part), part
+
+    def add_product(self, step: Product) -> None:
+        left, right = step.value.inputs
+        a, a_transposed = matrix(left)
+        b, b_transposed = matrix(right)
+        k, n = (left.shape[-1].at(self.n), right.shape[1].at(self.n) if len(right.shape) > 1 else 1)
+        m = step.value.size.at(self.n) // n
+        target = step.value if step.target is None else step.target.inputs[0]
+        scale = self.number(1.0) if step.scale is None else self.address(step.scale)
+        by_columns = n > m
+        extent = n if by_columns else m
+        parts = min(self.threads, int(2 * m * n * k / FLOPS_OF_A_PART), extent // 16)
+        parts, part = self.divided(extent, parts, 16)
+        arguments = [
+            self.blas.address("sgemm" if self.kind == "float" else "dgemm"), a_transposed, b_transposed, m, n, k,
+            scale, int(step.sign), step.target is not None, self.address(a), m if a_transposed else k,
+            self.address(b), k if b_transposed else n, self.address(target), n, by_columns,
+        ]  # fmt: skip
+        call = native().address(product_text(self.kind, self.blas.integer))
+        self.add(call, arguments, extent, parts, part)
+
+    def add_check(self, step: Check) -> None:
+        total, count = (value.base for value in step.reads)
+        kinds = [self.kind if value.type == "float" else "double" for value in (total, count)]
+        sums = self.addresses["sums"]  # type: ignore[index]
+        self.add(native().address(check_text(*kinds)), [self.address(total), self.address(count), sums], 1, 1, 1)
+
+
+def check_text(total: str, count: str) -> str:
+    """Return the code of a step that adds up loss and count, and stops when the loss is not finite."""
+
+    def load(name: str, kind: str, place: int) -> str:
+        widened = f"fpext float %{name}.own to double" if kind == "float" else f"fadd double %{name}.own, -0.0"
+        return f"""
+  %{name}.slot = getelementptr i64, ptr %arguments, i64 {place}
+  %{name}.at = load ptr, ptr %{name}.slot
+  %{name}.own = load {kind}, ptr %{name}.at
+  %{name} = {widened}
+  %{name}.sum.at = getelementptr double, ptr %sums, i64 {place}
+  %{name}.sum = load double, ptr %{name}.sum.at
+  %{name}.new = fadd double %{name}.sum, %{name}"""
+
+    return f"""
+define i32 @kernel(ptr %arguments, i64 %first, i64 %last) #0 {{
+entry:
+  %sums.slot = getelementptr i64, ptr %arguments, i64 2
+  %sums = load ptr, ptr %sums.slot
+{load("total", total, 0)}
+{load("count", count, 1)}
+  %nothing = fsub double %total, %total
+  %finite = fcmp oeq double %nothing, 0.0
+  br i1 %finite, label %good, label %bad
+good:
+  store double %total.new, ptr %total.sum.at
+  store double %count.new, ptr %count.sum.at
+  ret i32 0
+bad:
+  ret i32 1
+}}
+attributes #0 = {{ nounwind }}
+"""
