@@ -223,12 +223,12 @@ def test_objects_of_the_module_take_the_edited_methods(tmp_path):
 def test_what_cannot_be_copied_stays_the_users(tmp_path):
     """A lock, a generator that is running, a file, a module, an object that refuses, a list that holds itself."""
     text = (
-        "import threading\n\nimport numpy as np\n\n\nclass Shy:\n    def __deepcopy__(self, memo):\n"
+        "import sys\nimport threading\n\nimport numpy as np\n\n\nclass Shy:\n    def __deepcopy__(self, memo):\n"
         "        raise RuntimeError('no')\n\n\n"
-        "LOCKS = {'a': threading.Lock()}\nKEPT = [iter(int, 1), (n for n in 'ab'), open(__file__), np, Shy()]\n"
+        "LOCKS = {'a': threading.Lock()}\nKEPT = [iter(int, 1), (n for n in 'ab'), sys.__stdout__, np, Shy()]\n"
         "SHY = Shy()\nLOOP = [1]\nLOOP.append(LOOP)\n\n\n"
         "def forward(x, W):\n    with LOCKS['a']:\n        return x @ W\n\n\n"
-        "def backward(grad_output, x, W):\n    with LOCKS['a']:\n        KEPT[2].tell()\n"
+        "def backward(grad_output, x, W):\n    with LOCKS['a']:\n        KEPT[2].writable()\n"
         "        return {'x': grad_output @ W.T * LOOP[1][0], 'W': -x.T @ grad_output}\n"
     )
     found = mended(tmp_path, text)
