@@ -92,7 +92,7 @@ class TrainingSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True)
     schedule: str | dict[str, Any] = "Constant"
     patience: Count | None = None
     seed: Seed = 0
-    engine: str = "reference"
+    engine: str = "compiled"
 
 
 class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

@@ -82,3 +82,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     close = get_close_matches(name, names, n=1)
     return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(names)}"
+
+
+class HandgradNotice(UserWarning):
+    """Something the user should know, and that changes no result."""

@@ -115,7 +115,7 @@ def network_from(values: Mapping[str, Any], place: str) -> Network:
         raise ConfigurationError(f"{place}: {error}") from None
 
 
-def find(name: str, kinds: Mapping[str, type[T]], place: str) -> type[T]:
+def find(name: str, kinds: Mapping[str, T], place: str) -> T:
     """Return the kind of this name; ``leaky_relu``, ``leaky-relu`` and ``LeakyReLU`` are the same."""
 
     def plain(text: str) -> str:

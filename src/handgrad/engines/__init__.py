@@ -1,9 +1,48 @@
 """Engines: what runs a program over batches."""
 
-from handgrad.engines.engine import BoundProgram, Engine, Epoch, NonFiniteLossError
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from handgrad.engines.engine import BoundProgram, Engine, Epoch, NonFiniteLossError, UnsupportedLineError
 from handgrad.engines.reference import ReferenceEngine
+from handgrad.errors import EngineError, HandgradNotice, MissingPackageError
+from handgrad.program import Program
 
-ENGINES: dict[str, type[Engine]] = {"reference": ReferenceEngine}
-"""Every engine by name."""
 
-__all__ = ["ENGINES", "BoundProgram", "Engine", "Epoch", "NonFiniteLossError", "ReferenceEngine"]
+def _compiled() -> Engine:
+    try:
+        from handgrad.engines.compiled import CompiledEngine
+    except ImportError as error:
+        raise MissingPackageError(
+            f"the compiled engine needs llvmlite: {error}", fix="pip install llvmlite"
+        ) from None
+    return CompiledEngine()
+
+
+ENGINES: dict[str, Callable[[], Engine]] = {"compiled": _compiled, "reference": ReferenceEngine}
+"""How to get every engine, by name."""
+
+
+def bind(name: str, program: Program, arrays: Mapping[str, Any]) -> BoundProgram:
+    """Bind a program to an engine, or to the reference engine, with a notice, where that engine cannot run it."""
+    try:
+        return ENGINES[name]().bind(program, arrays)
+    except (UnsupportedLineError, EngineError, MissingPackageError) as error:
+        notice = f"the {name} engine is not used, training goes on with the reference engine: {error}"
+        warnings.warn(HandgradNotice(notice), stacklevel=2)
+        return ReferenceEngine().bind(program, arrays)
+
+
+__all__ = [
+    "ENGINES",
+    "BoundProgram",
+    "Engine",
+    "Epoch",
+    "NonFiniteLossError",
+    "ReferenceEngine",
+    "UnsupportedLineError",
+    "bind",
+]

@@ -99,7 +99,16 @@ def convert(array: Array, value: Value, dtype: str) -> Array:
 
 
 class BoundProgram(Protocol):
-    """A program bound to the arrays it keeps: parameters, states and slots, changed in place."""
+    """A program bound to the arrays it keeps: parameters, states and slots, changed in place.
+
+    Attributes
+    ----------
+    facts
+        What runs it, for the records of a training: ``engine``, and whatever else makes a difference.
+    """
+
+    @property
+    def facts(self) -> Mapping[str, Any]: ...  # noqa: D102 - an attribute
 
     def epoch(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
         """Run every batch, and return the loss of all rows as (total, count); their ratio is the mean.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ class ReferenceEngine:
 class BoundReference:
     """A program as a Python function, with the arrays it keeps."""
 
+    facts: ClassVar[Mapping[str, Any]] = {"engine": "reference"}
+
     def __init__(self, program: Program, arrays: Mapping[str, Array]) -> None:
         self.program = program
         self.kept = {name: arrays[name] for name in (*program.parameters, *program.states, *program.slots)}
@@ -39,6 +41,8 @@ class BoundReference:
                     outputs = self.function(**batch, **self.kept)
                 except FloatingPointError:
                     raise NonFiniteLossError(number) from None
+                if not np.isfinite(outputs[total_at]):  # a program without an update does not look itself
+                    raise NonFiniteLossError(number)
                 total += float(outputs[total_at])
                 count += float(outputs[count_at])
                 if progress is not None:

@@ -53,7 +53,7 @@ class History:
         With patience, the epoch of the lowest validation loss, whose weights are kept; else None: the last
         epoch's are.
     facts
-        What ran: engine, rows, batch size, rows per second.
+        What ran: engine (with its BLAS library and threads), rows, batch size, rows per second.
     """
 
     metric: str
@@ -83,7 +83,9 @@ class History:
         draw_learning_curve(self, file, title)
 
 
-def facts_of(engine: str, rows: int, batch_size: int, seconds: float, epochs: int) -> Mapping[str, Any]:
+def facts_of(
+    engine: Mapping[str, Any], rows: int, batch_size: int, seconds: float, epochs: int
+) -> Mapping[str, Any]:
     """Return what a run was, for the record."""
     speed = rows * epochs / seconds if seconds > 0 else 0.0
-    return {"engine": engine, "rows": rows, "batch_size": batch_size, "rows_per_second": round(speed)}
+    return {**engine, "rows": rows, "batch_size": batch_size, "rows_per_second": round(speed)}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.data.finite import check_finite
-from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError
+from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError, bind
 from handgrad.errors import ConfigurationError, DataError, TrainingError, nearest
 from handgrad.layers import Adam, Constant, Optimiser, Schedule
 from handgrad.network import Network
@@ -58,7 +58,7 @@ def train(
     patience: int | None = None,
     seed: int = 0,
     shuffle: bool = True,
-    engine: str = "reference",
+    engine: str = "compiled",
     progress: bool | None = None,
     after_epoch: Callable[[EpochRecord], None] | None = None,
 ) -> History:
@@ -85,7 +85,8 @@ def train(
     shuffle
         Whether each epoch takes the rows in a new order.
     engine
-        The name of one of `handgrad.engines.ENGINES`.
+        "compiled", or "reference" (NumPy, line by line). Where a line cannot be compiled, the reference engine
+        takes over, with a notice that names the line.
     progress
         Whether to show a bar; by default where standard error is a terminal.
     after_epoch
@@ -139,7 +140,9 @@ def train(
     except KeyboardInterrupt:
         run.restore(run.finished)
         run.history.stopped = "interrupted"
-    run.history.facts |= facts_of(engine, len(training), batch_size, run.seconds, len(run.history.epochs))
+    run.history.facts |= facts_of(
+        run.step.facts, len(training), batch_size, run.seconds, len(run.history.epochs)
+    )
     return run.history
 
 
@@ -157,9 +160,9 @@ class _Run:
         self.program = network.program(optimiser, weighted=weighted).keeping("total", "count")
         slots = {name: np.zeros(shape, network.dtype) for name, shape in self.program.slots.items()}
         self.kept: dict[str, Array] = {**network.arrays, **slots}
-        self.step: BoundProgram = ENGINES[engine]().bind(self.program, self.kept)
+        self.step: BoundProgram = bind(engine, self.program, self.kept)
         self.validation_program = network.loss_program(weighted=watched is not None and "w" in watched.arrays)
-        self.validation: BoundProgram = ENGINES[engine]().bind(self.validation_program, self.kept)
+        self.validation: BoundProgram = bind(self.step.facts["engine"], self.validation_program, self.kept)
         self.history = History(metric_name(network.loss))
         self.finished = self.best = self.copy()
         self.start = largest(self.finished)
@@ -217,9 +220,10 @@ class _Run:
         rows, loss = self.watched, self.network.loss
         assert loss is not None
         epoch = Epoch(rows.arrays, rows.order, 4096, np.empty(0))
-        total, count = self.validation.epoch(epoch)
-        if not np.isfinite(total):
-            raise self.explained(self.validation_program, self.copy(), epoch, len(epoch) - 1)
+        try:
+            total, count = self.validation.epoch(epoch)
+        except NonFiniteLossError as error:
+            raise self.explained(self.validation_program, self.copy(), epoch, error.batch) from None
         prediction = self.network.predict(rows.arrays["x"][rows.order])
         w = rows.arrays["w"][rows.order] if "w" in rows.arrays else None
         return total / max(count, 1e-30), measure_metric(loss, prediction, rows.arrays["t"][rows.order], w)

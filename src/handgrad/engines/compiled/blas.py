@@ -94,7 +94,9 @@ def _openblas() -> Blas | None:
             for names, integer in (("scipy_cblas_{}64_", "i64"), ("cblas_{}64_", "i64"), ("cblas_{}", "i32")):
                 if hasattr(library, names.format("sgemm")):
                     prefix, suffix = names.split("cblas_{}")
-                    functions = tuple(f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set"))
+                    functions = tuple(
+                        f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set")
+                    )
                     config = getattr(library, f"{prefix}openblas_get_config{suffix}")
                     config.restype = ctypes.c_char_p
                     name = " ".join(config().decode().split()[:2])
@@ -135,7 +137,14 @@ def product_text(kind: str, integer: str) -> str:
         f"  %{name}.i = trunc i64 %{name} to i32" if integer == "i32" else f"  %{name}.i = add i64 %{name}, 0"
         for name in sizes
     )
-    convert = "fptrunc double %scaled to float" if kind == "float" else "fadd double %scaled, 0x8000000000000000"
+    convert = (
+        "fptrunc double %scaled to float" if kind == "float" else "fadd double %scaled, 0x8000000000000000"
+    )
+    given = ", ".join((
+        "i32 101", "i32 %ta.c", "i32 %tb.c", *(f"{integer} %{name}.i" for name in sizes[:3]), f"{kind} %alpha",
+        f"ptr %a.part, {integer} %lda.i", f"ptr %b.part, {integer} %ldb.i", f"{kind} %beta",
+        f"ptr %c.part, {integer} %ldc.i",
+    ))  # fmt: skip
     return f"""
 define i32 @kernel(ptr %arguments, i64 %first, i64 %last) #0 {{
 {loads}
@@ -164,7 +173,7 @@ define i32 @kernel(ptr %arguments, i64 %first, i64 %last) #0 {{
   %ta.c = select i1 %ta.1, i32 112, i32 111
   %tb.c = select i1 %tb.1, i32 112, i32 111
 {cast}
-  call void %call(i32 101, i32 %ta.c, i32 %tb.c, {integer} %rows.i, {integer} %cols.i, {integer} %k.i, {kind} %alpha, ptr %a.part, {integer} %lda.i, ptr %b.part, {integer} %ldb.i, {kind} %beta, ptr %c.part, {integer} %ldc.i)
+  call void %call({given})
   ret i32 0
 }}
 attributes #0 = {{ nounwind }}

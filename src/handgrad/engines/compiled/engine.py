@@ -1,7 +1,7 @@
 """The compiled engine: a program's lines as native code, a whole epoch at a time.
 
-    lines ─reading─► values ─scheduling─► loops and products ─loops, ir─► code ─native─► addresses
-                                                             └─ table, memory: sizes, places ─► driver
+lines ─reading─► values ─scheduling─► loops and products ─loops, ir─► code ─native─► addresses
+                                                         └─ table, memory: sizes, places ─► driver
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ctypes
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from handgrad.engines.compiled.driver import Control, driver_text
 from handgrad.engines.compiled.loops import Compiler, Kernel, memory_kind
 from handgrad.engines.compiled.memory import aligned, arrange
 from handgrad.engines.compiled.native import native
-from handgrad.engines.compiled.pool import Pool
+from handgrad.engines.compiled.pool import Choice, helpers
 from handgrad.engines.compiled.reading import Reader
 from handgrad.engines.compiled.scheduling import Loop, Schedule
 from handgrad.engines.compiled.table import Table
@@ -60,7 +61,9 @@ class CompiledEngine:
         """
         blas = find_blas()
         if blas is None:
-            raise EngineError("no BLAS library was found beside NumPy", fix="pip install numpy from PyPI, or mkl")
+            raise EngineError(
+                "no BLAS library was found beside NumPy", fix="pip install numpy from PyPI, or mkl"
+            )
         return BoundCompiled(program, arrays, blas)
 
 
@@ -79,10 +82,13 @@ class BoundCompiled:
             tuple(self.reader.assigned), checked,
         )  # fmt: skip
         self.plans: dict[Any, Plan] = {}
+        self.facts = {"engine": "compiled", "blas": blas.name, "threads": thread_limit(blas)}
 
     def epoch(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
         """Run every batch; see `BoundProgram.epoch`."""
-        arrays = {name: self.given(epoch.arrays[name]) for name in (value.name for value in self.program.inputs)}
+        arrays = {
+            name: self.given(epoch.arrays[name]) for name in (value.name for value in self.program.inputs)
+        }
         plan = self.plan(arrays, min(epoch.batch_size, max(len(epoch.order), 1)))
         return plan.run(epoch, arrays, progress)
 
@@ -95,10 +101,8 @@ class BoundCompiled:
             arrays, np.arange(rows), max(rows, 1), rates, inputs.get("step", 1), inputs.get("seed", 0)
         )
         plan = self.plan(arrays, max(rows, 1))
-        try:
+        with suppress(NonFiniteLossError):  # the caller asked for the numbers, whatever they are
             plan.run(epoch, arrays, None)
-        except NonFiniteLossError:
-            pass  # the caller asked for the numbers, whatever they are
         return {name: plan.result(value, rows) for name, value in self.outputs.items()}
 
     def given(self, array: Array) -> Array:
@@ -114,7 +118,9 @@ class BoundCompiled:
         key = (batch_size, threads, *types.values())
         if key not in self.plans:
             self.plans.clear()  # one at a time: each has memory of its own
-            self.plans[key] = Plan(self, {name: SOURCES[kind] for name, kind in types.items()}, batch_size, threads)
+            self.plans[key] = Plan(
+                self, {name: SOURCES[kind] for name, kind in types.items()}, batch_size, threads
+            )
         return self.plans[key]
 
 
@@ -124,22 +130,24 @@ class Plan:
     def __init__(self, bound: BoundCompiled, sources: dict[str, str], batch_size: int, threads: int) -> None:
         self.bound, self.batch_size, self.threads = bound, batch_size, threads
         schedule, dtype = bound.schedule, bound.program.dtype
-        compilers = {s: Compiler(s, schedule.stored, dtype, sources) for s in schedule.steps if isinstance(s, Loop)}
+        compilers = {
+            s: Compiler(s, schedule.stored, dtype, sources) for s in schedule.steps if isinstance(s, Loop)
+        }
         self.kernels: dict[Loop, Kernel] = {loop: compiler.compile() for loop, compiler in compilers.items()}
         stored = schedule.stored.union(*(compiler.stored for compiler in compilers.values()))
-        self.numbers = {name: np.zeros(1, np.int64 if name == "seed" else float) for name in ("learning_rate", "step", "seed")}
+        self.numbers = {
+            "learning_rate": np.zeros(1), "step": np.zeros(1), "seed": np.zeros(1, np.int64)
+        }  # fmt: skip
         self.sums = np.zeros(2)
         self.order = np.zeros(batch_size, np.int64)
         self.addresses: dict[Any, int] = {"sums": self.sums.ctypes.data}
         self._place(stored)
         self.tables: dict[int, Table] = {}
         self.control = np.zeros(len(Control), np.int64)
-        self.driver = native()
-        architecture = self.driver.machine.triple
+        self.choice = Choice()
         self.call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
-            self.driver.address(driver_text(architecture), "run")
+            native().address(driver_text(native().triple), "run")
         )
-        self.pool: Pool | None = None
 
     def _place(self, stored: set[Value]) -> None:
         """Find a place for every value that is stored: kept arrays have theirs, the rest share one workspace."""
@@ -184,9 +192,10 @@ class Plan:
             if value.operation == "source":
                 address = arrays[value.attribute].ctypes.data
                 if self.addresses.get(value) != address:
+                    self.check_indices(value, arrays[value.attribute])
                     self.addresses[value] = address
                     self.tables.clear()
-        order = np.ascontiguousarray(epoch.order, np.int64)
+        order = self.checked_order(epoch, arrays)
         rates = np.ascontiguousarray(epoch.learning_rates, float)
         rest = len(order) % self.batch_size
         whole, last = self.table(self.batch_size), self.table(rest) if rest else None
@@ -197,40 +206,64 @@ class Plan:
         control = self.control
         control[Control.STEPS], control[Control.STEP_COUNT] = whole.steps.ctypes.data, len(whole.steps)
         if last is not None:
-            control[Control.LAST_STEPS], control[Control.LAST_STEP_COUNT] = last.steps.ctypes.data, len(last.steps)
+            control[Control.LAST_STEPS], control[Control.LAST_STEP_COUNT] = (
+                last.steps.ctypes.data,
+                len(last.steps),
+            )
         control[Control.BATCH], control[Control.ROWS] = self.batch_size, len(order)
         control[Control.ORDER], control[Control.ROW_NUMBERS] = order.ctypes.data, self.order.ctypes.data
         control[Control.RATES] = rates.ctypes.data if len(rates) else 0
         control[Control.RATE] = self.numbers["learning_rate"].ctypes.data
         control[Control.STEP] = self.numbers["step"].ctypes.data
         control[Control.FIRST_STEP] = epoch.first_step
-        if self.pool is None and any((table.steps[:, 3] > 1).any() for table in self.tables.values()):
-            self.pool = Pool(driver_text(self.driver.machine.triple), self.threads)
         with self.bound.blas.on_one_thread():
             self.slices(len(epoch), epoch, progress)
         return float(self.sums[0]), float(self.sums[1])
 
+    def check_indices(self, source: Value, array: Array) -> None:
+        """Refuse an index that is no row of the table it is looked up in."""
+        for value in self.bound.reader.values:
+            if value.operation == "take" and value.inputs[1].base.inputs[:1] == (source,):
+                rows = value.inputs[0].shape[0].factor
+                if array.size and not 0 <= array.min() <= array.max() < rows:
+                    wrong = array.max() if array.min() >= 0 else array.min()
+                    raise IndexError(f"{source.attribute} holds {wrong}, and the table has {rows} rows")
+
+    def checked_order(self, epoch: Epoch, arrays: Mapping[str, Array]) -> Array:
+        """Return the row numbers; native code must not be given one that is no row."""
+        order = np.ascontiguousarray(epoch.order, np.int64)
+        rows = min(len(array) for array in arrays.values())
+        if len(order) and not 0 <= order.min() <= order.max() < rows:
+            raise IndexError(f"row {order.max() if order.min() >= 0 else order.min()} of {rows} rows")
+        return order
+
     def slices(self, batches: int, epoch: Epoch, progress: Callable[[int], None] | None) -> None:
         """Let native code run, and come back now and then."""
-        done, count = 0, 1
+        done, count, rows_done = 0, 1, 0
         while done < batches:
             until = min(done + count, batches)
             started = time.perf_counter()
-            if self.pool is not None:
-                self.control[Control.POOL] = self.pool.begin()
-            reached = self.call(self.control.ctypes.data, done, until)
-            if self.pool is not None:
-                self.pool.end()
+            reached = self.slice(done, until)
+            seconds = max(time.perf_counter() - started, 1e-7)
             if reached < until:
                 raise NonFiniteLossError(reached)
-            seconds = max(time.perf_counter() - started, 1e-7)
-            if self.pool is not None:
-                rows = min(until * epoch.batch_size, len(epoch.order)) - done * epoch.batch_size
-                self.pool.measured(seconds / rows)
+            rows = min(until * epoch.batch_size, len(epoch.order))
+            self.choice.measured(seconds / (rows - rows_done))
             count = max(1, int((until - done) * SLICE_SECONDS / seconds))
-            done = until
+            done, rows_done = until, rows
             if progress is not None:
-                progress(min(done * epoch.batch_size, len(epoch.order)))
+                progress(rows)
+
+    def slice(self, first: int, last: int) -> int:
+        """Run some batches, with help where that is worth it; return the first that stopped, or ``last``."""
+        divided = any((table.steps[:, 3] > 1).any() for table in self.tables.values())
+        pool = helpers(self.threads - 1) if divided and self.choice.helped else None
+        self.control[Control.POOL] = pool.begin() if pool is not None else 0
+        try:
+            return int(self.call(self.control.ctypes.data, first, last))
+        finally:
+            if pool is not None and self.control[Control.POOL]:
+                pool.end()
 
     def result(self, value: Value, n: int) -> Any:
         """Return a copy of what a run computed."""

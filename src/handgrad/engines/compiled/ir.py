@@ -87,7 +87,9 @@ class Code:
         types = ", ".join(argument.type for argument in arguments)
         full = f"@llvm.{name}.{suffix}"
         self.declared[full] = f"declare {first.type} {full}({types})"
-        return self.emit(f"call {first.type} {full}({', '.join(map(str, arguments))})", first.kind, first.width)
+        return self.emit(
+            f"call {first.type} {full}({', '.join(map(str, arguments))})", first.kind, first.width
+        )
 
     def splat(self, a: Number, width: int) -> Number:
         """Return one number in every lane."""

@@ -108,7 +108,11 @@ class Compiler:
             for operand in value.inputs:
                 made = operand.source
                 if made in passes:
-                    over = made.operation in REDUCTIONS and self.loop.levels[made] == "row" and self.sums_columns(made)
+                    over = (
+                        made.operation in REDUCTIONS
+                        and self.loop.levels[made] == "row"
+                        and self.sums_columns(made)
+                    )
                     before.append(passes[made] + over)
             passes[value] = max(before)
         return passes
@@ -132,14 +136,16 @@ class Compiler:
     @property
     def only_numbers(self) -> bool:
         """Whether nothing in it has rows or columns."""
-        return {self.loop.levels[v] for v in self.loop.values if v.operation not in REDUCTIONS} == {"scalar"} and not any(
-            v.operation in REDUCTIONS for v in self.loop.values
-        )
+        return {self.loop.levels[v] for v in self.loop.values if v.operation not in REDUCTIONS} == {
+            "scalar"
+        } and not any(v.operation in REDUCTIONS for v in self.loop.values)
 
     @property
     def divided(self) -> Literal["rows", "columns", "not"]:
         """Along what the loop may be divided without changing the order of any sum."""
-        levels = {self.loop.levels[v] for v in self.loop.values if v.operation in {*REDUCTIONS, "add_rows_at"}}
+        levels = {
+            self.loop.levels[v] for v in self.loop.values if v.operation in {*REDUCTIONS, "add_rows_at"}
+        }
         if "scalar" in levels or {"row", "column"} <= levels or self.only_numbers:
             return "not"
         rowwise = any(level in ("row", "scalar") for level in self.loop.levels.values())
@@ -155,7 +161,9 @@ class Compiler:
         rows, columns = (self._argument(place) for place in (0, 1))
         part = Number("%first", "i64"), Number("%last", "i64")
         whole = literal(0, "i64"), rows
-        over_rows, over_columns = (part, (literal(0, "i64"), columns)) if self.divided == "rows" else (whole, part)
+        over_rows, over_columns = (
+            (part, (literal(0, "i64"), columns)) if self.divided == "rows" else (whole, part)
+        )
         if self.divided == "not":
             over_rows, over_columns = whole, (literal(0, "i64"), columns)
         self.first, self.last, self.columns = *over_columns, columns
@@ -202,7 +210,9 @@ class Compiler:
             if self.loop.levels[value] == "scalar" and value.operation not in REDUCTIONS:
                 self.registers[value, "scalar"] = self.apply(value, "scalar", 1)
                 if value in self.stored:
-                    self.code.store(self.registers[value, "scalar"], self.place_of(value, "scalar", written=True))
+                    self.code.store(
+                        self.registers[value, "scalar"], self.place_of(value, "scalar", written=True)
+                    )
 
     def start_totals(self) -> None:
         """Set to zero what is summed up over the whole loop."""
@@ -225,7 +235,9 @@ class Compiler:
             start = self.code.binary("mul", row, self.columns)
             with self.code.loop(self.first, self.last) as column:
                 index = self.code.binary("add", start, column)
-                self.code.store(literal(_neutral(value), self.kind), self.code.address(place, self.kind, index))
+                self.code.store(
+                    literal(_neutral(value), self.kind), self.code.address(place, self.kind, index)
+                )
 
     def extra(self, value: Value) -> int:
         """Return the place among the arguments where the number of rows of a result stands."""
@@ -289,7 +301,11 @@ class Compiler:
             return
         for value in (*values, *(self.loop.repeated & self.loop.levels.keys())):
             self.read_ahead(value, "row")
-        sums = {v: self._row_total(v) for v in values if v.operation in REDUCTIONS and self.loop.levels[v] == "row"}
+        sums = {
+            v: self._row_total(v)
+            for v in values
+            if v.operation in REDUCTIONS and self.loop.levels[v] == "row"
+        }
         self.totals |= sums
         width = literal(self.lanes, "i64")
         count = self.code.binary("sub", self.last, self.first)
@@ -302,9 +318,7 @@ class Compiler:
             lanes = self.code.lanes("i64", self.lanes)
             self.body(values, self.code.compare("slt", lanes, self.code.splat(rest, self.lanes)))
         for value, variable in sums.items():
-            wide = self.code.emit(
-                f"load <{self.lanes} x {self.kind}>, ptr {variable}", self.kind, self.lanes
-            )
+            wide = self.code.emit(f"load <{self.lanes} x {self.kind}>, ptr {variable}", self.kind, self.lanes)
             del self.totals[value]
             self.put(value, self.code.fold(FOLDS[value.operation], literal(0, self.kind), wide))
 
@@ -350,7 +364,9 @@ class Compiler:
         variable = self.totals[value]
         total = self.code.emit(f"load {operand.type}, ptr {variable}", operand.kind, operand.width)
         if operand.width > 1 and self.mask is not None:
-            operand = self.code.select(self.mask, operand, literal(_neutral(value), operand.kind, operand.width))
+            operand = self.code.select(
+                self.mask, operand, literal(_neutral(value), operand.kind, operand.width)
+            )
         self.code.line(f"store {self.combine(value, total, operand)}, ptr {variable}")
 
     def combine(self, value: Value, total: Number, operand: Number) -> Number:
@@ -401,7 +417,9 @@ class Compiler:
         kind = memory_kind(value, self.dtype, self.sources)
         place = self.place_of(value, level)
         address = self.code.address(place, kind.split()[0], self.index(level))
-        return self.converted(self.code.load(address, kind.split()[0], width, self.mask_of(width)), kind, value)
+        return self.converted(
+            self.code.load(address, kind.split()[0], width, self.mask_of(width)), kind, value
+        )
 
     def mask_of(self, width: int) -> Number | None:
         return self.mask if width > 1 else None
@@ -450,10 +468,15 @@ class Compiler:
             for operand, at in zip(value.inputs, levels, strict=True)
         ]
         kind = self.computed_in(value)
-        operands = [self.as_kind(o, "i1" if value.operation == "where" and k == 0 else kind) for k, o in enumerate(operands)]
+        operands = [
+            self.as_kind(o, "i1" if value.operation == "where" and k == 0 else kind)
+            for k, o in enumerate(operands)
+        ]
         if value.operation == "divide" and operands[1].width == 1 < width:  # one division, then products
             inverse = self.code.binary("fdiv", literal(1, kind), operands[1])
-            return self.code.binary("fmul", self.code.splat(operands[0], width), self.code.splat(inverse, width))
+            return self.code.binary(
+                "fmul", self.code.splat(operands[0], width), self.code.splat(inverse, width)
+            )
         return self.elementwise(value.operation, [self.code.splat(o, width) for o in operands], kind)
 
     def computed_in(self, value: Value) -> str:
@@ -484,7 +507,14 @@ class Compiler:
             return code.binary(f"f{plain[operation]}" if kind != "i64" else plain[operation], *operands)
         if kind == "i64":
             raise NotImplementedError(f"{operation} of whole numbers")
-        if hasattr(Elementary, operation) and operation in ("exp", "expm1", "tanh", "log", "log1p", "normal_cdf"):
+        if hasattr(Elementary, operation) and operation in (
+            "exp",
+            "expm1",
+            "tanh",
+            "log",
+            "log1p",
+            "normal_cdf",
+        ):
             result: Number = getattr(Elementary(code, kind, width), operation)(operands[0])
             return result
         match operation:
@@ -513,7 +543,9 @@ class Compiler:
         start = self.code.binary("mul", row, self.columns)
         place = self.place_of(table, "column")
         address = self.code.address(place, kind.split()[0], self.code.binary("add", start, self.column))
-        return self.converted(self.code.load(address, kind.split()[0], width, self.mask_of(width)), kind, table)
+        return self.converted(
+            self.code.load(address, kind.split()[0], width, self.mask_of(width)), kind, table
+        )
 
     def is_class(self, value: Value, width: int) -> Number:
         """Return 1 at the column that the row's label names, 0 elsewhere."""

@@ -50,6 +50,11 @@ class Native:
         processor = llvm.get_host_cpu_name() + llvm.get_host_cpu_features().flatten()
         return f"{llvmlite.__version__} {llvm.llvm_version_info} {self.machine.triple} {processor}"
 
+    @property
+    def triple(self) -> str:
+        """The machine, as LLVM names it."""
+        return str(self.machine.triple)
+
     def address(self, text: str, name: str = "kernel") -> int:
         """Return the address of a function, given the text of its module."""
         key = hashlib.sha256((self.version + name + text).encode()).hexdigest()[:32]
@@ -66,7 +71,11 @@ class Native:
             content = (cache_folder() / f"{key}.o").read_bytes()
         except OSError:
             return None
-        mark, digest, image = content[: len(MARK)], content[len(MARK) : len(MARK) + 32], content[len(MARK) + 32 :]
+        mark, digest, image = (
+            content[: len(MARK)],
+            content[len(MARK) : len(MARK) + 32],
+            content[len(MARK) + 32 :],
+        )
         return image if mark == MARK and hashlib.sha256(image).digest() == digest else None
 
     def compiled(self, key: str, text: str) -> bytes:
@@ -82,7 +91,9 @@ class Native:
         temporary = cache_folder() / f".{key}-{secrets.token_hex(4)}"
         with suppress(OSError):  # a folder that cannot be written costs time only
             cache_folder().mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(MARK + hashlib.sha256(image).digest() + image)  # the digest tells a torn file
+            temporary.write_bytes(
+                MARK + hashlib.sha256(image).digest() + image
+            )  # the digest tells a torn file
             temporary.replace(cache_folder() / f"{key}.o")
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

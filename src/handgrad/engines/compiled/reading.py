@@ -37,9 +37,42 @@ COMPARISONS: dict[type[ast.AST], str] = {
 LOGIC: dict[type[ast.AST], str] = {ast.BitAnd: "logical_and", ast.BitOr: "logical_or"}
 
 SAME_NAME = frozenset(
-    "maximum minimum absolute exp log log1p expm1 tanh sqrt sign sin cos tan sinh cosh arctan arcsin arccos floor ceil "
-    "power add subtract multiply divide logical_and logical_or logical_not less less_equal greater greater_equal "
-    "equal not_equal".split()
+    [
+        "maximum",
+        "minimum",
+        "absolute",
+        "exp",
+        "log",
+        "log1p",
+        "expm1",
+        "tanh",
+        "sqrt",
+        "sign",
+        "sin",
+        "cos",
+        "tan",
+        "sinh",
+        "cosh",
+        "arctan",
+        "arcsin",
+        "arccos",
+        "floor",
+        "ceil",
+        "power",
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "logical_and",
+        "logical_or",
+        "logical_not",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "equal",
+        "not_equal",
+    ]
 )
 """NumPy's elementwise functions that are operations of the same name."""
 
@@ -231,12 +264,16 @@ class Reader:
         name = OTHER_NAMES.get(name, name)
         if name in SAME_NAME and not keywords:
             return self.elementwise(name, *arguments)
-        first = arguments[0] if arguments else None
+        if not arguments:
+            raise NotImplementedError(f"np.{name} without arguments")
+        first = arguments[0]
         match name:
             case "where" | "clip" if len(arguments) == 3 and not keywords:
                 if name == "where":
                     return self.elementwise("where", *arguments)
-                return self.elementwise("minimum", self.elementwise("maximum", first, arguments[1]), arguments[2])
+                return self.elementwise(
+                    "minimum", self.elementwise("maximum", first, arguments[1]), arguments[2]
+                )
             case "square" if not keywords:
                 return self.elementwise("multiply", first, first)
             case "negative" if not keywords:
@@ -264,7 +301,9 @@ class Reader:
         if name in REDUCTIONS:
             return self.reduce(name, array, *arguments, **keywords)
         if name == "reshape":
-            given = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], tuple) else tuple(arguments)
+            given = (
+                arguments[0] if len(arguments) == 1 and isinstance(arguments[0], tuple) else tuple(arguments)
+            )
             return self.reshape(array, given)
         if name == "astype" and arguments == [array.type]:
             return array
@@ -403,7 +442,7 @@ def _promote(operation: str, values: tuple[Value, ...]) -> Type:
         if kind in types:
             if kind == "int" and (operation in ("divide", "exp", "sqrt") or "weak" in types):
                 raise NotImplementedError("arithmetic of whole numbers that gives others")
-            return kind  # type: ignore[return-value]
+            return kind
     if types == {"bool"} and operation != "where":
         raise NotImplementedError("arithmetic of truth values alone")
     return "bool" if types == {"bool"} else "weak"

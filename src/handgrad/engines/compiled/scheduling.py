@@ -262,7 +262,9 @@ class Schedule:
         """Give a value its place: in a loop that has its operands, or a step of its own."""
         if value.operation in GIVEN or value.operation in VIEWS or value in self.fused.values():
             return
-        if self.fused.keys() >= self.users[value] and any(user.inputs[1] is value for user in self.users[value]):
+        if self.fused.keys() >= self.users[value] and any(
+            user.inputs[1] is value for user in self.users[value]
+        ):
             return  # a scaled product that is added in place
         if value in self.updates and not self.barrier and self.checked:
             self.steps.append(Check(self.checked))
@@ -276,7 +278,9 @@ class Schedule:
         elif not self.join(value):
             fit = next(iter(fits(value)), None)
             if fit is None:
-                raise NotImplementedError(f"{value.operation} of shapes that are no rows and columns", value.line)
+                raise NotImplementedError(
+                    f"{value.operation} of shapes that are no rows and columns", value.line
+                )
             loop = Loop(fit.rows, fit.columns, self.repeated)
             loop.add(value, fit)
             self.append(value, loop)
@@ -285,14 +289,16 @@ class Schedule:
         """Return the numbers that follow from the step and the sizes alone: they come first."""
         numbers: dict[Value, None] = {}
         for value in needed:
-            if value.shape == () and not value.target and value.operation not in GIVEN | VIEWS:
-                if all(v in numbers or v.operation in NUMBERS for v in value.inputs):
-                    numbers[value] = None
+            computed = value.shape == () and not value.target and value.operation not in GIVEN | VIEWS
+            if computed and all(v in numbers or v.operation in NUMBERS for v in value.inputs):
+                numbers[value] = None
         return numbers
 
     def is_needed_in_memory(self, value: Value) -> bool:
         """Whether an array filled with one number is more than an operand of loops."""
-        return value in self.wanted or any(user.operation in ("product", "transpose") for user in self.users[value])
+        return value in self.wanted or any(
+            user.operation in ("product", "transpose") for user in self.users[value]
+        )
 
     def append(self, value: Value, step: Step) -> None:
         self.made[value] = len(self.steps)
@@ -338,9 +344,15 @@ class Schedule:
                 pairs = (change.inputs, change.inputs[::-1])
                 factor = next((right for left, right in pairs if left.shape == ()), change)
             user = value if factor is change else change
-            if factor.operation != "product" or factor.shape != value.shape or not self._only_user(factor, user):
+            if (
+                factor.operation != "product"
+                or factor.shape != value.shape
+                or not self._only_user(factor, user)
+            ):
                 continue
-            if all(matrix(operand)[0].operation != "load" for operand in factor.inputs):  # they may change first
+            if all(
+                matrix(operand)[0].operation != "load" for operand in factor.inputs
+            ):  # they may change first
                 yield value, factor
 
     def _only_user(self, value: Value, user: Value) -> bool:

@@ -56,7 +56,9 @@ class Table:
         self.addresses, self.n, self.dtype, self.threads = addresses, n, dtype, threads
         self.blas = blas
         self.kind = FLOATS[dtype]
-        self.numbers: dict[Any, Array] = {}  # single numbers that stand in memory because loops read them there
+        self.numbers: dict[
+            Any, Array
+        ] = {}  # single numbers that stand in memory because loops read them there
         self.arguments: list[Array] = []
         self.records: list[tuple[int, int, int, int, int]] = []
         for step in schedule.steps:
@@ -133,14 +135,18 @@ class Table:
         total, count = (value.base for value in step.reads)
         kinds = [self.kind if value.type == "float" else "double" for value in (total, count)]
         sums = self.addresses["sums"]  # type: ignore[index]
-        self.add(native().address(check_text(*kinds)), [self.address(total), self.address(count), sums], 1, 1, 1)
+        self.add(
+            native().address(check_text(*kinds)), [self.address(total), self.address(count), sums], 1, 1, 1
+        )
 
 
 def check_text(total: str, count: str) -> str:
     """Return the code of a step that adds up loss and count, and stops when the loss is not finite."""
 
     def load(name: str, kind: str, place: int) -> str:
-        widened = f"fpext float %{name}.own to double" if kind == "float" else f"fadd double %{name}.own, -0.0"
+        widened = (
+            f"fpext float %{name}.own to double" if kind == "float" else f"fadd double %{name}.own, -0.0"
+        )
         return f"""
   %{name}.slot = getelementptr i64, ptr %arguments, i64 {place}
   %{name}.at = load ptr, ptr %{name}.slot
