@@ -10,8 +10,11 @@ import time
 import numpy as np
 import pytest
 
+from handgrad import check
 from handgrad.checking.repair import Goal, Hint, SourceError, repair, write_repair
-from handgrad.checking.subject import Subject
+from handgrad.checking.repair.guard import Guard
+from handgrad.checking.repair.source import read_source
+from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.writing import Written
 
 X, W, U = np.arange(6.0).reshape(2, 3) / 7 - 0.3, np.arange(12.0).reshape(3, 4) / 9 - 0.6, np.ones((2, 4)) / 3
@@ -373,3 +376,58 @@ def test_an_alarm_of_somebody_else_still_rings(tmp_path):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+# ------------------------------------------------------------------ what is borrowed
+
+
+BESIDE_A_TEST = """import numpy as np
+from handgrad import check
+from handgrad.testing import assert_right
+
+RUNS = []
+
+
+def slope(x):
+    return np.cos(x)
+
+
+def forward(x):
+    return np.sin(x)
+
+
+def backward(grad_output, x):
+    return {"x": grad_output * np.sin(x)}
+
+
+def inputs():
+    return {"x": np.linspace(0.1, 1, 5)}
+
+
+def look(function):
+    return check(forward, function, inputs())
+
+
+def test_it(x=0.0):
+    RUNS.append(look(backward))
+    assert_right(forward, backward, inputs())
+"""
+
+
+def test_only_what_computes_is_borrowed_from(tmp_path):
+    module = load(tmp_path / "layer.py", BESIDE_A_TEST)
+    source = read_source(module.forward, module.backward)
+    assert source.donating == {"slope", "forward", "backward"}
+
+
+def test_a_check_in_the_file_is_not_run(tmp_path):
+    module = load(tmp_path / "layer.py", BESIDE_A_TEST)
+    report = check(module.forward, module.backward, module.inputs())
+    assert "np.cos(x)" in report.findings[0].repair or "slope(x)" in report.findings[0].repair
+    assert module.RUNS == []
+
+
+def test_a_candidate_that_checks_is_refused():
+    with Guard().search(), pytest.raises(CheckError, match="while it looks for"):
+        check(np.sin, lambda g, x: {"x": g * np.cos(x)}, {"x": X})
+    assert check(np.sin, lambda g, x: {"x": g * np.cos(x)}, {"x": X}).verdict == "right"

@@ -14,7 +14,7 @@ from handgrad.checking.diagnosis import Evidence, Guess, diagnose
 from handgrad.checking.draws import Source, draw, fresh
 from handgrad.checking.mending import mend
 from handgrad.checking.notes import not_proved, tried
-from handgrad.checking.repair import Repair
+from handgrad.checking.repair import Repair, is_searching
 from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.verdict import Judgement, Sample, expect, judge, settled
@@ -63,6 +63,8 @@ def check(
     >>> check(forward, backward, {"x": np.array([0.5, -1.0])}).verdict
     'right'
     """
+    if is_searching():
+        raise CheckError("check was called by code that a check runs while it looks for a repair")
     if seed < 0:
         raise CheckError(f"seed is {seed}", fix="give 0 or more")
     with np.errstate(all="ignore"):

@@ -63,8 +63,9 @@ def _candidates(source: Source, scope: dict[str, Any]) -> Iterator[ast.expr]:
     forward = source.parameters(source.forward)
     if source.forward and all(name in scope for name in forward):
         yield ast.parse(f"{source.forward}({', '.join(forward)})", mode="eval").body
-    for unit in source.units.values():
-        for node in ast.walk(unit):
+    closed = source.units.keys() - source.donating
+    for unit in sorted(source.donating, key=list(source.units).index):
+        for node in ast.walk(source.units[unit]):
             if isinstance(node, ast.Name) and node.id in scope:
                 continue
             if not isinstance(
@@ -73,15 +74,15 @@ def _candidates(source: Source, scope: dict[str, Any]) -> Iterator[ast.expr]:
                 continue
             if isinstance(getattr(node, "ctx", None), ast.Load | None):
                 names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-                if names <= known:
+                if names <= known and not (names - scope.keys()) & closed:
                     yield node
 
 
 def call_templates(source: Source) -> list[str]:
     """Return what the file's calls do to their first argument: ``"np.exp(A)"``, ``"A.cumsum(axis=1)"``, ``"sig(A)"``."""
     found = {}
-    for unit in source.units.values():
-        for node in ast.walk(unit):
+    for name, unit in source.units.items():
+        for node in ast.walk(unit) if name in source.donating else ():
             template = _as_template(node)
             if template is not None:
                 found[template] = True

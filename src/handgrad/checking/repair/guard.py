@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
+from contextvars import ContextVar
 from types import FrameType
 
 import numpy as np
@@ -19,6 +20,14 @@ except ImportError:  # not on every system
     resource = None  # type: ignore[assignment]
 
 MEMORY = 4 << 30  # bytes that all candidates together may add
+
+
+_SEARCHING: ContextVar[bool] = ContextVar("searching", default=False)
+
+
+def is_searching() -> bool:
+    """Whether this code was called by a candidate."""
+    return _SEARCHING.get()
 
 
 class OutOfTimeError(BaseException):
@@ -47,9 +56,11 @@ class Guard:
             stack.enter_context(_memory_limit())
             if self.interrupts:
                 stack.enter_context(self._alarms())
+            token = _SEARCHING.set(True)
             try:
                 yield
             finally:
+                _SEARCHING.reset(token)
                 np.random.set_state(random_state)  # noqa: NPY002
 
     @contextlib.contextmanager
