@@ -1,6 +1,6 @@
 """Products of matrices: the BLAS library that does them, found and called natively.
 
-NumPy comes with one (OpenBLAS), which is already loaded; where Intel's MKL is installed it is usually faster.
+NumPy comes with one (OpenBLAS), which is already loaded; where Intel's MKL is installed too, the faster of the two is found by measuring.
 Each is called on one thread: what is worth more is divided by the engine itself, so that the order of every sum is
 the same however many threads there are.
 """
@@ -8,20 +8,24 @@ the same however many threads there are.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
+from handgrad.engines.compiled.native import cache_folder, keep, native
 from handgrad.errors import ConfigurationError
 
 CHOICE = "HANDGRAD_BLAS"
-"""The environment variable that picks the library: ``numpy``, ``mkl``, or ``auto`` (MKL where it is installed)."""
+"""The environment variable that picks the library: ``numpy`` (the one NumPy comes with), ``mkl``, or
+``auto`` (whichever is faster)."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,27 @@ class Blas:
         """How many threads it may use: what the environment or `threadpoolctl` allows."""
         return int(getattr(self.library, self.threads[0])())
 
+    def seconds(self) -> float:
+        """Measure a typical product of matrices, on one thread."""
+        size, scalar = (ctypes.c_int64 if self.integer == "i64" else ctypes.c_int32), ctypes.c_float
+        a, b, c = (
+            np.ones((64, 512), np.float32),
+            np.ones((512, 128), np.float32),
+            np.ones((64, 128), np.float32),
+        )
+        multiply = getattr(self.library, self.names.format("sgemm"))
+        arguments = (
+            *map(ctypes.c_int, (101, 111, 111)), *map(size, (64, 128, 512)), scalar(1), a.ctypes.data_as(ctypes.c_void_p),
+            size(512), b.ctypes.data_as(ctypes.c_void_p), size(128), scalar(0), c.ctypes.data_as(ctypes.c_void_p), size(128),
+        )  # fmt: skip
+        times = []
+        with self.on_one_thread():
+            for _ in range(50):
+                started = time.perf_counter()
+                multiply(*arguments)
+                times.append(time.perf_counter() - started)
+        return float(np.median(times))
+
     @contextmanager
     def on_one_thread(self) -> Iterator[None]:
         """Keep the library from starting threads of its own meanwhile."""
@@ -78,10 +103,28 @@ def find_blas() -> Blas | None:
     choice = os.environ.get(CHOICE, "auto")
     if choice not in ("auto", "numpy", "mkl"):
         raise ConfigurationError(f"{CHOICE} is {choice!r}", fix="give auto, numpy or mkl")
-    found = _mkl() if choice != "numpy" else None
-    if choice == "mkl" and found is None:
+    mkl = _mkl() if choice != "numpy" else None
+    if choice == "mkl" and mkl is None:
         raise ConfigurationError(f"{CHOICE} is mkl, and no MKL is installed", fix="pip install mkl")
-    return found or _openblas()
+    openblas = _openblas() if choice != "mkl" else None
+    if mkl is None or openblas is None:
+        return mkl or openblas
+    return _faster(openblas, mkl)
+
+
+def _faster(*libraries: Blas) -> Blas:
+    """Return the library that multiplies matrices faster, measured once on this machine and remembered.
+
+    Two libraries round differently, so the choice must not change from one run to the next.
+    """
+    key = " ".join((native().version, *(f"{blas.name} {blas.library._name}" for blas in libraries)))
+    file = cache_folder() / f"blas-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    with suppress(OSError, StopIteration):
+        remembered = file.read_text()
+        return next(blas for blas in libraries if blas.name == remembered)
+    fastest = min(libraries, key=Blas.seconds)
+    keep(file, fastest.name.encode())
+    return fastest
 
 
 def _openblas() -> Blas | None:
@@ -106,15 +149,21 @@ def _openblas() -> Blas | None:
 
 def _mkl() -> Blas | None:
     """Open MKL where `pip install mkl` puts it."""
-    names = {"win32": "Library/bin/mkl_rt.2.dll", "linux": "lib/libmkl_rt.so.2"}
-    file = Path(sys.prefix) / names.get(sys.platform, "")
-    if not file.is_file():
-        return None
-    try:
-        library = ctypes.CDLL(str(file))
-    except OSError:
-        return None
-    return Blas("MKL", library, "cblas_{}", "i32", ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"))
+    patterns = {
+        "win32": "Library/bin/mkl_rt*.dll",
+        "linux": "lib/libmkl_rt.so*",
+        "darwin": "lib/libmkl_rt*.dylib",
+    }
+    for file in sorted(Path(sys.prefix).glob(patterns.get(sys.platform, "lib/libmkl_rt*")), reverse=True):
+        with suppress(OSError):
+            return Blas(
+                "MKL",
+                ctypes.CDLL(str(file)),
+                "cblas_{}",
+                "i32",
+                ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
+            )
+    return None
 
 
 def product_text(kind: str, integer: str) -> str:

@@ -40,9 +40,6 @@ SOURCES = {
 
 ITEM = {"float": 4, "double": 8, "i64": 8, "i8": 1}
 
-SLICE_SECONDS = 0.05
-"""How long native code runs before Python looks for Ctrl-C and shows progress."""
-
 
 class CompiledEngine:
     """Runs programs as native code."""
@@ -249,7 +246,7 @@ class Plan:
                 raise NonFiniteLossError(reached)
             rows = min(until * epoch.batch_size, len(epoch.order))
             self.choice.measured(seconds / (rows - rows_done))
-            count = max(1, int((until - done) * SLICE_SECONDS / seconds))
+            count = max(1, int((until - done) * self.choice.length / seconds))
             done, rows_done = until, rows
             if progress is not None:
                 progress(rows)

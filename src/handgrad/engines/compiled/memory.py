@@ -35,7 +35,9 @@ def arrange(blocks: Iterable[tuple[Any, int, int, int]]) -> tuple[dict[Any, int]
     offsets: dict[Any, int] = {}
     for key, size, first, last in sorted(blocks, key=lambda block: -block[1]):
         size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
-        together = sorted((s, e) for s, e, f, l in placed if f <= last and first <= l)
+        together = sorted(
+            (start, end) for start, end, since, until in placed if since <= last and first <= until
+        )
         start = 0
         for taken, end in together:
             if start + size <= taken:

@@ -31,6 +31,17 @@ def cache_folder() -> Path:
     return Path(usual).expanduser() / "handgrad"
 
 
+def keep(file: Path, content: bytes) -> None:
+    """Write a file of the cache whole or not at all; a folder that cannot be written costs time only."""
+    temporary = file.with_name(f".{file.name}-{secrets.token_hex(4)}")
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(content)
+        temporary.replace(file)
+    with suppress(OSError):
+        temporary.unlink(missing_ok=True)
+
+
 class Native:
     """The processor's compiler and linker."""
 
@@ -88,15 +99,7 @@ class Native:
         builder = llvm.create_pass_builder(self.machine, options)
         builder.getModulePassManager().run(module, builder)
         image: bytes = self.machine.emit_object(module)
-        temporary = cache_folder() / f".{key}-{secrets.token_hex(4)}"
-        with suppress(OSError):  # a folder that cannot be written costs time only
-            cache_folder().mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(
-                MARK + hashlib.sha256(image).digest() + image
-            )  # the digest tells a torn file
-            temporary.replace(cache_folder() / f"{key}.o")
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        keep(cache_folder() / f"{key}.o", MARK + hashlib.sha256(image).digest() + image)
         return image
 
 

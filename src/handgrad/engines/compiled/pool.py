@@ -12,8 +12,14 @@ import numpy as np
 from handgrad.engines.compiled.driver import POOL_SIZE, Pool, driver_text
 from handgrad.engines.compiled.native import native
 
-RETRY = 20
-"""After so many slices the other way is tried again."""
+USUAL = 0.05
+"""How long native code runs before Python looks for Ctrl-C, shows progress and thinks about threads, in seconds."""
+
+TRIAL = 0.005
+"""How long the other way is tried, …"""
+
+RETRY = 10
+"""… and after how many slices it is tried again."""
 
 
 class Helpers:
@@ -69,24 +75,30 @@ if hasattr(os, "register_at_fork"):
 
 
 class Choice:
-    """Whether help is worth it, measured while the program runs: some slices of batches with it, some without.
+    """Whether help is worth it, measured while the program runs: mostly the better way, now and then the other.
 
     Another program on the same processors can make waiting for a helper dearer than doing its part. Because the
     parts of a step are the same in either case, so are the numbers.
+
+    Attributes
+    ----------
+    helped
+        Whether the next slice of batches is done with help.
+    length
+        How long the next slice takes, in seconds.
     """
 
     def __init__(self) -> None:
-        self.helped = True
-        self.slices = 0
-        self.seconds = {True: 0.0, False: 0.0}  # for a row, with help and without
+        self.helped, self.length = False, TRIAL
+        self.seconds: dict[bool, float] = {}  # for a row, with help and without
+        self.since_trial = 0
 
     def measured(self, seconds: float) -> None:
         """Take note of how long a row took, and decide how the next slice is done."""
-        known = self.seconds[self.helped]
-        slower = known > 0 and seconds > 1.2 * known
+        before = self.seconds.get(self.helped, seconds)
         self.seconds[self.helped] = seconds
-        self.slices += 1
-        if self.slices <= 4 or self.slices % RETRY == 0 or slower:
-            self.helped = not self.helped
+        self.since_trial += 1
+        if len(self.seconds) < 2 or self.since_trial >= RETRY or seconds > 1.2 * before:
+            self.helped, self.length, self.since_trial = not self.helped, TRIAL, 0
         else:
-            self.helped = self.seconds[True] <= self.seconds[False]
+            self.helped, self.length = self.seconds[True] <= self.seconds[False], USUAL

@@ -36,44 +36,11 @@ COMPARISONS: dict[type[ast.AST], str] = {
 
 LOGIC: dict[type[ast.AST], str] = {ast.BitAnd: "logical_and", ast.BitOr: "logical_or"}
 
-SAME_NAME = frozenset(
-    [
-        "maximum",
-        "minimum",
-        "absolute",
-        "exp",
-        "log",
-        "log1p",
-        "expm1",
-        "tanh",
-        "sqrt",
-        "sign",
-        "sin",
-        "cos",
-        "tan",
-        "sinh",
-        "cosh",
-        "arctan",
-        "arcsin",
-        "arccos",
-        "floor",
-        "ceil",
-        "power",
-        "add",
-        "subtract",
-        "multiply",
-        "divide",
-        "logical_and",
-        "logical_or",
-        "logical_not",
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "equal",
-        "not_equal",
-    ]
-)
+SAME_NAME = frozenset({
+    "maximum", "minimum", "absolute", "exp", "log", "log1p", "expm1", "tanh", "sqrt", "sign", "sin", "cos", "tan",
+    "sinh", "cosh", "arctan", "arcsin", "arccos", "floor", "ceil", "power", "add", "subtract", "multiply", "divide",
+    "logical_and", "logical_or", "logical_not", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal",
+})  # fmt: skip
 """NumPy's elementwise functions that are operations of the same name."""
 
 OTHER_NAMES = {"abs": "absolute", "true_divide": "divide", "fabs": "absolute"}
