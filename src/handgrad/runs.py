@@ -130,6 +130,31 @@ def load_run(folder: Path) -> Run:
     return Run(network, **described)
 
 
+def read_facts(folder: Path) -> dict[str, str | int]:
+    """Return what trained a run: engine, BLAS library and threads, as its history says; {} when it does not."""
+    try:
+        with (folder / "history.jsonl").open("rb") as file:
+            said = msgspec.json.decode(file.readline(2**16), type=_HistoryHead).facts
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    facts: dict[str, str | int] = {
+        name: "".join(filter(str.isprintable, text))
+        for name, text in (("engine", said.engine), ("blas", said.blas))
+        if text
+    }
+    return facts | ({"threads": said.threads} if said.threads else {})
+
+
+class _Facts(msgspec.Struct):
+    engine: str
+    blas: str = ""
+    threads: int = 0
+
+
+class _HistoryHead(msgspec.Struct):
+    facts: _Facts
+
+
 class _Head(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """What run.json holds."""
 

@@ -8,6 +8,7 @@ import sys
 import click
 
 COMMANDS = {
+    "bench": "Time a network on this machine, engine by engine.",
     "check": "Check a hand-written gradient, and name the mistake when it is wrong.",
     "evaluate": "Score a trained network on rows with known targets.",
     "predict": "Let a trained network answer for new rows.",
@@ -60,10 +61,12 @@ def group() -> None:
 
 def main() -> None:
     """Run the command line; an error of handgrad's is one message and exit code 1, never a traceback."""
+    from handgrad.cli.console import notices_as_lines
     from handgrad.errors import HandgradError
 
     try:
-        code = group.main(standalone_mode=False)
+        with notices_as_lines():
+            code = group.main(standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -1,12 +1,17 @@
-"""What commands print: a small table for people, JSON for machines."""
+"""What commands print: a small table for people, JSON for machines, a line for a notice."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 import click
+
+from handgrad.errors import HandgradNotice
 
 
 def show_results(results: Mapping[str, Any], *, as_json: bool) -> None:
@@ -22,3 +27,55 @@ def show_results(results: Mapping[str, Any], *, as_json: bool) -> None:
             f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else value
         )
         click.echo(f"  {click.style(name.replace('_', ' ').ljust(width), dim=True)}  {shown}")
+
+
+def engine_text(facts: Mapping[str, Any]) -> str:
+    """Say in a few words what ran a program.
+
+    Examples
+    --------
+    >>> engine_text({"engine": "compiled", "blas": "OpenBLAS 0.3.31", "threads": 2, "rows": 90})
+    'compiled, OpenBLAS 0.3.31, 2 threads'
+    >>> engine_text({"engine": "reference"})
+    'reference'
+    """
+    threads = facts.get("threads")
+    said = [facts["engine"], facts.get("blas"), threads and f"{threads} thread{'s' * (threads != 1)}"]
+    return ", ".join(filter(None, said))
+
+
+@contextmanager
+def notices_as_lines() -> Iterator[None]:
+    """Show each notice as one line on standard error, once, rather than as Python shows warnings."""
+    said: set[str] = set()
+    others = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if not issubclass(category, HandgradNotice):
+            others(message, category, filename, lineno, file, line)
+        elif str(message) not in said:
+            said.add(str(message))
+            click.echo(f"Notice: {one_line(str(message))}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", HandgradNotice)
+        warnings.showwarning = show
+        yield
+
+
+def one_line(text: str) -> str:
+    """Put the parts of an error's message behind one another.
+
+    Examples
+    --------
+    >>> one_line("llvmlite is missing\\n  fix    pip install llvmlite")
+    'llvmlite is missing; fix: pip install llvmlite'
+    """
+    return " ".join(re.sub(r"\n\s*(given|fix)\s+", r"; \1: ", text).split())

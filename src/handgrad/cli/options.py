@@ -37,7 +37,7 @@ SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("training.schedule", "--schedule", {"metavar": "NAME", "help": f"One of {', '.join(SCHEDULES)} [Constant]."}),
     ("training.patience", "--patience", {"type": int, "help": "Stop after so many epochs without a lower validation loss."}),
     ("training.seed", "--seed", {"type": int, "help": "Of the split, the weights, the order and the masks [0]."}),
-    ("training.engine", "--engine", {"metavar": "NAME", "help": "What runs the program [reference]."}),
+    ("training.engine", "--engine", {"metavar": "NAME", "help": "What runs the program: compiled, or reference [compiled]."}),
 ]  # fmt: skip
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
+from handgrad.cli.console import engine_text
 from handgrad.cli.options import configuration_from, load_data, with_settings
 from handgrad.configuration import read_configuration
 from handgrad.errors import ConfigurationError
 from handgrad.program import render_text
-from handgrad.runs import load_run
+from handgrad.runs import load_run, read_facts
 
 
 @click.command(name="show")
@@ -21,7 +22,8 @@ from handgrad.runs import load_run
 def command(source: str | None, config: Path | None, evaluation: bool, **settings: Any) -> None:
     """Print a network as a program: every line with its shape and its reason.
 
-    SOURCE is a run folder, or data as for `handgrad train`, with the same settings.
+    SOURCE is a run folder, or data as for `handgrad train`, with the same settings. For a run, a line on standard
+    error says what trained it.
 
     \b
     handgrad show
@@ -36,6 +38,8 @@ def command(source: str | None, config: Path | None, evaluation: bool, **setting
             )
         network = load_run(Path(source)).network
         optimiser = read_configuration(Path(source, "config.toml"), {}).optimiser()
+        if facts := read_facts(Path(source)):
+            click.echo(f"{source}: engine {engine_text(facts)}", err=True)
     else:
         configuration = configuration_from(source, config, settings)
         network, optimiser = configuration.build(load_data(configuration)), configuration.optimiser()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
-from handgrad.cli.console import show_results
+from handgrad.cli.console import engine_text, show_results
 from handgrad.cli.options import configuration_from, load_data, with_settings
 from handgrad.configuration import Configuration, write_configuration
 from handgrad.data import Dataset, Split, split
@@ -65,10 +66,18 @@ def command(source: str | None, config: Path | None, out: Path | None, as_json: 
         {"epochs": len(history.epochs), "stopped": history.stopped, "kept_epoch": kept.epoch}
         | {"training_loss": kept.loss, "validation_loss": kept.validation_loss}
         | results
+        | _ran(history.facts, as_json=as_json)
         | {"rows_per_second": history.facts["rows_per_second"], "run": str(folder)},
         as_json=as_json,
     )
     return 130 if history.stopped == "interrupted" else 0
+
+
+def _ran(facts: Mapping[str, Any], *, as_json: bool) -> dict[str, Any]:
+    """Return what ran it: a fact each for machines, a few words for people."""
+    if not as_json:
+        return {"engine": engine_text(facts)}
+    return {name: facts[name] for name in ("engine", "blas", "threads") if name in facts}
 
 
 def _new_folder(name: str) -> Path:

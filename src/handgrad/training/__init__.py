@@ -1,7 +1,17 @@
-"""Training: the loop, what it records, and what it says when something goes wrong."""
+"""Training: the loop, what it records, and what it says when something goes wrong; how fast engines are at it."""
 
+from handgrad.training.bench import EngineTime, measure_engines
 from handgrad.training.history import EpochRecord, History
 from handgrad.training.metrics import measure_metric, metric_name, r_squared
 from handgrad.training.train import train
 
-__all__ = ["EpochRecord", "History", "measure_metric", "metric_name", "r_squared", "train"]
+__all__ = [
+    "EngineTime",
+    "EpochRecord",
+    "History",
+    "measure_engines",
+    "measure_metric",
+    "metric_name",
+    "r_squared",
+    "train",
+]

@@ -1,0 +1,137 @@
+"""``handgrad bench``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from handgrad.cli.console import one_line
+from handgrad.cli.options import configuration_from, load_data, with_settings
+from handgrad.data import split
+from handgrad.errors import EngineError
+from handgrad.training import EngineTime, measure_engines
+
+HEADINGS = ("engine", "µs a step", "rows a second", "ratio", "start-up", "BLAS", "threads")
+LEFT = ("engine", "BLAS")
+
+
+@click.command(name="bench")
+@with_settings
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True, max=3600),
+    default=1.0,
+    show_default=True,
+    help="How long each engine runs.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(source: str | None, config: Path | None, seconds: float, as_json: bool, **settings: Any) -> None:
+    """Time a network on this machine, engine by engine.
+
+    SOURCE is data as for `handgrad train`, with the same settings, or a run folder. Every engine, or the one that
+    --engine names, has ten turns; a step is one batch forward, backward and the update. Start-up is what goes
+    before: libraries, and compiling what this machine has not compiled before. Nothing is kept.
+
+    \b
+    handgrad bench
+    handgrad bench mnist --hidden 128 --batch-size 128
+    handgrad bench runs/digits --seconds 3 --json
+    """
+    if source is not None and (Path(source) / "run.json").exists() and config is None:
+        config, source = Path(source) / "config.toml", None
+    configuration = configuration_from(source, config, settings)
+    dataset, training, chosen = load_data(configuration), configuration.training, configuration.data
+    rows = split(dataset, test=chosen.test, validation=chosen.validation, seed=training.seed).train
+    network = configuration.build(dataset)
+    batch_size = min(training.batch_size, len(rows))
+    if not as_json:
+        at_once = f"{len(rows):,} training rows, {batch_size:,} at a time"
+        click.echo(f"{dataset.name}: {at_once} · {network.title}", err=True)
+    with _progress() as tell:
+        times = measure_engines(
+            network,
+            dataset.x[rows],
+            dataset.t[rows],
+            engines=[training.engine] if settings["training__engine"] else None,
+            batch_size=batch_size,
+            optimiser=configuration.optimiser(),
+            seconds=seconds,
+            seed=training.seed,
+            progress=tell,
+        )
+    if all(each.problem for each in times):
+        raise EngineError(_problem(times[0]))
+    if as_json:
+        given = {"data": dataset.name, "network": network.title, "rows": len(rows), "batch_size": batch_size}
+        click.echo(json.dumps(given | {"engines": [_as_json(each) for each in times]}))
+    else:
+        _show(times)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, float], None] | None]:
+    """Give what shows how far the measuring is, on a terminal; the line is taken away at the end."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+
+    def tell(engine: str, share: float) -> None:
+        click.echo(f"\r{f'{share:4.0%}  {engine}':<40}", err=True, nl=False)
+
+    try:
+        yield tell
+    finally:
+        click.echo(f"\r{'':<40}\r", err=True, nl=False)
+
+
+def _as_json(each: EngineTime) -> dict[str, Any]:
+    facts = {name: value for name, value in each.facts.items() if name != "engine"}
+    return {
+        "engine": each.engine,
+        "microseconds_per_step": each.step_seconds and each.step_seconds * 1e6,
+        "rows_per_second": each.rows_per_second,
+        "ratio": each.ratio,
+        "startup_seconds": each.startup_seconds,
+        "steps": each.steps,
+        "problem": each.problem or None,
+        **facts,
+    }
+
+
+def _show(times: list[EngineTime]) -> None:
+    table = [HEADINGS, *(_row(each) for each in times if not each.problem)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for number, row in enumerate(table):
+        cells = (
+            cell.ljust(width) if heading in LEFT else cell.rjust(width)
+            for cell, width, heading in zip(row, widths, HEADINGS, strict=True)
+        )
+        click.echo(click.style(f"  {'  '.join(cells).rstrip()}", dim=number == 0))
+    for each in times:
+        if each.problem:
+            click.echo(f"  {_problem(each)}")
+
+
+def _problem(each: EngineTime) -> str:
+    return f"the {each.engine} engine cannot run this network: {one_line(each.problem)}"
+
+
+def _row(each: EngineTime) -> tuple[str, ...]:
+    assert each.step_seconds is not None
+    assert each.rows_per_second is not None
+    micros = each.step_seconds * 1e6
+    return (
+        each.engine,
+        f"{micros:,.{1 if micros < 100 else 0}f}",
+        f"{each.rows_per_second:,.0f}",
+        f"{each.ratio:.2f}",
+        f"{each.startup_seconds:.2f} s",
+        str(each.facts.get("blas", "NumPy's")),
+        str(each.facts.get("threads", "NumPy's")),
+    )

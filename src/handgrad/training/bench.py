@@ -1,0 +1,235 @@
+"""How long a network's steps take, engine by engine, side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.data.finite import check_finite
+from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError, UnsupportedLineError
+from handgrad.errors import (
+    ConfigurationError,
+    DataError,
+    EngineError,
+    MissingPackageError,
+    TrainingError,
+    nearest,
+)
+from handgrad.layers import Adam, Optimiser
+from handgrad.network import Network
+from handgrad.program import Program
+
+Array = NDArray[Any]
+
+TURNS = 10
+"""How often each engine has its turn, so that what slows the machine down for a while slows all; the first warms up."""
+
+CHOICES = (UnsupportedLineError, EngineError, MissingPackageError)
+"""Why an engine may say that it cannot run a program."""
+
+
+@dataclass(frozen=True)
+class EngineTime:
+    """How one engine did.
+
+    Attributes
+    ----------
+    engine
+        Its name.
+    step_seconds
+        A step: one batch forward, backward and the update; the median of the turns. None when it cannot run it.
+    startup_seconds
+        From asking for the engine to the end of its first step: importing what it needs, and compiling what has
+        not been compiled on this machine before.
+    steps
+        How many were timed.
+    ratio
+        How many times the fastest engine's step.
+    rows_per_second
+        From the step's time.
+    facts
+        What ran: ``engine``, and what else the engine says of itself.
+    problem
+        Why it cannot run the network; "" when it can.
+    """
+
+    engine: str
+    step_seconds: float | None = None
+    startup_seconds: float = 0.0
+    steps: int = 0
+    ratio: float | None = None
+    rows_per_second: float | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+
+def measure_engines(
+    network: Network,
+    x: Array,
+    t: Array,
+    *,
+    engines: Iterable[str] | None = None,
+    batch_size: int = 32,
+    optimiser: Optimiser | None = None,
+    seconds: float = 1.0,
+    seed: int = 0,
+    progress: Callable[[str, float], None] | None = None,
+) -> list[EngineTime]:
+    """Time steps of a network's training with each engine, in turns; the network stays as it is.
+
+    Parameters
+    ----------
+    network
+        With a loss.
+    x, t
+        Rows and targets, as for `handgrad.train`.
+    engines
+        Names; all there are when not given.
+    batch_size, optimiser
+        As for `handgrad.train`.
+    seconds
+        How long each engine runs, about.
+    seed
+        Of the order of rows and the random masks.
+    progress
+        Called before each turn with the engine's name and the share that is done, from 0 to 1.
+
+    Returns
+    -------
+    list of EngineTime
+        In the order of ``engines``; one that cannot run the network is there with the reason.
+
+    Raises
+    ------
+    ShapeError, DataError, ConfigurationError
+        When the rows, the targets or a setting do not fit.
+    TrainingError
+        When the loss is not finite.
+
+    Examples
+    --------
+    >>> from handgrad import Linear, Network, ReLU, SoftmaxCrossEntropy
+    >>> from handgrad.data import xor
+    >>> rows = xor(rows=400)
+    >>> network = Network(Linear(2, 16), ReLU(), Linear(16, 2), loss=SoftmaxCrossEntropy())
+    >>> (timed,) = measure_engines(network, rows.x, rows.t, engines=["reference"], seconds=0.05)
+    >>> timed.engine, timed.ratio, 0 < timed.step_seconds < 0.05
+    ('reference', 1.0, True)
+    """
+    names = list(ENGINES if engines is None else engines)
+    _check_settings(names, batch_size, seconds)
+    arrays = _checked(network, x, t)
+    rows = np.random.default_rng(seed).permutation(len(arrays["x"]))
+    batch_size = min(batch_size, len(rows))
+    rows = rows[: len(rows) // batch_size * batch_size]  # whole batches: a step is a step
+    optimiser = optimiser or Adam()
+    before = {name: array.copy() for name, array in network.arrays.items()}
+    try:
+        network.standardise(arrays["x"], rows)
+        kept = {name: array.copy() for name, array in network.arrays.items()}
+    finally:
+        for name, array in network.arrays.items():
+            array[...] = before[name]
+    program = network.program(optimiser).keeping("total", "count")
+    kept |= {name: np.zeros(shape, network.dtype) for name, shape in program.slots.items()}
+    whole = Epoch(
+        arrays, rows, batch_size, np.full(len(rows) // batch_size, optimiser.learning_rate), 1, seed
+    )
+    tell = progress or (lambda name, share: None)
+    runners, times = {}, {}
+    for name in names:
+        tell(name, 0.0)
+        try:
+            runners[name] = _Runner(name, program, kept, whole)
+        except CHOICES as error:
+            times[name] = EngineTime(name, problem=str(error))
+    turns = [(turn, name) for turn in range(TURNS) for name in runners]
+    for number, (turn, name) in enumerate(turns):
+        tell(name, number / len(turns))
+        runners[name].turn(seconds / TURNS, counted=turn > 0)
+    times |= {name: runner.time() for name, runner in runners.items()}
+    return _compared([times[name] for name in names], batch_size)
+
+
+class _Runner:
+    """One engine with the program bound to arrays of its own."""
+
+    def __init__(self, name: str, program: Program, kept: Mapping[str, Array], whole: Epoch) -> None:
+        self.name, self.start, self.whole = name, kept, whole
+        self.arrays = {key: array.copy() for key, array in kept.items()}
+        self.turns: list[float] = []
+        self.steps = 0
+        started = time.perf_counter()
+        self.bound: BoundProgram = ENGINES[name]().bind(program, self.arrays)
+        self.known = self.run(1)
+        self.startup = time.perf_counter() - started
+
+    def run(self, steps: int) -> float:
+        """Run so many steps of the epoch; return how long one took."""
+        whole = self.whole
+        part = replace(
+            whole, order=whole.order[: steps * whole.batch_size], learning_rates=whole.learning_rates[:steps]
+        )
+        started = time.perf_counter()
+        try:
+            self.bound.epoch(part)
+        except NonFiniteLossError as error:
+            raise TrainingError(
+                f"the loss of step {error.batch + 1} is not finite", fix="try a smaller learning rate"
+            ) from None
+        return (time.perf_counter() - started) / steps
+
+    def turn(self, seconds: float, *, counted: bool) -> None:
+        """Run steps for some time, an epoch's at most at once, from the weights of the beginning."""
+        spent, steps = 0.0, 0
+        while spent < seconds:
+            for name, array in self.arrays.items():
+                array[...] = self.start[name]
+            count = min(len(self.whole), max(1, int(seconds / self.known)))
+            self.known = max(self.run(count), 1e-9)
+            spent, steps = spent + count * self.known, steps + count
+        if counted:
+            self.turns.append(spent / steps)
+            self.steps += steps
+
+    def time(self) -> EngineTime:
+        """Return what the turns came to."""
+        return EngineTime(self.name, median(self.turns), self.startup, self.steps, facts=self.bound.facts)
+
+
+def _compared(times: list[EngineTime], batch_size: int) -> list[EngineTime]:
+    """Fill in what follows from a step's time and from the fastest engine's."""
+    fastest = min((each.step_seconds for each in times if each.step_seconds is not None), default=0.0)
+    return [
+        each if each.step_seconds is None
+        else replace(each, ratio=each.step_seconds / fastest, rows_per_second=batch_size / each.step_seconds)
+        for each in times
+    ]  # fmt: skip
+
+
+def _check_settings(names: list[str], batch_size: int, seconds: float) -> None:
+    for name in names:
+        if name not in ENGINES:
+            raise ConfigurationError(f"no engine is called {name!r}", fix=nearest(name, ENGINES))
+    if batch_size < 1:
+        raise ConfigurationError(f"batch size is {batch_size!r}", fix="give a whole number, 1 or more")
+    if not 0 < seconds < float("inf"):
+        raise ConfigurationError(f"seconds is {seconds!r}", fix="give a number above 0")
+
+
+def _checked(network: Network, x: Array, t: Array) -> dict[str, Array]:
+    x = network.check_rows(x)
+    if len(x) == 0:
+        raise DataError("x has no rows")
+    if len(t) != len(x):
+        raise DataError(f"x has {len(x)} rows and t has {len(t)}")
+    arrays = {"x": x, "t": network.check_targets(np.asarray(t), len(x))}
+    for name, array in arrays.items():
+        check_finite(name, array)
+    return arrays
