@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +13,11 @@ import pytest
 
 HANDGRAD = [sys.executable, "-W", "error", str(Path(sys.executable).with_name("handgrad"))]
 """The installed command, with warnings as errors."""
+
+CACHE = tempfile.TemporaryDirectory(prefix="handgrad-cache-", ignore_cleanup_errors=True)
+"""Where this run of the tests keeps compiled code: it neither reads nor writes the user's own folder."""
+
+os.environ["HANDGRAD_CACHE"] = CACHE.name  # for subprocesses too
 
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "PYTHONUNBUFFERED": "1"}
 

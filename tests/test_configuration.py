@@ -40,7 +40,7 @@ def test_every_default() -> None:
         },
         "training": {
             "epochs": 30, "batch_size": 32, "optimiser": "Adam", "schedule": "Constant", "patience": None,
-            "seed": 0, "engine": "reference",
+            "seed": 0, "engine": "compiled",
         },
     }  # fmt: skip
 

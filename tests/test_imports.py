@@ -22,6 +22,7 @@ MODULES = {
 HOMES = {
     "click": ("handgrad.cli", "only the command line has options"),
     "jax": ("handgrad.checking.peers", "a peer: functions with a custom VJP, when the user has one"),
+    "llvmlite": ("handgrad.engines.compiled", "the one place that makes native code"),
     "matplotlib": ("handgrad.training.plot", "slow to import: the one place that draws"),
     "msgspec": (
         "handgrad.configuration handgrad.runs handgrad.specs",

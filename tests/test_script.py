@@ -179,7 +179,7 @@ def test_script_gives_the_reference_engines_numbers(name: str, tmp_path: Path) -
     history = train(
         case.network, case.data["x"], case.data["t"], weights=case.data.get("w"), epochs=2,
         batch_size=case.batch_size, optimiser=case.optimiser, schedule=case.schedule, seed=case.seed,
-        shuffle=case.shuffle,
+        shuffle=case.shuffle, engine="reference",
     )  # fmt: skip
     assert epochs == [f"epoch {record.epoch}  loss {record.loss!r}" for record in history.epochs]
     assert imported == "imported numpy"
@@ -210,11 +210,12 @@ def test_script_scores_the_test_rows(name: str, tmp_path: Path) -> None:
 
 
 def test_written_script_trains_as_the_command(tmp_path: Path, handgrad: Command) -> None:
-    """`handgrad write` and `python train.py` print the losses that `handgrad train` records."""
+    """`handgrad write` and `python train.py` print the losses that `handgrad train` records, on the same NumPy."""
     settings = ["--hidden", "13", "--epochs", "2", "--dropout", "0.2", "--batch-size", "50", "--seed", "4"]
     settings += ["--optimiser", "SGD", "--learning-rate", "0.05", "--schedule", "OneCycle"]
     written = handgrad("write", "digits", *settings, "--out", "written")
-    trained = json.loads(handgrad("train", "digits", *settings, "--out", "run", "--json").stdout)
+    to_run = ["--engine", "reference", "--out", "run", "--json"]
+    trained = json.loads(handgrad("train", "digits", *settings, *to_run).stdout)
     assert written.stdout == "wrote written/train.py and written/data.npz: cd written && python train.py\n"
     done = subprocess.run(
         [sys.executable, "-I", "train.py"],

@@ -46,7 +46,7 @@ def test_a_failure_inside_a_users_rule_shows_the_programs_line() -> None:
     """The traceback of a training ends in the line of the program that failed, with its shape beside it."""
     network = Network(Linear(FEATURES, OUTPUTS), ShortOfFour(), loss=MeanSquaredError())
     with pytest.raises(ValueError, match="could not be broadcast") as caught:
-        train(network, X, T, epochs=1, batch_size=4)
+        train(network, X, T, epochs=1, batch_size=4, engine="reference")
     *_, last = traceback.extract_tb(caught.value.__traceback__)
     assert last.filename.startswith("<handgrad step ")
     assert last.line == "a1 = z1 * np.ones((3, 1))[:z1.shape[0]]  # (n, 3)"
@@ -79,9 +79,8 @@ def test_a_debugger_stops_in_training_on_a_line_and_sees_its_values() -> None:
     debugger = Stopper(compile_program(program, "step").__code__.co_filename, line, ("x", "z2", "dz1"))
     assert debugger.refused is None
     weights = {name: array.copy() for name, array in network.arrays.items()}
-    debugger.runcall(
-        train, network, X, T, epochs=1, batch_size=4, optimiser=SGD(0.1), shuffle=False, progress=False
-    )
+    settings = {"epochs": 1, "batch_size": 4, "shuffle": False, "progress": False, "engine": "reference"}
+    debugger.runcall(train, network, X, T, optimiser=SGD(0.1), **settings)
     assert [stop["x"].tolist() for stop in debugger.seen] == [X[:4].tolist(), X[4:8].tolist(), X[8:].tolist()]
     first = np.maximum(X[:4] @ weights["W1"] + weights["b1"], 0) @ weights["W2"] + weights["b2"]
     np.testing.assert_allclose(debugger.seen[0]["z2"], first, rtol=1e-5)
