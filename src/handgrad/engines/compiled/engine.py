@@ -70,6 +70,9 @@ class BoundCompiled:
     def __init__(self, program: Program, arrays: Mapping[str, Array], blas: Blas) -> None:
         self.program, self.blas = program, blas
         self.kept = {name: arrays[name] for name in (*program.parameters, *program.states, *program.slots)}
+        for name, array in self.kept.items():
+            if array.dtype != program.dtype or not array.flags.c_contiguous or not array.flags.writeable:
+                raise EngineError(f"{name} is no writable, contiguous array of {program.dtype}")
         self.reader = Reader(program)
         self.reader.read()
         self.outputs = {name: self.reader.names[name] for name in program.outputs}
@@ -78,8 +81,19 @@ class BoundCompiled:
             self.reader.values, frozenset(self.reader.updates), tuple(self.outputs.values()),
             tuple(self.reader.assigned), checked,
         )  # fmt: skip
+        self.kernels(
+            dict.fromkeys((value.name for value in program.inputs), "i64")
+        )  # to hear now what cannot be done
         self.plans: dict[Any, Plan] = {}
         self.facts = {"engine": "compiled", "blas": blas.name, "threads": thread_limit(blas)}
+
+    def kernels(self, sources: dict[str, str]) -> dict[Loop, Kernel]:
+        """Write every loop's code, for inputs that lie in memory as numbers of these types."""
+        loops = [step for step in self.schedule.steps if isinstance(step, Loop)]
+        return {
+            loop: Compiler(loop, self.schedule.stored, self.program.dtype, sources).compile()
+            for loop in loops
+        }
 
     def epoch(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
         """Run every batch; see `BoundProgram.epoch`."""
@@ -126,12 +140,8 @@ class Plan:
 
     def __init__(self, bound: BoundCompiled, sources: dict[str, str], batch_size: int, threads: int) -> None:
         self.bound, self.batch_size, self.threads = bound, batch_size, threads
-        schedule, dtype = bound.schedule, bound.program.dtype
-        compilers = {
-            s: Compiler(s, schedule.stored, dtype, sources) for s in schedule.steps if isinstance(s, Loop)
-        }
-        self.kernels: dict[Loop, Kernel] = {loop: compiler.compile() for loop, compiler in compilers.items()}
-        stored = schedule.stored.union(*(compiler.stored for compiler in compilers.values()))
+        self.kernels = bound.kernels(sources)
+        stored = bound.schedule.stored.union(*(kernel.stored for kernel in self.kernels.values()))
         self.numbers = {
             "learning_rate": np.zeros(1), "step": np.zeros(1), "seed": np.zeros(1, np.int64)
         }  # fmt: skip

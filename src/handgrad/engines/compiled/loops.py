@@ -16,6 +16,7 @@ from handgrad.engines.compiled.elementary import Elementary
 from handgrad.engines.compiled.ir import LANES, Code, Number, literal
 from handgrad.engines.compiled.scheduling import REDUCTIONS, Level, Loop
 from handgrad.engines.compiled.values import ONE, Value
+from handgrad.engines.engine import UnsupportedLineError
 
 FLOATS = {"float32": "float", "float64": "double"}
 
@@ -53,12 +54,15 @@ class Kernel:
         The code; equal for loops of the same kind.
     operands
         What lies at the addresses it takes.
+    stored
+        What it writes to memory.
     divided
         Along what it may be divided into parts that are done at the same time.
     """
 
     text: str
     operands: tuple[Operand, ...]
+    stored: frozenset[Value]
     divided: Literal["rows", "columns", "not"]
 
 
@@ -179,7 +183,7 @@ class Compiler:
                 self.rowwise(None)
         self.finish_totals()
         text = code.function("i32 @kernel(ptr %arguments, i64 %first, i64 %last)")
-        return Kernel(text, tuple(self.operands), self.divided)
+        return Kernel(text, tuple(self.operands), frozenset(self.stored), self.divided)
 
     def _argument(self, place: int) -> Number:
         address = self.code.address("%arguments", "i64", literal(place, "i64"))
@@ -477,7 +481,11 @@ class Compiler:
             return self.code.binary(
                 "fmul", self.code.splat(operands[0], width), self.code.splat(inverse, width)
             )
-        return self.elementwise(value.operation, [self.code.splat(o, width) for o in operands], kind)
+        try:
+            return self.elementwise(value.operation, [self.code.splat(o, width) for o in operands], kind)
+        except NotImplementedError as error:
+            assert value.line is not None
+            raise UnsupportedLineError(value.line, str(error)) from None
 
     def computed_in(self, value: Value) -> str:
         """Return the type in which an operation is done."""
@@ -506,7 +514,7 @@ class Compiler:
         if operation in plain:
             return code.binary(f"f{plain[operation]}" if kind != "i64" else plain[operation], *operands)
         if kind == "i64":
-            raise NotImplementedError(f"{operation} of whole numbers")
+            raise NotImplementedError(f"{operation} of whole numbers is not compiled")
         if hasattr(Elementary, operation) and operation in (
             "exp",
             "expm1",

@@ -67,7 +67,7 @@ class Reader:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.line = ""
+        self.line: ProgramLine | None = None
         self.known: dict[tuple[Any, ...], Value] = {}
         self.values: list[Value] = []
         self.names: dict[str, Value] = {}
@@ -94,7 +94,7 @@ class Reader:
                 self.updates.update(self.values[before:])
 
     def read_line(self, line: ProgramLine) -> None:
-        self.line = str(line)
+        self.line = line
         try:
             result = self.as_value(self.expression(ast.parse(line.expression, mode="eval").body))
             if line.operator != "=":
@@ -282,7 +282,7 @@ class Reader:
 
     def elementwise(self, operation: str, *operands: Any) -> Value:
         """Apply an operation at every place; sizes are broadcast as NumPy broadcasts them."""
-        values = tuple(map(self.as_value, operands))
+        values = tuple(self.in_place(self.as_value(operand)) for operand in operands)
         if operation == "power":
             return self.power(*values)
         shape = _broadcast(*(value.shape for value in values))
@@ -290,6 +290,12 @@ class Reader:
         if operation == "where" and values[0].type != "bool":
             raise NotImplementedError("a condition that is no comparison")
         return self.value(operation, values, shape, kind)
+
+    def in_place(self, value: Value) -> Value:
+        """Return a value that a loop can read as it lies in memory."""
+        if value.operation == "transpose":
+            raise NotImplementedError("a transposed array outside a product of matrices")
+        return value
 
     def power(self, base: Value, exponent: Value) -> Value:
         """Write powers by small whole numbers out as products."""
@@ -311,6 +317,7 @@ class Reader:
 
     def reduce(self, kind: str, array: Value, axis: Any = None, keepdims: bool = False) -> Value:
         """Sum, average, or find the largest or smallest along axes."""
+        self.in_place(array)
         axes = range(len(array.shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
         along = tuple(sorted(a % len(array.shape) for a in axes)) if array.shape else ()
         shape = tuple(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from handgrad.program import ProgramLine
 from handgrad.rules import Size as ShownSize
 
 Type: TypeAlias = Literal["float", "single", "int", "bool", "weak"]
@@ -75,7 +76,7 @@ class Value:
     attribute
         What else it needs: a name, a number, axes.
     line
-        The program's line it stands in, for people.
+        The program's line it first stands in, for people; None for what the program is given.
     target
         The kept array that the result overwrites; "" for a new one.
     """
@@ -85,7 +86,7 @@ class Value:
     shape: Shape
     type: Type
     attribute: Any = None
-    line: str = ""
+    line: ProgramLine | None = None
     target: str = ""
 
     @property
