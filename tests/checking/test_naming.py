@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from handgrad import check
 from handgrad.checking.diagnosis import Evidence
 from handgrad.checking.diagnosis.jacobians import by_jacobian
 from handgrad.checking.diagnosis.numbers import affine, by_numbers
@@ -69,8 +70,10 @@ def test_no_matrix_is_made_of_a_backward_that_is_not_linear():
         (lambda d: d.astype(np.float32), True),
         (lambda d: d * (1 + 1e-6 * X), False),
         (lambda d: d * (1 + 1e-9 * X), False),
+        (lambda d: 1.001 * d, False),
+        (lambda d: d + 2e-4 * np.cos(1e9 * d), True),
     ],
-    ids=["float16", "float32", "a millionth", "a billionth"],
+    ids=["float16", "float32", "a millionth", "a billionth", "a thousandth", "cancelled"],
 )
 def test_digits_are_said_to_be_lost_where_as_many_are_as_a_type_loses(change, lost):
     evidence = evidence_of(np.sin, lambda g, x: change(g * np.cos(x)).astype(float))
@@ -106,3 +109,20 @@ def test_a_factor_of_the_own_columns_is_no_batch():
 def test_a_slope_where_forward_is_flat_is_another_functions():
     guesses = by_numbers(evidence_of(np.round, lambda g, x: g))
     assert min(guesses, key=lambda guess: guess.cost).code == "wrong-local-derivative"
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_factor_near_one_is_a_factor_in_few_digits_too(kind):
+    report = check(lambda x: np.sin(x.astype(kind)), lambda g, x: {"x": 1.001 * g * np.cos(x)}, {"x": X})
+    assert report.verdict == "wrong"
+    assert report.findings[0].code != "dtype-or-overflow"
+
+
+def test_slopes_by_differences_have_lost_digits():
+    """Their errors have no form; at a single number that is zero, too."""
+
+    def backward(grad_output, x):
+        return {"x": grad_output * (np.exp(x + 1e-9) - np.exp(x)) / 1e-9}
+
+    for x in (np.zeros(1), X):
+        assert check(np.exp, backward, {"x": x}).findings[0].code == "dtype-or-overflow"

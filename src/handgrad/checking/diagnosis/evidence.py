@@ -86,3 +86,8 @@ def agree(predicted: Array, got: Array, scale: float = 0.0) -> bool:
     largest = max(float(np.abs(got).max(initial=0)), scale)
     with np.errstate(all="ignore"):
         return bool(np.all(np.abs(predicted - got) <= CLOSE * largest + 1e-300))
+
+
+def nearer(predicted: Array, got: Array, right: Array) -> bool:
+    """Whether a prediction comes much nearer to what was given than the right gradient does: it explains a small error."""
+    return float(np.abs(predicted - got).max(initial=0)) <= 0.05 * float(np.abs(right - got).max(initial=0))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from handgrad.checking.diagnosis.evidence import Evidence, Guess, agree
+from handgrad.checking.diagnosis.evidence import Evidence, Guess, agree, nearer
 from handgrad.checking.numerics import Slopes
 from handgrad.checking.subject import Array, CheckError
 from handgrad.checking.verdict import Expectation
@@ -37,13 +37,13 @@ def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Guess]:
         return
     if right.shape[0] == right.shape[1] > 1:
         words = f"from the output to d{argument}"
-        if agree(given, right.T) and not agree(right, right.T):
+        if agree(given, right.T) and nearer(right.T, given, right):
             yield Guess("transposed", (argument,), f"the Jacobian is used {words}, not its transpose", 1.3)
-        if agree(given, np.diag(np.diag(right))):
+        if agree(given, diagonal := np.diag(np.diag(right))) and nearer(diagonal, given, right):
             yield Guess(
                 "missing-term", (argument,), f"of the Jacobian only the diagonal is used {words}", 1.4
             )
-        if agree(given, np.eye(len(given))):
+        if agree(given, unit := np.eye(len(given))) and nearer(unit, given, right):
             words = f"the upstream gradient is handed on {words} as it is"
             yield Guess("missing-local-derivative", (argument,), words, 1.2)
     yield _by_kind(argument, given, right)

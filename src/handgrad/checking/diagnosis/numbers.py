@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
 import numpy as np
 
-from handgrad.checking.diagnosis.evidence import Evidence, Guess, agree
+from handgrad.checking.diagnosis.evidence import Evidence, Guess, agree, nearer
 from handgrad.checking.diagnosis.jacobians import by_jacobian
+from handgrad.checking.diagnosis.rounding import cast, lost_digits, right_with_more_digits, whole_numbers
 from handgrad.checking.numerics import Slopes
 from handgrad.checking.subject import Array, CheckError, Inputs, widened
 
@@ -26,13 +26,14 @@ def by_numbers(evidence: Evidence) -> Iterator[Guess]:
         if any(not np.all(np.isfinite(got)) for got, _ in pairs):
             yield Guess("dtype-or-overflow", (argument,), _not_finite(argument, pairs), 0.5)
             continue
-        yield from _narrow(argument, pairs)
+        yield from whole_numbers(argument, pairs)
+        yield from lost_digits(argument, evidence)
         yield from _relations(argument, pairs)
         yield from _factor(evidence, argument, pairs)
         yield _by_pattern(argument, evidence)
         yield from by_jacobian(argument, evidence)
-    yield from _lost_precision(evidence)
-    yield from _cast(evidence)
+    yield from right_with_more_digits(evidence)
+    yield from cast(evidence)
 
 
 def affine(evidence: Evidence, argument: str) -> tuple[str, float]:
@@ -73,33 +74,6 @@ def _swapped(evidence: Evidence) -> Iterator[Guess]:
                 f"d{one} is what d{other} should be, and d{other} what d{one} should",
                 0.1,
             )
-
-
-def _narrow(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
-    """Look for a gradient kept in whole numbers, or in a type of fewer digits than its argument."""
-    kind = pairs[0][0].dtype
-    if kind.kind in "iub":
-        words = f"d{argument} is {kind}: what is behind the point is cut off"
-        yield Guess("dtype-or-overflow", (argument,), words, 0.1)
-    if all(np.array_equal(got, np.round(got)) for got, _ in pairs) and any(got.any() for got, _ in pairs):
-        words = f"d{argument} holds whole numbers only: what is behind the point is cut off"
-        yield Guess("dtype-or-overflow", (argument,), words, 0.45)
-    for narrow in (np.float32, np.float16):
-        eps = float(np.finfo(narrow).eps)
-        off = [_off(got, right) for got, right in pairs]
-        if (
-            max(off) <= 4 * eps and min(off) >= eps / 32
-        ):  # an error that is smaller is another type's, or no rounding
-            words = (
-                f"d{argument} is right to the digits of {np.dtype(narrow)}: the others are lost on the way"
-            )
-            yield Guess("dtype-or-overflow", (argument,), words, 0.6 if narrow is np.float32 else 1.4)
-            return
-
-
-def _off(got: Array, right: Array) -> float:
-    """Return the largest error, relative to the largest entry."""
-    return float(np.abs(got - right).max(initial=0) / max(np.abs(right).max(initial=0), 1e-300))
 
 
 def _relations(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
@@ -157,7 +131,7 @@ def _factor(evidence: Evidence, argument: str, pairs: list[tuple[Array, Array]])
         return
     if abs(factor - 1) < 1e-9 or abs(factor + 1) < 1e-6:
         return
-    if not all(agree(factor * right, got) for got, right in pairs):
+    if not all(agree(factor * right, got) and nearer(factor * right, got, right) for got, right in pairs):
         return
     words = f"every entry of d{argument} is {factor:.6g} times the right one"
     sizes = _batch_sizes(evidence, argument, factor)
@@ -246,9 +220,11 @@ def _by_pattern(argument: str, evidence: Evidence) -> Guess:
             "missing-term", (argument,), f"{count} of d{argument} are zero, and nothing else is wrong", 3.0
         )
     with np.errstate(all="ignore"):
-        ratios = [got[wrong] / right[wrong] for got, right in pairs]
+        ratios = [got[wrong] / right[wrong] - 1 for got, right in pairs]
     several = sum(part.size for part in samples[0].upstream) > 1  # one number of upstream is a factor always
-    if several and all(np.allclose(ratio, ratios[0], rtol=1e-6, equal_nan=True) for ratio in ratios):
+    if several and all(
+        np.allclose(ratio, ratios[0], rtol=1e-6, atol=1e-9, equal_nan=True) for ratio in ratios
+    ):
         words = (
             f"{count} of d{argument} are off by a factor of their own, the same for every upstream gradient"
         )
@@ -259,41 +235,3 @@ def _by_pattern(argument: str, evidence: Evidence) -> Guess:
         f"{count} of d{argument} are off, and not by a factor: a path differs",
         3.2,
     )
-
-
-def _cast(evidence: Evidence) -> Iterator[Guess]:
-    """Look for a narrow type that backward names and forward does not, for inputs that are wider."""
-    try:
-        forward, backward = (
-            inspect.getsource(f) for f in (evidence.subject.forward, evidence.subject.backward)
-        )
-    except (OSError, TypeError):  # no source at hand
-        return
-    named = [word for word in ("float16", "float32", "half") if word in backward and word not in forward]
-    if not named or any(value.dtype == np.float32 for value in evidence.subject.inputs.values()):
-        return
-    for argument in evidence.wrong:
-        words = f"d{argument} goes through {named[0]} in backward, and {argument} has more digits"
-        yield Guess("dtype-or-overflow", (argument,), words, 1.3)
-
-
-def _lost_precision(evidence: Evidence) -> Iterator[Guess]:
-    """Compute backward with more digits: when that is right, the formula is, and the digits were lost."""
-    expected, judgement = evidence.expectations[0], evidence.judgements[0]
-    wide = widened(expected.inputs, np.longdouble)
-    try:
-        upstream = [np.asarray(part, np.longdouble) for part in expected.upstreams[0]]
-        gradients = evidence.subject.run_backward(upstream, wide)
-    except CheckError:
-        return
-    for argument in evidence.wrong:
-        sample = judgement.samples[0]
-        given, right = gradients[argument], sample.middle(argument)
-        if given.dtype != np.longdouble or given.shape != right.shape:
-            continue
-        off = np.abs(given - right)
-        narrow = np.abs(sample.got[argument] - right)
-        wrong = sample.wrong(argument)
-        if np.all(np.isfinite(given)) and wrong.any() and np.all(off[wrong] < 1e-2 * narrow[wrong]):
-            words = f"with more digits d{argument} is right: in float64 they cancel or overflow"
-            yield Guess("dtype-or-overflow", (argument,), words, 0.25)

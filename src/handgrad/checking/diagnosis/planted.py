@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.adjoint import Plant, cotangents
-from handgrad.checking.diagnosis.evidence import Guess, agree
+from handgrad.checking.diagnosis.evidence import Guess, agree, nearer
 from handgrad.checking.diagnosis.replayed import Replay, Replays
 from handgrad.checking.recording import Operation
 from handgrad.checking.subject import Array
@@ -91,9 +91,7 @@ def _gives(replayed: Replay, predicted: Mapping[str, Array], name: str) -> bool:
     right, got = replayed.sample.middle(name), replayed.sample.got[name]
     size = float(np.abs(right).max(initial=0)) * 1e-3
     found = np.asarray(predicted[name], float)
-    # a small error is explained only by what comes much nearer than the right gradient does
-    nearer = float(np.abs(found - got).max(initial=0)) <= 0.05 * float(np.abs(right - got).max(initial=0))
-    return agree(found, got, size) and (nearer or not replayed.sample.wrong(name).any())
+    return agree(found, got, size) and (nearer(found, got, right) or not replayed.sample.wrong(name).any())
 
 
 Change = Callable[

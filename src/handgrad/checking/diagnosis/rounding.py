@@ -1,0 +1,132 @@
+"""Lost digits: gradients by the right formula, in too few digits, or through numbers that cancel."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+import numpy as np
+
+from handgrad.checking.diagnosis.evidence import Evidence, Guess
+from handgrad.checking.subject import Array, CheckError, Subject, widened
+from handgrad.checking.verdict import Expectation, Sample
+
+MOST = 4 * float(np.finfo(np.float16).eps)  # of the largest entry: an error that is larger is no rounding
+TRIES = 5  # moves of the inputs, in the middle of which an error jumps
+JUMPS = 0.25  # of the error, at the least
+GROWS = 2.5  # times as much as for half the way, at the most: what is smooth bends four times as much
+
+
+def whole_numbers(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
+    """Look for a gradient kept in whole numbers."""
+    kind = pairs[0][0].dtype
+    if kind.kind in "iub":
+        words = f"d{argument} is {kind}: what is behind the point is cut off"
+        yield Guess("dtype-or-overflow", (argument,), words, 0.1)
+    if all(np.array_equal(got, np.round(got)) for got, _ in pairs) and any(got.any() for got, _ in pairs):
+        words = f"d{argument} holds whole numbers only: what is behind the point is cut off"
+        yield Guess("dtype-or-overflow", (argument,), words, 0.45)
+
+
+def lost_digits(argument: str, evidence: Evidence) -> Iterator[Guess]:
+    """Look whether a small error is rounding: it jumps when the inputs move, and any mistake in a formula is smooth."""
+    pairs = evidence.pairs(argument)
+    off = max(_off(got, right) for got, right in pairs)
+    if 0 < off <= MOST and _jumps(argument, evidence):
+        as_in = next((f", as many as {name} has," for name in ("float32", "float16") if _fits(off, name)), "")
+        words = (
+            f"d{argument} has {max(0, int(-np.log10(off)))} digits right{as_in} and the others jump when the inputs "
+            "move by as little: they are lost on the way"
+        )
+        yield Guess("dtype-or-overflow", (argument,), words, 0.6)
+
+
+def _off(got: Array, right: Array) -> float:
+    """Return the largest error, relative to the largest entry."""
+    return float(np.abs(got - right).max(initial=0) / max(np.abs(right).max(initial=0), 1e-300))
+
+
+def _fits(off: float, name: str) -> bool:
+    """Whether an error is of the size of a type's rounding."""
+    eps = float(np.finfo(name).eps)
+    return eps / 32 <= off <= 4 * eps
+
+
+def _jumps(argument: str, evidence: Evidence) -> bool:
+    """Whether backward's numbers bend by as much as they are off, however little the inputs move."""
+    expected, sample = evidence.expectations[0], evidence.judgements[0].samples[0]
+    got, right = sample.got[argument], sample.middle(argument)
+    off = _off(got, right)
+    near, far = (_bend(argument, evidence.subject, expected, sample, way * off) for way in (1, 2))
+    return bool(near >= JUMPS * _size(got - right) and far <= GROWS * near)
+
+
+def _bend(argument: str, subject: Subject, expected: Expectation, sample: Sample, way: float) -> float:
+    """Return how far a gradient is from the mean of the two on either side of it, usually."""
+    generator, found = np.random.default_rng(0), []
+    middle = sample.got[argument].astype(float)
+
+    def moved(value: Array, by: Array) -> Array:
+        if value.dtype.kind != "f":
+            return value
+        return np.asarray(value * (1 + by) if np.any(value) else value + by)
+
+    for _ in range(TRIES):
+        by = {name: way * generator.normal(size=value.shape) for name, value in expected.exact.items()}
+        upward = [way * generator.normal(size=part.shape) for part in sample.upstream]
+        try:
+            sides = [
+                subject.run_backward(
+                    [moved(part, sign * move) for part, move in zip(sample.upstream, upward, strict=True)],
+                    {name: moved(value, sign * by[name]) for name, value in expected.exact.items()},
+                )[argument].astype(float)
+                for sign in (1, -1)
+            ]
+        except (CheckError, KeyError):
+            return 0.0
+        if any(side.shape != middle.shape for side in sides):
+            return 0.0
+        found.append(_size((sides[0] + sides[1]) / 2 - middle))
+    return float(np.median(found))
+
+
+def _size(error: Array) -> float:
+    return float(np.sqrt(np.mean(np.square(error)))) if error.size else 0.0
+
+
+def cast(evidence: Evidence) -> Iterator[Guess]:
+    """Look for a narrow type that backward names and forward does not, for inputs that are wider."""
+    try:
+        forward, backward = (
+            inspect.getsource(f) for f in (evidence.subject.forward, evidence.subject.backward)
+        )
+    except (OSError, TypeError):  # no source at hand
+        return
+    named = [word for word in ("float16", "float32", "half") if word in backward and word not in forward]
+    if not named or any(value.dtype == np.float32 for value in evidence.subject.inputs.values()):
+        return
+    for argument in evidence.wrong:
+        words = f"d{argument} goes through {named[0]} in backward, and {argument} has more digits"
+        yield Guess("dtype-or-overflow", (argument,), words, 1.3)
+
+
+def right_with_more_digits(evidence: Evidence) -> Iterator[Guess]:
+    """Compute backward with more digits: when that is right, the formula is, and the digits were lost."""
+    expected, judgement = evidence.expectations[0], evidence.judgements[0]
+    wide = widened(expected.inputs, np.longdouble)
+    try:
+        upstream = [np.asarray(part, np.longdouble) for part in expected.upstreams[0]]
+        gradients = evidence.subject.run_backward(upstream, wide)
+    except CheckError:
+        return
+    for argument in evidence.wrong:
+        sample = judgement.samples[0]
+        given, right = gradients[argument], sample.middle(argument)
+        if given.dtype != np.longdouble or given.shape != right.shape:
+            continue
+        off = np.abs(given - right)
+        narrow = np.abs(sample.got[argument] - right)
+        wrong = sample.wrong(argument)
+        if np.all(np.isfinite(given)) and wrong.any() and np.all(off[wrong] < 1e-2 * narrow[wrong]):
+            words = f"with more digits d{argument} is right: in float64 they cancel or overflow"
+            yield Guess("dtype-or-overflow", (argument,), words, 0.25)
