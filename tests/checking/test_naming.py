@@ -126,3 +126,10 @@ def test_slopes_by_differences_have_lost_digits():
 
     for x in (np.zeros(1), X):
         assert check(np.exp, backward, {"x": x}).findings[0].code == "dtype-or-overflow"
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_a_gradient_in_a_narrower_type_than_its_argument(kind):
+    report = check(np.sin, lambda g, x: {"x": (g * np.cos(x)).astype(kind)}, {"x": X})
+    assert report.findings[0].code == "dtype-or-overflow"
+    assert f"it is {np.dtype(kind)}" in report.findings[0].evidence

@@ -82,6 +82,9 @@ def softplus(x: Any) -> Any:
 RIGHT: dict[str, Pair] = {
     "a loss in float32": (narrow, narrow_backward, {"x": X, "W": W, "v": v}),
     "a softmax in float32": (softmax32, softmax_backward, {"x": 3 * X}),
+    "an output in float32": (
+        lambda x: np.exp(x).astype(np.float32), lambda g, x: {"x": (g * np.exp(x)).astype(np.float32)}, {"x": X}
+    ),
     "the other value at zero": (relu, lambda g, x: {"x": g * (x >= 0)}, {"x": ROUND}),
     "two kinks that meet": (
         lambda x: np.maximum(x, 0) - np.maximum(-x, 0), lambda g, x: {"x": g * (x != 0)}, {"x": ROUND}
@@ -113,6 +116,8 @@ WRONG: dict[str, Pair] = {
     "a loss in float32": (narrow, lambda g, **i: narrow_backward(g, **i, factor=1.01), RIGHT["a loss in float32"][2]),
     "a softmax in float32": (softmax32, lambda g, x: {"x": 1.001 * softmax_backward(g, x)["x"]}, {"x": 3 * X}),
     "float32": (np.exp, lambda g, x: {"x": g * np.exp(x) * np.float32(1.001)}, {"x": X.astype(np.float32)}),
+    "returned in float16": (np.exp, lambda g, x: {"x": (g * np.exp(x)).astype(np.float16)}, {"x": X}),
+    "returned in float32": (np.exp, lambda g, x: {"x": (g * np.exp(x)).astype(np.float32)}, {"x": X}),
     "twice at zero": (relu, lambda g, x: {"x": g * ((x > 0) + 2.0 * (x == 0))}, {"x": ROUND}),
     "below both slopes at zero": (np.abs, lambda g, x: {"x": g * np.where(x == 0, -1.5, np.sign(x))}, {"x": ROUND}),
     "at a joint only": (

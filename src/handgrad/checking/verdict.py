@@ -35,7 +35,7 @@ class Sample:
     low, high
         The gradients that the slopes allow, in the argument's shape; equal where there is no kink.
     tolerance
-        The error bar: of the slopes, of backward's rounding, and of its type.
+        The error bar: of the slopes, of backward's rounding, and of the inputs' and outputs' type.
     magnitude
         The size of what adds up to each entry.
     """
@@ -248,10 +248,12 @@ def _sample(upstream: list[Array], given: Gradients, noise: Gradients, expected:
     flat = np.concatenate([part.ravel() for part in upstream])
     low, high, tolerance, magnitude = {}, {}, {}, {}
     least = {name: _least(expected, name, flat) for name in expected.slopes}
+    eps = _coarsest(
+        *expected.inputs.values(), *expected.outputs
+    )  # not of the gradient: its digits are backward's
     for name, slope in expected.slopes.items():
         shape = expected.inputs[name].shape
         if isinstance(slope, Projections):
-            eps = _coarsest(given[name], *expected.inputs.values())
             bounds = slope.bounds(upstream, given[name], Rounding(noise[name], eps, eps**DIGITS, least[name]))
             low[name], high[name] = bounds.low, bounds.high
             tolerance[name], magnitude[name] = bounds.tolerance, bounds.magnitude
@@ -259,7 +261,6 @@ def _sample(upstream: list[Array], given: Gradients, noise: Gradients, expected:
         lowest, highest, error = slope.allowed(flat)
         size = np.maximum(slope.magnitude(flat), least[name])
         largest = size.max(initial=0)
-        eps = _coarsest(given[name], *expected.inputs.values())
         # rounding beyond a millionth is no rounding to be excused: it is lost precision
         excused = np.minimum(16 * noise[name].ravel(), 1e-6 * size) if noise[name].shape == shape else 0
         bar = 8 * error + excused + eps**DIGITS * size + 64 * eps * largest
@@ -278,7 +279,7 @@ def _least(expected: Expectation, name: str, upstream: Array) -> float:
 
 
 def _coarsest(*arrays: Array) -> float:
-    """Return the rounding error of the type with the fewest digits; functions compute in that of their inputs."""
+    """Return the rounding error of the type with the fewest digits: functions compute in that of what they are given."""
     kinds = [array.dtype for array in arrays if array.dtype.kind == "f" and array.dtype != np.longdouble]
     return max(float(np.finfo(kind).eps) for kind in kinds) if kinds else float(np.finfo(np.float64).eps)
 

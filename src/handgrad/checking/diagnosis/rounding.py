@@ -33,7 +33,9 @@ def lost_digits(argument: str, evidence: Evidence) -> Iterator[Guess]:
     pairs = evidence.pairs(argument)
     off = max(_off(got, right) for got, right in pairs)
     if 0 < off <= MOST and _jumps(argument, evidence):
+        kind = pairs[0][0].dtype
         as_in = next((f", as many as {name} has," for name in ("float32", "float16") if _fits(off, name)), "")
+        as_in = f" (it is {kind})" if kind in (np.float16, np.float32) else as_in
         words = (
             f"d{argument} has {max(0, int(-np.log10(off)))} digits right{as_in} and the others jump when the inputs "
             "move by as little: they are lost on the way"
