@@ -52,6 +52,7 @@ def test_json_is_one_object_and_nothing_else(command: Command, tmp_path: Path) -
     assert done.stderr == ""
     results = json.loads(done.stdout)
     head, *lines = map(json.loads, (tmp_path / "run" / "history.jsonl").read_text().splitlines())
+    facts = head["facts"]
     assert results == {
         "epochs": 2,
         "stopped": "finished",
@@ -59,7 +60,10 @@ def test_json_is_one_object_and_nothing_else(command: Command, tmp_path: Path) -
         "training_loss": lines[-1]["loss"],
         "validation_loss": lines[-1]["validation_loss"],
         "test_accuracy": load_run(tmp_path / "run").results["test_accuracy"],
-        "rows_per_second": head["facts"]["rows_per_second"],
+        "engine": "compiled",
+        "blas": facts["blas"],
+        "threads": facts["threads"],
+        "rows_per_second": facts["rows_per_second"],
         "run": "run",
     }
 
@@ -227,7 +231,7 @@ def test_without_test_rows_there_is_no_score(command: Command, tmp_path: Path) -
     """Nor a validation loss without validation rows; evaluate says that there is nothing to score on."""
     done = command("train", "moons", *SMALL, "--test", "0", "--validation", "0", "--out", "run")
     names = [re.split("  +", line.strip())[0] for line in done.stdout.splitlines()]
-    assert names == ["epochs", "stopped", "kept epoch", "training loss", "rows per second", "run"]
+    assert names == ["epochs", "stopped", "kept epoch", "training loss", "engine", "rows per second", "run"]
     problem = command("evaluate", "run", code=1).stderr
     assert problem == "Error: run: no rows were kept for the test\n  fix    name rows to score on\n"
 
