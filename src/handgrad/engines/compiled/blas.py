@@ -1,6 +1,6 @@
 """Products of matrices: the BLAS library that does them, found and called natively.
 
-NumPy comes with one (OpenBLAS), which is already loaded; where Intel's MKL is installed too, the faster one is found by measuring.
+NumPy comes with one (OpenBLAS), already loaded; where MKL is installed too, the faster one is found by measuring.
 Each is called on one thread: what is worth more is divided by the engine itself, so that the order of every sum is
 the same however many threads there are.
 """

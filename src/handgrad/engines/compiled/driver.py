@@ -51,7 +51,7 @@ POOL_SIZE = 32
 
 TEXT = """
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-{pause_declaration}
+{declarations}
 
 define internal i32 @part(ptr %pool, i64 %number) #0 {{
   %call.at = getelementptr i64, ptr %pool, i64 {CALL}
@@ -99,9 +99,17 @@ entry:
   %stop.at = getelementptr i64, ptr %pool, i64 {STOP}
   br label %look
 look:
+  %waited = phi i64 [ 0, %entry ], [ 0, %look ], [ %longer, %pausing ]
   %taken = call i1 @take(ptr %pool)
   br i1 %taken, label %look, label %wait
 wait:
+  %longer = add i64 %waited, 1
+  %long = icmp ugt i64 %longer, {PATIENCE}
+  br i1 %long, label %yield, label %pausing
+yield:
+  {give_way}
+  br label %pausing
+pausing:
   {pause}
   %stop = load atomic i64, ptr %stop.at acquire, align 8
   %stopped = icmp ne i64 %stop, 0
@@ -134,6 +142,14 @@ mine:
   %taken = call i1 @take(ptr %pool)
   br i1 %taken, label %mine, label %wait
 wait:
+  %waited = phi i64 [ 0, %mine ], [ %longer, %pausing ]
+  %longer = add i64 %waited, 1
+  %long = icmp ugt i64 %longer, {PATIENCE}
+  br i1 %long, label %yield, label %pausing
+yield:
+  {give_way}
+  br label %pausing
+pausing:
   {pause}
   %done = load atomic i64, ptr %done.at acquire, align 8
   %all = icmp sge i64 %done, %parts
@@ -233,15 +249,24 @@ attributes #0 = {{ nounwind }}
 """
 
 
-def driver_text(architecture: str) -> str:
-    """Return the code, with the processor's own way of waiting."""
+PATIENCE = 200
+"""How often a thread looks again before it lets others run: on a busy machine two may share one processor."""
+
+
+def driver_text(triple: str) -> str:
+    """Return the code, with the processor's and the system's own ways of waiting."""
     loads = "\n".join(
         f"  %{name}.at = getelementptr i64, ptr %control, i64 {place}\n  %{name} = load i64, ptr %{name}.at"
         for name, place in Control.__members__.items()
     )
-    pause, declaration = "", ""
-    if architecture.startswith(("x86_64", "i686")):
-        pause, declaration = "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"
-    elif architecture.startswith(("aarch64", "arm64")):
-        pause, declaration = "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"
-    return TEXT.format(loads=loads, pause=pause, pause_declaration=declaration, **Pool.__members__)
+    waiting = {"pause": "", "give_way": "", "declarations": ""}
+    if triple.startswith(("x86_64", "i686")):
+        waiting["pause"] = "call void @llvm.x86.sse2.pause()"
+        waiting["declarations"] = "declare void @llvm.x86.sse2.pause()"
+    elif triple.startswith(("aarch64", "arm64")):
+        waiting["pause"] = "call void @llvm.aarch64.hint(i32 1)"
+        waiting["declarations"] = "declare void @llvm.aarch64.hint(i32)"
+    if "windows" not in triple:
+        waiting["give_way"] = "%ignored = call i32 @sched_yield()"
+        waiting["declarations"] += "\ndeclare i32 @sched_yield()"
+    return TEXT.format(loads=loads, **waiting, PATIENCE=PATIENCE, **Pool.__members__)
