@@ -1,0 +1,347 @@
+"""The compiled engine gives the reference engine's numbers: every rule, loss and optimiser, with threads or without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from handgrad import (
+    ELU,
+    GELU,
+    SGD,
+    Adam,
+    AdamW,
+    BatchNorm,
+    BinaryCrossEntropy,
+    Cosine,
+    Dropout,
+    Embedding,
+    HalfSquaredError,
+    Huber,
+    Layer,
+    LayerNorm,
+    LeakyReLU,
+    Linear,
+    Loss,
+    MeanSquaredError,
+    Network,
+    OneCycle,
+    ReLU,
+    Residual,
+    RMSProp,
+    Sequential,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    SoftmaxCrossEntropy,
+    Softplus,
+    Standardise,
+    StepDecay,
+    Tanh,
+    train,
+)
+from handgrad.engines import ReferenceEngine
+from handgrad.engines.compiled import CompiledEngine
+from handgrad.layers import Optimiser, Schedule
+
+from ..rules.table import TABLE
+from .agreement import (
+    BATCH_SIZES,
+    ROWS,
+    Case,
+    check_agreement,
+    check_case,
+    check_same,
+    evaluated,
+    outputs,
+    threads,
+    trained,
+)
+
+DTYPES = ("float32", "float64")
+FEATURES, HIDDEN, OUTPUTS, TIME, ENTRIES = 5, 19, 3, 4, 11
+"""All different; HIDDEN is no multiple of how many numbers are computed side by side."""
+
+RNG = np.random.default_rng(0)
+X = {2: RNG.normal(size=(ROWS, FEATURES)), 3: RNG.normal(size=(ROWS, TIME, FEATURES))}
+T = {2: RNG.normal(size=(ROWS, OUTPUTS)), 3: RNG.normal(size=(ROWS, TIME, OUTPUTS))}
+LABELS = {rank: (t > 0) * 1.0 for rank, t in T.items()}
+SHARES = {rank: np.exp(t) / np.exp(t).sum(axis=-1, keepdims=True) for rank, t in T.items()}
+CLASSES = {rank: t.argmax(axis=-1) for rank, t in T.items()}
+IGNORED = {rank: np.where(RNG.random(t.shape) < 0.3, -1, t) for rank, t in CLASSES.items()}
+W = {2: RNG.uniform(0, 2, ROWS), 3: RNG.uniform(0, 2, (ROWS, TIME))}
+INDICES = {1: RNG.integers(0, ENTRIES, ROWS), 2: RNG.integers(0, ENTRIES, (ROWS, TIME))}
+
+AROUND: dict[str, Callable[[], list[Layer]]] = {
+    "relu": lambda: [ReLU()],
+    "leaky_relu": lambda: [LeakyReLU(0.3)],
+    "elu": lambda: [ELU(0.4)],
+    "gelu": lambda: [GELU()],
+    "gelu_tanh": lambda: [GELU("tanh")],
+    "sigmoid": lambda: [Sigmoid()],
+    "silu": lambda: [SiLU()],
+    "softmax": lambda: [Softmax()],
+    "softplus": lambda: [Softplus()],
+    "tanh": lambda: [Tanh()],
+    "dropout": lambda: [Dropout(0.3)],
+    "dropout of nothing": lambda: [Dropout(0.0)],
+    "two dropouts": lambda: [Dropout(0.5), Dropout(0.2)],
+    "layer_norm": lambda: [LayerNorm()],
+    "layer_norm, large epsilon": lambda: [LayerNorm(0.3)],
+    "batch_norm": lambda: [BatchNorm(momentum=0.5)],
+    "batch_norm, then relu": lambda: [BatchNorm(0.3), ReLU()],
+    "residual": lambda: [Residual(Linear(HIDDEN, HIDDEN), Tanh())],
+    "residual of a residual": lambda: [Residual(Linear(HIDDEN, HIDDEN), Residual(ReLU(), LayerNorm()))],
+    "sequential": lambda: [Sequential(Tanh(), Linear(HIDDEN, HIDDEN, bias=False))],
+    "everything": lambda: [
+        BatchNorm(),
+        ReLU(),
+        Dropout(0.3),
+        Residual(Linear(HIDDEN, HIDDEN), LayerNorm(), GELU()),
+        Softmax(),
+    ],
+}
+"""What stands between two linear layers, by the rule it is there for."""
+
+
+def around(name: str, rank: int) -> Case:
+    """Return a case with one of ``AROUND``."""
+
+    def network(dtype: str) -> Network:
+        first, last = Linear(FEATURES, HIDDEN), Linear(HIDDEN, OUTPUTS)
+        inputs = (FEATURES,) if rank == 2 else (TIME, FEATURES)
+        return Network(
+            first, *AROUND[name](), last, loss=MeanSquaredError(), inputs=inputs, dtype=dtype
+        )  # fmt: skip
+
+    return Case(network, {"x": X[rank], "t": T[rank]})
+
+
+def shared(dtype: str) -> Network:
+    """Return a network that uses one layer three times."""
+    twice = Linear(HIDDEN, HIDDEN)
+    layers = [Linear(FEATURES, HIDDEN), twice, Tanh(), Residual(twice, ReLU()), twice, Linear(HIDDEN, OUTPUTS)]
+    return Network(*layers, loss=MeanSquaredError(), dtype=dtype)
+
+
+def linear(rank: int, **more: Any) -> Case:
+    """Return a case of linear layers alone, of one layout, with a bias or without."""
+    inputs = (FEATURES,) if rank == 2 else (TIME, FEATURES)
+
+    def network(dtype: str) -> Network:
+        layers = [Linear(FEATURES, HIDDEN, **more), ReLU(), Linear(HIDDEN, OUTPUTS, **more)]
+        return Network(*layers, loss=MeanSquaredError(), inputs=inputs, dtype=dtype)
+
+    return Case(network, {"x": X[rank], "t": T[rank]})
+
+
+def looked_up(rank: int, *layers: Layer) -> Case:
+    """Return a case with an embedding in front, of one index a row or of several."""
+
+    def network(dtype: str) -> Network:
+        body = [Embedding(ENTRIES, HIDDEN), *layers, Linear(HIDDEN, OUTPUTS)]
+        return Network(
+            *body, inputs=() if rank == 1 else TIME, loss=SoftmaxCrossEntropy(), dtype=dtype
+        )  # fmt: skip
+
+    return Case(network, {"x": INDICES[rank], "t": CLASSES[rank + 1]})
+
+
+def wide(dtype: str) -> Network:
+    """Return a network whose products are divided, by rows and by columns."""
+    layers = [Linear(37, 83), ReLU(), Linear(83, 67, layout="out_in"), Tanh(), Linear(67, 41)]
+    return Network(*layers, loss=MeanSquaredError(), dtype=dtype)
+
+
+WIDE = {"x": RNG.normal(size=(150, 37)), "t": RNG.normal(size=(150, 41))}
+
+NETWORKS: dict[str, Case] = {
+    **{f"{name}, rank {rank}": around(name, rank) for name in AROUND for rank in (2, 3)},
+    **{
+        f"linear {layout}{'' if bias else ' without bias'}, rank {rank}": linear(rank, layout=layout, bias=bias)
+        for layout in ("in_out", "out_in")
+        for bias in (True, False)
+        for rank in (2, 3)
+    },
+    "standardise": Case(
+        lambda dtype: Network(
+            Standardise(), Linear(FEATURES, HIDDEN), Tanh(), Linear(HIDDEN, OUTPUTS),
+            loss=MeanSquaredError(), dtype=dtype,
+        ),
+        {"x": X[2], "t": T[2]},
+    ),
+    "standardise over all, rank 3": Case(
+        lambda dtype: Network(
+            Standardise(over="all"), Linear(FEATURES, OUTPUTS), inputs=(TIME, FEATURES),
+            loss=MeanSquaredError(), dtype=dtype,
+        ),
+        {"x": X[3], "t": T[3]},
+    ),
+    "one layer": Case(
+        lambda dtype: Network(Linear(FEATURES, OUTPUTS), loss=MeanSquaredError(), dtype=dtype),
+        {"x": X[2], "t": T[2]},
+    ),
+    "one output": Case(
+        lambda dtype: Network(
+            Linear(FEATURES, HIDDEN), ReLU(), Linear(HIDDEN, 1), loss=MeanSquaredError(), dtype=dtype
+        ),
+        {"x": X[2], "t": T[2][:, :1]},
+    ),
+    "one feature": Case(
+        lambda dtype: Network(Linear(1, 1), Tanh(), Linear(1, 1), loss=MeanSquaredError(), dtype=dtype),
+        {"x": X[2][:, :1], "t": T[2][:, :1]},
+    ),
+    "shared parameters": Case(shared, {"x": X[2], "t": T[2]}, rate=0.01),
+    "embedding, rank 1": looked_up(1),
+    "embedding, rank 2": looked_up(2),
+    "embedding and layer_norm": looked_up(2, LayerNorm(), Dropout(0.2)),
+    "deep": Case(
+        lambda dtype: Network(
+            Linear(FEATURES, 16), *(layer for _ in range(5) for layer in (ReLU(), Linear(16, 16))),
+            Linear(16, OUTPUTS), loss=MeanSquaredError(), dtype=dtype,
+        ),
+        {"x": X[2], "t": T[2]},
+    ),
+}  # fmt: skip
+
+
+def with_loss(loss: Loss, t: Any, rank: int, *, weighted: bool = False) -> Case:
+    """Return a case with a loss."""
+    inputs = (FEATURES,) if rank == 2 else (TIME, FEATURES)
+
+    def network(dtype: str) -> Network:
+        layers = [Linear(FEATURES, HIDDEN), Tanh(), Linear(HIDDEN, OUTPUTS)]
+        return Network(*layers, loss=loss, inputs=inputs, dtype=dtype)
+
+    return Case(network, {"x": X[rank], "t": t[rank]} | ({"w": W[rank]} if weighted else {}), rate=0.02)
+
+
+CLASS_WEIGHT = [0.5, 2.0, 1.3]
+LOSSES: dict[str, tuple[Loss, Any]] = {
+    "half squared error": (HalfSquaredError(), T),
+    "mean squared error": (MeanSquaredError(), T),
+    "huber": (Huber(), T),
+    "huber, delta 0.3": (Huber(0.3), T),
+    "binary": (BinaryCrossEntropy(), LABELS),
+    "binary, weighted": (BinaryCrossEntropy([2.0, 0.5, 1.5]), LABELS),
+    "binary, one weight": (BinaryCrossEntropy(3.0), LABELS),
+    "classes": (SoftmaxCrossEntropy(), CLASSES),
+    "shares": (SoftmaxCrossEntropy("shares"), SHARES),
+    "smoothing": (SoftmaxCrossEntropy(smoothing=0.1), CLASSES),
+    "ignored": (SoftmaxCrossEntropy(ignored=-1), IGNORED),
+    "class weight": (SoftmaxCrossEntropy(class_weight=CLASS_WEIGHT), CLASSES),
+    "shares, class weight": (SoftmaxCrossEntropy("shares", class_weight=CLASS_WEIGHT), SHARES),
+    "all of it": (SoftmaxCrossEntropy(smoothing=0.2, ignored=-1, class_weight=CLASS_WEIGHT), IGNORED),
+}
+"""Every loss at every option, with its targets."""
+
+NETWORKS |= {
+    f"{name}, rank {rank}{', row weights' if weighted else ''}": with_loss(loss, t, rank, weighted=weighted)
+    for name, (loss, t) in LOSSES.items()
+    for rank in (2, 3)
+    for weighted in (False, True)
+}
+
+OPTIMISERS: tuple[Optimiser, ...] = (
+    SGD(0.05),
+    SGD(0.05, weight_decay=0.1),
+    SGD(0.05, clip_norm=0.2),
+    SGD(0.05, clip_norm=1e6),
+    SGD(0.02, momentum=0.9),
+    SGD(0.02, momentum=0.8, nesterov=True),
+    SGD(0.02, momentum=0.8, nesterov=True, weight_decay=0.1, clip_norm=0.3),
+    RMSProp(0.01),
+    RMSProp(0.01, decay=0.8, epsilon=1e-3, weight_decay=0.1, clip_norm=0.5),
+    Adam(0.01),
+    Adam(0.01, beta1=0.5, beta2=0.9, epsilon=1e-3, weight_decay=0.1, clip_norm=0.5),
+    AdamW(0.01),
+    AdamW(0.01, weight_decay=0.3, clip_norm=0.1),
+)
+
+
+def with_optimiser(optimiser: Optimiser) -> Case:
+    """Return a case with an optimiser; no activation, so that no gradient is nothing but rounding."""
+
+    def network(dtype: str) -> Network:
+        layers = [Linear(FEATURES, HIDDEN), Sigmoid(), Linear(HIDDEN, OUTPUTS)]
+        return Network(*layers, loss=SoftmaxCrossEntropy(), dtype=dtype)
+
+    return Case(network, {"x": X[2], "t": CLASSES[2]}, optimiser, optimiser.learning_rate)
+
+
+NETWORKS |= {repr(optimiser): with_optimiser(optimiser) for optimiser in OPTIMISERS}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_it_agrees_with_the_reference(name: str, dtype: str) -> None:
+    """Trained at every size of batch, and each gradient alone, and outside training."""
+    with threads(1):
+        check_case(NETWORKS[name], dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_with_threads_it_agrees_bit_for_bit(name: str, dtype: str) -> None:
+    """Every step that can be is divided in two, and helped with; not one bit differs."""
+    case = NETWORKS[name]
+    for compute in (
+        lambda: trained(CompiledEngine(), case, dtype, 6),
+        lambda: trained(CompiledEngine(), case, dtype, ROWS),
+        lambda: outputs(CompiledEngine(), case, dtype),
+        lambda: evaluated(CompiledEngine(), case, dtype),
+    ):
+        with threads(1):
+            alone = compute()
+        with threads(2):
+            check_same(compute(), alone)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_products_that_are_divided_agree(dtype: str, count: int) -> None:
+    """Sizes at which products have several parts, by rows and by columns, with a short last batch."""
+    case = Case(wide, WIDE, Adam(0.01, clip_norm=0.5), 0.01)
+    for batch_size in (1, 40, 64, 150):
+        expected = trained(ReferenceEngine(), case, dtype, batch_size)
+        with threads(count):
+            found = trained(CompiledEngine(), case, dtype, batch_size)
+        check_agreement(found, expected, dtype, f"{batch_size}")
+
+
+
+
+@pytest.mark.parametrize("schedule", [StepDecay(every=1, factor=0.5), Cosine(warmup=1), OneCycle()], ids=repr)
+def test_whole_trainings_agree(schedule: Schedule) -> None:
+    """`train` itself: shuffled epochs, validation, a schedule."""
+    runs = []
+    for engine in ("compiled", "reference"):
+        network = Network(
+            Standardise(), Linear(FEATURES, HIDDEN), Tanh(), Linear(HIDDEN, OUTPUTS),
+            loss=SoftmaxCrossEntropy(), dtype="float64",
+        )  # fmt: skip
+        history = train(
+            network, X[2], CLASSES[2], validation=0.3, epochs=4, batch_size=5, optimiser=Adam(0.02),
+            schedule=schedule, engine=engine,
+        )  # fmt: skip
+        assert history.facts["engine"] == engine
+        losses = [(record.loss, record.validation_loss) for record in history.epochs]
+        runs.append(network.arrays | {"losses": np.array(losses)})
+    check_agreement(runs[0], runs[1], "float64", repr(schedule))
+
+
+def test_every_rule_of_the_table_is_here() -> None:
+    """A new rule has a network here, too."""
+    used = set()
+    for case in NETWORKS.values():
+        made = case.network("float32")
+        used |= {node.rule.name for node in made._connect(weighted="w" in case.arrays)[0].nodes}
+    assert {row.rule.name for row in TABLE} - used <= {"identity", "batch_norm_evaluation"}  # not in training
+
+
+def test_batches_are_what_the_name_says() -> None:
+    assert any(ROWS % size for size in BATCH_SIZES)
+    assert any(size > ROWS for size in BATCH_SIZES)
