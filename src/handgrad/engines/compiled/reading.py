@@ -329,6 +329,11 @@ class Reader:
             return array
         if array.type == "bool":
             raise NotImplementedError("a reduction of truth values")
+        if array.base.operation == "broadcast":  # one number everywhere
+            (number,) = array.base.inputs
+            if kind == "sum":
+                number = self.elementwise("multiply", number, product(tuple(array.shape[a] for a in along)))
+            return self.broadcast(number, shape, array.type) if shape else number
         if kind == "mean":
             total = self.value("sum", (array,), shape, array.type, along)
             return self.elementwise("divide", total, product(tuple(array.shape[a] for a in along)))
