@@ -1,4 +1,4 @@
-"""One piece of memory for everything a step computes: two values may share a place when they are never needed together."""
+"""One piece of memory for all that a step computes: two values share a place when they are never needed together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.engines.compiled.scheduling import Schedule
+from handgrad.engines.compiled.values import Value
+
 ALIGNMENT = 64
+
+
+class Workspace:
+    """The memory of what is computed and read again.
+
+    Attributes
+    ----------
+    addresses
+        Where each value lies.
+    """
+
+    def __init__(self, values: Iterable[Value], schedule: Schedule, dtype: str, batch_size: int) -> None:
+        self.types = {value: _type(value, dtype) for value in values}
+        blocks = []
+        for value, kind in self.types.items():
+            made = schedule.made[value]
+            size = value.size.at(batch_size) * kind.itemsize
+            blocks.append((value, size, made, schedule.last_use.get(value, made)))
+        self.offsets, size = arrange(blocks)
+        self.memory = aligned(size)
+        start: int = self.memory.ctypes.data
+        self.addresses = {value: start + offset for value, offset in self.offsets.items()}
+
+    def held(self, value: Value, n: int) -> NDArray[Any]:
+        """Return the numbers of a value for ``n`` rows, as they lie there."""
+        start, kind = self.offsets[value], self.types[value]
+        return self.memory[start : start + value.size.at(n) * kind.itemsize].view(kind)
+
+
+def _type(value: Value, dtype: str) -> np.dtype[Any]:
+    kinds: dict[str, type] = {"single": np.float32, "int": np.int64, "bool": np.bool_, "weak": np.float64}
+    return np.dtype(kinds.get(value.type, dtype))
 
 
 def aligned(size: int) -> NDArray[np.uint8]:

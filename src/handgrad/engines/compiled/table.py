@@ -71,6 +71,11 @@ class Table:
                     self.add_check(step)
         self.steps = np.array(self.records, np.int64).reshape(-1, 5)
 
+    @property
+    def is_divided(self) -> bool:
+        """Whether any step has parts that can be done at the same time."""
+        return any(parts > 1 for _, _, _, parts, _ in self.records)
+
     def add(self, call: int, arguments: list[int], extent: int, parts: int, part: int) -> None:
         held = np.array(arguments, np.int64)
         self.arguments.append(held)

@@ -1,0 +1,189 @@
+"""A program made ready to run on batches of up to a given size: its native code, its memory, its tables."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.engines.compiled.blas import Blas
+from handgrad.engines.compiled.driver import Control, driver_text
+from handgrad.engines.compiled.loops import Kernel
+from handgrad.engines.compiled.memory import Workspace
+from handgrad.engines.compiled.native import native
+from handgrad.engines.compiled.pool import Choice, helpers
+from handgrad.engines.compiled.reading import Reader
+from handgrad.engines.compiled.scheduling import Loop, Schedule
+from handgrad.engines.compiled.table import Table
+from handgrad.engines.compiled.values import Value
+from handgrad.engines.engine import Epoch, NonFiniteLossError
+from handgrad.program import Program
+
+Array = NDArray[Any]
+
+
+class Plan:
+    """A program's native code with its memory.
+
+    Parameters
+    ----------
+    program, reader, schedule, kernels
+        What is computed, in which steps, and each loop's code.
+    kept
+        The arrays that steps change in place.
+    blas
+        What multiplies matrices.
+    batch_size
+        The largest number of rows in a batch.
+    threads
+        Into how many parts large steps are divided.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        reader: Reader,
+        schedule: Schedule,
+        kernels: Mapping[Loop, Kernel],
+        kept: Mapping[str, Array],
+        blas: Blas,
+        batch_size: int,
+        threads: int,
+    ) -> None:
+        self.dtype, self.values, self.schedule, self.kernels = program.dtype, reader.values, schedule, kernels
+        self.kept, self.blas, self.batch_size, self.threads = kept, blas, batch_size, threads
+        self.numbers = {"learning_rate": np.zeros(1), "step": np.zeros(1), "seed": np.zeros(1, np.int64)}
+        self.sums = np.zeros(2)
+        self.order = np.zeros(batch_size, np.int64)
+        stored = schedule.stored.union(*(kernel.stored for kernel in kernels.values()))
+        self.workspace = Workspace([v for v in stored if not v.target], schedule, self.dtype, batch_size)
+        self.addresses: dict[Any, int] = {**self.workspace.addresses, "sums": self.sums.ctypes.data}
+        for value in self.values:
+            array = self.own(value)
+            if array is not None:
+                self.addresses[value] = array.ctypes.data
+        self.tables: dict[int, Table] = {}
+        self.control = np.zeros(len(Control), np.int64)
+        self.choice = Choice()
+        run = native().address(driver_text(native().triple), "run")
+        self.call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(run)
+
+    def own(self, value: Value) -> Array | None:
+        """Return the array of its own that a value lies in, or None when it has none."""
+        if value.target:
+            return self.kept[value.target]
+        match value.operation:
+            case "load":
+                return self.kept[value.attribute]
+            case "scalar":
+                return self.numbers[value.attribute]
+            case "order":
+                return self.order
+        return None
+
+    def run(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
+        """Run an epoch's batches, a short while at a time; its arrays lie as their types say.
+
+        Raises
+        ------
+        NonFiniteLossError
+            At the first batch whose loss is not finite.
+        IndexError
+            When a row number or an index lies outside: native code must never see one.
+        """
+        order = self.checked(epoch)
+        self.read_from(epoch.arrays)
+        rates = np.ascontiguousarray(epoch.learning_rates, float)
+        whole, rest = self.table(self.batch_size), len(order) % self.batch_size
+        last = self.table(rest) if rest else whole
+        self.tables = {self.batch_size: whole, rest: last} if rest else {self.batch_size: whole}
+        self.numbers["seed"][0], self.sums[:] = epoch.seed, 0
+        self.control[:] = 0
+        for place, number in (
+            (Control.STEPS, whole.steps.ctypes.data), (Control.STEP_COUNT, len(whole.steps)),
+            (Control.LAST_STEPS, last.steps.ctypes.data), (Control.LAST_STEP_COUNT, len(last.steps)),
+            (Control.BATCH, self.batch_size), (Control.ROWS, len(order)),
+            (Control.ORDER, order.ctypes.data), (Control.ROW_NUMBERS, self.order.ctypes.data),
+            (Control.RATES, rates.ctypes.data if len(rates) else 0),
+            (Control.RATE, self.numbers["learning_rate"].ctypes.data),
+            (Control.STEP, self.numbers["step"].ctypes.data), (Control.FIRST_STEP, epoch.first_step),
+        ):  # fmt: skip
+            self.control[place] = number
+        with self.blas.on_one_thread():
+            self.slices(len(order), progress)
+        return float(self.sums[0]), float(self.sums[1])
+
+    def checked(self, epoch: Epoch) -> Array:
+        """Return the row numbers, after a look that they and all indices are rows of what they are looked up in."""
+        order = np.ascontiguousarray(epoch.order, np.int64)
+        _check_rows("the order", order, min(map(len, epoch.arrays.values())))
+        for value in self.values:
+            if value.operation == "take" and value.inputs[0].operation == "load":
+                name = value.inputs[1].base.inputs[0].attribute
+                _check_rows(name, epoch.arrays[name], value.inputs[0].shape[0].factor)
+        return order
+
+    def read_from(self, arrays: Mapping[str, Array]) -> None:
+        """Take the rows from these arrays."""
+        addresses = {v: arrays[v.attribute].ctypes.data for v in self.values if v.operation == "source"}
+        if not addresses.items() <= self.addresses.items():
+            self.addresses |= addresses
+            self.tables.clear()
+
+    def table(self, n: int) -> Table:
+        """Return the table of steps for batches of ``n`` rows."""
+        if n not in self.tables:
+            self.tables[n] = Table(
+                self.schedule, self.kernels, self.addresses, n, self.dtype, self.blas, self.threads
+            )
+        return self.tables[n]
+
+    def slices(self, rows: int, progress: Callable[[int], None] | None) -> None:
+        """Let native code run, and come back now and then: for Ctrl-C, for progress, to think about threads."""
+        batches = -(-rows // self.batch_size)
+        done, count = 0, 1
+        while done < batches:
+            until = min(done + count, batches)
+            started = time.perf_counter()
+            reached = self.slice(done, until)
+            seconds = max(time.perf_counter() - started, 1e-7)
+            if reached < until:
+                raise NonFiniteLossError(reached)
+            rows_done = min(until * self.batch_size, rows)
+            self.choice.measured(seconds / (rows_done - done * self.batch_size))
+            count = max(1, int((until - done) * self.choice.length / seconds))
+            done = until
+            if progress is not None:
+                progress(rows_done)
+
+    def slice(self, first: int, last: int) -> int:
+        """Run some batches, with help where that is worth it; return the first that stopped, or ``last``."""
+        divided = any(table.is_divided for table in self.tables.values())
+        pool = helpers(self.threads - 1) if divided and self.choice.helped else None
+        self.control[Control.POOL] = pool.begin() if pool is not None else 0
+        try:
+            return int(self.call(self.control.ctypes.data, first, last))
+        finally:
+            if pool is not None and self.control[Control.POOL]:
+                pool.end()
+
+    def result(self, value: Value, n: int) -> Any:
+        """Return a copy of what a run on ``n`` rows computed."""
+        shape, base = tuple(size.at(n) for size in value.shape), value.base
+        if base.operation == "constant":
+            return base.attribute
+        if base.operation == "size":
+            return base.attribute.at(n)
+        own = self.own(base)
+        held = own if own is not None else self.workspace.held(base, n)
+        return held.reshape(shape).copy() if shape else held.reshape(-1)[0]
+
+
+def _check_rows(name: str, numbers: Array, rows: int) -> None:
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < rows:
+        wrong = numbers.max() if numbers.min() >= 0 else numbers.min()
+        raise IndexError(f"{name} holds {wrong}, and there are {rows} rows")
