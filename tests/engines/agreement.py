@@ -13,17 +13,14 @@ from numpy.typing import NDArray
 
 from handgrad import SGD, Network
 from handgrad.engines import BoundProgram, Engine, Epoch, ReferenceEngine
-from handgrad.engines.compiled import CompiledEngine
+from handgrad.engines.compiled import CompiledEngine, pool, table
 from handgrad.engines.compiled import engine as compiled_engine
-from handgrad.engines.compiled import pool, table
 from handgrad.layers import Optimiser
 
 Array = NDArray[Any]
 
 BOUNDS = {"float32": 1e-4, "float64": 1e-12}
 """How far engines may be apart, relative to the largest entry of each array."""
-
-ALWAYS = property(lambda self: True, lambda self, value: None)
 
 ROWS = 23
 BATCH_SIZES = (1, 6, ROWS, ROWS + 7)
@@ -50,27 +47,36 @@ class Case:
     rate: float = 0.05
 
 
-def bound(engine: Engine, case: Case, dtype: str) -> tuple[BoundProgram, dict[str, Array]]:
-    """Bind a case's training program to arrays of its own: parameters, states and slots."""
-    made = case.network(dtype)
-    program = made.program(case.optimiser, weighted="w" in case.arrays).keeping("total", "count")
-    kept = made.arrays | {name: np.zeros(shape, dtype) for name, shape in program.slots.items()}
-    return engine.bind(program, kept), kept
+class Training:
+    """A case's training program bound to arrays of its own, which every training starts with again.
 
+    Attributes
+    ----------
+    kept
+        Parameters, states and slots, as the last training left them.
+    """
 
-def trained(
-    engine: Engine, case: Case, dtype: str, batch_size: int, *, epochs: int = 2, seed: int = 4
-) -> dict[str, Array]:
-    """Return everything a short training leaves: each epoch's total and count, and every array kept."""
-    run, kept = bound(engine, case, dtype)
-    rows = len(case.arrays["x"])
-    steps = -(-rows // batch_size)
-    losses = []
-    for number in range(epochs):
-        order = np.random.default_rng(number).permutation(rows)
-        rates = case.rate / (1 + np.arange(number * steps, (number + 1) * steps))
-        losses.append(run.epoch(Epoch(case.arrays, order, batch_size, rates, number * steps + 1, seed)))
-    return {"total and count": np.array(losses)} | kept
+    def __init__(self, engine: Engine, case: Case, dtype: str) -> None:
+        self.case, made = case, case.network(dtype)
+        program = made.program(case.optimiser, weighted="w" in case.arrays).keeping("total", "count")
+        self.kept = made.arrays | {name: np.zeros(shape, dtype) for name, shape in program.slots.items()}
+        self.start = {name: array.copy() for name, array in self.kept.items()}
+        self.bound: BoundProgram = engine.bind(program, self.kept)
+
+    def run(self, batch_size: int, *, epochs: int = 2, seed: int = 4) -> dict[str, Array]:
+        """Return everything a short training leaves: each epoch's total and count, and every array kept."""
+        for name, array in self.kept.items():
+            array[...] = self.start[name]
+        rows = len(self.case.arrays["x"])
+        steps = -(-rows // batch_size)
+        losses = []
+        for number in range(epochs):
+            order = np.random.default_rng(number).permutation(rows)
+            rates = self.case.rate / (1 + np.arange(number * steps, (number + 1) * steps))
+            epoch = Epoch(self.case.arrays, order, batch_size, rates, number * steps + 1, seed)
+            losses.append(self.bound.epoch(epoch))
+        arrays = {name: array.copy() for name, array in self.kept.items()}
+        return {"total and count": np.array(losses)} | arrays
 
 
 def outputs(engine: Engine, case: Case, dtype: str) -> dict[str, Array]:
@@ -123,13 +129,24 @@ def check_agreement(found: Mapping[str, Array], expected: Mapping[str, Array], d
 
 
 def check_case(case: Case, dtype: str, batch_sizes: tuple[int, ...] = BATCH_SIZES) -> None:
-    """Check a whole case against the reference: trained, its gradients, and outside training."""
+    """Check a whole case against the reference: trained, its gradients, and outside training.
+
+    With two threads that divide every step which can be, not a bit may differ from one thread.
+    """
+    reference, compiled = (Training(engine(), case, dtype) for engine in (ReferenceEngine, CompiledEngine))
     for batch_size in batch_sizes:
-        expected = trained(ReferenceEngine(), case, dtype, batch_size)
-        check_agreement(trained(CompiledEngine(), case, dtype, batch_size), expected, dtype, f"{batch_size}")
+        expected = reference.run(batch_size)
+        with threads(1):
+            found = compiled.run(batch_size)
+        check_agreement(found, expected, dtype, f"batches of {batch_size}")
+        with threads(2):
+            check_same(compiled.run(batch_size), found)
     for kind in (outputs, evaluated):
-        expected = kind(ReferenceEngine(), case, dtype)
-        check_agreement(kind(CompiledEngine(), case, dtype), expected, dtype, kind.__name__)
+        with threads(1):
+            found = kind(CompiledEngine(), case, dtype)
+        check_agreement(found, kind(ReferenceEngine(), case, dtype), dtype, kind.__name__)
+    with threads(2):
+        check_same(evaluated(CompiledEngine(), case, dtype), found)
 
 
 def check_same(one: Mapping[str, Array], other: Mapping[str, Array]) -> None:
@@ -140,12 +157,12 @@ def check_same(one: Mapping[str, Array], other: Mapping[str, Array]) -> None:
 
 
 @contextmanager
-def threads(count: int, *, forced: bool = True) -> Iterator[None]:
-    """Let the engine use so many threads; forced, it divides every step that can be, and always takes help."""
+def threads(count: int, *, helped: bool = True) -> Iterator[None]:
+    """Let the engine use so many threads, divide every step that can be, and always take help, or never."""
+    always = property(lambda self: helped, lambda self, value: None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled_engine, "thread_limit", lambda blas: count)
-        if forced:
-            patch.setattr(table, "FLOPS_OF_A_PART", 1)
-            patch.setattr(table, "NUMBERS_OF_A_PART", 1)
-            patch.setattr(pool.Choice, "helped", ALWAYS, raising=False)
+        patch.setattr(table, "FLOPS_OF_A_PART", 1)
+        patch.setattr(table, "NUMBERS_OF_A_PART", 1)
+        patch.setattr(pool.Choice, "helped", always, raising=False)
         yield
