@@ -41,14 +41,17 @@ def test_the_default_network_is_timed(handgrad: Command, tmp_path: Path) -> None
         "digits: 1,258 training rows, 32 at a time · network 64 → 256 → 10 · 19,210 parameters\n"
     )
     heading, *rows = (re.split("  +", line.strip()) for line in done.stdout.splitlines())
-    assert heading == ["engine", "µs a step", "rows a second", "ratio", "start-up", "BLAS", "threads"]
+    assert heading == [
+        "engine", "µs a step", "varied", "rows a second", "ratio", "start-up", "BLAS", "threads"
+    ]  # fmt: skip
     assert [row[0] for row in rows] == ["compiled", "reference"]
-    ratios = [float(row[3]) for row in rows]
+    ratios = [float(row[4]) for row in rows]
     assert min(ratios) == 1.0 < max(ratios)
     for row in rows:
-        micros, speed = (float(cell.replace(",", "")) for cell in row[1:3])
+        micros, speed = (float(row[place].replace(",", "")) for place in (1, 3))
+        assert re.fullmatch(r"\d+\.\d×", row[2])
         assert speed == pytest.approx(32e6 / micros, rel=0.01)
-    assert rows[0][5].startswith(("OpenBLAS", "MKL"))
+    assert rows[0][6].startswith(("OpenBLAS", "MKL"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -69,6 +72,7 @@ def test_json_is_one_object_with_every_engine(command: Command) -> None:
         assert each["rows_per_second"] == pytest.approx(50e6 / each["microseconds_per_step"])
         assert each["startup_seconds"] > 0
         assert each["steps"] > 0
+        assert each["spread"] >= 1
         assert each["problem"] is None
     assert engines[0]["threads"] >= 1
     assert engines[0]["blas"]

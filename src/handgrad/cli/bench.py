@@ -17,7 +17,7 @@ from handgrad.data import split
 from handgrad.errors import EngineError
 from handgrad.training import EngineTime, measure_engines
 
-HEADINGS = ("engine", "µs a step", "rows a second", "ratio", "start-up", "BLAS", "threads")
+HEADINGS = ("engine", "µs a step", "varied", "rows a second", "ratio", "start-up", "BLAS", "threads")
 LEFT = ("engine", "BLAS")
 
 
@@ -35,8 +35,9 @@ def command(source: str | None, config: Path | None, seconds: float, as_json: bo
     """Time a network on this machine, engine by engine.
 
     SOURCE is data as for `handgrad train`, with the same settings, or a run folder. Every engine, or the one that
-    --engine names, has ten turns; a step is one batch forward, backward and the update. Start-up is what goes
-    before: libraries, and compiling what this machine has not compiled before. Nothing is kept.
+    --engine names, has ten turns; a step is one batch forward, backward and the update. When the slowest turn
+    took far longer than the fastest ("varied"), something else keeps the machine busy. Start-up is what goes before:
+    libraries, and compiling what this machine has not compiled before. Nothing is kept.
 
     \b
     handgrad bench
@@ -95,6 +96,7 @@ def _as_json(each: EngineTime) -> dict[str, Any]:
     return {
         "engine": each.engine,
         "microseconds_per_step": each.step_seconds and each.step_seconds * 1e6,
+        "spread": each.spread,
         "rows_per_second": each.rows_per_second,
         "ratio": each.ratio,
         "startup_seconds": each.startup_seconds,
@@ -129,6 +131,7 @@ def _row(each: EngineTime) -> tuple[str, ...]:
     return (
         each.engine,
         f"{micros:,.{1 if micros < 100 else 0}f}",
+        f"{each.spread:.1f}×",
         f"{each.rows_per_second:,.0f}",
         f"{each.ratio:.2f}",
         f"{each.startup_seconds:.2f} s",

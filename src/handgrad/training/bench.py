@@ -44,6 +44,8 @@ class EngineTime:
         Its name.
     step_seconds
         A step: one batch forward, backward and the update; the median of the turns. None when it cannot run it.
+    spread
+        The slowest turn's step over the fastest's: far above 1 when something else kept the machine busy.
     startup_seconds
         From asking for the engine to the end of its first step: importing what it needs, and compiling what has
         not been compiled on this machine before.
@@ -61,6 +63,7 @@ class EngineTime:
 
     engine: str
     step_seconds: float | None = None
+    spread: float | None = None
     startup_seconds: float = 0.0
     steps: int = 0
     ratio: float | None = None
@@ -200,7 +203,10 @@ class _Runner:
 
     def time(self) -> EngineTime:
         """Return what the turns came to."""
-        return EngineTime(self.name, median(self.turns), self.startup, self.steps, facts=self.bound.facts)
+        spread = max(self.turns) / min(self.turns)
+        return EngineTime(
+            self.name, median(self.turns), spread, self.startup, self.steps, facts=self.bound.facts
+        )
 
 
 def _compared(times: list[EngineTime], batch_size: int) -> list[EngineTime]:
