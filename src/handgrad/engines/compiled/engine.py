@@ -21,8 +21,10 @@ from handgrad.engines.compiled.plan import Plan
 from handgrad.engines.compiled.reading import Reader
 from handgrad.engines.compiled.scheduling import Loop, Schedule
 from handgrad.engines.engine import Epoch, NonFiniteLossError
-from handgrad.errors import EngineError
+from handgrad.errors import EngineError, ShapeError
+from handgrad.layers import Value
 from handgrad.program import Program
+from handgrad.rules import show_shape
 
 Array = NDArray[Any]
 
@@ -90,13 +92,14 @@ class BoundCompiled:
 
     def epoch(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
         """Run every batch; see `BoundProgram.epoch`."""
-        arrays = {name: self.given(epoch.arrays[name]) for name in self.inputs}
+        arrays = {value.name: self.given(value, epoch.arrays[value.name]) for value in self.program.inputs}
         plan = self.plan(arrays, min(epoch.batch_size, max(len(epoch.order), 1)))
         return plan.run(replace(epoch, arrays=arrays), progress)
 
     def run(self, **inputs: Any) -> dict[str, Any]:
         """Run the lines once; see `BoundProgram.run`."""
-        arrays = {name: self.given(np.asarray(inputs[name])) for name in self.inputs}
+        given = {value: np.asarray(inputs[value.name]) for value in self.program.inputs}
+        arrays = {value.name: self.given(value, array) for value, array in given.items()}
         rows = len(arrays[self.inputs[0]])
         rates = np.array([inputs["learning_rate"]]) if "learning_rate" in inputs else np.empty(0)
         plan = self.plan(arrays, max(rows, 1))
@@ -108,10 +111,16 @@ class BoundCompiled:
             )
         return {name: plan.result(value, rows) for name, value in self.outputs.items()}
 
-    def given(self, array: Array) -> Array:
+    def given(self, value: Value, array: Array) -> Array:
         """Return an input array whose rows lie one behind the other, in a type that is read row by row."""
-        if array.dtype.name not in SOURCES or not array.dtype.isnative:
-            array = np.asarray(array, self.program.dtype)
+        if array.shape[1:] != value.shape[1:]:  # native code must not read what lies behind a row
+            raise ShapeError(
+                f"{value.name} is {show_shape(array.shape)}, the program takes {show_shape(value.shape)}"
+            )
+        whole = value.kind in ("index", "class")
+        kind = array.dtype.kind if array.dtype.name in SOURCES and array.dtype.isnative else ""
+        if not kind or (whole and kind == "f"):
+            array = np.asarray(array, np.int64 if whole else self.program.dtype)
         return np.ascontiguousarray(array)
 
     def plan(self, arrays: Mapping[str, Array], batch_size: int) -> Plan:
