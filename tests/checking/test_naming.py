@@ -5,6 +5,7 @@ import pytest
 
 from handgrad import check
 from handgrad.checking.diagnosis import Evidence
+from handgrad.checking.diagnosis.edited import code_of_edit
 from handgrad.checking.diagnosis.jacobians import by_jacobian
 from handgrad.checking.diagnosis.numbers import affine, by_numbers
 from handgrad.checking.subject import Subject
@@ -141,3 +142,27 @@ def test_a_tie_given_to_everyone_is_told_by_what_it_gets_together():
     assert [finding.code for finding in report.findings] == ["wrong-local-derivative"]
     assert "2 entries of x tie" in report.findings[0].evidence
     assert report.findings[0].got == pytest.approx(2 * report.findings[0].expected)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        ("A.T @ B", "A @ B.T", "transposed"),
+        ("A @ B.T", "A @ B", "transposed"),
+        ("np.outer(x.mean(axis=0), g.mean(axis=0))", "x.T @ g / len(x)", "averaged-batch"),
+        ("g.mean(axis=0)", "g.sum(axis=0)", "batch-mean-vs-sum"),
+        ("np.sum(g, axis=0)", "np.mean(g, axis=0)", "batch-mean-vs-sum"),
+        ("x * g", "x.T @ g", "elementwise-instead-of-matmul"),
+        ("x @ g", "np.outer(x, g)", "elementwise-instead-of-matmul"),
+        ("g.sum(axis=0)", "g.sum(axis=1)", "wrong-axis"),
+        ("g.sum(axis=(0, 1))", "g.sum(axis=(0, 2))", "wrong-axis"),
+        ("g.sum()", "g.sum(axis=0)", "wrong-axis"),
+        ("np.sum(g)", "np.sum(g, axis=0)", "wrong-axis"),
+        ("g", "g.sum(axis=0)", "broadcast-not-summed"),
+        ("g * x", "np.sum(g * x, axis=0)", "broadcast-not-summed"),
+    ],
+)
+def test_an_edit_is_named_by_the_trees_and_not_by_how_they_are_written(before, after, code):
+    named = code_of_edit(f"d = {before}", f"d = ( {after} )")
+    assert named is not None
+    assert named[0] == code

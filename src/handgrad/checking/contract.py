@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from handgrad.checking.subject import Array, Gradients, Inputs, Subject, copy_of
+from handgrad.checking.subject import Array, Inputs, Subject, copy_of
 from handgrad.checking.verdict import Sample
 
 UPSTREAM = "grad_output"
@@ -142,10 +142,3 @@ def _differs(a: Array | None, b: Array, scale: Array) -> bool:
     eps = np.finfo(a.dtype).eps if a.dtype.kind == "f" else 0.0
     size = float(np.abs(scale).max(initial=0))
     return not np.all(np.abs(a - b) <= 1e4 * eps * size)
-
-
-def shape_breaches(gradients: Gradients, inputs: Inputs) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Return the arguments whose gradient has not their shape, with the shape it has."""
-    for name, gradient in gradients.items():
-        if gradient.shape != inputs[name].shape:
-            yield name, gradient.shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 import numpy as np
@@ -137,3 +138,8 @@ def _argument(item: Any, names: list[str], symbolic: bool) -> str:
         inner = ", ".join(_argument(part, names, symbolic) for part in item)
         return f"({inner},)" if len(item) == 1 else f"({inner})"
     return literal(item, symbolic=symbolic)
+
+
+def parsed(text: str) -> ast.expr:
+    """Return the expression of a text."""
+    return ast.parse(text, mode="eval").body

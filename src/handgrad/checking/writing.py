@@ -18,11 +18,11 @@ from handgrad.checking.adjoint_kinks import KINKED, sides
 from handgrad.checking.adjoint_table import Site, is_broadcasting, local_text, reduction_text
 from handgrad.checking.recording import Recording
 from handgrad.checking.recording_tape import Operation
-from handgrad.checking.recording_text import NoTextError
+from handgrad.checking.recording_text import NoTextError, parsed
 from handgrad.checking.writing_lines import Lines
 from handgrad.checking.writing_regions import Region, beside, regions
 from handgrad.checking.writing_sizes import Sizes
-from handgrad.checking.writing_substitution import Piece, Speller, parsed
+from handgrad.checking.writing_substitution import Piece, Speller
 
 _MOST = 600  # operations that are written out
 

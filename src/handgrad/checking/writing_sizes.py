@@ -8,6 +8,7 @@ import numpy as np
 
 from handgrad.checking.recording import Recording
 from handgrad.checking.recording_tape import ELEMENTWISE, Operation
+from handgrad.checking.recording_text import parsed
 
 
 class Sizes:
@@ -26,20 +27,20 @@ class Sizes:
 
     def axis(self, value: int, axis: int) -> ast.expr:
         """Return ``value.shape[axis]``."""
-        return _parsed(self.axes(value)[axis])
+        return parsed(self.axes(value)[axis])
 
     def shape(self, value: int) -> ast.expr:
         """Return ``value.shape``."""
         array = self._array(value)
         if array:
-            return _parsed(f"{array}.shape")
+            return parsed(f"{array}.shape")
         axes = self.axes(value)
-        return _parsed(f"({axes[0]},)" if len(axes) == 1 else f"({', '.join(axes)})")
+        return parsed(f"({axes[0]},)" if len(axes) == 1 else f"({', '.join(axes)})")
 
     def size(self, value: int) -> ast.expr:
         """Return ``value.size``."""
         array = self._array(value)
-        return _parsed(f"{array}.size" if array else " * ".join(self.axes(value)) or "1")
+        return parsed(f"{array}.size" if array else " * ".join(self.axes(value)) or "1")
 
     def zeros(self, value: int) -> ast.expr:
         """Return an array of zeros like a value."""
@@ -47,8 +48,8 @@ class Sizes:
         like = array and np.asarray(self.recording.values[value]).dtype == float
         name = self.recording.texts.get(value, "")
         if name and value in self.recording.inputs.values():
-            return _parsed(f"np.zeros_like({name})")
-        return _parsed(
+            return parsed(f"np.zeros_like({name})")
+        return parsed(
             f"np.zeros({ast.unparse(self.shape(value))})" if like or not array else f"np.zeros({array}.shape)"
         )
 
@@ -114,7 +115,3 @@ class Sizes:
         if len(shape) == len(axes):
             return tuple("1" if k in gone else name for k, name in enumerate(axes))
         return tuple(name for k, name in enumerate(axes) if k not in gone)
-
-
-def _parsed(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body

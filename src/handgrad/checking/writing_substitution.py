@@ -7,7 +7,7 @@ import ast
 from handgrad.checking.adjoint_table import operand_name
 from handgrad.checking.recording import Recording
 from handgrad.checking.recording_tape import Operation
-from handgrad.checking.recording_text import literal
+from handgrad.checking.recording_text import literal, parsed
 from handgrad.checking.writing_forward import forward_text
 from handgrad.checking.writing_lines import Lines
 from handgrad.checking.writing_sizes import Sizes
@@ -55,11 +55,6 @@ class Speller:
 
 def _names(operation: Operation) -> dict[str, int]:
     return {operand_name(k): i for k, i in enumerate(operation.inputs)} | {"out": operation.output}
-
-
-def parsed(text: str) -> ast.expr:
-    """Return the expression of a text."""
-    return ast.parse(text, mode="eval").body
 
 
 class _Substitution(ast.NodeTransformer):

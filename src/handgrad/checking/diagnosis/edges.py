@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
@@ -110,29 +111,22 @@ def _slopes(
 def _sums(
     replays: Replays, operation: Operation, k: int, label: str
 ) -> Iterator[tuple[str, str, float, Change]]:
-    """Yield sums of what was broadcast over other axes, averaged, or taken from one row."""
+    """Yield sums of what was broadcast over other axes, over some of them only, or taken from one row."""
     shape = np.shape(replays.first.values[operation.inputs[k]])
     full = np.shape(replays.first.values[operation.output])
     if shape == full:
         return
-
-    def spread(r: Replay, o: Operation, j: int, g: Any) -> Array:
-        values = list(r.values)
-        values[o.inputs[j]] = np.broadcast_to(values[o.inputs[j]], np.shape(values[o.output]))
-        return np.asarray(edge_contribution(o, j, values, g))
-
     extra = len(full) - len(shape)
     right = tuple(range(extra)) + tuple(
         a + extra for a, n in enumerate(shape) if n == 1 and full[a + extra] > 1
     )
     for axes in _axis_sets(len(full)):
-        if axes == right or int(np.prod([full[a] for a in range(len(full)) if a not in axes])) != int(
-            np.prod(shape)
-        ):
+        left = math.prod(full[a] for a in range(len(full)) if a not in axes)
+        if axes == right or left != math.prod(shape):
             continue
 
         def other(r: Replay, o: Operation, j: int, flow: Any, g: Any, axes: tuple[int, ...] = axes) -> Any:
-            return spread(r, o, j, g).sum(axis=axes).reshape(np.shape(flow))
+            return _spread(r, o, j, g).sum(axis=axes).reshape(np.shape(flow))
 
         yield (
             "wrong-axis",
@@ -140,39 +134,38 @@ def _sums(
             1.05,
             other,
         )
+    yield from _unsummed(right, label)
 
-    def first(r: Replay, o: Operation, j: int, flow: Any, g: Any) -> Any:
-        rows = spread(r, o, j, g)
-        for axis in sorted(right, reverse=True):
-            rows = np.take(rows, 0, axis=axis)
-        return rows.reshape(np.shape(flow))
 
-    def last(r: Replay, o: Operation, j: int, flow: Any, g: Any) -> Any:
-        rows = spread(r, o, j, g)
-        for axis in sorted(right, reverse=True):
-            rows = np.take(rows, -1, axis=axis)
-        return rows.reshape(np.shape(flow))
+def _unsummed(right: tuple[int, ...], label: str) -> Iterator[tuple[str, str, float, Change]]:
+    """Yield one row in place of the sum of all, and sums that leave out an axis."""
+    for row, which in ((0, "first"), (-1, "last")):
 
-    yield (
-        "broadcast-not-summed",
-        f"the gradient of {label} is that of the first row only: the rows are not summed",
-        1.1,
-        first,
-    )
-    yield (
-        "broadcast-not-summed",
-        f"the gradient of {label} is that of the last row only: the rows are not summed",
-        1.1,
-        last,
-    )
+        def one(r: Replay, o: Operation, j: int, flow: Any, g: Any, row: int = row) -> Any:
+            rows = _spread(r, o, j, g)
+            for axis in sorted(right, reverse=True):
+                rows = np.take(rows, row, axis=axis)
+            return rows.reshape(np.shape(flow))
+
+        words = f"the gradient of {label} is that of the {which} row only: the rows are not summed"
+        yield "broadcast-not-summed", words, 1.1, one
     for axis in right:
 
         def partly(r: Replay, o: Operation, j: int, flow: Any, g: Any, axis: int = axis) -> Any:
             rest = tuple(a for a in right if a != axis)
-            rows = np.take(spread(r, o, j, g), [0], axis=axis).sum(axis=rest) if rest else None
+            rows = np.take(_spread(r, o, j, g), [0], axis=axis).sum(axis=rest) if rest else None
             return None if rows is None else rows.reshape(np.shape(flow))
 
         yield "broadcast-not-summed", f"the gradient of {label} is not summed over axis {axis}", 1.15, partly
+
+
+def _spread(replayed: Replay, operation: Operation, k: int, gradient: Any) -> Array:
+    """Return what flows along an edge before it is summed to the operand's shape."""
+    values = list(replayed.values)
+    values[operation.inputs[k]] = np.broadcast_to(
+        values[operation.inputs[k]], np.shape(values[operation.output])
+    )
+    return np.asarray(edge_contribution(operation, k, values, gradient))
 
 
 def _axis_sets(count: int) -> Iterator[tuple[int, ...]]:

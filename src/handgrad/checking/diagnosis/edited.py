@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+
+from handgrad.checking.diagnosis.trees import (
+    axes,
+    called,
+    calls_in,
+    functions,
+    has_transpose,
+    is_axes,
+    is_product,
+    multiplies,
+    names_in,
+    operand,
+    reductions,
+    renamed,
+    same,
+    stripped,
+    text_of,
+    without_axes,
+)
 
 Pair = tuple[ast.AST | None, ast.AST | None]
 
 _HOLDERS = (ast.Subscript, ast.Call, ast.keyword)
 _INDEX = (ast.FloorDiv, ast.Mod)  # arithmetic of positions
+
+_REDUCTIONS = {"sum", "cumsum", "mean", "max", "var", "std"}
 
 _COSTS = {
     "swapped-gradients": 0.9,
@@ -61,9 +83,9 @@ def code_of_edit(before: str, after: str) -> tuple[str, str, float] | None:
     code = min(codes, key=lambda c: (-codes.count(c), _COSTS.get(c, 2.0)))
     old, new = pairs[0]
     words = (
-        f"`{_text(new)}` stands right where `{_text(old)}` was wrong"
+        f"`{text_of(new)}` stands right where `{text_of(old)}` was wrong"
         if old and new
-        else f"`{_text(new or old)}` mends it"
+        else f"`{text_of(new or old)}` mends it"
     )
     return code, words, _COSTS.get(code, 2.0) + 0.05 * (len(pairs) - 1)
 
@@ -80,7 +102,7 @@ def _by_place(tree: ast.AST, old: ast.AST | None) -> str | None:
     for holder in reversed(holders):  # the innermost is found last
         if isinstance(holder, ast.keyword) and holder.arg in ("axis", "axes", "dim"):
             return "wrong-axis"
-        if isinstance(holder, ast.Call) and _text(holder.func).split(".")[-1] in (
+        if isinstance(holder, ast.Call) and text_of(holder.func).split(".")[-1] in (
             "reshape",
             "swapaxes",
             "transpose",
@@ -89,13 +111,13 @@ def _by_place(tree: ast.AST, old: ast.AST | None) -> str | None:
             return "wrong-axis"
         if isinstance(holder, ast.BinOp) and any(inner is old for inner in ast.walk(holder.right)):
             return "wrong-local-derivative"  # another power
-        if isinstance(holder, ast.Call) and _text(holder.func) == "range":
+        if isinstance(holder, ast.Call) and text_of(holder.func) == "range":
             return "missing-term"
         if isinstance(holder, ast.Subscript) and any(inner is old for inner in ast.walk(holder.slice)):
             return "wrong-evaluation-point"
         if (
             isinstance(holder, ast.Call)
-            and _text(holder.func).split(".")[-1] in ("sum", "mean")
+            and text_of(holder.func).split(".")[-1] in ("sum", "mean")
             and old in holder.args
         ):
             return "wrong-axis"
@@ -180,7 +202,7 @@ def _swapped(pairs: list[Pair]) -> bool:
 
 def _code(old: ast.AST | None, new: ast.AST | None) -> str | None:
     """Name the mistake that one change mends."""
-    before, after = _text(old), _text(new)
+    before, after = text_of(old), text_of(new)
     if isinstance(old, ast.AugAssign) and new is None:
         return "extra-term" if isinstance(old.op, ast.Add) else "stale-or-mutated-state"
     if old is not None and new is not None:
@@ -218,16 +240,16 @@ def _calls(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
     averages = (f"{after}.mean(", f"({after}).mean(", f"{after}.sum(", f"({after}).sum(")
     if before.startswith(averages):
         return "averaged-batch"
-    for name in _names(new) ^ _names(old):
+    for name in names_in(new) ^ names_in(old):
         if after.replace(f" * {name}", "") == before:
             return "missing-local-derivative"
         if before.replace(f" * {name}", "") == after:
             return "extra-term"
-    if isinstance(old, ast.Call) and after in map(_text, old.args):
+    if isinstance(old, ast.Call) and after in map(text_of, old.args):
         return "extra-term"
     if (
         isinstance(new, ast.Call)
-        and before in map(_text, new.args)
+        and before in map(text_of, new.args)
         and "sum" not in after
         and "mean" not in after
     ):
@@ -242,104 +264,59 @@ def _types(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
 
 
 def _turned(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
-    bare = [
-        text.replace(".T", "").replace(" ", "").replace("(", "").replace(")", "") for text in (before, after)
-    ]
-    if bare[0] == bare[1] and before != after and before.count(".T") != after.count(".T"):
+    if same(stripped(old), stripped(new)) and not same(old, new):
         return "transposed"
-    if (
-        isinstance(old, ast.BinOp)
-        and isinstance(new, ast.BinOp)
-        and isinstance(old.op, ast.MatMult)
-        and isinstance(new.op, ast.MatMult)
-    ) and _names(old) == _names(new):
+    if is_product(old, ast.MatMult) and is_product(new, ast.MatMult) and names_in(old) == names_in(new):
         return "transposed"
-    if any(word in after and word not in before for word in ("swapaxes", "transpose")) and _names(
-        old
-    ) <= _names(new):
+    if (functions(new) - functions(old)) & {"swapaxes", "transpose"} and names_in(old) <= names_in(new):
         return "transposed"
     return None
 
 
 def _averages(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
-    reduces = [
-        text.count(".mean(") + text.count("np.mean(") + text.count(".sum(") + text.count("np.sum(")
-        for text in (before, after)
-    ]
-    if (
-        ("outer" in before or "[:, None]" in before or "*" in before)
-        and "@" in after
-        and reduces[0] >= 2 > reduces[1]
-    ):
+    joins = "outer" in functions(old) or any(
+        isinstance(node, ast.Mult | ast.Subscript) for node in ast.walk(old)
+    )
+    if joins and multiplies(new) and len(reductions(old)) >= 2 > len(reductions(new)):
         return "averaged-batch"
-    if before.replace("mean", "sum") == after or after.replace("mean", "sum") == before:
+    if any(
+        reductions(one) and same(renamed(one, "mean", "sum"), other)
+        for one, other in ((old, new), (new, old))
+    ):
         return "batch-mean-vs-sum"
-    if (
-        isinstance(old, ast.BinOp)
-        and isinstance(old.op, ast.Mult)
-        and _names(new) - {"np"} <= _names(old)
-        and ("@" in after or "outer" in after or "einsum" in after)
-        and "@" not in before
-    ):
-        return "elementwise-instead-of-matmul"
-    if (
-        isinstance(new, ast.Call)
-        and "outer" in after
-        and ("@" in before or "matmul" in before or "dot" in before)
-    ):
-        return "elementwise-instead-of-matmul"
+    if is_product(old, ast.Mult) and not multiplies(old) and names_in(new) - {"np"} <= names_in(old):
+        return (
+            "elementwise-instead-of-matmul"
+            if multiplies(new) or functions(new) & {"outer", "einsum"}
+            else None
+        )
+    if isinstance(new, ast.Call) and "outer" in functions(new):
+        return (
+            "elementwise-instead-of-matmul" if multiplies(old) or functions(old) & {"matmul", "dot"} else None
+        )
     return None
 
 
 def _summed(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+    if is_axes(old) and is_axes(new):
+        return "wrong-axis"
+    if axes(old) and axes(new) and same(without_axes(old), without_axes(new)):
+        return "wrong-axis"
     if (
-        isinstance(old, ast.Constant | ast.Tuple | ast.UnaryOp)
-        and isinstance(new, ast.Constant | ast.Tuple | ast.UnaryOp)
-        and _is_axis(before)
-        and _is_axis(after)
+        names_in(old) - {"np"} == names_in(new) - {"np"}
+        and axes(old) != axes(new)
+        and not has_transpose(old)
+        and not has_transpose(new)
+        and functions(old) & functions(new) & _REDUCTIONS
     ):
         return "wrong-axis"
-    if "axis" in before and "axis" in after and _without_axis(before) == _without_axis(after):
-        return "wrong-axis"
-    if (
-        _names(old) - {"np"} == _names(new) - {"np"}
-        and _axis_texts(before) != _axis_texts(after)
-        and ".T" not in before + after
-    ) and any(word in before and word in after for word in ("sum", "mean", "max", "var", "std")):
-        return "wrong-axis"
-    if after.startswith((f"{before}.sum(", f"({before}).sum(", f"np.sum({before},", f"np.sum({before})")):
+    if any(called(call) == "sum" and same(operand(call), old) for call in calls_in(new)):
         return "broadcast-not-summed"
-    for reduce in ("mean", "sum"):
-        if (
-            f".{reduce}()" in before
-            and f".{reduce}(axis=" in after
-            and before.split(f".{reduce}()")[0] == after.split(f".{reduce}(axis=")[0]
-        ):
-            return "wrong-axis"
+    whole = [call for call in reductions(old) if not call.keywords and call.args in ([], [operand(call)])]
+    along = [call for call in reductions(new) if axes(call)]
+    if any(called(a) == called(b) and same(operand(a), operand(b)) for a in whole for b in along):
+        return "wrong-axis"
     return None
-
-
-def _axis_texts(text: str) -> list[str]:
-    import re
-
-    return re.findall(r"axis=(\([^)]*\)|-?\d+)", text)
-
-
-def _is_axis(text: str) -> bool:
-    return (
-        text.strip("()").replace(",", " ").replace("-", "").split() != []
-        and all(
-            part.isdigit() and int(part) < 5
-            for part in text.strip("()").replace(",", " ").replace("-", "").split()
-        )
-        and ("(" in text)
-    )
-
-
-def _without_axis(text: str) -> str:
-    import re
-
-    return re.sub(r"axis=(\([^)]*\)|-?\d+)", "axis", text)
 
 
 def _signs(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
@@ -387,7 +364,7 @@ def _operators(old: ast.AST, new: ast.AST, before: str, after: str) -> str | Non
 
 
 def _factor_code(factor: ast.AST, gone: bool) -> str:
-    text = _text(factor)
+    text = text_of(factor)
     if "grad_output" in text or text in ("g", "dout", "dy", "upstream"):
         return "extra-term" if gone else "ignores-upstream"
     if isinstance(factor, ast.Constant) or (
@@ -403,7 +380,7 @@ def _factors(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
     if isinstance(old, ast.Constant) and isinstance(new, ast.Constant):
         return "wrong-local-derivative"
     sizes = [("len(" in text or ".shape[" in text or ".size" in text) for text in (before, after)]
-    if sizes[0] != sizes[1] and _names(old) - {"len"} == _names(new) - {"len"}:
+    if sizes[0] != sizes[1] and names_in(old) - {"len"} == names_in(new) - {"len"}:
         return "batch-mean-vs-sum"
     return None
 
@@ -411,17 +388,7 @@ def _factors(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
 def _points(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
     if isinstance(old, ast.Name) or (isinstance(old, ast.Subscript) and isinstance(new, ast.Subscript)):
         return "wrong-evaluation-point"
-    import re
-
     shape = [re.sub(r"\b[A-Za-z_]\w*\b", "v", text) for text in (before, after)]
-    if shape[0] == shape[1] and _names(old) != _names(new):
+    if shape[0] == shape[1] and names_in(old) != names_in(new):
         return "wrong-evaluation-point"
     return None
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-
-
-def _text(node: ast.AST | None) -> str:
-    return ast.unparse(node) if node is not None else ""

@@ -41,6 +41,14 @@ class Region:
         )
         return np.asarray(found.get(self.start, np.zeros(np.shape(replayed.values[self.start]))))
 
+    def skipped(self, replayed: Replay) -> Any:
+        """Hand the gradient of the end on to the start unchanged."""
+        return replayed.gradients[self.end]
+
+    def twice(self, replayed: Replay) -> Any:
+        """Carry the gradient of the end back two times."""
+        return self.flow(replayed, self.flow(replayed, replayed.gradients[self.end]))
+
     def slope_at(self, replayed: Replay, point: Any) -> Array:
         """Return the slopes of a diagonal region at another point than its own."""
         values = list(replayed.values)
@@ -185,18 +193,12 @@ def _own_mistakes(replays: Replays, region: Region) -> Iterator[tuple[str, str, 
     """Yield the mistakes in a region's slope that need no other value than its own two."""
     end, start = replays.label(region.end), replays.label(region.start)
 
-    def skipped(replayed: Replay) -> Any:
-        return replayed.gradients[region.end]
-
     def at_end(replayed: Replay) -> Any:
         return region.slope_at(replayed, replayed.values[region.end]) * replayed.gradients[region.end]
 
-    def twice(replayed: Replay) -> Any:
-        return region.flow(replayed, region.flow(replayed, replayed.gradients[region.end]))
-
-    yield "missing-local-derivative", f"the slope from {start} to {end} is left out", 1.2, skipped
+    yield "missing-local-derivative", f"the slope from {start} to {end} is left out", 1.2, region.skipped
     yield "wrong-evaluation-point", f"the slope from {start} to {end} is taken at {end}", 1.3, at_end
-    yield "extra-term", f"the slope from {start} to {end} is multiplied in twice", 1.4, twice
+    yield "extra-term", f"the slope from {start} to {end} is multiplied in twice", 1.4, region.twice
     for value in (region.start, region.end):
         for text, formula in FORMULAS.items():
 
@@ -223,11 +225,8 @@ def _mistakes(replays: Replays, region: Region) -> Iterator[tuple[str, str, floa
     end, start = replays.label(region.end), replays.label(region.start)
     size = 0.02 * len(region.operations)
 
-    def skipped(replayed: Replay) -> Any:
-        return replayed.gradients[region.end]
-
     words = f"the gradient of {end} is handed on to {start} unchanged: the slope between is left out"
-    yield "missing-local-derivative", words, (1.2 if region.diagonal else 1.7) + size, skipped
+    yield "missing-local-derivative", words, (1.2 if region.diagonal else 1.7) + size, region.skipped
     if region.diagonal:
         yield from _slopes(replays, region, start, end, size)
     elif np.size(replays.first.values[region.start]) <= LARGEST:
@@ -239,10 +238,7 @@ def _mistakes(replays: Replays, region: Region) -> Iterator[tuple[str, str, floa
 def _slopes(
     replays: Replays, region: Region, start: str, end: str, size: float
 ) -> Iterator[tuple[str, str, float, Make]]:
-    def twice(replayed: Replay) -> Any:
-        return region.flow(replayed, region.flow(replayed, replayed.gradients[region.end]))
-
-    yield "extra-term", f"the slope from {start} to {end} is multiplied in twice", 1.4 + size, twice
+    yield "extra-term", f"the slope from {start} to {end} is multiplied in twice", 1.4 + size, region.twice
     if not _depends(replays, region):
         return
     shape = np.shape(replays.first.values[region.start])
