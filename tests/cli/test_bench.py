@@ -136,6 +136,15 @@ def test_a_terminal_shows_how_far_it_is(tmp_path: Path) -> None:
     assert len(json.loads(out)["engines"]) == 2
 
 
+def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path) -> None:
+    """The line is taken away first; nothing is on standard output."""
+    running = Terminal(tmp_path, "bench", "moons", "--hidden", "8", "--seconds", "6")
+    running.read_until(r"[1-9]0%  compiled")
+    running.interrupt()
+    assert running.end() == (130, "")
+    assert running.shown.endswith("\r" + " " * 40 + "\r\r\nStopped.\r\n")
+
+
 def test_an_engine_that_cannot_run_it_is_told_apart(tmp_path: Path, without_llvmlite: dict[str, str]) -> None:
     """The others are timed; alone, it is an error."""
     done = run(tmp_path, without_llvmlite, "bench", *QUICK)
