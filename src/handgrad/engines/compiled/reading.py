@@ -164,7 +164,7 @@ class Reader:
             return -operand if isinstance(operand, int | float) else self.elementwise("negative", operand)
         if isinstance(node.op, ast.Invert):
             return self.elementwise("logical_not", operand)
-        raise NotImplementedError(f"the operator of `{ast.unparse(node)}`")
+        raise NotImplementedError(f"the operator of `{ast.unparse(node)}` is not compiled")
 
     def read_BinOp(self, node: ast.BinOp) -> Any:
         left, right = self.expression(node.left), self.expression(node.right)
@@ -172,6 +172,8 @@ class Reader:
             return self.product(self.as_value(left), self.as_value(right))
         if type(node.op) in LOGIC:
             return self.elementwise(LOGIC[type(node.op)], left, right)
+        if type(node.op) not in ARITHMETIC:
+            raise NotImplementedError(f"the operator of `{ast.unparse(node)}` is not compiled")
         name, compute = ARITHMETIC[type(node.op)]
         if isinstance(left, int | float) and isinstance(right, int | float):
             return compute(left, right)

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from handgrad.engines.compiled.values import GIVEN, ONE, Shape, Size, Value, product
+from handgrad.engines.engine import UnsupportedLineError
 
 Level: TypeAlias = Literal["full", "row", "column", "scalar"]
 
@@ -278,8 +279,9 @@ class Schedule:
         elif not self.join(value):
             fit = next(iter(fits(value)), None)
             if fit is None:
-                raise NotImplementedError(
-                    f"{value.operation} of shapes that are no rows and columns", value.line
+                assert value.line is not None
+                raise UnsupportedLineError(
+                    value.line, f"{value.operation} over axes that are no rows or columns is not compiled"
                 )
             loop = Loop(fit.rows, fit.columns, self.repeated)
             loop.add(value, fit)
