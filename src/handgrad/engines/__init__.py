@@ -32,7 +32,7 @@ def bind(name: str, program: Program, arrays: Mapping[str, Any]) -> BoundProgram
         return ENGINES[name]().bind(program, arrays)
     except (UnsupportedLineError, EngineError, MissingPackageError) as error:
         notice = f"the {name} engine is not used, training goes on with the reference engine: {error}"
-        warnings.warn(HandgradNotice(notice), stacklevel=2)
+        warnings.warn(HandgradNotice(notice), stacklevel=4)  # at the line that calls train
         return ReferenceEngine().bind(program, arrays)
 
 

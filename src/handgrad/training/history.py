@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median_low
 from typing import IO, Any
 
 from handgrad.errors import DataError
@@ -84,8 +85,9 @@ class History:
 
 
 def facts_of(
-    engine: Mapping[str, Any], rows: int, batch_size: int, seconds: float, epochs: int
+    engine: Mapping[str, Any], rows: int, batch_size: int, epochs: Sequence[EpochRecord]
 ) -> Mapping[str, Any]:
-    """Return what a run was, for the record."""
-    speed = rows * epochs / seconds if seconds > 0 else 0.0
+    """Return what a run was, for the record; its speed is that of the median epoch, which compiles nothing."""
+    seconds = median_low(record.seconds for record in epochs) if epochs else 0.0
+    speed = rows / seconds if seconds > 0 else 0.0
     return {**engine, "rows": rows, "batch_size": batch_size, "rows_per_second": round(speed)}

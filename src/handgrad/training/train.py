@@ -140,9 +140,7 @@ def train(
     except KeyboardInterrupt:
         run.restore(run.finished)
         run.history.stopped = "interrupted"
-    run.history.facts |= facts_of(
-        run.step.facts, len(training), batch_size, run.seconds, len(run.history.epochs)
-    )
+    run.history.facts |= facts_of(run.step.facts, len(training), batch_size, run.history.epochs)
     return run.history
 
 
@@ -167,7 +165,6 @@ class _Run:
         self.finished = self.best = self.copy()
         self.start = largest(self.finished)
         self.best_loss, self.best_epoch, self.waited = float("inf"), 0, 0
-        self.seconds = 0.0
 
     def copy(self) -> dict[str, Array]:
         return {name: array.copy() for name, array in self.kept.items()}
@@ -206,7 +203,6 @@ class _Run:
         )
         self.finished = arrays
         self.history.epochs.append(record)
-        self.seconds += seconds
         if validation_loss is not None and validation_loss < self.best_loss:
             self.best, self.best_loss, self.best_epoch, self.waited = arrays, validation_loss, record.epoch, 0
         else:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from handgrad.engines.compiled.native import cache_folder, keep, native
+from handgrad.engines.compiled.native import keep, native, read_kept
 from handgrad.errors import ConfigurationError
 
 CHOICE = "HANDGRAD_BLAS"
@@ -118,10 +118,11 @@ def _faster(*libraries: Blas) -> Blas:
     Two libraries round differently, so the choice must not change from one run to the next.
     """
     key = " ".join((native().version, *(f"{blas.name} {blas.library._name}" for blas in libraries)))
-    file = cache_folder() / f"blas-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-    with suppress(OSError, StopIteration):
-        remembered = file.read_text()
-        return next(blas for blas in libraries if blas.name == remembered)
+    file = f"blas-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    remembered = read_kept(file)
+    for blas in libraries:
+        if blas.name.encode() == remembered:
+            return blas
     fastest = min(libraries, key=Blas.seconds)
     keep(file, fastest.name.encode())
     return fastest

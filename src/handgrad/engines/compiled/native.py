@@ -11,6 +11,7 @@ import hashlib
 import os
 import secrets
 import sys
+import threading
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -21,18 +22,35 @@ import llvmlite.binding as llvm
 MARK = b"handgrad native code 1\n"
 
 
-def cache_folder() -> Path:
-    """Return where compiled code is kept: ``HANDGRAD_CACHE``, or the user's usual folder for such things."""
+def cache_folder() -> Path | None:
+    """Return where compiled code is kept: ``HANDGRAD_CACHE``, or the user's usual folder for such things.
+
+    None for a user who has no folder of their own: native code is never taken from a place that others can write.
+    """
     if given := os.environ.get("HANDGRAD_CACHE"):
         return Path(given)
+    usual = "~/Library/Caches" if sys.platform == "darwin" else os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "handgrad" / "cache"
-    usual = "~/Library/Caches" if sys.platform == "darwin" else os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return Path(usual).expanduser() / "handgrad"
+        usual = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    with suppress(RuntimeError):  # no home
+        return Path(usual).expanduser() / "handgrad"
+    return None
 
 
-def keep(file: Path, content: bytes) -> None:
+def read_kept(name: str) -> bytes | None:
+    """Return a file of the cache, or None."""
+    folder = cache_folder()
+    with suppress(OSError):
+        return (folder / name).read_bytes() if folder is not None else None
+    return None
+
+
+def keep(name: str, content: bytes) -> None:
     """Write a file of the cache whole or not at all; a folder that cannot be written costs time only."""
+    folder = cache_folder()
+    if folder is None:
+        return
+    file = folder / name
     temporary = file.with_name(f".{file.name}-{secrets.token_hex(4)}")
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -54,6 +72,7 @@ class Native:
         )
         self.linker = llvm.create_lljit_compiler(self.machine, use_jit_link=False, suppress_errors=True)
         self.linked: dict[str, tuple[object, int]] = {}
+        self.lock = threading.Lock()
 
     @cached_property
     def version(self) -> str:
@@ -69,18 +88,18 @@ class Native:
     def address(self, text: str, name: str = "kernel") -> int:
         """Return the address of a function, given the text of its module."""
         key = hashlib.sha256((self.version + name + text).encode()).hexdigest()[:32]
-        if key not in self.linked:
-            image = self.kept(key) or self.compiled(key, text)
-            library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
-            tracker = library.export_symbol(name).link(self.linker, key)
-            self.linked[key] = (tracker, tracker[name])
-        return self.linked[key][1]
+        with self.lock:
+            if key not in self.linked:
+                image = self.kept(key) or self.compiled(key, text)
+                library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
+                tracker = library.export_symbol(name).link(self.linker, key)
+                self.linked[key] = (tracker, tracker[name])
+            return self.linked[key][1]
 
     def kept(self, key: str) -> bytes | None:
         """Return the compiled code that was kept, when it is whole."""
-        try:
-            content = (cache_folder() / f"{key}.o").read_bytes()
-        except OSError:
+        content = read_kept(f"{key}.o")
+        if content is None:
             return None
         mark, digest, image = (
             content[: len(MARK)],
@@ -102,7 +121,7 @@ class Native:
         builder = llvm.create_pass_builder(self.machine, options)
         builder.getModulePassManager().run(module, builder)
         image: bytes = self.machine.emit_object(module)
-        keep(cache_folder() / f"{key}.o", MARK + hashlib.sha256(image).digest() + image)
+        keep(f"{key}.o", MARK + hashlib.sha256(image).digest() + image)
         return image
 
 
