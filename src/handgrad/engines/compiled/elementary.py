@@ -110,10 +110,15 @@ class Elementary:
         return self.fma(self.multiply(r, r), self.polynomial(r, series), r)
 
     def exp(self, x: Number) -> Number:
+        return self.scaled_exp(x, self.number(-0.0), self.number(1))  # adding -0 is nothing
+
+    def scaled_exp(self, x: Number, low: Number, factor: Number) -> Number:
+        """Return factor · eˣ, where x is given in two parts, the second one small."""
         k, r = self.reduced(self.bounded(x, self.format.lowest, self.format.highest))
+        r = self.add(r, low)
         half = self.code.binary("ashr", k, self.whole(1))  # 2ᵏ in two factors: the result may be subnormal
         rest = self.code.binary("sub", k, half)
-        near = self.add(self.expm1_near_zero(r), self.number(1))
+        near = self.fma(self.expm1_near_zero(r), factor, factor)
         return self.multiply(self.multiply(near, self.power_of_two(half)), self.power_of_two(rest))
 
     def expm1(self, x: Number) -> Number:
@@ -175,65 +180,44 @@ class Elementary:
         usual = code.compare("one", total, self.number(0))
         finite = code.compare("olt", total, self.number(math.inf))
         lost = code.select(code.binary("and", usual, finite), lost, self.number(0))
-        return self.add(self.log(total), lost)
+        zero = code.compare("oeq", x, self.number(0))  # whose sign is kept
+        return code.select(zero, x, self.add(self.log(total), lost))
 
     def normal_cdf(self, x: Number) -> Number:
         """Return the share of the standard normal distribution below x.
 
-        Half of erfc(u) for u = |x| / √2, as e^(-u²) times a polynomial in t = 1 / (1 + u / 2) (fitted by
-        `benchmarks/elementary.py --fit`); the square is taken exactly, in two parts.
+        Half of erfc(u) for u = |x| / √2: e^(-u²) / (1 + h) times a polynomial in h / (1 + h) - ½, where h = u / 2
+        (fitted by `benchmarks/elementary.py --fit`). That variable is accurate near 0, where 1 / (1 + h) is not
+        accurate enough, and keeps the terms small in the far tail. The square is taken exactly, in two parts.
         """
-        code, size = self.code, self.absolute(x)
+        code, size = self.code, self.bounded(self.absolute(x), 0, 40)
         square = self.multiply(size, size)
         lost = self.fma(size, size, code.emit(f"fneg {square}", self.kind, self.width))
-        tail = self.exp(self.multiply(square, self.number(-0.5)))
-        tail = self.fma(tail, self.multiply(lost, self.number(-0.5)), tail)
-        t = self.divide(self.number(1), self.fma(size, self.number(math.sqrt(0.125)), self.number(1)))
-        tail = self.multiply(tail, self.multiply(t, self.polynomial(t, ERFC[self.kind])))
-        far = code.compare("ogt", size, self.number(40))
-        tail = code.select(far, self.number(0), tail)
+        h = self.multiply(size, self.number(math.sqrt(0.125)))
+        share = self.divide(self.number(1), self.add(h, self.number(1)))
+        series = self.polynomial(self.fma(h, share, self.number(-0.5)), ERFC[self.kind])
+        minus_half = self.number(-0.5)
+        tail = self.scaled_exp(
+            self.multiply(square, minus_half), self.multiply(lost, minus_half), self.multiply(share, series)
+        )
         negative = code.compare("olt", x, self.number(0))
         return code.select(negative, tail, self.subtract(self.number(1), tail))
 
 
 ERFC: dict[str, tuple[float, ...]] = {
     "float": (
-        0.017958938116468422,
-        -0.09595601322950956,
-        0.1918252093357286,
-        -0.1464147458034991,
-        -0.009499084127011788,
-        0.016814544082441582,
-        0.02779094032830555,
-        0.09270706488479213,
-        0.12260389639283337,
-        0.14112494563068095,
-        0.14104430613878366,
+        0.016196586524851633, 0.004810430688316768, -0.0376379985839474, -0.026295730509148324,
+        0.04899287095948092, 0.05177575390137622, -0.0860233980594795, -0.07288243531736566,
+        0.27947178816767004, -0.34358035986691055, 0.2553956771334964,
     ),
     "double": (
-        0.0087838042085769,
-        -0.12151524117322315,
-        0.7821740218558543,
-        -3.106993784076553,
-        8.510633702351452,
-        -17.001341715043512,
-        25.526559338617325,
-        -29.249753727604457,
-        25.744093943377845,
-        -17.477530413779995,
-        9.271697592766285,
-        -3.963539045003879,
-        1.3761272206041837,
-        -0.34423062466855003,
-        0.07893191365907096,
-        -0.04079499195491212,
-        -0.02644933367580612,
-        -0.0024072670314733884,
-        0.041889616260688725,
-        0.08815369153019659,
-        0.12341650786356209,
-        0.141047395021004,
-        0.1410473958963164,
+        0.013794113182103922, -0.001696371477355949, -0.049911618880858696, -0.030945235249759086,
+        0.044190256953433996, 0.059425006476971035, 0.004178286099134935, -0.04243725471795723,
+        -0.038408182743687964, -1.261642835485756e-05, 0.03292440548368755, 0.029864943293357697,
+        -0.004621546188233531, -0.033017137790861954, -0.02221618873573493, 0.01748432461165957,
+        0.03698447599645648, 0.004399540544741656, -0.042436703169041114, -0.02679347392657704,
+        0.04944979292362267, 0.05183348054099578, -0.08604264755770244, -0.07288446301375257,
+        0.27947209255605376, -0.3435803422069053, 0.25539567631050575,
     ),
-}
-"""½ e^(u²) erfc(u) / t as a polynomial in t, the highest power first."""
+}  # fmt: skip
+"""½ e^(u²) erfc(u) (1 + h), h = u / 2, as a polynomial in h / (1 + h) - ½, the highest power first."""

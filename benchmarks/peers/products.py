@@ -1,0 +1,86 @@
+"""The floor: the products of matrices of handgrad's own program, called natively, and nothing else of it."""
+
+# ruff: noqa: D102 - methods are described in `peers.Peer`
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from handgrad.engines.compiled.driver import Control
+from handgrad.engines.compiled.pool import helpers
+from handgrad.engines.compiled.scheduling import Product
+from handgrad.engines.compiled.table import Table
+from peers.ours import Compiled
+from peers.workload import Array, UnavailableError, Workload
+
+SMALL = 1e-20
+"""A learning rate that changes no weight, but is not 0, for which BLAS would multiply nothing."""
+
+
+class Products(Compiled):
+    """A table of steps that holds only products, gone through as often as an epoch has steps."""
+
+    threads: ClassVar[int] = 1
+    """Into how many parts the engine divides large products."""
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        bound, n = self.bound, workload.batch
+        bound.epoch(
+            self.next_epoch(np.full(workload.steps, SMALL))
+        )  # leaves all numbers and addresses in place
+        assert bound.prepared is not None
+        plan = bound.prepared[1]
+        if self.threads > plan.threads:
+            raise UnavailableError(f"{plan.threads} thread(s) here")
+        self.table = Table(plan.schedule, plan.kernels, plan.addresses, n, "float32", plan.blas, self.threads)
+        kept = [number for number, step in enumerate(bound.schedule.steps) if isinstance(step, Product)]
+        self.steps = np.ascontiguousarray(self.table.steps[kept])
+        self.order, self.rates = np.arange(workload.rows), np.full(workload.steps, SMALL)
+        self.plan, self.control = plan, plan.control.copy()
+        for place, value in (
+            (Control.STEPS, self.steps.ctypes.data),
+            (Control.STEP_COUNT, len(self.steps)),
+            (Control.ORDER, self.order.ctypes.data),
+            (Control.RATES, self.rates.ctypes.data),
+            (Control.POOL, 0),
+        ):
+            self.control[place] = value
+
+    def run(self) -> None:
+        """Go through the table."""
+        self.plan.call(self.control.ctypes.data, 0, self.workload.steps)
+
+    def epoch(self) -> None:
+        with self.bound.blas.on_one_thread():
+            self.run()
+
+    def scores(self, x: Array) -> Array | None:
+        return None
+
+
+class OneThread(Products):
+    """One thread does everything."""
+
+
+class Divided(Products):
+    """Large products are divided as the engine divides them, and two threads share the parts."""
+
+    threads = 2
+
+    def epoch(self) -> None:
+        pool = helpers(self.threads - 1)
+        self.control[Control.POOL] = pool.begin()
+        try:
+            super().epoch()
+        finally:
+            pool.end()
+
+
+class OwnThreads(Products):
+    """BLAS uses as many threads as it thinks best."""
+
+    def epoch(self) -> None:
+        self.run()
