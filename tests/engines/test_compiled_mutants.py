@@ -1,0 +1,285 @@
+"""Mistakes planted in the compiled engine: the checks of this folder must fail on every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from handgrad import (
+    SGD,
+    Adam,
+    BatchNorm,
+    Dropout,
+    Embedding,
+    LayerNorm,
+    Linear,
+    MeanSquaredError,
+    Network,
+    ReLU,
+    SoftmaxCrossEntropy,
+    Tanh,
+)
+from handgrad.engines import Epoch, NonFiniteLossError, ReferenceEngine
+from handgrad.engines.compiled import CompiledEngine, loops, memory, plan, scheduling, table
+from handgrad.layers import Optimiser
+
+from .agreement import Case, Training, check_agreement, check_case, check_same, threads
+from .test_compiled_rules import OWN
+
+RNG = np.random.default_rng(0)
+X, CLASSES = RNG.normal(size=(23, 5)), RNG.integers(0, 3, 23)
+WIDE, TARGETS = RNG.normal(size=(150, 37)), RNG.normal(size=(150, 41))
+
+
+def case(optimiser: Optimiser | None = None) -> Case:
+    """Return a case with products, sums of every kind, masks and a step number."""
+
+    def network(dtype: str) -> Network:
+        layers = [Linear(5, 19, bias=False), BatchNorm(), ReLU(), Dropout(0.3), LayerNorm(), Linear(19, 3)]
+        return Network(*layers, loss=SoftmaxCrossEntropy(), dtype=dtype)
+
+    return Case(network, {"x": X, "t": CLASSES}, optimiser or SGD())
+
+
+def agrees() -> None:
+    check_case(case(), "float64", (6,))
+
+
+def agrees_with_adam() -> None:
+    check_case(case(Adam(0.01)), "float64", (6,))
+
+
+def agrees_with_embedding() -> None:
+    def network(dtype: str) -> Network:
+        return Network(Embedding(11, 19), Linear(19, 3), inputs=(), loss=SoftmaxCrossEntropy(), dtype=dtype)
+
+    check_case(Case(network, {"x": np.arange(23) % 11, "t": CLASSES}), "float64", (6,))
+
+
+def agrees_with_largest() -> None:
+    def network(dtype: str) -> Network:
+        layers = [Linear(5, 19), OWN["scaled"], Linear(19, 3)]
+        return Network(*layers, loss=SoftmaxCrossEntropy(), dtype=dtype)
+
+    check_case(Case(network, {"x": X, "t": CLASSES}), "float64", (6,))
+
+
+def agrees_divided() -> None:
+    """Compare a network of large products, divided into three parts, with the reference."""
+
+    def network(dtype: str) -> Network:
+        layers = [Linear(37, 83), ReLU(), Linear(83, 67, layout="out_in"), Tanh(), Linear(67, 41)]
+        return Network(*layers, loss=MeanSquaredError(), dtype=dtype)
+
+    wide = Case(network, {"x": WIDE, "t": TARGETS})
+    for batch_size in (40, 150):
+        with threads(3):
+            found = Training(CompiledEngine(), wide, "float64").run(batch_size)
+        check_agreement(
+            found, Training(ReferenceEngine(), wide, "float64").run(batch_size), "float64", "wide"
+        )
+
+
+def stops_before_it_spoils() -> None:
+    """Look that a loss that is not finite changes nothing."""
+    x = X.copy()
+    x[0] = np.nan
+    training = Training(CompiledEngine(), case(), "float64")
+    with pytest.raises(NonFiniteLossError):
+        training.bound.epoch(Epoch({"x": x, "t": CLASSES}, np.arange(23), 23, np.array([0.1])))
+    check_same(training.kept, training.start)
+
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def driver_with(old: str, new: str) -> Patch:
+    """Change the batch loop's code."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
+        text = plan.driver_text("x86_64")
+        assert text.count(old) == 1
+        original = plan.driver_text
+        monkeypatch.setattr(plan, "driver_text", lambda triple: original(triple).replace(old, new))
+
+    return patch
+
+
+def product_with(old: str, new: str) -> Patch:
+    """Change the code that multiplies matrices."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
+        original = table.product_text
+        assert original("double", "i64").count(old) == 1
+        monkeypatch.setattr(table, "product_text", lambda *given: original(*given).replace(old, new))
+
+    return patch
+
+
+def transposed_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = table.matrix
+    monkeypatch.setattr(table, "matrix", lambda operand: (original(operand)[0], not original(operand)[1]))
+
+
+def descent_uphill(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = scheduling.Schedule._product_into
+
+    def product_into(self: Any, value: Any) -> Any:
+        step = original(self, value)
+        step.sign = 1.0
+        return step
+
+    monkeypatch.setattr(scheduling.Schedule, "_product_into", product_into)
+
+
+def scale_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = scheduling.Schedule._product_into
+
+    def product_into(self: Any, value: Any) -> Any:
+        step = original(self, value)
+        step.scale = None
+        return step
+
+    monkeypatch.setattr(scheduling.Schedule, "_product_into", product_into)
+
+
+def barrier_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = scheduling.Schedule.place
+
+    def place(self: Any, value: Any) -> None:
+        self.updates = frozenset()
+        original(self, value)
+
+    monkeypatch.setattr(scheduling.Schedule, "place", place)
+
+
+def neutral_of_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "_neutral", lambda value: 5.0 if value.operation == "max" else 0.0)
+
+
+def neutral_of_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = loops._neutral
+    monkeypatch.setattr(loops, "_neutral", lambda value: original(value) or 1e-3)
+
+
+def tail_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = loops.Compiler.accumulate
+
+    def accumulate(self: Any, value: Any, operand: Any) -> None:
+        mask, self.mask = self.mask, None
+        original(self, value, operand)
+        self.mask = mask
+
+    monkeypatch.setattr(loops.Compiler, "accumulate", accumulate)
+
+
+def sums_read_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops.Compiler, "sums_columns", lambda self, value: False)
+
+
+def places_shared_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = memory.arrange
+
+    def arrange(blocks: Any) -> Any:
+        return original([(key, size, first, first) for key, size, first, _ in blocks])
+
+    monkeypatch.setattr(memory, "arrange", arrange)
+
+
+def same_mask_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = loops.Compiler.index
+
+    def index(self: Any, level: Any) -> Any:
+        return original(self, "column" if level == "full" and self.drawing else level)
+
+    draw = loops.Compiler.uniform
+
+    def uniform(self: Any, value: Any, width: int) -> Any:
+        self.drawing = True
+        drawn = draw(self, value, width)
+        self.drawing = False
+        return drawn
+
+    monkeypatch.setattr(loops.Compiler, "drawing", False, raising=False)
+    monkeypatch.setattr(loops.Compiler, "index", index)
+    monkeypatch.setattr(loops.Compiler, "uniform", uniform)
+
+
+def repeated_indices_overwrite(monkeypatch: pytest.MonkeyPatch) -> None:
+    def add_rows(self: Any, value: Any) -> None:
+        binary = self.code.binary
+        self.code.binary = lambda name, a, b: b if name == "fadd" else binary(name, a, b)
+        original(self, value)
+        del self.code.binary
+
+    original = loops.Compiler.add_rows
+    monkeypatch.setattr(loops.Compiler, "add_rows", add_rows)
+
+
+def last_part_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = table.Table.divided
+
+    def divided(self: Any, extent: int, parts: int, unit: int) -> tuple[int, int]:
+        count, part = original(self, extent, parts, unit)
+        return (count - 1 if count > 2 else count), part
+
+    monkeypatch.setattr(table.Table, "divided", divided)
+
+
+MUTANTS: dict[str, tuple[Patch, Callable[[], None]]] = {
+    "every product has its operands transposed": (transposed_product, agrees),
+    "an update goes uphill": (descent_uphill, agrees),
+    "a fused update forgets its learning rate": (scale_forgotten, agrees),
+    "weights change before the loss is looked at": (barrier_ignored, stops_before_it_spoils),
+    "the largest starts from 5": (neutral_of_maximum, agrees_with_largest),
+    "sums start from a thousandth": (neutral_of_sum, agrees),
+    "what lies behind a row is counted": (tail_counted, agrees),
+    "a row's sum is read before its pass is done": (sums_read_too_early, agrees),
+    "memory is shared before it is read": (places_shared_too_early, agrees),
+    "each row has the same mask": (same_mask_everywhere, agrees),
+    "of repeated indices the last one counts": (repeated_indices_overwrite, agrees_with_embedding),
+    "the first learning rate stays": (
+        driver_with("ptr %rates.pointer, i64 %batch", "ptr %rates.pointer, i64 0"),
+        agrees,
+    ),
+    "the step is not counted": (
+        driver_with("add i64 %FIRST_STEP, %batch", "add i64 %FIRST_STEP, 0"),
+        agrees_with_adam,
+    ),
+    "each batch has the first rows": (
+        driver_with("ptr %order.pointer, i64 %row\n", "ptr %order.pointer, i64 0\n"),
+        agrees,
+    ),
+    "a batch goes on with the one before": (
+        driver_with("%row = mul i64 %batch, %BATCH", "%row = mul i64 %first, %BATCH"),
+        agrees,
+    ),
+    "parts of a transposed product begin elsewhere": (
+        product_with("select i1 %tb.1, i64 %ldb, i64 1", "select i1 %tb.1, i64 1, i64 1"),
+        agrees_divided,
+    ),
+    "every part of a product writes the first rows": (
+        product_with("select i1 %by.columns, i64 %first, i64 %c.far", "select i1 %by.columns, i64 %first, i64 0"),
+        agrees_divided,
+    ),
+    "the last part is left out": (last_part_left_out, agrees_divided),
+}  # fmt: skip
+"""Each mistake, and the check that must notice it."""
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_checks_notice(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check passes on the engine as it is, and fails on the mutant."""
+    plant, check = MUTANTS[name]
+    plant(monkeypatch)
+    with pytest.raises((AssertionError, NonFiniteLossError, KeyError)):
+        check()
+
+
+@pytest.mark.parametrize("check", {check for _, check in MUTANTS.values()}, ids=lambda check: check.__name__)
+def test_the_engine_as_it_is_passes(check: Callable[[], None]) -> None:
+    """The checks do not fail on everything."""
+    check()
