@@ -212,11 +212,9 @@ class Compiler:
             self.read_ahead(value, "scalar")
         for value in self.loop.values:
             if self.loop.levels[value] == "scalar" and value.operation not in REDUCTIONS:
-                self.registers[value, "scalar"] = self.apply(value, "scalar", 1)
+                result = self.registers[value, "scalar"] = self.apply(value, "scalar", 1)
                 if value in self.stored:
-                    self.code.store(
-                        self.registers[value, "scalar"], self.place_of(value, "scalar", written=True)
-                    )
+                    self.write(value, "scalar", result, literal(0, "i64"), None)
 
     def start_totals(self) -> None:
         """Set to zero what is summed up over the whole loop."""

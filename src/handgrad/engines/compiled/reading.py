@@ -331,6 +331,10 @@ class Reader:
             return array
         if array.type == "bool":
             raise NotImplementedError("a reduction of truth values")
+        if array.type in ("int", "single"):
+            raise NotImplementedError("a reduction of other numbers than the program's")
+        if array.type == "weak":
+            array = self.value("convert", (array,), array.shape, "float")
         if array.base.operation == "broadcast":  # one number everywhere
             (number,) = array.base.inputs
             if kind == "sum":
