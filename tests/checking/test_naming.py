@@ -136,14 +136,6 @@ def test_a_gradient_in_a_narrower_type_than_its_argument(kind):
     assert f"it is {np.dtype(kind)}" in report.findings[0].evidence
 
 
-def test_a_tie_given_to_everyone_is_told_by_what_it_gets_together():
-    x = np.array([1.0, 3, 3])
-    report = check(lambda x: x.max(), lambda g, x: {"x": g * (x == x.max())}, {"x": x})
-    assert [finding.code for finding in report.findings] == ["wrong-local-derivative"]
-    assert "2 entries of x tie" in report.findings[0].evidence
-    assert report.findings[0].got == pytest.approx(2 * report.findings[0].expected)
-
-
 @pytest.mark.parametrize(
     ("before", "after", "code"),
     [

@@ -62,10 +62,6 @@ def to_the_first(g: Any, x: Any) -> Any:
     return {"x": dx}
 
 
-def to_everyone(g: Any, x: Any) -> Any:
-    return {"x": g[:, None] * (x == x.max(axis=1, keepdims=True))}
-
-
 def logistic(x: Any) -> Any:
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
@@ -98,19 +94,6 @@ RIGHT: dict[str, Pair] = {
     ),
     "a tie shared": (lambda x: x.max(axis=1), split_evenly, {"x": TIED}),
     "a tie to the first": (lambda x: x.max(axis=1), to_the_first, {"x": TIED}),
-    "a tie of two arguments to one": (
-        np.maximum, lambda g, x, y: {"x": g * (x >= y), "y": g * (y > x)}, {"x": v, "y": v * [1, 0.5, 1]}
-    ),
-    "a tie of opposites": (
-        lambda x: np.abs(x).max(),
-        lambda g, x: {"x": g * np.sign(x) * (np.abs(x) == np.abs(x).max()) / 2},
-        {"x": np.array([2.0, -2, 1])},
-    ),
-    "kinks that do not meet": (
-        lambda x: np.asarray(relu(x[0]) - relu(x[1])),
-        lambda g, x: {"x": g * np.array([x[0] > 0, -1.0 * (x[1] >= 0)])},
-        {"x": np.zeros(2)},
-    ),
     "flat on both sides": (
         shrink, lambda g, x: {"x": g * (np.abs(x) > 1e-5)}, {"x": np.array([1, 2, 1e-6, 0, -1e-6, -3])}
     ),
@@ -135,14 +118,6 @@ WRONG: dict[str, Pair] = {
     "float32": (np.exp, lambda g, x: {"x": g * np.exp(x) * np.float32(1.001)}, {"x": X.astype(np.float32)}),
     "returned in float16": (np.exp, lambda g, x: {"x": (g * np.exp(x)).astype(np.float16)}, {"x": X}),
     "returned in float32": (np.exp, lambda g, x: {"x": (g * np.exp(x)).astype(np.float32)}, {"x": X}),
-    "a tie to everyone": (lambda x: x.max(axis=1), to_everyone, {"x": TIED}),
-    "a tie to everyone, one number": (
-        lambda x: x.max(), lambda g, x: {"x": g * (x == x.max())}, {"x": np.array([1.0, 3, 3])}
-    ),
-    "a tie of two arguments to both": (
-        np.maximum, lambda g, x, y: {"x": g * (x >= y), "y": g * (y >= x)}, {"x": v, "y": v * [1, 0.5, 1]}
-    ),
-    "a tie to nobody": (lambda x: x.max(axis=1), lambda g, x: {"x": 0.3 * to_the_first(g, x)["x"]}, {"x": TIED}),
     "twice at zero": (relu, lambda g, x: {"x": g * ((x > 0) + 2.0 * (x == 0))}, {"x": ROUND}),
     "below both slopes at zero": (np.abs, lambda g, x: {"x": g * np.where(x == 0, -1.5, np.sign(x))}, {"x": ROUND}),
     "at a joint only": (

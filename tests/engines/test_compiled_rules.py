@@ -135,6 +135,22 @@ def centred_on_the_batch_backward(dy, whole):
     return dx
 
 
+@rule("... -> ...")
+def decided_once(z):
+    """Compare single numbers, and sum what comparisons give."""
+    size = np.sqrt((z * z).mean())
+    large = size > 0.5
+    share = ((z > 0) * 0.5).sum() / z.size
+    a = np.where(large, z / size, z) * (1 + share) + (size > share) * 0.1
+    return a
+
+
+@decided_once.backward
+def decided_once_backward(da, size, large, share):
+    dz = da * np.where(large, 1 / size, 1.0) * (1 + share)
+    return dz
+
+
 @rule("N... I, I J, J O -> N... O")
 def bottleneck(x, U, V):
     """Multiply twice in one line, once two weights."""
@@ -179,6 +195,7 @@ OWN = {
     "root mean square": Own(root_mean_square),
     "scaled": Own(scaled, ((19,), (19,))),
     "centred on the batch": Own(centred_on_the_batch),
+    "decided once": Own(decided_once),
     "bottleneck": Own(bottleneck, ((19, 2), (2, 19))),
 }
 

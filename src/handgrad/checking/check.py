@@ -11,7 +11,7 @@ import numpy as np
 from handgrad.checking.adapters import Pair, pair_of
 from handgrad.checking.contract import Breach, breaches, remembered
 from handgrad.checking.diagnosis import Evidence, Guess, diagnose
-from handgrad.checking.draws import Source, beside, draw, fresh
+from handgrad.checking.draws import Source, draw, fresh
 from handgrad.checking.mending import mend
 from handgrad.checking.notes import not_proved, tried
 from handgrad.checking.repair import Repair, is_searching
@@ -141,15 +141,9 @@ def _evidence(
 ) -> Evidence:
     expectations, judgements = [expected], [judgement]
     generator = np.random.default_rng([seed, 1])
-    tied = any(
-        sample.tied for sample in judgement.samples
-    )  # beside a tie, what is wrong in it alone is right
-    for number in range(FRESH + tied):
+    for number in range(FRESH):
         try:
-            if number == FRESH:
-                inputs = beside(subject, subject.inputs, judgement.arguments, generator)
-            else:
-                inputs = fresh(source, subject, generator)
+            inputs = fresh(source, subject, generator)
             another = expect(subject, inputs, judgement.arguments, seed + number + 1)
             judgements.append(judge(subject, another))
             expectations.append(another)

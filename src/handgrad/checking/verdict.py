@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from handgrad.checking.draws import beside
 from handgrad.checking.numerics import Slopes, slopes
 from handgrad.checking.scale import Projections, Reference, Rounding, few_enough, outputs_of, project
 from handgrad.checking.subject import CheckError, Gradients, Inputs, Subject, widened
-from handgrad.checking.ties import Tie, find_ties
 
 Array = NDArray[Any]
 
@@ -39,8 +38,6 @@ class Sample:
         The error bar: of the slopes, of backward's rounding, and of the inputs' and outputs' type.
     magnitude
         The size of what adds up to each entry.
-    tied
-        By argument, the entries that tie and have not, together, the slope that they have when moved together.
     """
 
     upstream: list[Array]
@@ -49,7 +46,6 @@ class Sample:
     high: Gradients
     tolerance: Gradients
     magnitude: Gradients
-    tied: Gradients = field(default_factory=dict)
 
     def wrong(self, argument: str) -> Array:
         """Return which entries of an argument's gradient are outside what is allowed, in its shape."""
@@ -86,8 +82,6 @@ class Expectation:
         For each sample, one gradient for each output.
     slopes
         Of all outputs laid end to end, by argument: along each coordinate, or along some directions.
-    ties
-        Entries that meet at a kink.
     """
 
     inputs: Inputs
@@ -95,7 +89,6 @@ class Expectation:
     outputs: list[Array]
     upstreams: tuple[list[Array], ...]
     slopes: dict[str, Slopes | Projections]
-    ties: tuple[Tie, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,8 +139,7 @@ def expect(subject: Subject, inputs: Inputs, arguments: tuple[str, ...], seed: i
             found[name] = slopes(outputs_of(subject, wide, name), wide[name])
         else:
             found[name] = project(outputs_of(subject, exact, name), exact[name], reference, name, generator)
-    ties = tuple(find_ties(subject, wide, outputs, found))
-    return Expectation(inputs, exact, outputs, upstreams, found, ties)
+    return Expectation(inputs, exact, outputs, upstreams, found)
 
 
 def judge(subject: Subject, expected: Expectation) -> Judgement:
@@ -177,7 +169,7 @@ def settled(
     )  # fmt: skip
     if not wrong or not finite or not any(_is_special(value) for value in inputs.values()):
         return expected, judgement
-    if any(sample.tied for sample in judgement.samples) or _at_one_kink(subject, expected, judgement):
+    if _at_one_kink(subject, expected, judgement):
         return expected, judgement
     moved = beside(subject, inputs, judgement.arguments, np.random.default_rng(seed))
     other = expect(subject, moved, judgement.arguments, seed)
@@ -274,26 +266,7 @@ def _sample(upstream: list[Array], given: Gradients, noise: Gradients, expected:
         bar = 8 * error + excused + eps**DIGITS * size + 64 * eps * largest
         low[name], high[name] = lowest.reshape(shape), highest.reshape(shape)
         tolerance[name], magnitude[name] = bar.reshape(shape), size.reshape(shape)
-    sample = Sample(upstream, given, low, high, tolerance, magnitude)
-    for tie in expected.ties:
-        _share(sample, tie, flat)
-    return sample
-
-
-def _share(sample: Sample, tie: Tie, upstream: Array) -> None:
-    """Put what is left of a tie's slope for each entry into the bounds, where all together have too much or too little."""
-    names = tuple(tie.directions)
-    if any(name not in sample.got or np.any(sample.wrong(name)) for name in names):
-        return  # an entry by itself is wrong already
-    off = tie.missed(sample.got, sample.tolerance, upstream)
-    if not off:
-        return
-    for name in names:
-        at = tie.directions[name] != 0
-        right = tie.shared(name, sample.got[name], off)
-        sample.low[name] = np.where(at, right, sample.low[name])
-        sample.high[name] = np.where(at, right, sample.high[name])
-        sample.tied[name] = sample.tied.get(name, False) | at
+    return Sample(upstream, given, low, high, tolerance, magnitude)
 
 
 def _least(expected: Expectation, name: str, upstream: Array) -> float:

@@ -17,7 +17,6 @@ from handgrad.checking.subject import Array, CheckError, Inputs, widened
 def by_numbers(evidence: Evidence) -> Iterator[Guess]:
     """Yield every mistake that explains some of the wrong gradients by a simple relation to the right ones."""
     yield from _swapped(evidence)
-    yield from _tied(evidence)
     for argument in evidence.wrong:
         pairs = evidence.pairs(argument)
         shape = pairs[0][1].shape
@@ -75,27 +74,6 @@ def _swapped(evidence: Evidence) -> Iterator[Guess]:
                 f"d{one} is what d{other} should be, and d{other} what d{one} should",
                 0.1,
             )
-
-
-def _tied(evidence: Evidence) -> Iterator[Guess]:
-    """Look for entries that tie, each with all of the slope that they have together, or none with any."""
-    sample = evidence.judgements[0].samples[0]
-    names = tuple(
-        name
-        for name in sample.tied
-        if name in evidence.wrong and not np.any(sample.wrong(name) & ~sample.tied[name])
-    )
-    if names:
-        count = sum(int(sample.tied[name].sum()) for name in names)
-        got, right = (
-            sum(float(np.abs(part(name)[sample.tied[name]]).sum()) for name in names)
-            for part in (lambda name: sample.got[name], sample.middle)
-        )
-        words = (
-            f"{count} entries of {' and '.join(names)} tie: moved together they have one slope to share, and get "
-            f"{got / max(right, 1e-300):.3g} times as much"
-        )
-        yield Guess("wrong-local-derivative", names, words, 0.35)
 
 
 def _relations(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
