@@ -74,7 +74,7 @@ def serve(pipe: Connection, name: str, workload: Workload) -> None:
     """Do what is asked, until the pipe is closed."""
     try:
         peer = load(name)(workload)
-        x, t = (array[:ROWS] for array in workload.data())
+        x, t = (array[:ROWS].copy() for array in workload.data())
         before = peer.scores(x)
         peer.epoch()
         after = peer.scores(x)
