@@ -31,7 +31,7 @@ def microseconds(width: int, batch: int, optimiser: Optimiser, seconds: float) -
     epoch = Epoch({"x": x, "t": t}, np.arange(batch * 20), batch, np.full(20, 1e-4))
     bound.epoch(epoch)
     choice = bound.prepared[1].choice
-    choice.measured = lambda seconds: None  # the choice is made here
+    choice.measured = lambda seconds, rows: None  # the choice is made here
     choice.length = 1.0
     times: dict[bool, list[float]] = {True: [], False: []}
     until = time.perf_counter() + 2 * seconds

@@ -15,7 +15,7 @@ from handgrad.engines.compiled.driver import Control, driver_text
 from handgrad.engines.compiled.loops import Kernel
 from handgrad.engines.compiled.memory import Workspace
 from handgrad.engines.compiled.native import native
-from handgrad.engines.compiled.pool import Choice, helpers
+from handgrad.engines.compiled.pool import USUAL, Choice, helpers
 from handgrad.engines.compiled.reading import Reader
 from handgrad.engines.compiled.scheduling import Loop, Schedule
 from handgrad.engines.compiled.table import Table
@@ -69,6 +69,7 @@ class Plan:
         self.tables: dict[int, Table] = {}
         self.control = np.zeros(len(Control), np.int64)
         self.choice = Choice()
+        self.seconds = USUAL  # for a batch, as the last slice of them had it; at first one is tried alone
         run = native().address(driver_text(native().triple), "run")
         self.call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(run)
 
@@ -144,18 +145,17 @@ class Plan:
 
     def slices(self, rows: int, progress: Callable[[int], None] | None) -> None:
         """Let native code run, and come back now and then: for Ctrl-C, for progress, to think about threads."""
-        batches = -(-rows // self.batch_size)
-        done, count = 0, 1
+        batches, done = -(-rows // self.batch_size), 0
         while done < batches:
-            until = min(done + count, batches)
+            until = min(done + max(1, int(self.choice.length / self.seconds)), batches)
             started = time.perf_counter()
             reached = self.slice(done, until)
-            seconds = max(time.perf_counter() - started, 1e-7)
+            seconds = time.perf_counter() - started
             if reached < until:
                 raise NonFiniteLossError(reached)
             rows_done = min(until * self.batch_size, rows)
-            self.choice.measured(seconds / (rows_done - done * self.batch_size))
-            count = max(1, int((until - done) * self.choice.length / seconds))
+            self.choice.measured(seconds, rows_done - done * self.batch_size)
+            self.seconds = max(seconds / (until - done), 1e-7)
             done = until
             if progress is not None:
                 progress(rows_done)

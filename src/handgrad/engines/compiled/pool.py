@@ -93,12 +93,14 @@ class Choice:
         self.seconds: dict[bool, float] = {}  # for a row, with help and without
         self.since_trial = 0
 
-    def measured(self, seconds: float) -> None:
-        """Take note of how long a row took, and decide how the next slice is done."""
-        before = self.seconds.get(self.helped, seconds)
-        self.seconds[self.helped] = seconds
+    def measured(self, seconds: float, rows: int) -> None:
+        """Take note of how long a slice took, and decide how the next one is done."""
+        if seconds < TRIAL / 2:
+            return  # too short to tell: waking a helper takes its time too
+        before = self.seconds.get(self.helped, seconds / rows)
+        self.seconds[self.helped] = seconds / rows
         self.since_trial += 1
-        if len(self.seconds) < 2 or self.since_trial >= RETRY or seconds > 1.2 * before:
+        if len(self.seconds) < 2 or self.since_trial >= RETRY or seconds / rows > 1.2 * before:
             self.helped, self.length, self.since_trial = not self.helped, TRIAL, 0
         else:
             self.helped, self.length = self.seconds[True] <= self.seconds[False], USUAL
