@@ -18,8 +18,11 @@ USUAL = 0.05
 TRIAL = 0.005
 """How long the other way is tried, …"""
 
-RETRY = 10
-"""… and after how many slices it is tried again."""
+SELDOM = 30
+"""… how many times as long as a trial lasts is waited before the next, …"""
+
+SUDDEN = 3
+"""… and how many times as long when everything has become slower meanwhile."""
 
 
 class Helpers:
@@ -91,7 +94,7 @@ class Choice:
     def __init__(self) -> None:
         self.helped, self.length = False, TRIAL
         self.seconds: dict[bool, float] = {}  # for a row, with help and without
-        self.since_trial = 0
+        self.trial = self.since_trial = 0.0  # seconds
 
     def measured(self, seconds: float, rows: int) -> None:
         """Take note of how long a slice took, and decide how the next one is done."""
@@ -99,8 +102,11 @@ class Choice:
             return  # too short to tell: waking a helper takes its time too
         before = self.seconds.get(self.helped, seconds / rows)
         self.seconds[self.helped] = seconds / rows
-        self.since_trial += 1
-        if len(self.seconds) < 2 or self.since_trial >= RETRY or seconds / rows > 1.2 * before:
-            self.helped, self.length, self.since_trial = not self.helped, TRIAL, 0
+        self.since_trial += seconds
+        if self.length == TRIAL:
+            self.trial, self.since_trial = seconds, 0.0
+        patience = SUDDEN if seconds / rows > 1.2 * before else SELDOM
+        if len(self.seconds) < 2 or self.since_trial > patience * self.trial:
+            self.helped, self.length = not self.helped, TRIAL
         else:
             self.helped, self.length = self.seconds[True] <= self.seconds[False], USUAL

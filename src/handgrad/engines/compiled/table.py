@@ -124,7 +124,7 @@ class Table:
         m = step.value.size.at(self.n) // n
         target = step.value if step.target is None else step.target.inputs[0]
         scale = self.number(1.0) if step.scale is None else self.address(step.scale)
-        by_columns = n > m
+        by_columns = n >= m  # whole rows of A are then packed twice, and they are the fewer
         extent = n if by_columns else m
         parts = min(self.threads, int(2 * m * n * k / FLOPS_OF_A_PART), extent // 16)
         parts, part = self.divided(extent, parts, 16)
