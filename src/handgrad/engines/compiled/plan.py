@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -163,13 +164,9 @@ class Plan:
     def slice(self, first: int, last: int) -> int:
         """Run some batches, with help where that is worth it; return the first that stopped, or ``last``."""
         divided = any(table.is_divided for table in self.tables.values())
-        pool = helpers(self.threads - 1) if divided and self.choice.helped else None
-        self.control[Control.POOL] = pool.begin() if pool is not None else 0
-        try:
+        help_ = helpers(self.threads - 1).shared() if divided and self.choice.helped else nullcontext(0)
+        with help_ as self.control[Control.POOL]:
             return int(self.call(self.control.ctypes.data, first, last))
-        finally:
-            if pool is not None and self.control[Control.POOL]:
-                pool.end()
 
     def result(self, value: Value, n: int) -> Any:
         """Return a copy of what a run on ``n`` rows computed."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
@@ -38,6 +40,7 @@ class Helpers:
         )
         self.wanted, self.finished = threading.Semaphore(0), threading.Semaphore(0)
         self.taken = threading.Lock()
+        self.caller = -1  # the processor that the helpers are kept off
         self.threads = [threading.Thread(target=self.help, daemon=True) for _ in range(count)]
         for thread in self.threads:
             thread.start()
@@ -49,22 +52,43 @@ class Helpers:
             self.work(self.memory.ctypes.data)
             self.finished.release()
 
-    def begin(self) -> int:
-        """Wake the helpers and return the address of the memory that is shared, or 0 when they are taken."""
+    @contextmanager
+    def shared(self) -> Iterator[int]:
+        """Have help meanwhile: gives the address of the memory that is shared, or 0 when the helpers are taken."""
         if not self.taken.acquire(blocking=False):
-            return 0
+            yield 0
+            return
+        self.keep_apart()
         self.memory[Pool.STOP] = 0
         for _ in self.threads:
             self.wanted.release()
-        address: int = self.memory.ctypes.data
-        return address
+        try:
+            yield self.memory.ctypes.data
+        finally:
+            self.memory[Pool.STOP] = 1
+            for _ in self.threads:
+                self.finished.acquire()
+            self.taken.release()
 
-    def end(self) -> None:
-        """Let the helpers sleep."""
-        self.memory[Pool.STOP] = 1
-        for _ in self.threads:
-            self.finished.acquire()
-        self.taken.release()
+    def keep_apart(self) -> None:
+        """Keep the helpers off the processor that the caller runs on.
+
+        Linux wakes a thread where its waker runs, and two threads that wait for each other politely may then share
+        one processor for a second or more, while another idles.
+        """
+        if not hasattr(os, "sched_setaffinity"):
+            return
+        here = _libc().sched_getcpu()
+        others = os.sched_getaffinity(0) - {here}
+        if others and here != self.caller:
+            for thread in self.threads:
+                os.sched_setaffinity(thread.native_id or 0, others)
+            self.caller = here
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
 
 
 @cache
