@@ -1,8 +1,8 @@
 """Products of matrices: the BLAS library that does them, found and called natively.
 
 NumPy comes with one (OpenBLAS), already loaded; where MKL is installed too, the faster one is found by measuring.
-Each is called on one thread: what is worth more is divided by the engine itself, so that the order of every sum is
-the same however many threads there are.
+Each is called on one thread: large products are divided by the engine itself, into parts that follow from their size
+and from how many threads are allowed, and that are the same whoever does them.
 """
 
 from __future__ import annotations
