@@ -44,18 +44,24 @@ def microseconds(width: int, batch: int, optimiser: Optimiser, seconds: float) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=0.2, help="for each way of each size")
     seconds = parser.parse_args().seconds
     table.FLOPS_OF_A_PART, table.NUMBERS_OF_A_PART = 1, 1
     print(f"{pool.os.cpu_count()} processors; microseconds a step")
-    print(f"{'width':>6} {'batch':>6} {'Mflop a product':>16} {'alone':>9} {'helped':>9} {'ratio':>6}   optimiser")
+    print(
+        f"{'width':>6} {'batch':>6} {'Mflop a product':>16} {'alone':>9} {'helped':>9} {'ratio':>6}   optimiser"
+    )
     for optimiser in (SGD(), Adam()):
         for width, batch in ((64, 64), (64, 128), (128, 64), (128, 128), (256, 64), (256, 128), (512, 128)):
             times = microseconds(width, batch, optimiser, seconds)
             flops = 2 * batch * width * width / 1e6
             ratio = times[False] / times[True]
-            print(f"{width:6} {batch:6} {flops:16.1f} {times[False]:9.1f} {times[True]:9.1f} {ratio:6.2f}   {optimiser}")
+            print(
+                f"{width:6} {batch:6} {flops:16.1f} {times[False]:9.1f} {times[True]:9.1f} {ratio:6.2f}   {optimiser}"
+            )
 
 
 if __name__ == "__main__":
