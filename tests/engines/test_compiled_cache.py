@@ -154,27 +154,18 @@ def test_a_folder_in_a_files_place_does_not_matter(filled: tuple[Path, str], tmp
     assert run(ONCE, folder) == [1, filled[1]]
 
 
-@pytest.mark.parametrize("how", ["read-only", "a file", "below a file", "/proc"])
+@pytest.mark.parametrize("how", ["a file", "below a file"])  # what not even root can write to
 def test_a_folder_that_cannot_be_written_costs_time_only(
     how: str, filled: tuple[Path, str], tmp_path: Path
 ) -> None:
     """The same weights; nothing is left lying about."""
     cache = tmp_path / "cache"
-    if how == "read-only":
-        if hasattr(os, "geteuid") and os.geteuid() == 0:
-            pytest.skip("root writes everywhere")
-        cache.mkdir(mode=0o500)
-    elif how == "/proc":
-        if not Path("/proc/self").exists():
-            pytest.skip("there is no /proc")
-        cache = Path("/proc/handgrad")
-    else:
-        cache.write_text("no folder")
-        cache = cache / "cache" if how == "below a file" else cache
+    cache.write_text("no folder")
+    cache = cache / "cache" if how == "below a file" else cache
     compiled, weights = run(ONCE, cache)
     assert compiled > 5
     assert weights == filled[1]
-    assert not cache.is_dir() or not list(cache.iterdir())
+    assert [file.name for file in tmp_path.iterdir()] == ["cache"]
 
 
 def test_four_processes_share_an_empty_folder(filled: tuple[Path, str], tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def _faster(*libraries: Blas) -> Blas:
     for blas in libraries:
         if blas.name.encode() == remembered:
             return blas
-    fastest = min(libraries, key=Blas.seconds)
+    fastest = min(libraries, key=lambda blas: blas.seconds())
     keep(file, fastest.name.encode())
     return fastest
 
