@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -315,3 +318,16 @@ def test_without_a_loss_it_only_predicts(use: str) -> None:
         getattr(network, use)(*arguments)
     assert str(caught.value) == "the network has no loss\n  fix    Network(…, loss=SoftmaxCrossEntropy())"
     np.testing.assert_array_equal(network.predict(X), network.output(X))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda network: pickle.loads(pickle.dumps(network))])
+def test_a_copy_is_a_network_of_its_own(copied: Callable[[Network], Network]) -> None:
+    """It answers as the first does, also after that has answered, and shares no array with it."""
+    network = Network(Linear(3, 4), ReLU(), Linear(4, 2), loss=SoftmaxCrossEntropy())
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    before = network.predict(x)
+    other = copied(network)
+    assert np.array_equal(other.predict(x), before)
+    other.parameters["W1"] = np.zeros((3, 4))
+    assert not np.array_equal(other.predict(x), before)
+    assert np.array_equal(network.predict(x), before)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.engines import ReferenceEngine
+from handgrad.engines.reference import BoundReference
 from handgrad.errors import ConfigurationError, DataError, ShapeError, nearest
 from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
 from handgrad.layers.statistics import STATISTICS
@@ -30,6 +31,9 @@ class Arrays(dict[str, Array]):
     >>> arrays["b1"]
     array([1., 2.])
     """
+
+    def __reduce__(self) -> tuple[type[Arrays], tuple[dict[str, Array]]]:
+        return Arrays, (dict(self),)  # a copy is made whole, not name by name
 
     def __setitem__(self, name: str, numbers: Any) -> None:
         if name not in self:
@@ -105,6 +109,11 @@ class Network:
         arrays = plan.initial(seed)
         self.parameters = Arrays({name: arrays[name] for name in kept.parameters})
         self.states = Arrays({name: arrays[name] for name in kept.states})
+        self._answers: dict[bool, BoundReference] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the functions made from programs: a copy makes its own."""
+        return {**vars(self), "_answers": {}}
 
     def __repr__(self) -> str:
         shown = [repr(layer) for layer in self.body.layers]
@@ -259,7 +268,7 @@ class Network:
         batch_size
             How many rows are computed at a time.
         """
-        return self._run(self.evaluation_program(), x, batch_size)
+        return self._run(x, batch_size, prediction=False)
 
     def predict(self, x: Array, *, batch_size: int = 4096) -> Array:
         """Return the network's answer for each row: class shares, probabilities of a yes, or values.
@@ -271,7 +280,7 @@ class Network:
         batch_size
             How many rows are computed at a time.
         """
-        return self._run(self.evaluation_program(prediction=True), x, batch_size)
+        return self._run(x, batch_size, prediction=True)
 
     def gradients(self, x: Array, t: Array, w: Array | None = None, *, seed: int = 0) -> dict[str, Array]:
         """Return the gradient of the loss with respect to each parameter, by the parameter's name.
@@ -398,10 +407,13 @@ class Network:
         if self.loss is None:
             raise ConfigurationError("the network has no loss", fix="Network(…, loss=SoftmaxCrossEntropy())")
 
-    def _run(self, program: Program, x: Array, batch_size: int) -> Array:
+    def _run(self, x: Array, batch_size: int, *, prediction: bool) -> Array:
         x = self.check_rows(x)
-        bound = ReferenceEngine().bind(program, self.arrays)
-        name = program.outputs[0]
+        if prediction not in self._answers:  # a network's layers and arrays stay the same objects
+            program = self.evaluation_program(prediction=prediction)
+            self._answers[prediction] = ReferenceEngine().bind(program, self.arrays)
+        bound = self._answers[prediction]
+        (name,) = bound.program.outputs
         starts = range(0, max(len(x), 1), batch_size)
         return np.concatenate([bound.run(x=x[start : start + batch_size])[name] for start in starts])
 

@@ -15,6 +15,8 @@ ROWS = 40
 X = np.random.default_rng(0).normal(size=(ROWS, 3))
 T = X[:, :1] * 2
 
+STEPWISE = "reference"  # comes back after every batch, so that an interruption can be put after any
+
 
 def network() -> Network:
     return Network(Linear(3, 6), BatchNorm(), ReLU(), Linear(6, 1), loss=MeanSquaredError())
@@ -24,7 +26,7 @@ def weights_after(epochs: int) -> dict[str, bytes]:
     """Return what a training of five epochs has after some of them."""
     made = network()
     seen = [weights_of(made)]
-    train(made, X, T, epochs=5, after_epoch=lambda record: seen.append(weights_of(made)))
+    train(made, X, T, epochs=5, engine=STEPWISE, after_epoch=lambda record: seen.append(weights_of(made)))
     return seen[epochs]
 
 
@@ -48,7 +50,7 @@ def test_in_the_middle_of_an_epoch_its_steps_are_undone(
     expected = weights_after(finished)
     monkeypatch.setattr(Progress, "rows", rows)
     made = network()
-    history = train(made, X, T, epochs=5, optimiser=Adam())
+    history = train(made, X, T, epochs=5, optimiser=Adam(), engine=STEPWISE)
     assert (history.stopped, len(history.epochs)) == ("interrupted", finished)
     assert weights_of(made) == expected
 

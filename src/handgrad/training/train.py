@@ -160,7 +160,9 @@ class _Run:
         self.kept: dict[str, Array] = {**network.arrays, **slots}
         self.step: BoundProgram = bind(engine, self.program, self.kept)
         self.validation_program = network.loss_program(weighted=watched is not None and "w" in watched.arrays)
-        self.validation: BoundProgram = bind(self.step.facts["engine"], self.validation_program, self.kept)
+        runs = self.step.facts["engine"]
+        self.validation: BoundProgram = bind(runs, self.validation_program, self.kept)
+        self.answering: BoundProgram = bind(runs, network.evaluation_program(prediction=True), self.kept)
         self.history = History(metric_name(network.loss))
         self.finished = self.best = self.copy()
         self.start = largest(self.finished)
@@ -220,9 +222,14 @@ class _Run:
             total, count = self.validation.epoch(epoch)
         except NonFiniteLossError as error:
             raise self.explained(self.validation_program, self.copy(), epoch, error.batch) from None
-        prediction = self.network.predict(rows.arrays["x"][rows.order])
+        prediction = self.answers(rows.arrays["x"][rows.order])
         w = rows.arrays["w"][rows.order] if "w" in rows.arrays else None
         return total / max(count, 1e-30), measure_metric(loss, prediction, rows.arrays["t"][rows.order], w)
+
+    def answers(self, x: Array) -> Array:
+        """Return the network's answer for each row, a few thousand rows at a time."""
+        batches = (self.answering.run(x=x[start : start + 4096]) for start in range(0, len(x), 4096))
+        return np.concatenate([next(iter(outputs.values())) for outputs in batches])
 
     def explained(self, program: Program, kept: dict[str, Array], epoch: Epoch, batch: int) -> TrainingError:
         """Go back to the last finished epoch, and say where what followed was first not finite."""
