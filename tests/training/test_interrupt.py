@@ -67,7 +67,8 @@ def test_between_two_epochs_nothing_is_undone(monkeypatch: pytest.MonkeyPatch, w
     if where == "finished":
         monkeypatch.setattr(Progress, "finished", lambda self, record: stop(record))
     made = network()
-    history = train(made, X, T, epochs=5, after_epoch=stop if where == "after_epoch" else None)
+    after_epoch = stop if where == "after_epoch" else None
+    history = train(made, X, T, epochs=5, engine=STEPWISE, after_epoch=after_epoch)
     assert (history.stopped, len(history.epochs)) == ("interrupted", 3)
     assert weights_of(made) == expected
 
