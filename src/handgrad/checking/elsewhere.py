@@ -119,10 +119,22 @@ def shorter(inputs: Inputs) -> Iterator[Inputs]:
     seen = [_shapes(wide)]
     for length in sorted(lengths):
         for first_only in (True, False):
-            less = {name: shortened(value, length, first_only=first_only) for name, value in wide.items()}
+            less = {
+                name: _as_shares(value, shortened(value, length, first_only=first_only))
+                for name, value in wide.items()
+            }
             if _shapes(less) not in seen:
                 seen.append(_shapes(less))
                 yield less
+
+
+def _as_shares(before: Array, after: Array) -> Array:
+    """Return rows that add up to 1 again where they did before: targets stay targets with a class less."""
+    if before.ndim == 0 or after.size == 0 or np.any(before < 0) or not np.allclose(before.sum(axis=-1), 1):
+        return after
+    total = after.sum(axis=-1, keepdims=True)
+    first = np.arange(after.shape[-1]) == 0
+    return np.asarray(np.where(total > 0, after / np.where(total > 0, total, 1), first))
 
 
 def _shapes(inputs: Inputs) -> list[tuple[int, ...]]:

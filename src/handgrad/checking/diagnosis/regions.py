@@ -364,6 +364,7 @@ def _formulas(
                 return extra * region.flow(replayed, replayed.gradients[region.end])
 
             words = f"the gradient of {start} has a factor too many: {text.format(label)}"
-            # of the slope's own value it is part of a formula for it
-            code = "extra-term" if far else "wrong-local-derivative"
+            # of the slope's own value it is part of a formula for it, unless it is all of it: the slope once more
+            part = region.diagonal and not far and text not in own
+            code = "wrong-local-derivative" if part else "extra-term"
             yield code, words, 1.7 + far + size, factor
