@@ -249,9 +249,10 @@ class Network:
         fits = {name: kept.fit for name, kept in self._connect(weighted=False)[0].states.items() if kept.fit}
         if fits and rows is not None and len(rows) < len(x):
             x = x[rows]
-        for name, (function, which) in fits.items():
-            with np.errstate(over="ignore"):  # training names data that is too large
-                self.states[name][...] = STATISTICS[function](x)[which]
+        with np.errstate(over="ignore"):  # training names data that is too large
+            fitted = {function: STATISTICS[function](x) for function in {kind for kind, _ in fits.values()}}
+            for name, (function, which) in fits.items():
+                self.states[name][...] = fitted[function][which]
 
     @property
     def arrays(self) -> dict[str, Array]:

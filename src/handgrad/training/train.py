@@ -160,9 +160,12 @@ class _Run:
         self.kept: dict[str, Array] = {**network.arrays, **slots}
         self.step: BoundProgram = bind(engine, self.program, self.kept)
         self.validation_program = network.loss_program(weighted=watched is not None and "w" in watched.arrays)
-        runs = self.step.facts["engine"]
-        self.validation: BoundProgram = bind(runs, self.validation_program, self.kept)
-        self.answering: BoundProgram = bind(runs, network.evaluation_program(prediction=True), self.kept)
+        if watched is not None:
+            answer = network.evaluation_program(prediction=True)
+            self.validation, self.answering = (
+                bind(self.step.facts["engine"], program, self.kept)
+                for program in (self.validation_program, answer)
+            )
         self.history = History(metric_name(network.loss))
         self.finished = self.best = self.copy()
         self.start = largest(self.finished)
