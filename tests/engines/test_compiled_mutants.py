@@ -24,6 +24,7 @@ from handgrad import (
 )
 from handgrad.engines import Epoch, NonFiniteLossError, ReferenceEngine
 from handgrad.engines.compiled import CompiledEngine, loops, memory, plan, scheduling, table
+from handgrad.errors import EngineError
 from handgrad.layers import Optimiser
 
 from .agreement import Case, Training, check_agreement, check_case, check_same, threads
@@ -275,7 +276,7 @@ def test_the_checks_notice(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check passes on the engine as it is, and fails on the mutant."""
     plant, check = MUTANTS[name]
     plant(monkeypatch)
-    with pytest.raises((AssertionError, NonFiniteLossError, KeyError)):
+    with pytest.raises((AssertionError, NonFiniteLossError, KeyError, EngineError)):
         check()
 
 

@@ -11,6 +11,7 @@ import ctypes
 import hashlib
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +27,10 @@ from handgrad.errors import ConfigurationError
 CHOICE = "HANDGRAD_BLAS"
 """The environment variable that picks the library: ``numpy`` (the one NumPy comes with), ``mkl``, or
 ``auto`` (whichever is faster)."""
+
+
+_LOCK = threading.Lock()
+_ASKING: dict[str, list[int]] = {}  # how many keep a library to one thread, and how many it had before
 
 
 @dataclass(frozen=True)
@@ -87,14 +92,24 @@ class Blas:
 
     @contextmanager
     def on_one_thread(self) -> Iterator[None]:
-        """Keep the library from starting threads of its own meanwhile."""
-        before = self.thread_count
+        """Keep the library from starting threads of its own meanwhile, for all who ask at the same time."""
         set_count = getattr(self.library, self.threads[1])
-        set_count(1)
+        with _LOCK:
+            before = _ASKING.setdefault(self.name, [0, self.thread_count])
+            before[0] += 1
+            set_count(1)
         try:
             yield
         finally:
-            set_count(before)
+            with _LOCK:
+                before[0] -= 1
+                if before[0] == 0:
+                    set_count(_ASKING.pop(self.name)[1])
+
+    @property
+    def allowed_threads(self) -> int:
+        """How many threads it may use when nobody keeps it to one."""
+        return _ASKING.get(self.name, (0, self.thread_count))[1]
 
 
 @cache

@@ -34,8 +34,6 @@ SOURCES = {
 }  # fmt: skip
 """The types of input arrays that are converted row by row; others are converted once, whole."""
 
-ITEM = {"float": 4, "double": 8, "i64": 8, "i8": 1}
-
 
 class CompiledEngine:
     """Runs programs as native code."""
@@ -69,17 +67,27 @@ class BoundCompiled:
         for name, array in self.kept.items():
             if array.dtype != program.dtype or not array.flags.c_contiguous or not array.flags.writeable:
                 raise EngineError(f"{name} is no writable, contiguous array of {program.dtype}")
+            kept = {**program.parameters, **program.states}
+            shape = kept[name].shape if name in kept else program.slots[name]
+            if array.shape != shape:
+                raise ShapeError(
+                    f"{name} is {show_shape(array.shape)}, the program keeps {show_shape(shape)}"
+                )
         self.reader = Reader(program)
         self.reader.read()
         self.outputs = {name: self.reader.names[name] for name in program.outputs}
         checked = tuple(self.outputs[name] for name in ("total", "count") if name in self.outputs)
-        self.schedule = Schedule(
-            self.reader.values, frozenset(self.reader.updates), tuple(self.outputs.values()),
-            tuple(self.reader.assigned), checked,
-        )  # fmt: skip
         self.inputs = tuple(value.name for value in program.inputs)
-        self.kernels(dict.fromkeys(self.inputs, "i64"))  # to hear now what cannot be done
         self.prepared: tuple[Any, Plan] | None = None
+        try:  # to hear now, and not in the middle of a training, what cannot be done
+            self.schedule = Schedule(
+                self.reader.values, frozenset(self.reader.updates), tuple(self.outputs.values()),
+                tuple(self.reader.assigned), checked,
+            )  # fmt: skip
+            row = {v.name: self.given(v, _rows(v, program.dtype)) for v in program.inputs}
+            self.plan(row, 1).prepare(Epoch(row, np.arange(0), 1, np.empty(0)))
+        except (NotImplementedError, KeyError, AttributeError, StopIteration, RuntimeError) as error:
+            raise EngineError(f"this program cannot be compiled: {error!r}") from error
         self.facts = {"engine": "compiled", "blas": blas.name, "threads": thread_limit(blas)}
 
     def kernels(self, sources: dict[str, str]) -> dict[Loop, Kernel]:
@@ -133,7 +141,13 @@ class BoundCompiled:
         return self.prepared[1]
 
 
+def _rows(value: Value, dtype: str) -> Array:
+    """Return one row as an input usually has it."""
+    shape = (1, *(int(size) for size in value.shape[1:]))
+    return np.zeros(shape, np.int64 if value.kind in ("index", "class") else dtype)
+
+
 def thread_limit(blas: Blas) -> int:
     """Return how many threads may be used: what BLAS may use, and no more than there are processors for us."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(blas.thread_count, available))
+    return max(1, min(blas.allowed_threads, available))

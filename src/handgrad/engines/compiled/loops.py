@@ -150,7 +150,8 @@ class Compiler:
         levels = {
             self.loop.levels[v] for v in self.loop.values if v.operation in {*REDUCTIONS, "add_rows_at"}
         }
-        if "scalar" in levels or {"row", "column"} <= levels or self.only_numbers:
+        of_one_row = self.loop.rows == ONE and "row" in levels
+        if "scalar" in levels or {"row", "column"} <= levels or of_one_row or self.only_numbers:
             return "not"
         rowwise = any(level in ("row", "scalar") for level in self.loop.levels.values())
         if "column" in levels or self.loop.rows == ONE:
@@ -466,7 +467,7 @@ class Compiler:
         levels = self.loop.fits[value].operands
         # numbers that are the same everywhere are computed once, whatever they meet
         operands = [
-            self.read(operand, at, 1 if at in ("scalar", "row") else width)
+            self.read(operand, at, 1 if at == "scalar" else width)
             for operand, at in zip(value.inputs, levels, strict=True)
         ]
         kind = self.computed_in(value)
@@ -474,7 +475,10 @@ class Compiler:
             self.as_kind(o, "i1" if value.operation == "where" and k == 0 else kind)
             for k, o in enumerate(operands)
         ]
-        if value.operation == "divide" and operands[1].width == 1 < width:  # one division, then products
+        weak = value.operation == "divide" and value.inputs[1].source.type == "weak"
+        if (
+            weak and operands[1].width == 1 < width
+        ):  # one division, then products; others may be too small for it
             inverse = self.code.binary("fdiv", literal(1, kind), operands[1])
             return self.code.binary(
                 "fmul", self.code.splat(operands[0], width), self.code.splat(inverse, width)
@@ -487,7 +491,7 @@ class Compiler:
 
     def computed_in(self, value: Value) -> str:
         """Return the type in which an operation is done."""
-        types = {operand.source.type if operand.source.type != "weak" else "weak" for operand in value.inputs}
+        types = {operand.source.type for operand in value.inputs}
         if value.operation == "where":
             types = {operand.source.type for operand in value.inputs[1:]}
         if value.operation.startswith("logical"):
@@ -501,7 +505,8 @@ class Compiler:
         """Compute an elementwise operation of numbers of one type."""
         code, width = self.code, operands[0].width
         if operation in CONDITIONS:
-            return code.compare(CONDITIONS[operation][kind in ("i64", "i1")], *operands)
+            condition = CONDITIONS[operation][kind in ("i64", "i1")]  # true is 1, and not -1
+            return code.compare(condition.replace("s", "u") if kind == "i1" else condition, *operands)
         if operation == "where":
             return code.select(*operands)
         if operation.startswith("logical"):

@@ -73,6 +73,7 @@ class Native:
         self.linker = llvm.create_lljit_compiler(self.machine, use_jit_link=False, suppress_errors=True)
         self.linked: dict[str, tuple[object, int]] = {}
         self.lock = threading.Lock()
+        self.count = 0
 
     @cached_property
     def version(self) -> str:
@@ -92,7 +93,8 @@ class Native:
             if key not in self.linked:
                 image = self.kept(key) or self.compiled(key, text)
                 library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
-                tracker = library.export_symbol(name).link(self.linker, key)
+                self.count += 1  # no name twice, also when an interruption comes between
+                tracker = library.export_symbol(name).link(self.linker, f"{key}-{self.count}")
                 self.linked[key] = (tracker, tracker[name])
             return self.linked[key][1]
 

@@ -97,8 +97,7 @@ class Plan:
         IndexError
             When a row number or an index lies outside: native code must never see one.
         """
-        order = self.checked(epoch)
-        self.read_from(epoch.arrays)
+        order = self.prepare(epoch)
         rates = np.ascontiguousarray(epoch.learning_rates, float)
         whole, rest = self.table(self.batch_size), len(order) % self.batch_size
         last = self.table(rest) if rest else whole
@@ -119,15 +118,35 @@ class Plan:
             self.slices(len(order), progress)
         return float(self.sums[0]), float(self.sums[1])
 
+    def prepare(self, epoch: Epoch) -> Array:
+        """Look at an epoch, make the table that it needs, and return its row numbers."""
+        order = self.checked(epoch)
+        self.read_from(epoch.arrays)
+        self.table(self.batch_size)
+        return order
+
     def checked(self, epoch: Epoch) -> Array:
         """Return the row numbers, after a look that they and all indices are rows of what they are looked up in."""
         order = np.ascontiguousarray(epoch.order, np.int64)
         _check_rows("the order", order, min(map(len, epoch.arrays.values())))
         for value in self.values:
-            if value.operation == "take" and value.inputs[0].operation == "load":
-                name = value.inputs[1].base.inputs[0].attribute
-                _check_rows(name, epoch.arrays[name], value.inputs[0].shape[0].factor)
+            looked_up = value.operation == "take" and value.inputs[0].operation == "load"
+            if looked_up or value.operation == "add_rows_at":
+                table = value.inputs[0] if looked_up else value
+                name = self.index_of(value).attribute
+                _check_rows(name, epoch.arrays[name], table.shape[0].factor)
+        if "learning_rate" in {v.attribute for v in self.values if v.operation == "scalar"}:
+            batches = -(-len(order) // self.batch_size)
+            if len(epoch.learning_rates) < batches:
+                raise IndexError(f"{batches} batches have {len(epoch.learning_rates)} learning rates")
         return order
+
+    def index_of(self, value: Value) -> Value:
+        """Return the input that a value's rows are looked up by."""
+        taken = value.inputs[1].base
+        if taken.operation != "take" or taken.inputs[0].operation != "source":
+            raise NotImplementedError("an index that is computed")
+        return taken.inputs[0]
 
     def read_from(self, arrays: Mapping[str, Array]) -> None:
         """Take the rows from these arrays."""

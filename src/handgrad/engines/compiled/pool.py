@@ -6,7 +6,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 
 import numpy as np
@@ -58,17 +58,21 @@ class Helpers:
         if not self.taken.acquire(blocking=False):
             yield 0
             return
-        self.keep_apart()
-        self.memory[Pool.STOP] = 0
-        for _ in self.threads:
-            self.wanted.release()
+        woken = 0
         try:
+            self.keep_apart()
+            self.memory[Pool.STOP] = 0
+            for _ in self.threads:
+                woken += 1
+                self.wanted.release()
             yield self.memory.ctypes.data
         finally:
             self.memory[Pool.STOP] = 1
-            for _ in self.threads:
-                self.finished.acquire()
-            self.taken.release()
+            try:
+                for _ in range(woken):
+                    self.finished.acquire()
+            finally:
+                self.taken.release()
 
     def keep_apart(self) -> None:
         """Keep the helpers off the processor that the caller runs on.
@@ -81,8 +85,9 @@ class Helpers:
         here = _libc().sched_getcpu()
         others = os.sched_getaffinity(0) - {here}
         if others and here != self.caller:
-            for thread in self.threads:
-                os.sched_setaffinity(thread.native_id or 0, others)
+            with suppress(OSError):  # not everywhere allowed, and no more than a help
+                for thread in self.threads:
+                    os.sched_setaffinity(thread.native_id or 0, others)
             self.caller = here
 
 

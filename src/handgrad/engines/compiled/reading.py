@@ -49,6 +49,11 @@ LOGICAL = frozenset({*COMPARISONS.values(), "logical_and", "logical_or", "logica
 
 REDUCTIONS = frozenset({"sum", "mean", "max", "min"})
 
+UNREADABLE = (
+    NotImplementedError, KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError
+)  # fmt: skip
+"""What reading an expression raises that is no such mathematics."""
+
 
 class Reader:
     """Reads the lines of one program, in order.
@@ -99,7 +104,7 @@ class Reader:
             result = self.as_value(self.expression(ast.parse(line.expression, mode="eval").body))
             if line.operator != "=":
                 result = self.assign(line, result)
-        except (NotImplementedError, KeyError, IndexError, TypeError, ValueError) as error:
+        except UNREADABLE as error:
             raise UnsupportedLineError(line, str(error) or type(error).__name__) from error
         self.names[line.target] = result
 
@@ -110,7 +115,9 @@ class Reader:
         new = self.elementwise(kind, old, change)
         if new.shape != old.shape:
             raise NotImplementedError("the change has another shape than the array")
-        new = replace(new, target=old.target or old.attribute)
+        new = replace(new, target=old.target or (old.attribute if old.operation == "load" else ""))
+        if not new.target:
+            raise NotImplementedError("a change of something that is not kept")
         self.assigned.append(new)
         self.values.append(new)
         return new
@@ -121,7 +128,8 @@ class Reader:
         self, operation: str, inputs: tuple[Value, ...], shape: Shape, kind: Type, attribute: Any = None
     ) -> Value:
         """Return the value of an operation: the same one when it has been asked for before."""
-        key = (operation, inputs, shape, kind, attribute)
+        exact = attribute.hex() if isinstance(attribute, float) else attribute  # 0.0 and -0.0 are two numbers
+        key = (operation, inputs, shape, kind, exact)
         if key not in self.known:
             self.known[key] = Value(operation, inputs, shape, kind, attribute, self.line)
             self.values.append(self.known[key])
@@ -291,6 +299,13 @@ class Reader:
         kind: Type = "bool" if operation in LOGICAL else _promote(operation, values)
         if operation == "where" and values[0].type != "bool":
             raise NotImplementedError("a condition that is no comparison")
+        types = {value.type for value in values}
+        if operation.startswith("logical") and types != {"bool"}:
+            raise NotImplementedError("logic of other things than comparisons")
+        if operation == "floor_divide" and types != {"weak"}:
+            raise NotImplementedError("// of arrays")
+        if "int" in types and any(v.operation == "constant" and v.attribute % 1 for v in values):
+            raise NotImplementedError("whole numbers beside a fraction")
         return self.value(operation, values, shape, kind)
 
     def in_place(self, value: Value) -> Value:
@@ -315,6 +330,8 @@ class Reader:
     def broadcast(self, value: Value, shape: Shape, kind: Type) -> Value:
         if value.shape != ():
             raise NotImplementedError("an array filled with more than one number")
+        if kind != "float":
+            raise NotImplementedError("a filled array of other numbers than the program's")
         return self.value("broadcast", (value,), shape, kind)
 
     def reduce(self, kind: str, array: Value, axis: Any = None, keepdims: bool = False) -> Value:
@@ -362,6 +379,10 @@ class Reader:
             return array
         if array.operation == "transpose":
             raise NotImplementedError("a transposed array in another shape")
+        if (array.base.target or array.base.operation == "load") and (
+            self.program.slots or self.program.parameters
+        ):
+            raise NotImplementedError("a kept array in another shape")  # it would change with the array
         return self.value("reshape", (array.base,), shape, array.type)
 
     def transpose(self, array: Value) -> Value:
@@ -394,10 +415,16 @@ class Reader:
         return self.reshape(v, (Size(-1), v.shape[-1]))
 
     def primitive_one_hot(self, t: Value, like: Value) -> Value:
+        if t.type != "int":
+            raise NotImplementedError("classes that are no whole numbers")
         label = self.reshape(t, (*t.shape, ONE))
         return self.value("is_class", (label,), (*t.shape, like.shape[-1]), like.type)
 
     def primitive_add_rows_at(self, i: Value, v: Value, like: Value) -> Value:
+        fits = v.shape == (*i.shape, like.shape[-1]) and len(like.shape) == 2 and not like.shape[0].rows
+        plain = i.type == "int" and v.type == "float" and v.operation not in ("broadcast", "transpose")
+        if not (fits and plain):
+            raise NotImplementedError("add_rows_at of other things than rows, one for each index")
         return self.value("add_rows_at", (v, i), like.shape, "float")
 
     def primitive_uniform(self, shape: tuple[Any, ...], key: tuple[Any, ...]) -> Value:

@@ -309,7 +309,7 @@ class Schedule:
     def join(self, value: Value) -> bool:
         """Put a value into a loop that computes or reads one of its operands, if one can take it."""
         operands = [operand.source for operand in value.inputs]
-        first = max((self.made[v] for v in operands if v in self.made), default=0)
+        first = max((self.made[v] for v in self._needed(operands) if v in self.made), default=0)
         if value in self.updates:
             first = max(first, self.barrier)
         if value.target:
@@ -326,6 +326,13 @@ class Schedule:
                 return True
         return False
 
+    def _needed(self, operands: list[Value]) -> Iterator[Value]:
+        """Yield what has to be there for these operands, through those that a loop computes itself."""
+        for operand in operands:
+            yield operand
+            if operand in self.repeated:
+                yield from self._needed([inner.source for inner in operand.inputs])
+
     def _readers(self, value: Value) -> Iterator[int]:
         """Yield the steps that read what a value overwrites."""
         yield 0
@@ -341,32 +348,31 @@ class Schedule:
             if value.operation not in ("add", "subtract"):
                 continue
             change = value.inputs[1]
-            factor = change
-            if change.operation == "multiply" and self._only_user(change, value):
-                pairs = (change.inputs, change.inputs[::-1])
-                factor = next((right for left, right in pairs if left.shape == ()), change)
-            user = value if factor is change else change
-            if (
-                factor.operation != "product"
-                or factor.shape != value.shape
-                or not self._only_user(factor, user)
-            ):
+            factor, scale = self._scaled_product(value, change)
+            if factor.operation != "product" or factor.shape != value.shape:
                 continue
-            if all(
-                matrix(operand)[0].operation != "load" for operand in factor.inputs
-            ):  # they may change first
+            used = [
+                *(matrix(operand)[0] for operand in factor.inputs),
+                *([scale] if scale is not None else []),
+            ]
+            # the product is done late, where it is added: what it reads must not change before
+            if not any(operand.operation == "load" or operand.target for operand in used):
                 yield value, factor
+
+    def _scaled_product(self, value: Value, change: Value) -> tuple[Value, Value | None]:
+        """Return the only thing that is added to a value, and the Python number it is multiplied by, if any."""
+        if change.operation == "multiply" and self._only_user(change, value):
+            for scale, factor in (change.inputs, change.inputs[::-1]):
+                if scale.shape == () and scale.type == "weak" and scale.operation not in VIEWS:
+                    return (factor, scale) if self._only_user(factor, change) else (change, None)
+        return (change, None) if self._only_user(change, value) else (value, None)
 
     def _only_user(self, value: Value, user: Value) -> bool:
         return self.users[value] == {user} and value not in self.wanted
 
     def _product_into(self, value: Value) -> Product:
-        change, factor = value.inputs[1], self.fused[value]
-        sign = -1.0 if value.operation == "subtract" else 1.0
-        if factor is change:
-            return Product(factor, value, None, sign)
-        scale = next(operand for operand in change.inputs if operand.shape == ())
-        return Product(factor, value, scale, sign)
+        factor, scale = self._scaled_product(value, value.inputs[1])
+        return Product(factor, value, scale, -1.0 if value.operation == "subtract" else 1.0)
 
     def _stored(self) -> set[Value]:
         stored = {value for value in self.wanted if value.operation not in GIVEN}

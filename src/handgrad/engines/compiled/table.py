@@ -90,9 +90,10 @@ class Table:
         return self.number(float(value.attribute.at(self.n)))
 
     def number(self, number: float) -> int:
-        if number not in self.numbers:
-            self.numbers[number] = np.array([number])
-        return self.numbers[number].ctypes.data
+        exact = float(number).hex()  # 0.0 and -0.0 are two numbers
+        if exact not in self.numbers:
+            self.numbers[exact] = np.array([number], float)
+        return self.numbers[exact].ctypes.data
 
     def add_loop(self, loop: Loop, kernel: Kernel) -> None:
         rows, columns = loop.rows.at(self.n), loop.columns.at(self.n)
