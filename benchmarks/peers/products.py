@@ -71,12 +71,8 @@ class Divided(Products):
     threads = 2
 
     def epoch(self) -> None:
-        pool = helpers(self.threads - 1)
-        self.control[Control.POOL] = pool.begin()
-        try:
+        with helpers(self.threads - 1).shared() as self.control[Control.POOL]:
             super().epoch()
-        finally:
-            pool.end()
 
 
 class OwnThreads(Products):
