@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.data.finite import check_finite
 from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError, UnsupportedLineError
 from handgrad.errors import (
     ConfigurationError,
-    DataError,
     EngineError,
     MissingPackageError,
     TrainingError,
@@ -24,6 +22,7 @@ from handgrad.errors import (
 from handgrad.layers import Adam, Optimiser
 from handgrad.network import Network
 from handgrad.program import Program
+from handgrad.training.train import checked_rows
 
 Array = NDArray[Any]
 
@@ -127,7 +126,7 @@ def measure_engines(
     """
     names = list(ENGINES if engines is None else engines)
     _check_settings(names, batch_size, seconds)
-    arrays = _checked(network, x, t)
+    arrays = checked_rows(network, x, t, None, "")
     rows = np.random.default_rng(seed).permutation(len(arrays["x"]))
     batch_size = min(batch_size, len(rows))
     rows = rows[: len(rows) // batch_size * batch_size]  # whole batches: a step is a step
@@ -227,15 +226,3 @@ def _check_settings(names: list[str], batch_size: int, seconds: float) -> None:
         raise ConfigurationError(f"batch size is {batch_size!r}", fix="give a whole number, 1 or more")
     if not 0 < seconds < float("inf"):
         raise ConfigurationError(f"seconds is {seconds!r}", fix="give a number above 0")
-
-
-def _checked(network: Network, x: Array, t: Array) -> dict[str, Array]:
-    x = network.check_rows(x)
-    if len(x) == 0:
-        raise DataError("x has no rows")
-    if len(t) != len(x):
-        raise DataError(f"x has {len(x)} rows and t has {len(t)}")
-    arrays = {"x": x, "t": network.check_targets(np.asarray(t), len(x))}
-    for name, array in arrays.items():
-        check_finite(name, array)
-    return arrays

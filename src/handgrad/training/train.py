@@ -249,12 +249,12 @@ def _rows(
     network: Network, x: Array, t: Array, weights: Array | None, validation: Validation, seed: int
 ) -> tuple[Rows, Rows | None]:
     """Check the arrays and divide them into training and validation rows."""
-    arrays = _checked(network, x, t, weights, "")
+    arrays = checked_rows(network, x, t, weights, "")
     rows = np.arange(len(arrays["x"]))
     if validation is None:
         return Rows(arrays, rows), None
     if isinstance(validation, tuple):
-        watched = _checked(network, *validation, None, "validation ")
+        watched = checked_rows(network, *validation, None, "validation ")
         return Rows(arrays, rows), Rows(watched, np.arange(len(watched["x"])))
     kept_aside = round(len(rows) * validation) if 0 < validation < 1 else 0
     if not 0 < kept_aside < len(rows):
@@ -266,7 +266,8 @@ def _rows(
     return Rows(arrays, np.sort(shuffled[kept_aside:])), Rows(arrays, np.sort(shuffled[:kept_aside]))
 
 
-def _checked(network: Network, x: Array, t: Array, weights: Array | None, which: str) -> dict[str, Array]:
+def checked_rows(network: Network, x: Array, t: Array, weights: Array | None, which: str) -> dict[str, Array]:
+    """Return the arrays of some rows, x and t and perhaps w, after every look that training takes at them."""
     x = network.check_rows(x)
     if len(x) == 0:
         raise DataError(f"{which}x has no rows")

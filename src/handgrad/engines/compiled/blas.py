@@ -130,7 +130,8 @@ def find_blas() -> Blas | None:
 def _faster(*libraries: Blas) -> Blas:
     """Return the library that multiplies matrices faster, measured once on this machine and remembered.
 
-    Two libraries round differently, so the choice must not change from one run to the next.
+    Two libraries round differently, so the choice should not change from one run to the next; where nothing can be
+    remembered, each process measures anew.
     """
     key = " ".join((native().version, *(f"{blas.name} {blas.library._name}" for blas in libraries)))
     file = f"blas-{hashlib.sha256(key.encode()).hexdigest()[:16]}"

@@ -5,8 +5,8 @@ goes through a table of steps. A step is five 64-bit numbers:
 
     what to call · the address of its arguments · how far it goes · into how many parts · how long a part is
 
-A step of several parts is done by whoever is there: the caller takes one part after the other, and so does a second
-thread in ``work``. The parts, and so all numbers, are the same whoever does them; a thread that is kept from running
+A step of several parts is done by whoever is there: the caller takes one part after the other, and so do helping
+threads in ``work``. The parts, and so all numbers, are the same whoever does them; a thread that is kept from running
 costs its time, never a different result.
 
 Memory that ``run`` is given (``control``), each a 64-bit number: see `Control`.

@@ -64,14 +64,14 @@ class BoundCompiled:
     def __init__(self, program: Program, arrays: Mapping[str, Array], blas: Blas) -> None:
         self.program, self.blas = program, blas
         self.kept = {name: arrays[name] for name in (*program.parameters, *program.states, *program.slots)}
+        shapes = {name: kept.shape for name, kept in {**program.parameters, **program.states}.items()}
+        shapes |= program.slots
         for name, array in self.kept.items():
             if array.dtype != program.dtype or not array.flags.c_contiguous or not array.flags.writeable:
                 raise EngineError(f"{name} is no writable, contiguous array of {program.dtype}")
-            kept = {**program.parameters, **program.states}
-            shape = kept[name].shape if name in kept else program.slots[name]
-            if array.shape != shape:
+            if array.shape != shapes[name]:
                 raise ShapeError(
-                    f"{name} is {show_shape(array.shape)}, the program keeps {show_shape(shape)}"
+                    f"{name} is {show_shape(array.shape)}, the program keeps {show_shape(shapes[name])}"
                 )
         self.reader = Reader(program)
         self.reader.read()

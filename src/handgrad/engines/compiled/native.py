@@ -25,7 +25,8 @@ MARK = b"handgrad native code 1\n"
 def cache_folder() -> Path | None:
     """Return where compiled code is kept: ``HANDGRAD_CACHE``, or the user's usual folder for such things.
 
-    None for a user who has no folder of their own: native code is never taken from a place that others can write.
+    None for a user who has no folder of their own: a common one could be written by others. Who may write to the
+    folder is trusted; it is not checked.
     """
     if given := os.environ.get("HANDGRAD_CACHE"):
         return Path(given)

@@ -147,7 +147,7 @@ SPECIAL = frozenset({"take", "add_rows_at", "uniform", "is_class"})
 """Operations whose place in a loop is fixed."""
 
 CHEAP = frozenset({"broadcast", "is_class"})
-"""Operations that each loop does again where it needs their result, rather than read it from memory."""
+"""Operations that each loop does again where it needs their result, unless a product needs it in memory."""
 
 
 def matrix(operand: Value) -> tuple[Value, bool]:
