@@ -79,6 +79,7 @@ class BoundCompiled:
         checked = tuple(self.outputs[name] for name in ("total", "count") if name in self.outputs)
         self.inputs = tuple(value.name for value in program.inputs)
         self.prepared: tuple[Any, Plan] | None = None
+        self.written: dict[tuple[tuple[str, str], ...], dict[Loop, Kernel]] = {}
         try:  # to hear now, and not in the middle of a training, what cannot be done
             self.schedule = Schedule(
                 self.reader.values, frozenset(self.reader.updates), tuple(self.outputs.values()),
@@ -92,11 +93,14 @@ class BoundCompiled:
 
     def kernels(self, sources: dict[str, str]) -> dict[Loop, Kernel]:
         """Write every loop's code, for inputs that lie in memory as numbers of these types."""
-        loops = [step for step in self.schedule.steps if isinstance(step, Loop)]
-        return {
-            loop: Compiler(loop, self.schedule.stored, self.program.dtype, sources).compile()
-            for loop in loops
-        }
+        key = tuple(sources.items())
+        if key not in self.written:
+            loops = [step for step in self.schedule.steps if isinstance(step, Loop)]
+            self.written[key] = {
+                loop: Compiler(loop, self.schedule.stored, self.program.dtype, sources).compile()
+                for loop in loops
+            }
+        return self.written[key]
 
     def epoch(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
         """Run every batch; see `BoundProgram.epoch`."""
