@@ -26,8 +26,8 @@ class Control(IntEnum):
     LAST_STEP_COUNT = 3
     BATCH = 4  # rows in a whole batch
     ROWS = 5  # rows in all
-    ORDER = 6  # the address of all row numbers
-    ROW_NUMBERS = 7  # where those of one batch are copied to
+    ORDER = 6  # the address of all row numbers, and one more
+    ROW_NUMBERS = 7  # where those of one batch are copied to, and the next
     RATES = 8  # the address of the learning rates, or 0
     RATE = 9  # where the rate of one batch is copied to
     STEP = 10  # where the number of the step is written, as a double
@@ -184,7 +184,8 @@ begin:
   %count = select i1 %short, i64 %LAST_STEP_COUNT, i64 %STEP_COUNT
   %steps = inttoptr i64 %table to ptr
   %rows.at = getelementptr i64, ptr %order.pointer, i64 %row
-  %bytes = mul i64 %n, 8
+  %with.next = add i64 %n, 1
+  %bytes = mul i64 %with.next, 8
   call void @llvm.memcpy.p0.p0.i64(ptr %numbers.pointer, ptr %rows.at, i64 %bytes, i1 false)
   %number = add i64 %FIRST_STEP, %batch
   %number.double = sitofp i64 %number to double

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.engines.compiled.blas import Blas, find_blas
-from handgrad.engines.compiled.loops import Compiler, Kernel
+from handgrad.engines.compiled.loops import FLOATS, Compiler, Kernel
 from handgrad.engines.compiled.plan import Plan
 from handgrad.engines.compiled.reading import Reader
 from handgrad.engines.compiled.scheduling import Loop, Schedule
+from handgrad.engines.compiled.single import find_ahead
 from handgrad.engines.engine import Epoch, NonFiniteLossError
 from handgrad.errors import EngineError, ShapeError
 from handgrad.layers import Value
@@ -140,8 +141,11 @@ class BoundCompiled:
         sources = {name: SOURCES[array.dtype.name] for name, array in arrays.items()}
         key = (batch_size, thread_limit(self.blas), sources)
         if self.prepared is None or self.prepared[0] != key:
+            ahead = find_ahead(self.schedule)
+            if ahead is not None and sources[ahead.rows.attribute] != FLOATS[self.program.dtype]:
+                ahead = None  # its rows are converted on the way
             self.prepared = (key, Plan(self.program, self.reader, self.schedule, self.kernels(sources), self.kept,
-                                       self.blas, batch_size, thread_limit(self.blas)))  # fmt: skip
+                                       self.blas, batch_size, thread_limit(self.blas), ahead))  # fmt: skip
         return self.prepared[1]
 
 

@@ -118,13 +118,17 @@ class Code:
 
     # memory
 
+    def argument(self, place: int, kind: str = "i64") -> Number:
+        """Read a number from the list that every kernel takes."""
+        return self.load(self.address("%arguments", "i64", literal(place, "i64")), kind)
+
     def address(self, base: str, kind: str, index: Number) -> str:
         return self.emit(f"getelementptr {kind}, ptr {base}, {index}", "ptr").text
 
     def load(self, address: str, kind: str, width: int = 1, mask: Number | None = None) -> Number:
         """Read numbers side by side; where ``mask`` is false nothing is read, and 0 given."""
         whole = Number("", kind, width).type
-        size = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8}[kind]
+        size = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "ptr": 8, "float": 4, "double": 8}[kind]
         if mask is None:
             return self.emit(f"load {whole}, ptr {address}, align {size}", kind, width)
         name = f"@llvm.masked.load.v{width}{_short(kind)}.p0"

@@ -163,7 +163,7 @@ class Compiler:
     def compile(self) -> Kernel:
         """Return the loop's code and operands."""
         code = self.code
-        rows, columns = (self._argument(place) for place in (0, 1))
+        rows, columns = (code.argument(place) for place in (0, 1))
         part = Number("%first", "i64"), Number("%last", "i64")
         whole = literal(0, "i64"), rows
         over_rows, over_columns = (
@@ -185,10 +185,6 @@ class Compiler:
         self.finish_totals()
         text = code.function("i32 @kernel(ptr %arguments, i64 %first, i64 %last)")
         return Kernel(text, tuple(self.operands), frozenset(self.stored), self.divided)
-
-    def _argument(self, place: int) -> Number:
-        address = self.code.address("%arguments", "i64", literal(place, "i64"))
-        return self.code.load(address, "i64")
 
     def place_of(self, value: Value, level: Level, *, written: bool = False) -> str:
         """Return the register that holds where a value lies in memory."""
@@ -226,14 +222,15 @@ class Compiler:
             elif value.operation in REDUCTIONS and level == "column":
                 self.clear(value, 1)
             elif value.operation in REDUCTIONS and level == "scalar":
+                # a number of each row is added up in double: of millions, float32 would lose some
                 wide = self.sums_columns(value)
-                start = literal(_neutral(value), self.kind, self.lanes if wide else 1)
+                start = literal(_neutral(value), *((self.kind, self.lanes) if wide else ("double", 1)))
                 self.totals[value] = self.code.variable(start)
 
     def clear(self, value: Value, times: int) -> None:
         """Write the neutral element at the columns of a result, in so many rows."""
         place = self.place_of(value, "column", written=True)
-        rows = self._argument(self.extra(value)) if times != 1 else literal(1, "i64")
+        rows = self.code.argument(self.extra(value)) if times != 1 else literal(1, "i64")
         with self.code.loop(literal(0, "i64"), rows) as row:
             start = self.code.binary("mul", row, self.columns)
             with self.code.loop(self.first, self.last) as column:
@@ -252,13 +249,11 @@ class Compiler:
     def finish_totals(self) -> None:
         """Store the sums over the whole loop."""
         for value, variable in self.totals.items():
-            wide = self.sums_columns(value)
-            total = self.code.emit(
-                f"load {Number('', self.kind, self.lanes if wide else 1).type}, ptr {variable}",
-                self.kind, self.lanes if wide else 1,
-            )  # fmt: skip
-            total = self.code.fold(FOLDS[value.operation], literal(0, self.kind), total)
-            self.code.store(total, self.place_of(value, "scalar", written=True))
+            kind, width = (self.kind, self.lanes) if self.sums_columns(value) else ("double", 1)
+            total = self.code.emit(f"load {Number('', kind, width).type}, ptr {variable}", kind, width)
+            total = self.code.fold(FOLDS[value.operation], literal(0, kind), total)
+            place = self.place_of(value, "scalar", written=True)
+            self.code.store(self.as_kind(total, self.kind), place)
 
     def read_ahead(self, value: Value, level: Level) -> None:
         """Read what a value needs of a level before the loop that it stands in begins."""
@@ -279,7 +274,7 @@ class Compiler:
                 continue
             if level == "scalar":
                 if number is None:
-                    self.accumulate(value, self.read(value.inputs[0], "row", 1))
+                    self.accumulate(value, self.as_kind(self.read(value.inputs[0], "row", 1), "double"))
                 continue
             self.put(value, self.apply(value, "row", 1))
         if number is None:

@@ -19,6 +19,7 @@ from handgrad.engines.compiled.native import native
 from handgrad.engines.compiled.pool import USUAL, Choice, helpers
 from handgrad.engines.compiled.reading import Reader
 from handgrad.engines.compiled.scheduling import Loop, Schedule
+from handgrad.engines.compiled.single import Ahead, Carried
 from handgrad.engines.compiled.table import Table
 from handgrad.engines.compiled.values import Value
 from handgrad.engines.engine import Epoch, NonFiniteLossError
@@ -42,6 +43,8 @@ class Plan:
         The largest number of rows in a batch.
     threads
         Into how many parts large steps are divided.
+    ahead
+        A product that can be done ahead where batches have one row.
     """
 
     def __init__(
@@ -54,12 +57,14 @@ class Plan:
         blas: Blas,
         batch_size: int,
         threads: int,
+        ahead: Ahead | None,
     ) -> None:
         self.dtype, self.values, self.schedule, self.kernels = program.dtype, reader.values, schedule, kernels
         self.kept, self.blas, self.batch_size, self.threads = kept, blas, batch_size, threads
         self.numbers = {"learning_rate": np.zeros(1), "step": np.zeros(1), "seed": np.zeros(1, np.int64)}
         self.sums = np.zeros(2)
-        self.order = np.zeros(batch_size, np.int64)
+        self.order = np.zeros(batch_size + 1, np.int64)  # a batch's rows, and the next
+        self.carried = Carried(ahead if batch_size == 1 else None, self.order, self.dtype)
         stored = schedule.stored.union(*(kernel.stored for kernel in kernels.values()))
         self.workspace = Workspace([v for v in stored if not v.target], schedule, self.dtype, batch_size)
         self.addresses: dict[Any, int] = {**self.workspace.addresses, "sums": self.sums.ctypes.data}
@@ -99,7 +104,10 @@ class Plan:
         """
         order = self.prepare(epoch)
         rates = np.ascontiguousarray(epoch.learning_rates, float)
-        whole, rest = self.table(self.batch_size), len(order) % self.batch_size
+        rows = len(order)
+        order = np.append(order, -1)
+        self.carried.forget()
+        whole, rest = self.table(self.batch_size), rows % self.batch_size
         last = self.table(rest) if rest else whole
         self.tables = {self.batch_size: whole, rest: last} if rest else {self.batch_size: whole}
         self.numbers["seed"][0], self.sums[:] = epoch.seed, 0
@@ -107,7 +115,7 @@ class Plan:
         for place, number in (
             (Control.STEPS, whole.steps.ctypes.data), (Control.STEP_COUNT, len(whole.steps)),
             (Control.LAST_STEPS, last.steps.ctypes.data), (Control.LAST_STEP_COUNT, len(last.steps)),
-            (Control.BATCH, self.batch_size), (Control.ROWS, len(order)),
+            (Control.BATCH, self.batch_size), (Control.ROWS, rows),
             (Control.ORDER, order.ctypes.data), (Control.ROW_NUMBERS, self.order.ctypes.data),
             (Control.RATES, rates.ctypes.data if len(rates) else 0),
             (Control.RATE, self.numbers["learning_rate"].ctypes.data),
@@ -115,7 +123,7 @@ class Plan:
         ):  # fmt: skip
             self.control[place] = number
         with self.blas.on_one_thread():
-            self.slices(len(order), progress)
+            self.slices(rows, progress)
         return float(self.sums[0]), float(self.sums[1])
 
     def prepare(self, epoch: Epoch) -> Array:
@@ -158,9 +166,8 @@ class Plan:
     def table(self, n: int) -> Table:
         """Return the table of steps for batches of ``n`` rows."""
         if n not in self.tables:
-            self.tables[n] = Table(
-                self.schedule, self.kernels, self.addresses, n, self.dtype, self.blas, self.threads
-            )
+            self.tables[n] = Table(self.schedule, self.kernels, self.addresses, n, self.dtype, self.blas,
+                                   self.threads, self.carried)  # fmt: skip
         return self.tables[n]
 
     def slices(self, rows: int, progress: Callable[[int], None] | None) -> None:

@@ -13,6 +13,7 @@ from handgrad.engines.compiled.ir import LANES
 from handgrad.engines.compiled.loops import FLOATS, Kernel, Operand
 from handgrad.engines.compiled.native import native
 from handgrad.engines.compiled.scheduling import Check, Loop, Product, Schedule, matrix
+from handgrad.engines.compiled.single import Carried, row_product_text, row_update_text
 from handgrad.engines.compiled.values import Value
 
 Array = NDArray[Any]
@@ -41,6 +42,8 @@ class Table:
         What multiplies matrices.
     threads
         Into how many parts large steps are divided.
+    carried
+        What a batch hands to the next.
     """
 
     def __init__(
@@ -52,9 +55,10 @@ class Table:
         dtype: str,
         blas: Blas,
         threads: int,
+        carried: Carried,
     ) -> None:
         self.addresses, self.n, self.dtype, self.threads = addresses, n, dtype, threads
-        self.blas = blas
+        self.blas, self.carried = blas, carried
         self.kind = FLOATS[dtype]
         self.numbers: dict[
             Any, Array
@@ -125,17 +129,29 @@ class Table:
         m = step.value.size.at(self.n) // n
         target = step.value if step.target is None else step.target.inputs[0]
         scale = self.number(1.0) if step.scale is None else self.address(step.scale)
-        by_columns = n >= m  # whole rows of A are then packed twice, and they are the fewer
+        row_product = m == 1 and step.target is None and not b_transposed
+        row_update = k == 1 and step.target is not None
+        # by columns all of A is packed twice; that should be the smaller
+        by_columns = n >= m or row_product or row_update
         extent = n if by_columns else m
         parts = min(self.threads, int(2 * m * n * k / FLOPS_OF_A_PART), extent // 16)
         parts, part = self.divided(extent, parts, 16)
-        arguments = [
-            self.blas.address("sgemm" if self.kind == "float" else "dgemm"), a_transposed, b_transposed, m, n, k,
-            scale, int(step.sign), step.target is not None, self.address(a), m if a_transposed else k,
-            self.address(b), k if b_transposed else n, self.address(target), n, by_columns,
-        ]  # fmt: skip
-        call = native().address(product_text(self.kind, self.blas.integer))
-        self.add(call, arguments, extent, parts, part)
+        if row_product:
+            text = row_product_text(self.kind)
+            row = self.carried.for_product(step)
+            own = [self.address(b), k, n, self.address(a), self.address(target), *row]
+        elif row_update:
+            text = row_update_text(self.kind)
+            row = self.carried.for_update(step, self.addresses)
+            own = [self.address(target), m, n, self.address(a), self.address(b), scale, int(step.sign), *row]
+        else:
+            text = product_text(self.kind, self.blas.integer)
+            own = [
+                self.blas.address("sgemm" if self.kind == "float" else "dgemm"), a_transposed, b_transposed, m, n, k,
+                scale, int(step.sign), step.target is not None, self.address(a), m if a_transposed else k,
+                self.address(b), k if b_transposed else n, self.address(target), n, by_columns,
+            ]  # fmt: skip
+        self.add(native().address(text), own, extent, parts, part)
 
     def add_check(self, step: Check) -> None:
         total, count = (value.base for value in step.reads)
