@@ -1,0 +1,234 @@
+"""Products of a single row, and of a column with a row: what a batch of one row is made of.
+
+Such a product does little with each number of W, so it takes as long as reading W does. Two of them follow one another
+where batches have one row: ``W -= learning_rate * (x.T @ dz)`` ends a step, and ``x @ W`` begins the next. Where rows
+are multiplied as they lie in memory, the update multiplies the next one on its way, so that W is read once for both.
+
+Every sum goes over W's rows in their order, whichever way it is done: the numbers are the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.engines.compiled.ir import LANES, Code, Number, literal
+from handgrad.engines.compiled.scheduling import Product, Schedule, matrix
+from handgrad.engines.compiled.values import Value
+
+VECTORS = 8
+"""So many vectors of a row of W are held in registers; …"""
+
+BLOCK = 8
+"""… where W is wider, so many of its rows are gone through side by side: what is read together lies together."""
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """A product that can be done ahead, by the update of its matrix in the step before.
+
+    Attributes
+    ----------
+    product, update
+        The two steps.
+    rows
+        What the product multiplies: a row of this array.
+    """
+
+    product: Product
+    update: Product
+    rows: Value
+
+
+def find_ahead(schedule: Schedule) -> Ahead | None:
+    """Return the product that can be done ahead, or None."""
+    products = [step for step in schedule.steps if isinstance(step, Product)]
+    updates = {step.target.target: step for step in products if step.target is not None}
+    for step in products:
+        (x, x_transposed), (w, w_transposed) = map(matrix, step.value.inputs)
+        if step.target is not None or x_transposed or w_transposed or len(x.shape) != 2:
+            continue
+        as_they_lie = x.operation == "take" and [v.operation for v in x.inputs] == ["source", "order"]
+        if as_they_lie and w.operation == "load" and w.attribute in updates:
+            return Ahead(step, updates[w.attribute], x.inputs[0])
+    return None
+
+
+class Carried:
+    """What a batch of one row hands to the next: the product that it did ahead, and of which row.
+
+    Parameters
+    ----------
+    ahead
+        The product, or None where batches have several rows or nothing can be done ahead.
+    order
+        The number of the batch's row, and behind it that of the next, which is -1 after the last.
+    """
+
+    def __init__(self, ahead: Ahead | None, order: NDArray[np.int64], dtype: str) -> None:
+        self.ahead, self.order = ahead, order
+        self.result = np.zeros(ahead.product.value.shape[-1].factor if ahead else 0, dtype)
+        self.done, self.nothing, self.some = np.array([-1]), np.array([-1]), np.array([0])
+
+    def forget(self) -> None:
+        """Say that nothing is done ahead: rows or weights may be others now."""
+        self.done[0] = -1
+
+    def for_product(self, step: Product) -> list[int]:
+        """Return where the number of the row to be multiplied stands, that of the row done ahead, and the result."""
+        mine = self.ahead is not None and step is self.ahead.product
+        compared = (self.order, self.done) if mine else (self.some, self.nothing)
+        return [array.ctypes.data for array in (*compared, self.result)]
+
+    def for_update(self, step: Product, addresses: Mapping[Value, int]) -> list[int]:
+        """Return all rows, where the number of the next stands, where it is put down once done, and the result."""
+        if self.ahead is None or step is not self.ahead.update:
+            return [0, self.nothing.ctypes.data, self.nothing.ctypes.data, self.result.ctypes.data]
+        cells = (self.order[1:], self.done, self.result)
+        return [addresses[self.ahead.rows], *(array.ctypes.data for array in cells)]
+
+
+def row_product_text(kind: str) -> str:
+    """Return the code of ``z = x @ W`` for one row.
+
+    Its arguments: W · how many rows and columns it has · x · z · where the number of x's row stands, that of the row
+    done ahead, and what came of it.
+    """
+    code = Code()
+    w, x, z, number, done, ahead = (code.argument(place, "ptr") for place in (0, 3, 4, 5, 6, 7))
+    sizes = code.argument(1), code.argument(2)
+    is_done = code.compare("eq", code.load(done.text, "i64"), code.load(number.text, "i64"))
+    with code.when(is_done), code.loop(*_PART) as column:
+        result = code.load(code.address(ahead.text, kind, column), kind)
+        code.store(result, code.address(z.text, kind, column))
+    with code.when(code.binary("xor", is_done, literal(-1, "i1"))):
+        _Sweep(code, kind, w, *sizes, forward=(x, z)).write()
+    return code.function(_SIGNATURE)
+
+
+def row_update_text(kind: str) -> str:
+    """Return the code of ``W += sign · scale · x.T @ dz`` for one row, and of the next row's product where wanted.
+
+    Its arguments: W · how many rows and columns it has · x · dz · the scale (a double) · its sign · all rows · where
+    the number of the row to be done ahead stands, where it is put down once it is done, and what came of it.
+    """
+    code = Code()
+    w, x, dz, scale, rows, following, done, ahead = (
+        code.argument(place, "ptr") for place in (0, 3, 4, 5, 7, 8, 9, 10)
+    )
+    sizes = inner, _ = code.argument(1), code.argument(2)
+    sign = code.cast("sitofp", code.argument(6), "double")
+    factor = code.binary("fmul", code.load(scale.text, "double"), sign)
+    factor = factor if kind == "double" else code.cast("fptrunc", factor, kind)
+    number = code.load(following.text, "i64")
+    code.store(number, done.text)
+    wanted = code.compare("sge", number, literal(0, "i64"))
+    with code.when(wanted):
+        start = code.binary("mul", number, inner)
+        y = Number(code.address(rows.text, kind, start), "ptr")
+        _Sweep(code, kind, w, *sizes, update=(x, dz, factor), forward=(y, ahead)).write()
+    with code.when(code.binary("xor", wanted, literal(-1, "i1"))):
+        _Sweep(code, kind, w, *sizes, update=(x, dz, factor)).write()
+    return code.function(_SIGNATURE)
+
+
+_SIGNATURE = "i32 @kernel(ptr %arguments, i64 %first, i64 %last)"
+_PART = Number("%first", "i64"), Number("%last", "i64")
+
+
+@dataclass
+class _Sweep:
+    """One pass over some columns of W.
+
+    Attributes
+    ----------
+    update
+        x, dz and a factor: ``W += factor · x.T @ dz`` on the way.
+    forward
+        y and z: ``z = y @ W``, of what W is then.
+    """
+
+    code: Code
+    kind: str
+    w: Number
+    inner: Number
+    columns: Number
+    update: tuple[Number, Number, Number] | None = None
+    forward: tuple[Number, Number] | None = None
+
+    def write(self) -> None:
+        """Go over blocks of rows, and in each over strips of columns."""
+        code, lanes = self.code, LANES[self.kind]
+        strip, zero, one = VECTORS * lanes, literal(0, "i64"), literal(1, "i64")
+        is_narrow = code.compare("sle", self.columns, literal(strip, "i64"))
+        block = code.select(is_narrow, self.inner, literal(BLOCK, "i64"))
+        count = code.binary("sdiv", code.binary("sub", code.binary("add", self.inner, block), one), block)
+        first, last = _PART
+        rest = code.binary("srem", code.binary("sub", last, first), literal(strip, "i64"))
+        whole = code.binary("sub", last, rest)
+        with code.loop(zero, count) as number:
+            begin = code.binary("mul", number, block)
+            end = code.intrinsic("smin", code.binary("add", begin, block), self.inner)
+            with code.loop(first, whole, strip) as column:
+                self.strip(begin, end, [self.at(column, k * lanes) for k in range(VECTORS)], None)
+            with code.loop(whole, last, lanes) as column:
+                left = code.splat(code.binary("sub", last, column), lanes)
+                self.strip(begin, end, [column], code.compare("slt", code.lanes("i64", lanes), left))
+
+    def at(self, column: Number, further: int) -> Number:
+        return self.code.binary("add", column, literal(further, "i64"))
+
+    def strip(self, begin: Number, end: Number, columns: list[Number], mask: Number | None) -> None:
+        """Go over some rows, with some vectors of each."""
+        code = self.code
+        changes = [self.change(column, mask) for column in columns] if self.update else []
+        totals = [self.total(column, begin, mask) for column in columns] if self.forward else []
+        with code.loop(begin, end) as row:
+            start = code.binary("mul", row, self.columns)
+            x = self.element(self.update[0], row) if self.update else None
+            y = self.element(self.forward[0], row) if self.forward else None
+            for k, column in enumerate(columns):
+                address = code.address(self.w.text, self.kind, code.binary("add", start, column))
+                w = code.load(address, self.kind, LANES[self.kind], mask)
+                if x is not None:
+                    w = code.intrinsic("fmuladd", x, changes[k], w)
+                    code.store(w, address, mask)
+                if y is not None:
+                    total = code.intrinsic("fmuladd", y, w, self.held(totals[k]))
+                    code.line(f"store {total}, ptr {totals[k]}")
+        if self.forward:
+            for k, column in enumerate(columns):
+                code.store(self.held(totals[k]), code.address(self.forward[1].text, self.kind, column), mask)
+
+    def change(self, column: Number, mask: Number | None) -> Number:
+        """Return ``factor · dz`` at some columns."""
+        assert self.update is not None
+        _, dz, factor = self.update
+        lanes = LANES[self.kind]
+        own = self.code.load(self.code.address(dz.text, self.kind, column), self.kind, lanes, mask)
+        return self.code.binary("fmul", own, self.code.splat(factor, lanes))
+
+    def total(self, column: Number, begin: Number, mask: Number | None) -> str:
+        """Return the register for a sum at some columns: what earlier rows came to, or 0."""
+        assert self.forward is not None
+        lanes = LANES[self.kind]
+        none = literal(0, self.kind, lanes)
+        before = self.code.load(
+            self.code.address(self.forward[1].text, self.kind, column), self.kind, lanes, mask
+        )
+        is_first = self.code.compare("eq", begin, literal(0, "i64"))
+        variable = self.code.variable(none)
+        self.code.line(f"store {self.code.select(is_first, none, before)}, ptr {variable}")
+        return variable
+
+    def held(self, variable: str) -> Number:
+        lanes = LANES[self.kind]
+        return self.code.emit(f"load <{lanes} x {self.kind}>, ptr {variable}", self.kind, lanes)
+
+    def element(self, of: Number, row: Number) -> Number:
+        """Return one number of a row, in every lane."""
+        number = self.code.load(self.code.address(of.text, self.kind, row), self.kind)
+        return self.code.splat(number, LANES[self.kind])
