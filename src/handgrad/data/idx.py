@@ -178,13 +178,16 @@ def mnist(folder: str | os.PathLike[str] | None = None) -> Dataset:
     place = Path(folder or os.environ.get(MNIST_VARIABLE) or fetch_mnist())
     x, t = _read_pair(place, "train")
     x_test, t_test = _read_pair(place, "t10k")
-    if x.shape[1] != x_test.shape[1]:
+    if x.shape[1:] != x_test.shape[1:]:
         raise DataError(
-            f"{place}: train has images of {x.shape[1]} pixels and t10k of {x_test.shape[1]}; they must agree"
+            f"{place}: train has images of {x.shape[1:]} pixels and t10k of {x_test.shape[1:]}; they must agree"
         )
+    train_rows, rows = len(x), len(x) + len(x_test)
+    x.resize((rows, *x.shape[1:]), refcheck=False)  # where it lies: a copy would take as long as reading it
+    x[train_rows:] = x_test
     return Dataset(
         name="mnist",
-        x=np.concatenate([x, x_test]),
+        x=x.reshape(rows, -1),
         t=np.concatenate([t, t_test]).astype(np.int64),
         task="classification",
         classes=tuple("0123456789"),
@@ -193,14 +196,14 @@ def mnist(folder: str | os.PathLike[str] | None = None) -> Dataset:
 
 
 def _read_pair(folder: Path, part: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Read images, flattened to shape (n, pixels), and their labels, shape (n,)."""
+    """Read images, shape (n, height, width), and their labels, shape (n,)."""
     images = _read_bytes(folder, f"{part}-images", rank=3)
     labels = _read_bytes(folder, f"{part}-labels", rank=1)
     if len(images) != len(labels):
         raise DataError(
             f"{folder}: {part} has {len(images)} images and {len(labels)} labels; they must agree"
         )
-    return images.reshape(len(images), -1), labels
+    return images, labels
 
 
 def _read_bytes(folder: Path, stem: str, rank: int) -> NDArray[np.uint8]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal
 
 from handgrad.errors import ProgramError, nearest
@@ -56,9 +56,14 @@ class ProgramLine:
     @cached_property
     def reads(self) -> frozenset[str]:
         """Every name the line reads, its own target too when it changes it in place."""
-        tree = ast.parse(self.expression, mode="eval")
-        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        return frozenset(names | ({self.target} if self.operator != "=" else set()))
+        return _names(self.expression) | ({self.target} if self.operator != "=" else set())
+
+
+@cache
+def _names(expression: str) -> frozenset[str]:
+    """Return the names in an expression, which stands in several programs of a network."""
+    tree = ast.parse(expression, mode="eval")
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
 @dataclass(frozen=True)
