@@ -11,6 +11,7 @@ import numpy as np
 from handgrad.engines.compiled.driver import Control
 from handgrad.engines.compiled.pool import helpers
 from handgrad.engines.compiled.scheduling import Product
+from handgrad.engines.compiled.single import Carried
 from handgrad.engines.compiled.table import Table
 from peers.ours import Compiled
 from peers.workload import Array, UnavailableError, Workload
@@ -35,10 +36,13 @@ class Products(Compiled):
         plan = bound.prepared[1]
         if self.threads > plan.threads:
             raise UnavailableError(f"{plan.threads} thread(s) here")
-        self.table = Table(plan.schedule, plan.kernels, plan.addresses, n, "float32", plan.blas, self.threads)
+        alone = Carried(None, plan.order, "float32")  # each product for itself
+        self.table = Table(
+            plan.schedule, plan.kernels, plan.addresses, n, "float32", plan.blas, self.threads, alone
+        )
         kept = [number for number, step in enumerate(bound.schedule.steps) if isinstance(step, Product)]
         self.steps = np.ascontiguousarray(self.table.steps[kept])
-        self.order, self.rates = np.arange(workload.rows), np.full(workload.steps, SMALL)
+        self.order, self.rates = np.arange(workload.rows + 1), np.full(workload.steps, SMALL)
         self.plan, self.control = plan, plan.control.copy()
         for place, value in (
             (Control.STEPS, self.steps.ctypes.data),

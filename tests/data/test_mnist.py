@@ -57,7 +57,11 @@ def test_a_missing_file_is_named(mnist_folder: Path) -> None:
         ("t10k-labels-idx1-ubyte", np.zeros(6, np.uint8), "t10k has 7 images and 6 labels; they must agree"),
         ("train-labels-idx1-ubyte", np.zeros((12, 1), np.uint8), "bytes of rank 1 expected, uint8 of rank 2"),
         ("train-labels-idx1-ubyte", np.zeros(12, np.int32), "bytes of rank 1 expected, int32 of rank 1"),
-        ("train-images-idx3-ubyte", np.zeros((12, 5, 4), np.uint8), r"train has images of \(5, 4\) pixels and t10k of"),
+        (
+            "train-images-idx3-ubyte",
+            np.zeros((12, 5, 4), np.uint8),
+            r"train has images of \(5, 4\) pixels and t10k of",
+        ),
         ("train-labels-idx1-ubyte", np.full(12, 10, np.uint8), r"mnist: t\[0\] is 10, and the 10 classes"),
     ],
 )

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from handgrad.engines.compiled import blas as blas_module
-from handgrad.engines.compiled.blas import Blas, find_blas
+from handgrad.engines.compiled import libraries
+from handgrad.engines.compiled.blas import Blas
+from handgrad.engines.compiled.libraries import find_blas
 from handgrad.engines.compiled.pool import TRIAL, USUAL, Choice, Helpers
 from handgrad.errors import ConfigurationError
+
+Array = NDArray[Any]
 
 
 def decide(choice: Choice, speeds: dict[bool, float], slices: int) -> list[bool]:
@@ -91,18 +98,100 @@ MEASURED: list[str] = []
 
 
 @pytest.mark.parametrize("order", [("fast", "slow"), ("slow", "fast")])
-def test_the_faster_library_is_measured_once_and_remembered(
+def test_the_fastest_library_is_measured_once_and_remembered(
     order: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HANDGRAD_CACHE", str(tmp_path))
+    monkeypatch.setattr(libraries, "_with_avx2", lambda openblas: None)
     MEASURED.clear()
-    libraries = tuple(Timed(name, ctypes.CDLL(None), "{}", "i64", ("", "")) for name in order)
-    assert [blas_module._faster(*libraries).name for _ in range(3)] == ["fast"] * 3
-    assert sorted(MEASURED) == ["fast", "slow"]
+    openblas, mkl = (Timed(name, ctypes.CDLL(None), "{}", "i64", ("", "")) for name in order)
+    assert [libraries._fastest(openblas, mkl).name for _ in range(3)] == ["fast"] * 3
+    assert [*order] * libraries.ROUNDS == MEASURED
     (file,) = tmp_path.iterdir()
     file.write_text("another library")  # is measured again
-    assert blas_module._faster(*libraries).name == "fast"
-    assert len(MEASURED) == 4
+    assert libraries._fastest(openblas, mkl).name == "fast"
+    assert len(MEASURED) == 4 * libraries.ROUNDS
+
+
+def test_a_copy_that_was_slower_is_not_loaded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDGRAD_CACHE", str(tmp_path))
+    openblas, copy = (Timed(name, ctypes.CDLL(None), "{}", "i64", ("", "")) for name in ("fast", "slow"))
+    monkeypatch.setattr(libraries, "_with_avx2", lambda openblas: copy)
+    assert libraries._fastest(openblas, None) is openblas
+    monkeypatch.setattr(libraries, "_with_avx2", lambda openblas: pytest.fail("loaded again"))
+    assert libraries._fastest(openblas, None) is openblas
+
+
+def make_copy(monkeypatch: pytest.MonkeyPatch, core: str = "SkylakeX") -> tuple[Blas, Blas | None]:
+    """Return NumPy's OpenBLAS and its copy, on a processor that is said to have AVX-512."""
+    said = libraries._said
+    monkeypatch.setattr(
+        libraries, "_said", lambda library, name: core if "corename" in name else said(library, name)
+    )
+    openblas = libraries._openblas()
+    assert openblas is not None
+    return openblas, libraries._with_avx2(openblas)
+
+
+def multiply(address: int, integer: str, a: Array, b: Array) -> Array:
+    c = np.empty((len(a), b.shape[1]), np.float32)
+    size, array, one = (
+        {"i32": ctypes.c_int32, "i64": ctypes.c_int64}[integer],
+        ctypes.c_void_p,
+        ctypes.c_float(1),
+    )
+    (m, k), n = a.shape, b.shape[1]
+    ctypes.CFUNCTYPE(None)(address)(
+        101, 111, 111, size(m), size(n), size(k), one, array(a.ctypes.data), size(k), array(b.ctypes.data), size(n),
+        ctypes.c_float(0), array(c.ctypes.data), size(n),
+    )  # fmt: skip
+    return c
+
+
+def test_a_copy_of_the_library_with_other_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDGRAD_CACHE", str(tmp_path))
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "mine")
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    openblas, copy = make_copy(monkeypatch)
+    assert copy is not None
+    assert os.environ["OPENBLAS_CORETYPE"] == "mine"
+    assert "OPENBLAS_NUM_THREADS" not in os.environ
+    assert copy.name == f"{openblas.name} (AVX2)"
+    assert copy.address("sgemm") != openblas.address("sgemm")
+    large, small = (160, 130, 80), (16, 13, 80)
+    for sizes, expected in ((large, copy), (small, openblas)):
+        assert copy.function("sgemm", int(np.prod(sizes)), False) == expected.address("sgemm")
+        m, n, k = sizes
+        a, b = (np.random.default_rng(3).normal(size=shape).astype(np.float32) for shape in ((m, k), (k, n)))
+        found = multiply(copy.function("sgemm", m * n * k, False), copy.integer, a, b)
+        np.testing.assert_allclose(found, a.astype(float) @ b, rtol=1e-4, atol=1e-4)
+    (file,) = tmp_path.iterdir()
+    written = file.stat().st_mtime_ns
+    assert make_copy(monkeypatch)[1] is not None
+    assert file.stat().st_mtime_ns == written
+
+
+def test_a_copy_follows_the_threads_of_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDGRAD_CACHE", str(tmp_path))
+    openblas, copy = make_copy(monkeypatch)
+    assert copy is not None
+    allowed = openblas.thread_count
+    with copy.on_one_thread():
+        assert openblas.thread_count == copy.thread_count == 1
+        assert copy.allowed_threads == allowed
+    assert openblas.thread_count == allowed
+    assert copy.thread_count == 1
+
+
+def test_no_copy_where_there_is_nothing_to_gain_or_nowhere_to_put_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HANDGRAD_CACHE", str(tmp_path))
+    assert make_copy(monkeypatch, core="Haswell")[1] is None
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HANDGRAD_CACHE", str(tmp_path / "file"))
+    assert make_copy(monkeypatch)[1] is None
 
 
 def test_a_library_can_be_measured() -> None:
@@ -121,6 +210,6 @@ def test_a_choice_that_cannot_be_is_refused(
     choice: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HANDGRAD_BLAS", choice)
-    monkeypatch.setattr(blas_module, "_mkl", lambda: None)
+    monkeypatch.setattr(libraries, "_mkl", lambda: None)
     with pytest.raises(ConfigurationError, match=message):
         find_blas.__wrapped__()

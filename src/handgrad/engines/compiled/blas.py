@@ -1,36 +1,30 @@
-"""Products of matrices: the BLAS library that does them, found and called natively.
+"""Products of matrices: a BLAS library, called natively.
 
-NumPy comes with one (OpenBLAS), already loaded; where MKL is installed too, the faster one is found by measuring.
-Each is called on one thread: large products are divided by the engine itself, into parts that follow from their size
-and from how many threads are allowed, and that are the same whoever does them.
+A library is called on one thread: large products are divided by the engine itself, into parts that follow from their
+size and from how many threads are allowed, and that are the same whoever does them.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import os
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from handgrad.engines.compiled.native import keep, native, read_kept
-from handgrad.errors import ConfigurationError
-
-CHOICE = "HANDGRAD_BLAS"
-"""The environment variable that picks the library: ``numpy`` (the one NumPy comes with), ``mkl``, or
-``auto`` (whichever is faster)."""
-
-
 _LOCK = threading.Lock()
 _ASKING: dict[str, list[int]] = {}  # how many keep a library to one thread, and how many it had before
+
+
+SMALL = {False: 1_000_000, True: 100_000}
+"""Up to so many multiplications OpenBLAS has code of its own for small matrices with AVX-512, and not with AVX2; where
+B is transposed, it is faster up to so many."""
+
+_SIZES: dict[str, Any] = {"i32": ctypes.c_int32, "i64": ctypes.c_int64}
 
 
 @dataclass(frozen=True)
@@ -49,6 +43,8 @@ class Blas:
         The type of its sizes as LLVM names it: ``i32`` or ``i64``.
     threads
         The functions that return and set how many threads it uses.
+    original
+        What it is a copy of: that one says how many threads are allowed, and does small products.
     """
 
     name: str
@@ -56,6 +52,7 @@ class Blas:
     names: str
     integer: str
     threads: tuple[str, str]
+    original: Blas | None = None
 
     def address(self, function: str) -> int:
         """Return where a function lies: ``sgemm``."""
@@ -64,36 +61,45 @@ class Blas:
         assert address is not None
         return address
 
+    def function(self, name: str, multiplications: int, b_transposed: bool) -> int:
+        """Return where the function for a product lies: for a small one, of a copy, that of the original."""
+        library = self
+        if self.original is not None and multiplications <= SMALL[b_transposed]:
+            library = self.original
+        return library.address(name)
+
     @property
     def thread_count(self) -> int:
         """How many threads it may use: what the environment or `threadpoolctl` allows."""
         return int(getattr(self.library, self.threads[0])())
 
     def seconds(self) -> float:
-        """Measure a typical product of matrices, on one thread."""
-        size, scalar = (ctypes.c_int64 if self.integer == "i64" else ctypes.c_int32), ctypes.c_float
-        a, b, c = (
-            np.ones((64, 512), np.float32),
-            np.ones((512, 128), np.float32),
-            np.ones((64, 128), np.float32),
-        )
+        """Measure three products, as a step has them, on one thread: ``x @ W``, ``dz @ W.T`` and ``x.T @ dz``."""
+        size, scalar, array = _SIZES[self.integer], ctypes.c_float, ctypes.c_void_p
         multiply = getattr(self.library, self.names.format("sgemm"))
-        arguments = (
-            *map(ctypes.c_int, (101, 111, 111)), *map(size, (64, 128, 512)), scalar(1), a.ctypes.data_as(ctypes.c_void_p),
-            size(512), b.ctypes.data_as(ctypes.c_void_p), size(128), scalar(0), c.ctypes.data_as(ctypes.c_void_p), size(128),
-        )  # fmt: skip
-        times = []
+        x, w, dz = (np.ones(shape, np.float32) for shape in ((128, 512), (512, 256), (128, 256)))
+        started = time.perf_counter()
         with self.on_one_thread():
-            for _ in range(50):
-                started = time.perf_counter()
-                multiply(*arguments)
-                times.append(time.perf_counter() - started)
-        return float(np.median(times))
+            for a, a_transposed, b, b_transposed in ((x, 0, w, 0), (dz, 0, w, 1), (x, 1, dz, 0)):
+                rows, inner = a.shape[::-1] if a_transposed else a.shape
+                columns = b.shape[0] if b_transposed else b.shape[1]
+                c = np.empty((rows, columns), np.float32)
+                multiply(
+                    101, 111 + a_transposed, 111 + b_transposed, size(rows), size(columns), size(inner), scalar(1),
+                    array(a.ctypes.data), size(a.shape[1]), array(b.ctypes.data), size(b.shape[1]), scalar(0),
+                    array(c.ctypes.data), size(columns),
+                )  # fmt: skip
+        return time.perf_counter() - started
 
     @contextmanager
     def on_one_thread(self) -> Iterator[None]:
         """Keep the library from starting threads of its own meanwhile, for all who ask at the same time."""
         set_count = getattr(self.library, self.threads[1])
+        if self.original is not None:
+            set_count(1)  # for good: whoever else multiplies does so with the original
+            with self.original.on_one_thread():
+                yield
+            return
         with _LOCK:
             before = _ASKING.setdefault(self.name, [0, self.thread_count])
             before[0] += 1
@@ -109,78 +115,9 @@ class Blas:
     @property
     def allowed_threads(self) -> int:
         """How many threads it may use when nobody keeps it to one."""
+        if self.original is not None:
+            return self.original.allowed_threads
         return _ASKING.get(self.name, (0, self.thread_count))[1]
-
-
-@cache
-def find_blas() -> Blas | None:
-    """Return the library to use, or None where none is found."""
-    choice = os.environ.get(CHOICE, "auto")
-    if choice not in ("auto", "numpy", "mkl"):
-        raise ConfigurationError(f"{CHOICE} is {choice!r}", fix="give auto, numpy or mkl")
-    mkl = _mkl() if choice != "numpy" else None
-    if choice == "mkl" and mkl is None:
-        raise ConfigurationError(f"{CHOICE} is mkl, and no MKL is installed", fix="pip install mkl")
-    openblas = _openblas() if choice != "mkl" else None
-    if mkl is None or openblas is None:
-        return mkl or openblas
-    return _faster(openblas, mkl)
-
-
-def _faster(*libraries: Blas) -> Blas:
-    """Return the library that multiplies matrices faster, measured once on this machine and remembered.
-
-    Two libraries round differently, so the choice should not change from one run to the next; where nothing can be
-    remembered, each process measures anew.
-    """
-    key = " ".join((native().version, *(f"{blas.name} {blas.library._name}" for blas in libraries)))
-    file = f"blas-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-    remembered = read_kept(file)
-    for blas in libraries:
-        if blas.name.encode() == remembered:
-            return blas
-    fastest = min(libraries, key=lambda blas: blas.seconds())
-    keep(file, fastest.name.encode())
-    return fastest
-
-
-def _openblas() -> Blas | None:
-    """Open the library that NumPy itself has loaded."""
-    root = Path(np.__file__).parent
-    folders = (root.parent / "numpy.libs", root / ".dylibs", root / ".libs")
-    for folder in folders:
-        for file in sorted(folder.glob("*openblas*")):
-            library = ctypes.CDLL(str(file))
-            for names, integer in (("scipy_cblas_{}64_", "i64"), ("cblas_{}64_", "i64"), ("cblas_{}", "i32")):
-                if hasattr(library, names.format("sgemm")):
-                    prefix, suffix = names.split("cblas_{}")
-                    functions = tuple(
-                        f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set")
-                    )
-                    config = getattr(library, f"{prefix}openblas_get_config{suffix}")
-                    config.restype = ctypes.c_char_p
-                    name = " ".join(config().decode().split()[:2])
-                    return Blas(name, library, names, integer, (functions[0], functions[1]))
-    return None
-
-
-def _mkl() -> Blas | None:
-    """Open MKL where `pip install mkl` puts it."""
-    patterns = {
-        "win32": "Library/bin/mkl_rt*.dll",
-        "linux": "lib/libmkl_rt.so*",
-        "darwin": "lib/libmkl_rt*.dylib",
-    }
-    for file in sorted(Path(sys.prefix).glob(patterns.get(sys.platform, "lib/libmkl_rt*")), reverse=True):
-        with suppress(OSError):
-            return Blas(
-                "MKL",
-                ctypes.CDLL(str(file)),
-                "cblas_{}",
-                "i32",
-                ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
-            )
-    return None
 
 
 def product_text(kind: str, integer: str) -> str:

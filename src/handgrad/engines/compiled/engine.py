@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.engines.compiled.blas import Blas, find_blas
+from handgrad.engines.compiled.blas import Blas
+from handgrad.engines.compiled.libraries import find_blas
 from handgrad.engines.compiled.loops import FLOATS, Compiler, Kernel
 from handgrad.engines.compiled.plan import Plan
 from handgrad.engines.compiled.reading import Reader

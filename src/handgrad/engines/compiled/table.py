@@ -147,7 +147,8 @@ class Table:
         else:
             text = product_text(self.kind, self.blas.integer)
             own = [
-                self.blas.address("sgemm" if self.kind == "float" else "dgemm"), a_transposed, b_transposed, m, n, k,
+                self.blas.function("sgemm" if self.kind == "float" else "dgemm", m * n * k, b_transposed),
+                a_transposed, b_transposed, m, n, k,
                 scale, int(step.sign), step.target is not None, self.address(a), m if a_transposed else k,
                 self.address(b), k if b_transposed else n, self.address(target), n, by_columns,
             ]  # fmt: skip
