@@ -187,7 +187,7 @@ def test_results_and_show_say_what_ran(command: Command, tmp_path: Path) -> None
     settings = ["moons", "--hidden", "8", "--epochs", "1"]
     done = command("train", *settings, "--out", "run")
     (said,) = re.findall(r"^  engine +(.+)$", done.stdout, re.MULTILINE)
-    assert re.fullmatch(r"compiled, (OpenBLAS \S+|MKL), \d+ threads?", said)
+    assert re.fullmatch(r"compiled, (OpenBLAS \S+( \(AVX2\))?|MKL), \d+ threads?", said)
     assert command("show", "run").stderr == f"run: engine {said}\n"
     results = json.loads(command("train", *settings, "--out", "run", "--json").stdout)
     history = json.loads((tmp_path / "run" / "history.jsonl").read_text().splitlines()[0])["facts"]

@@ -12,10 +12,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from handgrad.engines.compiled.elementary import Elementary
+from handgrad.engines.compiled.arithmetic import as_kind, elementwise
 from handgrad.engines.compiled.ir import LANES, Code, Number, literal
+from handgrad.engines.compiled.passes import (
+    Direction,
+    carried_between,
+    direction_of,
+    has_only_numbers,
+    passes_of,
+    sums_columns,
+)
 from handgrad.engines.compiled.scheduling import REDUCTIONS, Level, Loop
-from handgrad.engines.compiled.values import ONE, Value
+from handgrad.engines.compiled.values import Value
 from handgrad.engines.engine import UnsupportedLineError
 
 FLOATS = {"float32": "float", "float64": "double"}
@@ -24,15 +32,6 @@ LITERALS = frozenset({-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0})
 """Numbers that are written into the code; others are operands, so that another rate or slope is the same code."""
 
 FOLDS = {"sum": "fadd", "max": "fmaximum", "min": "fminimum"}
-
-CONDITIONS = {
-    "less": ("olt", "slt"),
-    "less_equal": ("ole", "sle"),
-    "greater": ("ogt", "sgt"),
-    "greater_equal": ("oge", "sge"),
-    "equal": ("oeq", "eq"),
-    "not_equal": ("une", "ne"),
-}
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Kernel:
     text: str
     operands: tuple[Operand, ...]
     stored: frozenset[Value]
-    divided: Literal["rows", "columns", "not"]
+    divided: Direction
 
 
 def memory_kind(value: Value, dtype: str, sources: dict[str, str]) -> str:
@@ -94,69 +93,13 @@ class Compiler:
         self.kind = FLOATS[dtype]
         self.lanes = LANES[self.kind]
         self.code = Code()
-        self.passes = self._passes()
+        self.passes, self.divided = passes_of(loop), direction_of(loop)
         self.stored = {value for value in loop.values if value in set(stored) or value.target}
-        self.stored |= self._carried()
+        self.stored |= carried_between(loop, self.passes)
         self.operands: list[Operand] = []
         self.registers: dict[tuple[Value, Level], Number] = {}
         self.totals: dict[Value, str] = {}
         self.mask: Number | None = None
-
-    # the plan
-
-    def _passes(self) -> dict[Value, int]:
-        """Return in which pass over the columns each value is computed; a row's own values stand before it."""
-        passes: dict[Value, int] = {}
-        for value in self.loop.values:
-            before = [0]
-            for operand in value.inputs:
-                made = operand.source
-                if made in passes:
-                    over = (
-                        made.operation in REDUCTIONS
-                        and self.loop.levels[made] == "row"
-                        and self.sums_columns(made)
-                    )
-                    before.append(passes[made] + over)
-            passes[value] = max(before)
-        return passes
-
-    def sums_columns(self, value: Value) -> bool:
-        """Whether a reduction goes over the columns of each row."""
-        return "full" in self.loop.fits[value].operands
-
-    def _carried(self) -> set[Value]:
-        """Return what one pass computes and a later one reads: it goes through memory."""
-        carried = set()
-        for value in self.loop.values:
-            for operand in value.inputs:
-                made = operand.source
-                if made in self.loop.repeated or self.loop.levels.get(made) != "full":
-                    continue
-                if self.passes[made] < self.passes[value]:
-                    carried.add(made)
-        return carried
-
-    @property
-    def only_numbers(self) -> bool:
-        """Whether nothing in it has rows or columns."""
-        return {self.loop.levels[v] for v in self.loop.values if v.operation not in REDUCTIONS} == {
-            "scalar"
-        } and not any(v.operation in REDUCTIONS for v in self.loop.values)
-
-    @property
-    def divided(self) -> Literal["rows", "columns", "not"]:
-        """Along what the loop may be divided without changing the order of any sum."""
-        levels = {
-            self.loop.levels[v] for v in self.loop.values if v.operation in {*REDUCTIONS, "add_rows_at"}
-        }
-        of_one_row = self.loop.rows == ONE and "row" in levels
-        if "scalar" in levels or {"row", "column"} <= levels or of_one_row or self.only_numbers:
-            return "not"
-        rowwise = any(level in ("row", "scalar") for level in self.loop.levels.values())
-        if "column" in levels or self.loop.rows == ONE:
-            return "not" if rowwise and self.loop.rows != ONE else "columns"
-        return "rows"
 
     # the code
 
@@ -175,7 +118,7 @@ class Compiler:
         self.row = self.column = literal(0, "i64")
         self.start_totals()
         self.scalars()
-        if not self.only_numbers:
+        if not has_only_numbers(self.loop):
             with code.loop(*over_rows) as self.row:
                 self.row_start = code.binary("mul", self.row, columns)
                 for number in range(max(self.passes.values()) + 1):
@@ -223,7 +166,7 @@ class Compiler:
                 self.clear(value, 1)
             elif value.operation in REDUCTIONS and level == "scalar":
                 # a number of each row is added up in double: of millions, float32 would lose some
-                wide = self.sums_columns(value)
+                wide = sums_columns(self.loop, value)
                 start = literal(_neutral(value), *((self.kind, self.lanes) if wide else ("double", 1)))
                 self.totals[value] = self.code.variable(start)
 
@@ -249,11 +192,11 @@ class Compiler:
     def finish_totals(self) -> None:
         """Store the sums over the whole loop."""
         for value, variable in self.totals.items():
-            kind, width = (self.kind, self.lanes) if self.sums_columns(value) else ("double", 1)
+            kind, width = (self.kind, self.lanes) if sums_columns(self.loop, value) else ("double", 1)
             total = self.code.emit(f"load {Number('', kind, width).type}, ptr {variable}", kind, width)
             total = self.code.fold(FOLDS[value.operation], literal(0, kind), total)
             place = self.place_of(value, "scalar", written=True)
-            self.code.store(self.as_kind(total, self.kind), place)
+            self.code.store(as_kind(self.code, total, self.kind), place)
 
     def read_ahead(self, value: Value, level: Level) -> None:
         """Read what a value needs of a level before the loop that it stands in begins."""
@@ -268,13 +211,13 @@ class Compiler:
         for value in self.loop.values:
             level = self.loop.levels[value]
             own = level == "row" or (level == "scalar" and value.operation in REDUCTIONS)
-            if not own or self.sums_columns(value) or (value, "row") in self.registers:
+            if not own or sums_columns(self.loop, value) or (value, "row") in self.registers:
                 continue
             if number is not None and (self.passes[value] != number):
                 continue
             if level == "scalar":
                 if number is None:
-                    self.accumulate(value, self.as_kind(self.read(value.inputs[0], "row", 1), "double"))
+                    self.accumulate(value, as_kind(self.code, self.read(value.inputs[0], "row", 1), "double"))
                 continue
             self.put(value, self.apply(value, "row", 1))
         if number is None:
@@ -433,22 +376,8 @@ class Compiler:
         if loaded.kind.startswith("i"):
             return self.code.cast("uitofp" if kind.endswith("unsigned") else "sitofp", loaded, self.kind)
         if value.operation == "source":
-            return self.as_kind(loaded, self.kind)
+            return as_kind(self.code, loaded, self.kind)
         return loaded
-
-    def as_kind(self, a: Number, kind: str) -> Number:
-        """Return a number as another type."""
-        if a.kind == kind:
-            return a
-        if a.text.startswith("0x") and a.width == 1 and kind == "float" and a.kind == "double":
-            return Number(a.text, kind)  # a literal that both types hold
-        if a.kind == "i1":
-            return self.code.cast("uitofp" if kind in ("float", "double") else "zext", a, kind)
-        if a.kind == "i64" and kind in ("float", "double"):
-            return self.code.cast("sitofp", a, kind)
-        if kind == "i64":
-            return self.code.cast("fptosi", a, kind)
-        return self.code.cast("fptrunc" if kind == "float" else "fpext", a, kind)
 
     # operations
 
@@ -467,7 +396,7 @@ class Compiler:
         ]
         kind = self.computed_in(value)
         operands = [
-            self.as_kind(o, "i1" if value.operation == "where" and k == 0 else kind)
+            as_kind(self.code, o, "i1" if value.operation == "where" and k == 0 else kind)
             for k, o in enumerate(operands)
         ]
         weak = value.operation == "divide" and value.inputs[1].source.type == "weak"
@@ -479,7 +408,9 @@ class Compiler:
                 "fmul", self.code.splat(operands[0], width), self.code.splat(inverse, width)
             )
         try:
-            return self.elementwise(value.operation, [self.code.splat(o, width) for o in operands], kind)
+            return elementwise(
+                self.code, value.operation, [self.code.splat(o, width) for o in operands], kind
+            )
         except NotImplementedError as error:
             assert value.line is not None
             raise UnsupportedLineError(value.line, str(error)) from None
@@ -495,51 +426,6 @@ class Compiler:
             if kind in types or value.type == kind:
                 return name
         return "double" if "weak" in types else "i1"
-
-    def elementwise(self, operation: str, operands: list[Number], kind: str) -> Number:
-        """Compute an elementwise operation of numbers of one type."""
-        code, width = self.code, operands[0].width
-        if operation in CONDITIONS:
-            condition = CONDITIONS[operation][kind in ("i64", "i1")]  # true is 1, and not -1
-            return code.compare(condition.replace("s", "u") if kind == "i1" else condition, *operands)
-        if operation == "where":
-            return code.select(*operands)
-        if operation.startswith("logical"):
-            if operation == "logical_not":
-                return code.binary("xor", operands[0], literal(-1, "i1", width))
-            return code.binary(operation.removeprefix("logical_"), *operands)
-        plain = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "div"}
-        if operation in plain:
-            return code.binary(f"f{plain[operation]}" if kind != "i64" else plain[operation], *operands)
-        if kind == "i64":
-            raise NotImplementedError(f"{operation} of whole numbers is not compiled")
-        if hasattr(Elementary, operation) and operation in (
-            "exp",
-            "expm1",
-            "tanh",
-            "log",
-            "log1p",
-            "normal_cdf",
-        ):
-            result: Number = getattr(Elementary(code, kind, width), operation)(operands[0])
-            return result
-        match operation:
-            case "negative":
-                return code.emit(f"fneg {operands[0]}", kind, width)
-            case "convert" | "broadcast":
-                return operands[0]
-            case "floor_divide":
-                return code.intrinsic("floor", code.binary("fdiv", *operands))
-            case "sign":
-                one = code.intrinsic("copysign", literal(1, kind, width), operands[0])
-                nonzero = code.compare("one", operands[0], literal(0, kind, width))
-                return code.select(nonzero, one, operands[0])
-        names = {
-            "absolute": "fabs", "maximum": "maximum", "minimum": "minimum", "sqrt": "sqrt", "power": "pow",
-            "floor": "floor", "ceil": "ceil", "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh", "cosh": "cosh",
-            "arctan": "atan", "arcsin": "asin", "arccos": "acos",
-        }  # fmt: skip
-        return code.intrinsic(names[operation], *operands)
 
     def take(self, value: Value, width: int) -> Number:
         """Read the row of a table that an index names."""
@@ -574,7 +460,9 @@ class Compiler:
 
         start = literal(0, "i64")
         for part in value.inputs:
-            number = code.binary("add", self.as_kind(self.read(part, "scalar", 1), "i64"), literal(1, "i64"))
+            number = code.binary(
+                "add", as_kind(self.code, self.read(part, "scalar", 1), "i64"), literal(1, "i64")
+            )
             moved = code.binary("mul", number, literal(golden - 2**64, "i64"))
             start = mix(code.binary("add", start, moved))
         first = code.binary("add", self.index("full"), literal(1, "i64"))
