@@ -23,7 +23,7 @@ from handgrad import (
     Tanh,
 )
 from handgrad.engines import Epoch, NonFiniteLossError, ReferenceEngine
-from handgrad.engines.compiled import CompiledEngine, loops, memory, plan, scheduling, table
+from handgrad.engines.compiled import CompiledEngine, loops, memory, passes, plan, scheduling, table
 from handgrad.errors import EngineError
 from handgrad.layers import Optimiser
 
@@ -178,7 +178,8 @@ def tail_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sums_read_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops.Compiler, "sums_columns", lambda self, value: False)
+    for module in (passes, loops):
+        monkeypatch.setattr(module, "sums_columns", lambda loop, value: False)
 
 
 def places_shared_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
