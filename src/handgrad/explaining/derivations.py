@@ -34,7 +34,6 @@ def derive(trace: Trace, axes: AxisNames, gradients: Mapping[str, str], of: str)
     factors = tuple(_factor(trace, axes, gradients, number, line) for number, line in numbered)
     whole = product([line for _, line in numbered])
     formula = Formula(trace.values, gradients, lambda shape: axes.fit(shape, None), braces=True)
-    formula.letters = _letters_of_sizes(trace, axes)
     text = f"d{of} = {whole}"
     return Derivation(of, factors, f"{formula.name(f'd{of}')} = {formula.write(whole)}", text)
 
@@ -129,14 +128,3 @@ def _operands(node: ast.expr) -> list[ast.expr]:
         return []
     return [node]
 
-
-def _letters_of_sizes(trace: Trace, axes: AxisNames):  # type: ignore[no-untyped-def]
-    """Return letters for the shapes of a product of many rules: those of the first value of that shape."""
-
-    def letters(shape: tuple[int, ...]) -> tuple[str, ...]:
-        for name, known in axes.known.items():
-            if np.shape(trace.values[name]) == shape:
-                return known
-        return tuple(map(str, shape))
-
-    return letters

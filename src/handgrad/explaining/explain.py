@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from handgrad.explaining.derivations import derive
-from handgrad.explaining.explanation import Block, ExplainedLine, Explanation, Health
+from handgrad.explaining.describing import describe
+from handgrad.explaining.explanation import Block, ExplainedLine, Explanation, Health, Jacobian
 from handgrad.explaining.formulas import Formula
 from handgrad.explaining.ledger import AxisNames, gradients_of, ledger
 from handgrad.explaining.tracing import Trace, trace_network, trace_rule
+from handgrad.errors import ConfigurationError
 from handgrad.network import Network
 from handgrad.program import ProgramLine
 from handgrad.rules import Rule
 
+Pair = tuple[str, str]
+
+SHOWN = 5_000_000  # entries that a Jacobian may have to be shown unasked
+
 
 def explain(
-    subject: Network | Rule, x: Any, y: Any = None, *more: Any, sample_weight: Any = None, seed: int = 0
+    subject: Network | Rule,
+    x: Any,
+    y: Any = None,
+    *more: Any,
+    sample_weight: Any = None,
+    jacobians: Sequence[str] = (),
+    example: int | None = None,
+    seed: int = 0,
 ) -> Explanation:
     """Explain a network, or a rule, on a batch: shapes, formulas, derivations, Jacobians, health.
 
@@ -32,6 +45,10 @@ def explain(
         The other arguments of a rule.
     sample_weight
         How much each row counts.
+    jacobians
+        Of which values, as ``"z1:W1"``; by default of every rule with respect to what goes into it, for row 0.
+    example
+        The row whose Jacobians are wanted; None for the whole batch.
     seed
         Of what is drawn: masks, and the upstream gradient of a rule.
     """
@@ -40,10 +57,17 @@ def explain(
         trace = trace_rule(subject, arrays, seed=seed)
     else:
         trace = trace_network(subject, x, y, sample_weight, seed=seed)
-    return explain_trace(trace)
+    return explain_trace(trace, [_pair(text) for text in jacobians], example)
 
 
-def explain_trace(trace: Trace) -> Explanation:
+def _pair(text: str) -> Pair:
+    output, colon, of = text.partition(":")
+    if not colon or not output or not of:
+        raise ConfigurationError(f"{text!r} names no two values", fix="as in z1:W1: of z1 with respect to W1")
+    return output, of
+
+
+def explain_trace(trace: Trace, asked: Sequence[Pair] = (), example: int | None = None) -> Explanation:
     """Explain a program on its batch."""
     axes = AxisNames(trace)
     gradients = {name: of for of, found in gradients_of(trace).items() for name in found}
@@ -57,13 +81,33 @@ def explain_trace(trace: Trace) -> Explanation:
         lines=tuple(_line(trace, axes, gradients, n, line) for n, line in enumerate(trace.program.lines)),
         ledger=ledger(trace, axes),
         derivations={of: derive(trace, axes, gradients, of) for of in wanted if f"d{of}" in gradients},
-        jacobians=(),
+        jacobians=tuple(_jacobians(trace, axes, asked, example)),
         health=Health(),
     )
 
 
 def _arguments(trace: Trace) -> Sequence[str]:
     return [name for node in trace.nodes for name in node.rule.differentiable]
+
+
+def _jacobians(
+    trace: Trace, axes: AxisNames, asked: Sequence[Pair], example: int | None
+) -> Iterator[Jacobian]:
+    """Yield the Jacobians that were asked for, then those of each rule for one row, where they are small."""
+    for output, of in asked:
+        yield describe(trace, axes, output, of, example)
+    if asked:
+        return
+    for node in trace.nodes:
+        for argument in node.rule.differentiable:
+            value = node.arguments[argument]
+            if trace.node_of(node.output.name) and _entries(trace, node.output.name, value.name) <= SHOWN:
+                yield describe(trace, axes, node.output.name, value.name, 0)
+
+
+def _entries(trace: Trace, *names: str) -> int:
+    """Return how many entries the Jacobian of two values has for one row."""
+    return int(np.prod([size for name in names for size in trace.shapes[name] if size != "n"]))
 
 
 def _line(

@@ -188,6 +188,27 @@ class Derivation:
 
 
 @dataclass(frozen=True)
+class AddedTooEarly:
+    """What comes out when the rows' Jacobians are added up before the chain rule, beside what is right.
+
+    Attributes
+    ----------
+    right, wrong
+        Each row's Jacobian times its own upstream gradient, added up; and the sum of the Jacobians times the
+        sum of the gradients.
+    difference
+        How far the second is from the first, over the first's size.
+    explanation
+        For a reader.
+    """
+
+    right: Sample
+    wrong: Sample
+    difference: float
+    explanation: str
+
+
+@dataclass(frozen=True)
 class Jacobian:
     """How each entry of one value depends on each entry of another, and how little of it need be stored.
 
@@ -213,6 +234,10 @@ class Jacobian:
         The largest difference between stored form times upstream and full product, relative to the product.
     sample
         Of the full matrix, outputs down, inputs across.
+    output_axes, input_axes
+        The letters of the axes.
+    added
+        Where the rows of the batch share the input, as they share a weight.
     """
 
     output: str
@@ -229,6 +254,9 @@ class Jacobian:
     full_operations: int
     proof: float
     sample: Sample
+    output_axes: tuple[str, ...] = ()
+    input_axes: tuple[str, ...] = ()
+    added: AddedTooEarly | None = None
 
 
 @dataclass(frozen=True)

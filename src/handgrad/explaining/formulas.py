@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ FUNCTIONS = {
 COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Gt: ">", ast.GtE: r"\geq", ast.Lt: "<", ast.LtE: r"\leq", ast.Eq: "=", ast.NotEq: r"\neq",
 }  # fmt: skip
-SUM, PRODUCT, SIGN, POWER, ATOM = range(5)
+SUM, ENTRYWISE, PRODUCT, SIGN, POWER, ATOM = range(6)
 """How tightly the parts of a formula hold together, the loosest first."""
 
 Letters = Callable[[tuple[int, ...]], tuple[str, ...]]
@@ -46,7 +47,7 @@ def name_to_tex(name: str) -> str:
         written = r"\ell"
     else:
         written = stem if len(stem) == 1 else rf"\mathrm{{{stem.replace('_', chr(92) + '_')}}}"
-    return f"{written}_{{{digits}}}" if digits else written
+    return f"{written}_{{{digits}}}" if digits and stem else written or digits
 
 
 def gradient_to_tex(of: str) -> str:
@@ -103,6 +104,11 @@ class Formula:
     def _loose(self, node: ast.expr) -> str:
         return self._write(node)[0]
 
+    @cached_property
+    def _inside(self) -> Formula:
+        """Writes what stands inside a function, where shapes would be in the way."""
+        return Formula(self.scope, self.gradients, self.letters)
+
     def _tight(self, node: ast.expr, level: int) -> str:
         text, own = self._write(node)
         return text if own >= level else rf"\left({text}\right)"
@@ -140,7 +146,7 @@ class Formula:
             case ast.Add():
                 return f"{self._tight(left, SUM)} + {self._tight(right, SUM)}", SUM
             case ast.Sub():
-                return f"{self._tight(left, SUM)} - {self._tight(right, PRODUCT)}", SUM
+                return f"{self._tight(left, SUM)} - {self._tight(right, ENTRYWISE)}", SUM
             case ast.Div():
                 return rf"\frac{{{self._loose(left)}}}{{{self._loose(right)}}}", POWER
             case ast.Pow():
@@ -148,9 +154,10 @@ class Formula:
             case ast.MatMult():
                 return rf"{self._factor(left)} \, {self._factor(right, SIGN)}", PRODUCT
             case ast.Mult():
-                arrays = self.shape(left) and self.shape(right)
-                numbers = isinstance(right, ast.Constant) and not self.shape(left)
-                sign = r"\odot" if arrays else r"\cdot" if numbers else r"\,"
+                if self.shape(left) and self.shape(right):
+                    written = self._factor(left, ENTRYWISE), self._factor(right, PRODUCT)
+                    return r" \odot ".join(written), ENTRYWISE
+                sign = r"\cdot" if isinstance(right, ast.Constant) else r"\,"
                 return f"{self._factor(left)} {sign} {self._factor(right, SIGN)}", PRODUCT
         return rf"\text{{{_plain(ast.unparse(node))}}}", ATOM
 
@@ -169,7 +176,7 @@ class Formula:
         if node.attr == "T":
             return f"{{{self._tight(node.value, ATOM)}}}^{{\\top}}", POWER
         if node.attr == "size":
-            return " ".join(self.letters(self.shape(node.value))) or "1", PRODUCT
+            return _sizes(self.letters(self.shape(node.value))), PRODUCT
         return rf"\text{{{_plain(ast.unparse(node))}}}", ATOM
 
     def _write_Subscript(self, node: ast.Subscript) -> tuple[str, int]:
@@ -179,7 +186,7 @@ class Formula:
         if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
             letters = self.letters(self.shape(node.value.value))
             axis = evaluate(index, {})
-            return letters[axis] if isinstance(axis, int) else " ".join(letters), ATOM
+            return _sizes([letters[axis]] if isinstance(axis, int) else letters), ATOM
         inner = self._loose(node.slice) if isinstance(node.slice, ast.Name) else rf"\text{{{_plain(index)}}}"
         return f"{{{self._tight(node.value, ATOM)}}}_{{{inner}}}", ATOM
 
@@ -187,7 +194,8 @@ class Formula:
         name, arguments = ast.unparse(node.func), node.args
         if isinstance(node.func, ast.Attribute) and not name.startswith("np."):
             return self._reduction(node, node.func)
-        written = [self._loose(argument) for argument in arguments]
+        write = self._loose if name in ("rows", "np.where") else self._inside._loose
+        written = [write(argument) for argument in arguments]
         match name:
             case "np.abs":
                 return rf"\left|{written[0]}\right|", ATOM
@@ -203,7 +211,7 @@ class Formula:
                 case = rf"{written[1]} & {self._condition(arguments[0])} \\ {written[2]} & \text{{else}}"
                 return rf"\begin{{cases}} {case} \end{{cases}}", ATOM
             case "np.full_like":
-                return rf"{self._tight(arguments[1], PRODUCT)} \, \mathbf{{1}}", PRODUCT
+                return rf"{self._inside._tight(arguments[1], PRODUCT)} \, \mathbf{{1}}", PRODUCT
             case "np.ones_like":
                 return r"\mathbf{1}", ATOM
             case "rows":
@@ -218,14 +226,19 @@ class Formula:
         letters = self.letters(self.shape(method.value))
         axes = {word.arg: word.value for word in node.keywords}.get("axis")
         chosen = letters if axes is None else (letters[evaluate(ast.unparse(axes), {})],)
-        below = " ".join(letter.lower() for letter in chosen)
+        below = " ".join(name_to_tex(letter.lower()) for letter in chosen)
         signs = {
-            "sum": rf"\sum_{{{below}}}", "mean": rf"\frac{{1}}{{{' '.join(chosen)}}} \sum_{{{below}}}",
+            "sum": rf"\sum_{{{below}}}", "mean": rf"\frac{{1}}{{{_sizes(chosen)}}} \sum_{{{below}}}",
             "max": rf"\max_{{{below}}}", "min": rf"\min_{{{below}}}",
         }  # fmt: skip
         if method.attr not in signs:
             return rf"\text{{{_plain(ast.unparse(node))}}}", ATOM
         return f"{signs[method.attr]} {self._tight(method.value, PRODUCT)}", PRODUCT
+
+
+def _sizes(letters: Sequence[str]) -> str:
+    """Write the number of places in some axes."""
+    return r" \, ".join(map(name_to_tex, letters)) or "1"
 
 
 def _plain(text: str) -> str:

@@ -42,19 +42,24 @@ class AxisNames:
         return self.fit(shape, node)
 
     def fit(self, shape: Shape, node: Node | None) -> Axes:
-        """Return letters for a shape that comes up within a node's lines."""
+        """Return letters for a shape, in n or as it is, that comes up within a node's lines, or anywhere."""
+        values = self.known if node is None else [value.name for value in (node.output, *node.inputs)]
+        for name in values:
+            known = self.trace.shapes[name]
+            if len(known) == len(shape) and all(map(self._same, known, shape)):
+                return self.known[name]
         if node is None:
             return tuple(map(str, shape))
-        for value in (node.output, *node.inputs):
-            if value.shape == shape:
-                return self.known[value.name]
         left = dict(self.at[node.output.name])
         letters = []
         for size in shape:
-            letter = next((axis for axis, known in left.items() if known == size), str(size))
+            letter = next((axis for axis, known in left.items() if self._same(known, size)), str(size))
             left.pop(letter, None)
             letters.append(letter)
         return tuple(letters)
+
+    def _same(self, known: int | str, size: int | str) -> bool:
+        return known == size or (known == "n" and size == self.trace.rows)
 
     def _undone(self, name: str) -> Node | None:
         line = next((line for line in self.trace.program.lines if line.target == name), None)

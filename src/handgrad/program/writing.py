@@ -97,8 +97,10 @@ def write_rule(node: Node, *, title: str, dtype: str) -> Program:
     if not node.rule.constant:
         upstream = f"d{node.output.name}"
         inputs.append(Value(upstream, node.output.shape, "upstream", node.layer, node.layer))
-        lines += _backward(node, node.names | {f"d{node.rule.output}": upstream})
-        outputs += [f"d{argument}" for argument in node.rule.differentiable]
+        gradients = {f"d{name}": f"d{value.name}" for name, value in node.arguments.items()}
+        own = {name: f"{name}{node.suffix}" for name in node.rule.backward_text.locals}
+        lines += _backward(node, node.names | own | gradients | {f"d{node.rule.output}": upstream})
+        outputs += [gradients[f"d{argument}"] for argument in node.rule.differentiable]
     program = Program(title, tuple(lines), tuple(inputs), {}, {}, {}, tuple(outputs), dtype)
     return measure(program)
 
