@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.explaining.slopes import OFF, Slopes, slopes_at
+from handgrad.explaining.slopes import Slopes, slopes_at
 from handgrad.explaining.tracing import Trace
 from handgrad.layers import Node
 
@@ -44,6 +44,7 @@ class Place:
         return last[-1] if last else ""
 
     def value(self, name: str) -> Array:
+        """Return a value's numbers, in float64."""
         return np.asarray(self.trace.values[name], np.float64)
 
     @property
@@ -109,7 +110,7 @@ def why_saturated(place: Place, slopes: Slopes) -> Told:
         return f"{told}.", "Put a normalisation before it, or make what comes in smaller."
     if place.size(place.input) > LARGE_INPUT:
         return _large_input(place, told)
-    fan_in = place.value(place.weights).shape[0]
+    fan_in = place.value(place.input).shape[-1]
     usual = 1 / np.sqrt(fan_in)
     times = place.size(place.weights) / usual
     grown = place.grown(place.weights)
@@ -124,7 +125,11 @@ def why_saturated(place: Place, slopes: Slopes) -> Told:
 
 def _large_input(place: Place, told: str) -> Told:
     size = place.size(place.input)
-    change = "Put Standardise() first." if place.input == "x" else f"Normalise {place.input} before it: BatchNorm()."
+    change = (
+        "Put Standardise() first."
+        if place.input == "x"
+        else f"Normalise {place.input} before it: BatchNorm()."
+    )
     return f"{told}: {place.input} has entries of size {size:.3g}, and weights are made for 1.", change
 
 
@@ -162,11 +167,10 @@ def _factors(trace: Trace, first: Node, last: Node) -> list[tuple[str, str, floa
         ]  # fmt: skip
         if out not in trace.values or not back:
             continue
-        before, after = (float(np.linalg.norm(np.asarray(trace.values[n], np.float64))) for n in (out, back[0]))
+        before, after = (
+            float(np.linalg.norm(np.asarray(trace.values[n], np.float64))) for n in (out, back[0])
+        )
         weights = Place(trace, node, {}).weights
         if before > 0:
             found.append(("weights" if weights else "rule", weights or node.output.name, after / before))
     return found
-
-
-__all__ = ["OFF", "Place", "dead_by_bias", "why_dead", "why_saturated", "why_unequal_norms"]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.explaining.agreement import agreement_of_rows
 from handgrad.explaining.causes import Place, dead_by_bias, why_dead, why_saturated, why_unequal_norms
 from handgrad.explaining.explanation import Health, HealthFinding, LayerHealth
 from handgrad.explaining.slopes import Slopes, measure_slopes
-from handgrad.explaining.tracing import Trace, evaluate
+from handgrad.explaining.tracing import Trace
 from handgrad.explaining.trial import Trial, try_learning_rate
 from handgrad.layers import Node, Optimiser
 from handgrad.network import Network
@@ -22,16 +23,15 @@ Array = NDArray[Any]
 
 # Each threshold lies between what healthy networks were seen to reach (ten kinds, several seeds, from the
 # start to the end of training) and what the planted illnesses reach.
-LEAST_ROWS = 8  # of fewer, half a layer may be off by chance
-DEAD_SHARE = 0.97  # deep He networks on similar rows: up to 0.8; a layer that is dead: 1
-DEAD_BY_BIAS_SHARE = 0.25  # off, and on without the bias; healthy: up to 0.06
-SATURATED_SHARE = 0.75  # healthy: up to 0.5; weights 30 times as large: 0.9
-VANISHING, EXPLODING = 1e-3, 1e3  # first gradient over last; healthy: 0.05 to 20
+LEAST_ROWS = 16  # of fewer, half a layer may be off by chance
+DEAD_SHARE = 0.97  # deep He networks on similar rows: up to 0.75; a layer that is dead: 1
+DEAD_BY_BIAS_SHARE = 0.3  # off, and on without the bias; healthy: up to 0.13; half a layer: 0.5
+SATURATED_SHARE = 0.65  # healthy: up to 0.33; weights 30 times as large: 0.88
+VANISHING, EXPLODING = 1e-3, 1e3  # first gradient over last; healthy: 0.08 to 22; planted: 1e-5 and less
 SAME = 1e-6  # relative differences of units that will never differ; other units differ by 0.1 and more
 TIMES_WORSE = 6.0  # than a tenth of the learning rate; suitable rates: up to 2.6, ten times too high: 16
 SMALL_UPDATE = 1e-7  # of the weights: what float32 hardly keeps; suitable rates: 1e-4 to 0.1
 CONFLICTING_SHARE = 0.25  # of rows whose very inputs come again with another target
-MOST_NUMBERS = 2**26  # rows times weights of the gradients of single rows
 
 
 def measure_health(
@@ -59,16 +59,17 @@ class _Patient:
     trace: Trace
     network: Network | None
     optimiser: Optimiser | None
-    slopes: tuple[Slopes, ...] = field(init=False)
-    trial: Trial | None = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "slopes", tuple(measure_slopes(self.trace)))
-        trial = None
-        if self.network is not None and self.optimiser is not None:
-            given = {value.name: self.trace.given[value.name] for value in self.trace.program.inputs}
-            trial = try_learning_rate(self.network, self.optimiser, given)
-        object.__setattr__(self, "trial", trial)
+    @cached_property
+    def slopes(self) -> tuple[Slopes, ...]:
+        return tuple(measure_slopes(self.trace))
+
+    @cached_property
+    def trial(self) -> Trial | None:
+        if self.network is None or self.optimiser is None:
+            return None
+        given = {value.name: self.trace.given[value.name] for value in self.trace.program.inputs}
+        return try_learning_rate(self.network, self.optimiser, given)
 
     @cached_property
     def start(self) -> dict[str, Array]:
@@ -97,11 +98,12 @@ class _Patient:
             of["dead"] = float(slopes.off.mean())
             if slopes.levels_off:
                 of["saturated"] = slopes.flat_share
-        agreements = self.agreements()
+        agreements = agreement_of_rows(self.trace, [self.place(node).weights for node in self.matrices])
         for node in self.matrices:
             of = measured.setdefault(node.output.name, {})
-            of["gradient_norm"] = self.norm(node)
             weights = self.place(node).weights
+            of["gradient_norm"] = self.norm(node)
+            of["weight_norm"] = float(np.linalg.norm(self.trace.values[weights]))
             if weights in agreements:
                 of["row_agreement"] = agreements[weights]
             if self.trial is not None and weights in self.trial.updates:
@@ -129,7 +131,7 @@ class _Patient:
                 continue
             weights = self.trace.values[place.weights]
             told = f"all entries of {place.weights} are {weights.flat[0]:.3g}" if np.ptp(weights) == 0 else (
-                f"every column of {place.weights} is the same"
+                f"in {place.weights}, the weights of every unit are the same"
             )  # fmt: skip
             yield HealthFinding(
                 "symmetric",
@@ -163,7 +165,11 @@ class _Patient:
 
     def saturated(self) -> Iterator[HealthFinding]:
         for slopes in self.slopes:
-            if not slopes.levels_off or slopes.flat_share < SATURATED_SHARE or slopes.off.mean() >= DEAD_SHARE:
+            if (
+                not slopes.levels_off
+                or slopes.flat_share < SATURATED_SHARE
+                or slopes.off.mean() >= DEAD_SHARE
+            ):
                 continue
             cause, change = why_saturated(self.place_before(slopes), slopes)
             name, z = slopes.node.output.name, self.units(slopes.source)
@@ -244,31 +250,6 @@ class _Patient:
             "No network can give both answers: their gradients pull against each other for ever.",
             "Give the rows a column that tells them apart, or remove what is wrong in the data.",
         )
-
-    def agreements(self) -> dict[str, float]:
-        """Return how well the rows agree, for each matrix: the length of the sum over the sum of the lengths.
-
-        The gradient of one row is what the backward lines give when every other row's share is 0.
-        """
-        values, program = self.trace.values, self.trace.program
-        weights = [self.place(node).weights for node in self.matrices]
-        size = sum(np.size(values[name]) for name in weights)
-        numbers = [n for n, line in enumerate(program.lines) if line.target == "dl"]
-        if not numbers or size * self.trace.rows > MOST_NUMBERS:
-            return {}
-        after = [line for line in program.lines[numbers[0] + 1 :] if line.phase == "backward"]
-        lengths = dict.fromkeys(weights, 0.0)
-        share = np.asarray(values["dl"])
-        for row in range(self.trace.rows):
-            scope = dict(values)
-            scope["dl"] = np.where(np.arange(len(share)).reshape(-1, *[1] * (share.ndim - 1)) == row, share, 0)
-            for line in after:
-                scope[line.target] = evaluate(line.expression, scope)
-            for name in weights:
-                lengths[name] += float(np.linalg.norm(scope[f"d{name}"]))
-        return {
-            name: float(np.linalg.norm(values[f"d{name}"])) / length for name, length in lengths.items() if length
-        }
 
     def place_before(self, slopes: Slopes) -> Place:
         """Return the rule that makes what an activation is applied to."""

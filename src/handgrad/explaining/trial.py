@@ -15,7 +15,7 @@ from handgrad.network import Network
 Array = NDArray[Any]
 
 STEPS, BATCHES = 20, 4  # five times over the rows, a quarter of them at a time
-LEAST_ROWS = 8  # below, a batch would be a single row
+LEAST_ROWS = 16  # below, a batch would be a handful of rows, and its noise longer than a step
 MOST_WORK = 2e8  # products of a parameter and a row in both runs: about a second of NumPy
 WORST = 1e12  # stands for a loss that is no longer finite
 
@@ -61,7 +61,12 @@ def try_learning_rate(network: Network, optimiser: Optimiser, given: dict[str, A
     later, later_tenth = full[BATCHES:], tenth[BATCHES:]
     worse = min(_ratio(float(of(later)), float(of(later_tenth))) for of in (np.mean, np.median))
     return Trial(
-        optimiser.learning_rate, float(full[0]), float(later.mean()), float(later_tenth.mean()), worse, updates
+        optimiser.learning_rate,
+        float(full[0]),
+        float(later.mean()),
+        float(later_tenth.mean()),
+        worse,
+        updates,
     )
 
 
