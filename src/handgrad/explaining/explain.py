@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from handgrad.explaining.derivations import derive
 from handgrad.explaining.describing import describe
-from handgrad.explaining.explanation import Block, ExplainedLine, Explanation, Health, Jacobian
+from handgrad.explaining.explanation import Block, ExplainedLine, Explanation, Health, Jacobian, Witness
 from handgrad.explaining.formulas import Formula
+from handgrad.explaining.health import measure_health
 from handgrad.explaining.ledger import AxisNames, gradients_of, ledger
 from handgrad.explaining.tracing import Trace, trace_network, trace_rule
+from handgrad.explaining.witness import witnesses
 from handgrad.errors import ConfigurationError
+from handgrad.layers import Optimiser
 from handgrad.network import Network
-from handgrad.program import ProgramLine
 from handgrad.rules import Rule
 
 Pair = tuple[str, str]
@@ -31,6 +34,7 @@ def explain(
     sample_weight: Any = None,
     jacobians: Sequence[str] = (),
     example: int | None = None,
+    optimiser: Optimiser | None = None,
     seed: int = 0,
 ) -> Explanation:
     """Explain a network, or a rule, on a batch: shapes, formulas, derivations, Jacobians, health.
@@ -49,6 +53,8 @@ def explain(
         Of which values, as ``"z1:W1"``; by default of every rule with respect to what goes into it, for row 0.
     example
         The row whose Jacobians are wanted; None for the whole batch.
+    optimiser
+        How the network is trained: with it, the health says whether its steps are too long or too short.
     seed
         Of what is drawn: masks, and the upstream gradient of a rule.
     """
@@ -57,7 +63,10 @@ def explain(
         trace = trace_rule(subject, arrays, seed=seed)
     else:
         trace = trace_network(subject, x, y, sample_weight, seed=seed)
-    return explain_trace(trace, [_pair(text) for text in jacobians], example)
+    explained = explain_trace(trace, [_pair(text) for text in jacobians], example)
+    if isinstance(subject, Rule):
+        return explained
+    return replace(explained, health=measure_health(trace, subject, optimiser))
 
 
 def _pair(text: str) -> Pair:
@@ -72,13 +81,14 @@ def explain_trace(trace: Trace, asked: Sequence[Pair] = (), example: int | None 
     axes = AxisNames(trace)
     gradients = {name: of for of, found in gradients_of(trace).items() for name in found}
     wanted = trace.program.parameters if trace.program.parameters else _arguments(trace)
+    told = witnesses(trace)
     loss = trace.values.get("loss") if trace.program.parameters else None
     return Explanation(
         title=trace.program.title,
         rows=trace.rows,
         loss=None if loss is None else float(loss),
         drawing=_drawing(trace),
-        lines=tuple(_line(trace, axes, gradients, n, line) for n, line in enumerate(trace.program.lines)),
+        lines=tuple(_line(trace, axes, gradients, told, n) for n in range(len(trace.program.lines))),
         ledger=ledger(trace, axes),
         derivations={of: derive(trace, axes, gradients, of) for of in wanted if f"d{of}" in gradients},
         jacobians=tuple(_jacobians(trace, axes, asked, example)),
@@ -111,8 +121,9 @@ def _entries(trace: Trace, *names: str) -> int:
 
 
 def _line(
-    trace: Trace, axes: AxisNames, gradients: dict[str, str], number: int, line: ProgramLine
+    trace: Trace, axes: AxisNames, gradients: Mapping[str, str], told: Mapping[str, Witness], number: int
 ) -> ExplainedLine:
+    line = trace.program.lines[number]
     node = trace.node_of(line.target if line.phase != "backward" else line.undoes)
     formula = Formula(trace.values, gradients, lambda shape: axes.fit(shape, node))
     known = trace.values.keys()
@@ -128,6 +139,7 @@ def _line(
         undoes=line.undoes,
         reads=tuple(sorted(line.reads & known, key=line.expression.find)),
         tex=formula.line(line.target, line.operator, line.expression),
+        witness=told.get(line.target) if line.phase == "backward" else None,
     )
 
 

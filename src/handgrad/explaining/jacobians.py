@@ -49,7 +49,7 @@ class Between:
         for name in (self.output, self.input):
             if name not in made_forward:
                 raise ProgramError(f"the forward has no value {name!r}", fix=nearest(name, made_forward))
-        if not self._lines:
+        if not self.lines:
             raise ProgramError(
                 f"{self.output} does not depend on {self.input}",
                 fix="name the later value first, as in z2:a1",
@@ -64,7 +64,7 @@ class Between:
         return any(line.target == name and line.phase == "backward" for line in self.trace.program.lines)
 
     @cached_property
-    def _lines(self) -> list[Any]:
+    def lines(self) -> list[Any]:
         """The forward lines that carry the input to the output."""
         moved, found = {self.input}, []
         for line in self.trace.program.phase("sample", "forward", "loss"):
@@ -172,7 +172,7 @@ class Between:
         def output(part: Array) -> Array:
             moved = start.copy()
             moved[self.input_place] = part
-            made = run_lines(self._lines, {**self.trace.exact, self.input: moved})[self.output]
+            made = run_lines(self.lines, {**self.trace.exact, self.input: moved})[self.output]
             return np.asarray(made, float)[self.output_place].ravel()
 
         found = slopes(output, start[self.input_place])
