@@ -322,6 +322,7 @@ class Network:
             raise ShapeError(
                 f"the data has rows of {show_shape(x.shape[1:])}, the network takes {show_shape(self.row)}",
                 given=f"x{show_shape(x.shape)}; layer 1 is {first!r}",
+                fix=f"x{show_shape(('n', *self.row))} would fit",
             )
         if x.dtype.kind not in "fiub":
             raise DataError(f"x holds {x.dtype}, not numbers")

@@ -34,7 +34,7 @@ def describe(
     letters = axes.of(output)[len(between.output_place) :], axes.of(of)[len(between.input_place) :]
     outputs = len(letters[0])
     stored = recognise(full, outputs, EXACT if between.is_analytic else BY_DIFFERENCES)
-    name = name_stored(between, stored) if between.is_analytic else f"{stored.core.size} numbers"
+    name = name_stored(between, stored)
     return Jacobian(
         output=output,
         input=of,

@@ -23,7 +23,8 @@ from handgrad.rules import Rule
 
 Pair = tuple[str, str]
 
-SHOWN = 5_000_000  # entries that a Jacobian may have to be shown unasked
+SHOWN = 5_000_000  # entries that the Jacobian of one row may have to be shown unasked
+SHOWN_WHOLE = 200_000  # and that of a batch
 
 
 def explain(
@@ -103,21 +104,27 @@ def _arguments(trace: Trace) -> Sequence[str]:
 def _jacobians(
     trace: Trace, axes: AxisNames, asked: Sequence[Pair], example: int | None
 ) -> Iterator[Jacobian]:
-    """Yield the Jacobians that were asked for, then those of each rule for one row, where they are small."""
+    """Yield the Jacobians that were asked for, or else those of each rule, where they are small.
+
+    A network's are of one row; those of a single rule are of all rows where that is little more.
+    """
     for output, of in asked:
         yield describe(trace, axes, output, of, example)
     if asked:
         return
+    row = 0 if example is None else example
     for node in trace.nodes:
-        for argument in node.rule.differentiable:
-            value = node.arguments[argument]
-            if trace.node_of(node.output.name) and _entries(trace, node.output.name, value.name) <= SHOWN:
-                yield describe(trace, axes, node.output.name, value.name, 0)
+        output = node.output.name
+        for of in dict.fromkeys(node.arguments[argument].name for argument in node.rule.differentiable):
+            whole = len(trace.nodes) == 1 and example is None and _entries(trace, output, of) <= SHOWN_WHOLE
+            if whole or _entries(trace, output, of, rows=1) <= SHOWN:
+                yield describe(trace, axes, output, of, None if whole else row)
 
 
-def _entries(trace: Trace, *names: str) -> int:
-    """Return how many entries the Jacobian of two values has for one row."""
-    return int(np.prod([size for name in names for size in trace.shapes[name] if size != "n"]))
+def _entries(trace: Trace, *names: str, rows: int | None = None) -> int:
+    """Return how many entries the Jacobian of two values has."""
+    n = trace.rows if rows is None else rows
+    return int(np.prod([n if size == "n" else size for name in names for size in trace.shapes[name]]))
 
 
 def _line(

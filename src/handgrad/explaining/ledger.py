@@ -112,7 +112,7 @@ def _fresh(axis: str, width: int, suffix: str) -> Axes:
     """Name an axis that nothing has named: the rows are N, whatever the rule calls them."""
     if not axis.endswith("..."):
         return (f"{axis}{suffix}",)
-    return tuple("NTUVW"[k] if k < 5 else f"A{k}" for k in range(width))
+    return tuple("NMLKJ"[k] if k < 5 else f"A{k}" for k in range(width))
 
 
 def ledger(trace: Trace, axes: AxisNames) -> dict[str, LedgerEntry]:

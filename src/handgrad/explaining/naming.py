@@ -86,6 +86,12 @@ def _candidates(between: Between) -> Iterator[tuple[str, Array]]:
     (node,) = between.nodes
     scope, expressions = _rule_scope(between, node)
     row = between.example
+    for value in node.inputs:
+        if value.kind == "index":
+            indices = between.trace.exact[value.name]
+            name = value.name if row is None else f"{value.name}[{row}]"
+            rows = indices if row is None else indices[row]
+            yield f"I[{name}]", np.eye(len(between.trace.exact[between.input]))[rows]
     for text in dict.fromkeys(expressions):
         try:
             with np.errstate(all="ignore"):

@@ -32,7 +32,7 @@ def sample(value: Any, most: int = MOST) -> Sample:
 
 def _shown(number: Any) -> float | None:
     """Return a number with six digits; None where it is not finite."""
-    return float(f"{number:.6g}") if np.isfinite(number) else None
+    return float(f"{number:.6g}") + 0.0 if np.isfinite(number) else None  # no -0
 
 
 def summarise(value: Any) -> Summary:
