@@ -29,7 +29,7 @@ DEAD_BY_BIAS_SHARE = 0.3  # off, and on without the bias; healthy: up to 0.13; h
 SATURATED_SHARE = 0.65  # healthy: up to 0.33; weights 30 times as large: 0.88
 VANISHING, EXPLODING = 1e-3, 1e3  # first gradient over last; healthy: 0.08 to 22; planted: 1e-5 and less
 SAME = 1e-6  # relative differences of units that will never differ; other units differ by 0.1 and more
-TIMES_WORSE = 6.0  # than a tenth of the learning rate; suitable rates: up to 2.6, ten times too high: 16
+TIMES_WORSE = 6.0  # than a learning rate ten or a hundred times lower; suitable rates: up to 2.6, ten times too high: 16
 SMALL_UPDATE = 1e-7  # of the weights: what float32 hardly keeps; suitable rates: 1e-4 to 0.1
 CONFLICTING_SHARE = 0.25  # of rows whose very inputs come again with another target
 
@@ -216,9 +216,9 @@ class _Patient:
                 "large-updates",
                 "learning rate",
                 f"From the starting weights, with learning rate {rate:g}, the loss goes from {trial.start:.3g} to "
-                f"{later} in 20 steps on these rows; with {rate / 10:g} to {trial.loss_of_a_tenth:.3g}.",
+                f"{later} in 20 steps on these rows; with {trial.better_rate:g} to {trial.better_loss:.3g}.",
                 f"The learning rate {rate:g} steps across the valley instead of down: {moved or 'the steps are long'}.",
-                f"Try a learning rate of {rate / 10:g}.",
+                f"Try a learning rate of {trial.better_rate:g}.",
             )
         elif matrices and matrices[most] < SMALL_UPDATE:
             yield HealthFinding(

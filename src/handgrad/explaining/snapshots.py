@@ -24,6 +24,7 @@ Array = NDArray[Any]
 ROWS = 32  # of the small batch: enough for health to be judged, few enough for a page
 MOST_NUMBERS = 6000  # of all samples of one moment together, so that a page of ten stays small
 LEAST_SAMPLE = 48
+START_AGAIN = "Start again from new weights, with a learning rate ten times lower."
 GROWN = 3.0  # weights that grow so much while the loss does not fall are thrown about
 
 
@@ -144,7 +145,10 @@ def find_over_training(snapshots: Sequence[Snapshot]) -> Iterator[HealthFinding]
             if (found.code, found.place) in now - before:
                 before.add((found.code, found.place))
                 yield replace(
-                    found, evidence=f"Since epoch {moment.epoch} or shortly before: {found.evidence}"
+                    found,
+                    evidence=f"Since epoch {moment.epoch} or shortly before: {found.evidence}",
+                    cause=f"{found.cause} At the start it was not so: training has carried it there.",
+                    change=START_AGAIN,
                 )
     yield from _no_better(snapshots)
 
@@ -167,5 +171,5 @@ def _no_better(snapshots: Sequence[Snapshot]) -> Iterator[HealthFinding]:
         f"On the same rows the loss was {first.loss:.3g} before the first step, and {later:.3g} in the later half of "
         "the training.",
         f"The weights of {most} are {growth[most]:.3g} times as large as they started: the learning rate is too high.",
-        "Start again from new weights with a learning rate ten times lower.",
+        START_AGAIN,
     )

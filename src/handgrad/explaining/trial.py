@@ -1,4 +1,4 @@
-"""A learning rate, tried: a few steps from the starting weights, against the same steps a tenth as long."""
+"""A learning rate, tried: a few steps from the starting weights, against the same steps made shorter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ Array = NDArray[Any]
 
 STEPS, BATCHES = 20, 4  # five times over the rows, a quarter of them at a time
 LEAST_ROWS = 16  # below, a batch would be a handful of rows, and its noise longer than a step
-MOST_WORK = 2e8  # products of a parameter and a row in both runs: about a second of NumPy
+SHORTER = (
+    0.1,
+    0.01,
+)  # of the learning rate; one of them trains well where it is up to a thousand times too high
+MOST_WORK = 3e8  # products of a parameter and a row in all runs: about a second of NumPy
 WORST = 1e12  # stands for a loss that is no longer finite
 
 
@@ -30,11 +34,13 @@ class Trial:
         That was tried.
     start
         The loss of the first rows, before any step.
-    loss, loss_of_a_tenth
-        The mean over the later steps, at the learning rate and at a tenth of it.
+    loss
+        The mean over the later steps, at that learning rate.
+    better_rate, better_loss
+        The best of the shorter ones, and the same mean there.
     times_worse
-        How many times the loss is that of the shorter steps: of the means and of the medians, whichever is
-        less, so that neither one wild step nor one lucky row decides.
+        How many times the loss is the better one: of the means and of the medians, whichever is less, so that
+        neither one wild step nor one lucky row decides.
     updates
         For each matrix of weights, the length of the first update as a share of the weights' own.
     """
@@ -42,7 +48,8 @@ class Trial:
     learning_rate: float
     start: float
     loss: float
-    loss_of_a_tenth: float
+    better_rate: float
+    better_loss: float
     times_worse: float
     updates: dict[str, float]
 
@@ -52,21 +59,20 @@ def try_learning_rate(network: Network, optimiser: Optimiser, given: dict[str, A
 
     From the starting weights, because there the optimiser's slots are known: all zero.
     """
-    rows = len(given["x"])
+    rows, rate = len(given["x"]), optimiser.learning_rate
     size = sum(array.size for array in network.parameters.values())
-    if rows < LEAST_ROWS or 2 * STEPS * size * rows / BATCHES > MOST_WORK:
+    if rows < LEAST_ROWS or (1 + len(SHORTER)) * STEPS * size * rows / BATCHES > MOST_WORK:
         return None
-    full, updates = _losses(network, optimiser, given, optimiser.learning_rate)
-    tenth, _ = _losses(network, optimiser, given, optimiser.learning_rate / 10)
-    later, later_tenth = full[BATCHES:], tenth[BATCHES:]
-    worse = min(_ratio(float(of(later)), float(of(later_tenth))) for of in (np.mean, np.median))
+    losses, updates = _losses(network, optimiser, given, rate)
+    later = losses[BATCHES:]
+    others = {
+        share * rate: _losses(network, optimiser, given, share * rate)[0][BATCHES:] for share in SHORTER
+    }
+    better_rate = min(others, key=lambda shorter: float(others[shorter].mean()))
+    better = others[better_rate]
+    worse = min(_ratio(float(of(later)), float(of(better))) for of in (np.mean, np.median))
     return Trial(
-        optimiser.learning_rate,
-        float(full[0]),
-        float(later.mean()),
-        float(later_tenth.mean()),
-        worse,
-        updates,
+        rate, float(losses[0]), float(later.mean()), better_rate, float(better.mean()), worse, updates
     )
 
 
