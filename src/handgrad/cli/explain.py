@@ -87,7 +87,7 @@ def _text(
     explanation: Explanation, line: str | None, jacobian: str | None, *, health: bool, numbers: bool
 ) -> str:
     parts = [show_line(explanation, line, numbers=numbers)] if line else []
-    parts += [show_jacobian(each, numbers=numbers) for each in explanation.jacobians if jacobian]
+    parts += [show_jacobian(each, explanation, numbers=numbers) for each in explanation.jacobians if jacobian]
     parts += [show_health(explanation)] if health else []
     return "\n\n".join(parts or [show_overview(explanation)])
 
@@ -102,20 +102,20 @@ class _Subject:
 
 
 def _subject(source: str | None, config: Path | None, settings: Mapping[str, Any], rows: int) -> _Subject:
-    is_file = source is not None and re.search(r"\.py(:\w+)?$", source)
-    is_run = source is not None and (Path(source) / "run.json").exists()
+    named = source or ""
+    is_file, is_run = re.search(r"\.py(:\w+)?$", named), bool(named) and (Path(named) / "run.json").exists()
     given = [name for name, value in {"config": config, **settings}.items() if value is not None]
     if (is_file or is_run) and given:
         what = "a file of your own" if is_file else "a run"
         raise ConfigurationError(
-            f"{source} is {what}, which has its own settings", given=given[0].replace("__", ".")
+            f"{named} is {what}, which has its own settings", given=given[0].replace("__", ".")
         )
-    if source is not None and is_file:
-        return _of_file(source, rows)
-    if source is not None and is_run:
-        return _of_run(Path(source), rows)
-    if source is not None and source.endswith(".toml"):
-        source, config = None, Path(source)
+    if is_file:
+        return _of_file(named, rows)
+    if is_run:
+        return _of_run(Path(named), rows)
+    if named.endswith(".toml"):
+        source, config = None, Path(named)
     configuration = configuration_from(source, config, dict(settings))
     dataset = load_data(configuration)
     network = configuration.build(dataset)
@@ -158,11 +158,14 @@ def _chosen(found: list[Found], source: str) -> Found:
     known = [each for each in found if isinstance(each.forward, Network | Rule)]
     if not known:
         raise ConfigurationError(
-            f"{source}: there is no network and no rule", fix="explain takes a Network, or a function with @rule"
+            f"{source}: there is no network and no rule",
+            fix="explain takes a Network, or a function with @rule",
         )
     if len(known) > 1:
         names = ", ".join(f"{each.name}" for each in known)
-        raise ConfigurationError(f"{source}: there are {len(known)}: {names}", fix=f"name one, {source}:{known[0].name}")
+        raise ConfigurationError(
+            f"{source}: there are {len(known)}: {names}", fix=f"name one, {source}:{known[0].name}"
+        )
     return known[0]
 
 

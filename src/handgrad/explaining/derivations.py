@@ -74,7 +74,7 @@ class _Put(ast.NodeTransformer):
     def __init__(self, known: Mapping[str, ast.expr]) -> None:
         self.known = known
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802 - as ast has it
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         return self.known.get(node.id, node)
 
 
@@ -84,10 +84,7 @@ def _factor(
     node = next((node for node in trace.nodes if node.output.name == line.undoes), None)
     formula = Formula(trace.values, gradients, lambda shape: axes.fit(shape, node), braces=True)
     of = gradients.get(line.target, "")
-    if of and line.rule:
-        symbol = partial(line.undoes, of)
-    else:
-        symbol = formula.name(line.target)
+    symbol = partial(line.undoes, of) if of and line.rule else formula.name(line.target)
     return Factor(
         line=number,
         symbol=symbol,
@@ -127,4 +124,3 @@ def _operands(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.Constant):
         return []
     return [node]
-

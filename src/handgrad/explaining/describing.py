@@ -15,9 +15,7 @@ from handgrad.explaining.tracing import Trace
 BY_DIFFERENCES = 1e-7  # what is zero in a Jacobian that was found by differences
 
 
-def describe(
-    trace: Trace, axes: AxisNames, output: str, of: str, example: int | None = None
-) -> Jacobian:
+def describe(trace: Trace, axes: AxisNames, output: str, of: str, example: int | None = None) -> Jacobian:
     """Return the Jacobian of one value with respect to an earlier one.
 
     Parameters

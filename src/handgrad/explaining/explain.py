@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from handgrad.errors import ConfigurationError
 from handgrad.explaining.derivations import derive
 from handgrad.explaining.describing import describe
 from handgrad.explaining.explanation import Block, ExplainedLine, Explanation, Health, Jacobian, Witness
@@ -16,7 +17,6 @@ from handgrad.explaining.health import measure_health
 from handgrad.explaining.ledger import AxisNames, gradients_of, ledger
 from handgrad.explaining.tracing import Trace, trace_network, trace_rule
 from handgrad.explaining.witness import witnesses
-from handgrad.errors import ConfigurationError
 from handgrad.layers import Optimiser
 from handgrad.network import Network
 from handgrad.rules import Rule
@@ -124,7 +124,7 @@ def _jacobians(
 def _entries(trace: Trace, *names: str, rows: int | None = None) -> int:
     """Return how many entries the Jacobian of two values has."""
     n = trace.rows if rows is None else rows
-    return int(np.prod([n if size == "n" else size for name in names for size in trace.shapes[name]]))
+    return int(np.prod([n if size == "n" else int(size) for name in names for size in trace.shapes[name]]))
 
 
 def _line(
@@ -164,9 +164,7 @@ def _drawing(trace: Trace) -> tuple[Block, ...]:
             continue
         kept = tuple(v.name for v in node.inputs if v.kind in ("parameter", "state", "mask"))
         inputs = tuple(dict.fromkeys(v.name for v in node.inputs if v.name not in kept))
-        blocks.append(
-            Block(node.output.name, node.rule.name, node.layer, inputs, kept, node.part, lines)
-        )
+        blocks.append(Block(node.output.name, node.rule.name, node.layer, inputs, kept, node.part, lines))
     return tuple(blocks)
 
 

@@ -12,9 +12,7 @@ from handgrad.program import Phase
 
 FORMAT = 1
 
-Structure = Literal[
-    "zero", "diagonal", "kronecker", "block diagonal", "diagonal plus low rank", "full"
-]
+Structure = Literal["zero", "diagonal", "kronecker", "block diagonal", "diagonal plus low rank", "full"]
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,12 @@ class Formula:
     """
 
     def __init__(
-        self, scope: Mapping[str, Any], gradients: Mapping[str, str], letters: Letters, *, braces: bool = False
+        self,
+        scope: Mapping[str, Any],
+        gradients: Mapping[str, str],
+        letters: Letters,
+        *,
+        braces: bool = False,
     ) -> None:
         self.scope, self.gradients, self.letters, self.braces = scope, gradients, letters, braces
 

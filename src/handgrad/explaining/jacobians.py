@@ -149,7 +149,8 @@ class Between:
         if entries > LARGEST or not few:
             raise ConfigurationError(
                 f"the Jacobian of {self.output} with respect to {self.input} has {entries:,} entries, "
-                f"and {LARGEST if few else MOST_SLOPES:,} are the most" + ("" if few else " for a local value"),
+                f"and {LARGEST if few else MOST_SLOPES:,} are the most"
+                + ("" if few else " for a local value"),
                 given=f"{self.output}{rows}, {self.input}{columns}",
                 fix="take a smaller layer" if self.example is not None else "take one row: --example 0",
             )
@@ -168,14 +169,15 @@ class Between:
     def _numeric(self) -> Array:
         """Find the slopes by differences, over the forward lines."""
         start = np.asarray(self.trace.exact[self.input], float)
+        place = np.asarray(start[self.input_place])
 
         def output(part: Array) -> Array:
             moved = start.copy()
-            moved[self.input_place] = part
+            moved[self.input_place] = part.reshape(place.shape)
             made = run_lines(self.lines, {**self.trace.exact, self.input: moved})[self.output]
             return np.asarray(made, float)[self.output_place].ravel()
 
-        found = slopes(output, start[self.input_place])
+        found = slopes(output, place.ravel())
         return np.asarray((found.low + found.high) / 2)
 
 

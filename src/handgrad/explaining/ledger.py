@@ -74,11 +74,11 @@ class AxisNames:
                 if axis not in letters:
                     width = len(part)
                     own = self.known.get(value.name)
-                    letters[axis] = (
-                        tuple(own[k] for k in part) if own else _fresh(axis, width, node.suffix)
-                    )
+                    letters[axis] = tuple(own[k] for k in part) if own else _fresh(axis, width, node.suffix)
             if value.name not in self.known:
-                self.known[value.name] = tuple(l for axis, _ in _parts(axes, value.shape) for l in letters[axis])
+                self.known[value.name] = tuple(
+                    l for axis, _ in _parts(axes, value.shape) for l in letters[axis]
+                )
         self.known[node.output.name] = tuple(l for axis in node.rule.signature.output for l in letters[axis])
         self.at[node.output.name] = {
             letter: size

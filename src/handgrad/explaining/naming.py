@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,9 @@ def name_stored(between: Between, stored: Stored) -> str:
     if stored.kind == "zero":
         return "0"
     named = list(_candidates(between))
-    core = name_of(stored.core, named) or f"{_shown(stored.core)} numbers"
+    axes = [axis for axis in stored.axes if stored.low_rank is None or axis in stored.outputs]
+    in_order = np.transpose(stored.core.reshape([stored.sizes[axis] for axis in axes]), np.argsort(axes))
+    core = name_of(in_order, named) or f"{_shown(in_order)} numbers"
     if stored.kind == "diagonal":
         return "I" if core == "1" else f"diag({core})"
     if stored.kind == "kronecker":
@@ -53,15 +56,18 @@ def name_of(array: Array, named: list[tuple[str, Array]]) -> str:
     """
     wanted = np.squeeze(array)
     size = float(np.abs(wanted).max(initial=0)) or 1.0
-    if np.ptp(wanted) <= CLOSE * size:
-        number = float(wanted.flat[0])
-        constants = (name for name, value in named if value.size == 1 and abs(value.flat[0] - number) <= CLOSE * size)
-        return "1" if abs(number - 1) <= CLOSE else next(constants, f"{number:.4g}")
     for name, value in named:
         found = np.squeeze(value)
-        if found.shape == wanted.shape and np.abs(found - wanted).max() <= CLOSE * size:
+        same = found.ndim and found.shape == wanted.shape[wanted.ndim - found.ndim :]
+        if same and np.abs(found - wanted).max() <= CLOSE * size:
             return name
-    return ""
+    if np.ptp(wanted) > CLOSE * size:
+        return ""
+    number = float(wanted.flat[0])
+    single = (
+        name for name, value in named if value.size == 1 and abs(value.flat[0] - number) <= CLOSE * size
+    )
+    return "1" if abs(number - 1) <= CLOSE else next(single, f"{number:.4g}")
 
 
 def _name_product(factors: tuple[Array, Array], named: list[tuple[str, Array]]) -> str:
@@ -95,14 +101,15 @@ def _candidates(between: Between) -> Iterator[tuple[str, Array]]:
     for text in dict.fromkeys(expressions):
         try:
             with np.errstate(all="ignore"):
-                value = np.asarray(evaluate(text, scope), np.float64)
+                found = np.asarray(evaluate(text, scope), np.float64)
         except (TypeError, ValueError, IndexError, NameError, AttributeError):
             continue  # what an upstream of ones does not go through
-        if row is not None and value.ndim and value.shape[0] == between.trace.rows:
-            value, text = value[row], f"{text if text.isidentifier() else f'({text})'}[{row}]"
-        yield text, value
-        if value.ndim == 2:
-            yield f"{text if text.isidentifier() else f'({text})'}.T", value.T
+        own = text if text.isidentifier() else f"({text})"
+        if row is not None and found.ndim and found.shape[0] == between.trace.rows:
+            found, text, own = found[row], f"{own}[{row}]", f"{own}[{row}]"
+        yield text, found
+        if found.ndim == 2:
+            yield f"{own}.T", found.T
 
 
 def _rule_scope(between: Between, node: Node) -> tuple[Scope, list[str]]:
@@ -110,7 +117,9 @@ def _rule_scope(between: Between, node: Node) -> tuple[Scope, list[str]]:
     program = write_rule(node, title="", dtype="float64")
     upstream = f"d{node.output.name}"
     exact = between.trace.exact
-    scope = run_lines(program.phase("forward", "loss"), {value.name: exact[value.name] for value in node.inputs})
+    scope = run_lines(
+        program.phase("forward", "loss"), {value.name: exact[value.name] for value in node.inputs}
+    )
     whole, parts = [], []
     carried = {upstream}
     for line in program.phase("backward"):
@@ -124,7 +133,8 @@ def _rule_scope(between: Between, node: Node) -> tuple[Scope, list[str]]:
             tree = ast.parse(line.expression, mode="eval").body
         parts += [ast.unparse(part) for part in ast.walk(tree) if _is_free(part, carried)]
     names = [name for name in scope if name in _kept(node)]
-    return scope, [*names, *whole, *parts]
+    products = [f"{one} * {other}" for one, other in combinations(names, 2)]
+    return scope, [*names, *whole, *parts, *products]
 
 
 def _kept(node: Node) -> set[str]:
@@ -146,18 +156,18 @@ class _WithoutUpstream(ast.NodeTransformer):
     def __init__(self, upstream: str) -> None:
         self.upstream = upstream
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802 - as ast has it
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         return ast.Constant(1) if node.id == self.upstream else node
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802 - as ast has it
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         is_upstream = isinstance(node.value, ast.Name) and node.value.id == self.upstream
         return ast.Constant(1) if is_upstream else self.generic_visit(node)
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802 - as ast has it
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         return node.args[1] if ast.unparse(node.func) == "np.full_like" else node
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:  # noqa: N802 - as ast has it
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.op, ast.Mult) and _is_one(node.left):
             return node.right

@@ -43,5 +43,6 @@ def summarise(value: Any) -> Summary:
     if not finite.size:
         return Summary(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bad)
     with np.errstate(over="ignore"):
-        numbers = (finite.min(), finite.mean(), finite.max(), finite.std(), np.linalg.norm(finite))
-    return Summary(*(float(np.nan_to_num(n)) for n in numbers), float(np.mean(array == 0)), bad)
+        numbers = [finite.min(), finite.mean(), finite.max(), finite.std(), np.linalg.norm(finite)]
+    least, mean, most, deviation, norm = np.nan_to_num(numbers).tolist()
+    return Summary(least, mean, most, deviation, norm, float(np.mean(array == 0)), bad)

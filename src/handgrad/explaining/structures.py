@@ -111,9 +111,10 @@ def recognise(jacobian: Array, outputs: int, tolerance: float = EXACT) -> Stored
     rest_in = [axis for axis in into if axis not in out]
     axes = [*shared, *rest_out, *rest_in]
     core = np.array(np.einsum(jacobian, [*out, *into], axes))
-    for axis in shared:
+    for axis in out:  # the same all along an axis of the output: one place stands for all
         place = axes.index(axis)
-        if np.ptp(core, axis=place).max(initial=0) <= tolerance * largest:
+        constant = np.ptp(core, axis=place).max(initial=0) <= tolerance * largest
+        if constant and (axis in shared or any(other not in axes for other in shared)):
             core = np.asarray(core.take(0, axis=place))
             axes.remove(axis)
     rest = [axis for axis in (*rest_out, *rest_in) if sizes[axis] > 1]
@@ -132,7 +133,7 @@ def recognise(jacobian: Array, outputs: int, tolerance: float = EXACT) -> Stored
 
 
 def _paired(jacobian: Array, outputs: int, least: float) -> tuple[int, ...]:
-    """Number the input's axes: as an axis of the output where nothing is off their diagonal."""
+    """Return the numbers of the input's axes: an axis of the output where nothing is off the two's diagonal."""
     nonzero = np.abs(jacobian) > least
     numbers: list[int] = []
     for axis in range(outputs, jacobian.ndim):
@@ -194,4 +195,3 @@ def proof(stored: Stored, jacobian: Array, generator: np.random.Generator) -> fl
     full = np.tensordot(upstream, jacobian, axes=outputs)
     apart = np.abs(stored.pull(upstream) - full).max(initial=0)
     return float(apart / (np.abs(full).max(initial=0) or 1.0))
-

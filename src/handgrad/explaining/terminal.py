@@ -63,14 +63,14 @@ def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -
         parts.append("chain rule\n" + "\n".join(factors))
         parts.append("all in one\n" + _wrapped(derivation.text))
     found = (jacobian for jacobian in explanation.jacobians if _is_of(jacobian, line, entry))
-    parts += [show_jacobian(jacobian, numbers=numbers) for jacobian in found]
+    parts += [show_jacobian(jacobian, explanation, numbers=numbers) for jacobian in found]
     if numbers:
         names = dict.fromkeys((*line.reads, target))
         parts += [show_numbers(explanation.ledger[name]) for name in names if name in explanation.ledger]
     return "\n\n".join(parts)
 
 
-def show_jacobian(jacobian: Jacobian, *, numbers: bool = False) -> str:
+def show_jacobian(jacobian: Jacobian, explanation: Explanation, *, numbers: bool = False) -> str:
     """Show a Jacobian: its shape, its structure, what is stored of it, and that this is enough."""
     of = "the batch" if jacobian.example is None else f"row {jacobian.example}"
     output = _named(jacobian.output, jacobian.output_sizes, jacobian.output_axes)
@@ -83,6 +83,7 @@ def show_jacobian(jacobian: Jacobian, *, numbers: bool = False) -> str:
         "products": f"{jacobian.stored_operations:,} of {jacobian.full_operations:,}, for one upstream gradient",
         "proof": f"stored and full form times a random upstream differ by {jacobian.proof:.1e}",
         "why": jacobian.explanation,
+        "witness": _witness(_witness_of(jacobian, explanation)),
     }
     parts = [f"Jacobian {jacobian.output}:{jacobian.input}\n" + "\n".join(_table(facts))]
     if jacobian.added is not None:
@@ -128,11 +129,11 @@ def show_numbers(entry: LedgerEntry) -> str:
 def _ledger(explanation: Explanation) -> Iterator[str]:
     """Lay the ledger out in columns."""
     entries = list(explanation.ledger.values())
-    rows = [("", "axes", "sizes", "bytes", "belongs to", "kept for")]
+    rows: list[tuple[str, ...]] = [("", "axes", "sizes", "bytes", "belongs to", "kept for")]
     for entry in entries:
         belongs = f"gradient of {entry.gradient_of}" if entry.gradient_of else entry.kind
-        row = (entry.name, " ".join(entry.axes), _sizes(entry.sizes), f"{entry.bytes:,}", belongs)
-        rows.append((*row, " ".join(entry.kept_for)))
+        size = _sizes(entry.sizes), f"{entry.bytes:,}"
+        rows.append((entry.name, " ".join(entry.axes), *size, belongs, " ".join(entry.kept_for)))
     widths = [max(len(row[k]) for row in rows) for k in range(5)]
     for row in rows:
         cells = [
@@ -161,6 +162,13 @@ def _undone(explanation: Explanation, line: ExplainedLine) -> str:
     """Return the forward line that a backward line undoes."""
     made = next((other for other in explanation.lines if other.target == line.undoes), None)
     return f"{made.target} {made.operator} {made.expression}" if made else ""
+
+
+def _witness_of(jacobian: Jacobian, explanation: Explanation) -> Witness | None:
+    """Return what the slopes say of the line that brings a gradient through this Jacobian, if it is one line."""
+    lines = (line for line in explanation.lines if line.phase == "backward")
+    found = (line.witness for line in lines if _is_of(jacobian, line, explanation.ledger[line.target]))
+    return next(found, None)
 
 
 def _is_of(jacobian: Jacobian, line: ExplainedLine, entry: LedgerEntry) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import CodeType
@@ -119,7 +119,7 @@ def trace_network(network: Network, x: Any, t: Any, w: Any = None, *, seed: int 
     if w is not None:
         arrays["w"] = network.check_weights(w, len(x))
     program = network.program(weighted=w is not None).without_updates()
-    given = {value.name: convert(arrays[value.name], value, program.dtype) for value in program.inputs}
+    given: Scope = {value.name: convert(arrays[value.name], value, program.dtype) for value in program.inputs}
     given |= {**network.arrays, "n": len(x), "seed": seed, "step": 1}
     return Trace(program, network.nodes(weighted=w is not None), given, len(x))
 
@@ -152,7 +152,6 @@ def trace_rule(rule: Rule, arrays: Collection[Any], *, seed: int = 0, **options:
 
 def _with_rows(shape: tuple[int, ...], axes: tuple[str, ...]) -> Shape:
     """Call the first axis ``n`` where the signature leaves open how many there are."""
-    return ("n", *shape[1:]) if shape and axes and axes[0].endswith("...") and len(shape) >= len(axes) else shape
-
-
-Function = Callable[[Array], Array]
+    return (
+        ("n", *shape[1:]) if shape and axes and axes[0].endswith("...") and len(shape) >= len(axes) else shape
+    )

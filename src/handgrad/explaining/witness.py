@@ -34,7 +34,9 @@ def witnesses(trace: Trace) -> dict[str, Witness]:
     found: dict[str, Witness] = {}
     made = {line.target for line in trace.program.phase("backward")}
     for node in trace.nodes:
-        if not node.rule.constant and made & {f"d{value.name}" for value in node.inputs} | _parts(trace, node):
+        if not node.rule.constant and made & {f"d{value.name}" for value in node.inputs} | _parts(
+            trace, node
+        ):
             found |= {target: told for target, told in _of_node(trace, node) if target in made}
     for line in trace.program.phase("backward"):
         if not line.rule and line.reads:
