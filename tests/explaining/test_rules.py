@@ -55,7 +55,7 @@ STRUCTURES = {
         "beta": "kronecker: 1 ⊗ I",
     },
     "layer_norm": {
-        "x": "diagonal plus low rank: diag(17×19 numbers) + U Vᵀ, of rank 2",
+        "x": "diagonal plus low rank: diag(gamma * rstd) + U Vᵀ, of rank 2",
         "gamma": "block diagonal: xhat",
         "beta": "kronecker: 1 ⊗ I",
     },

@@ -131,21 +131,21 @@ class Formula:
         writer = getattr(self, f"_write_{type(node).__name__}", None)
         return writer(node) if writer else (rf"\text{{{_plain(ast.unparse(node))}}}", ATOM)
 
-    def _write_Name(self, node: ast.Name) -> tuple[str, int]:
+    def _write_Name(self, node: ast.Name) -> tuple[str, int]:  # noqa: N802
         return self.name(node.id), ATOM
 
-    def _write_Constant(self, node: ast.Constant) -> tuple[str, int]:
+    def _write_Constant(self, node: ast.Constant) -> tuple[str, int]:  # noqa: N802
         if not isinstance(node.value, int | float):
             return rf"\text{{{_plain(repr(node.value))}}}", ATOM
         number = f"{node.value:.6g}"
         mantissa, e, exponent = number.partition("e")
         return (rf"{mantissa} \cdot 10^{{{int(exponent)}}}", PRODUCT) if e else (number, ATOM)
 
-    def _write_UnaryOp(self, node: ast.UnaryOp) -> tuple[str, int]:
+    def _write_UnaryOp(self, node: ast.UnaryOp) -> tuple[str, int]:  # noqa: N802
         sign = {ast.USub: "-", ast.UAdd: "+"}.get(type(node.op), r"\lnot ")
         return f"{sign}{self._tight(node.operand, SIGN)}", SIGN
 
-    def _write_BinOp(self, node: ast.BinOp) -> tuple[str, int]:
+    def _write_BinOp(self, node: ast.BinOp) -> tuple[str, int]:  # noqa: N802
         left, right = node.left, node.right
         match node.op:
             case ast.Add():
@@ -166,7 +166,7 @@ class Formula:
                 return f"{self._factor(left)} {sign} {self._factor(right, SIGN)}", PRODUCT
         return rf"\text{{{_plain(ast.unparse(node))}}}", ATOM
 
-    def _write_Compare(self, node: ast.Compare) -> tuple[str, int]:
+    def _write_Compare(self, node: ast.Compare) -> tuple[str, int]:  # noqa: N802
         return rf"\mathbf{{1}}\left[{self._condition(node)}\right]", ATOM
 
     def _condition(self, node: ast.expr) -> str:
@@ -177,14 +177,14 @@ class Formula:
             parts += [COMPARISONS.get(type(operator), "?"), self._loose(side)]
         return " ".join(parts)
 
-    def _write_Attribute(self, node: ast.Attribute) -> tuple[str, int]:
+    def _write_Attribute(self, node: ast.Attribute) -> tuple[str, int]:  # noqa: N802
         if node.attr == "T":
             return f"{{{self._tight(node.value, ATOM)}}}^{{\\top}}", POWER
         if node.attr == "size":
             return _sizes(self.letters(self.shape(node.value))), PRODUCT
         return rf"\text{{{_plain(ast.unparse(node))}}}", ATOM
 
-    def _write_Subscript(self, node: ast.Subscript) -> tuple[str, int]:
+    def _write_Subscript(self, node: ast.Subscript) -> tuple[str, int]:  # noqa: N802
         index = ast.unparse(node.slice)
         if index == "(..., None)":  # broadcast over the last axis: mathematics does not write it
             return self._write(node.value)
@@ -195,7 +195,7 @@ class Formula:
         inner = self._loose(node.slice) if isinstance(node.slice, ast.Name) else rf"\text{{{_plain(index)}}}"
         return f"{{{self._tight(node.value, ATOM)}}}_{{{inner}}}", ATOM
 
-    def _write_Call(self, node: ast.Call) -> tuple[str, int]:
+    def _write_Call(self, node: ast.Call) -> tuple[str, int]:  # noqa: N802
         name, arguments = ast.unparse(node.func), node.args
         if isinstance(node.func, ast.Attribute) and not name.startswith("np."):
             return self._reduction(node, node.func)

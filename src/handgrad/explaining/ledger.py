@@ -77,9 +77,11 @@ class AxisNames:
                     letters[axis] = tuple(own[k] for k in part) if own else _fresh(axis, width, node.suffix)
             if value.name not in self.known:
                 self.known[value.name] = tuple(
-                    l for axis, _ in _parts(axes, value.shape) for l in letters[axis]
+                    letter for axis, _ in _parts(axes, value.shape) for letter in letters[axis]
                 )
-        self.known[node.output.name] = tuple(l for axis in node.rule.signature.output for l in letters[axis])
+        self.known[node.output.name] = tuple(
+            letter for axis in node.rule.signature.output for letter in letters[axis]
+        )
         self.at[node.output.name] = {
             letter: size
             for value in (*node.inputs, node.output)
