@@ -37,7 +37,7 @@ RUNS = Path("runs")
     "--snapshots",
     metavar="N",
     type=click.IntRange(2, 1000),
-    help="How many moments of the training to record for the page: the start, the last epoch, and between [none].",
+    help="Moments of the training to record for the page, start and end among them [none].",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 def command(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from handgrad.errors import DataError
+from handgrad.html import Shown
 from handgrad.program import Phase
 
 FORMAT = 1
@@ -386,7 +387,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Shown):
     """A program on a batch, explained.
 
     Attributes
@@ -424,6 +425,16 @@ class Explanation:
     health: Health
     snapshots: tuple[Snapshot, ...] = ()
     format: int = FORMAT
+
+    def __str__(self) -> str:
+        from handgrad.explaining.notebook import summary
+
+        return summary(self)
+
+    def _repr_html_(self) -> str:
+        from handgrad.explaining.notebook import render_html
+
+        return render_html(self)
 
     def to_json(self) -> str:
         """Return the record as JSON."""
