@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,14 @@ from handgrad.configuration import read_configuration
 from handgrad.data import split
 from handgrad.errors import ConfigurationError
 from handgrad.explaining import Explanation, explain
+from handgrad.explaining.explanation import Snapshot
+from handgrad.explaining.snapshots import find_over_training
 from handgrad.explaining.terminal import show_health, show_jacobian, show_line, show_overview
 from handgrad.files import write_file
 from handgrad.layers import Optimiser
 from handgrad.network import Network
 from handgrad.rules import Rule
-from handgrad.runs import load_run, match_classes
+from handgrad.runs import load_run, match_classes, read_snapshots
 
 
 @click.command(name="explain")
@@ -72,6 +74,8 @@ def command(
         example=example,
         optimiser=subject.optimiser,
     )
+    if subject.snapshots:
+        explanation = _with_training(explanation, subject.snapshots)
     if html is not None:
         from handgrad.explaining.page import render_page
 
@@ -81,6 +85,14 @@ def command(
         click.echo(explanation.to_json())
     elif html is None or line or jacobian or health:
         click.echo(_coloured(_text(explanation, line, jacobian, health=health, numbers=numbers)))
+
+
+def _with_training(explanation: Explanation, snapshots: tuple[Snapshot, ...]) -> Explanation:
+    """Add what was recorded of a training, and what it shows of the network's health."""
+    known = {found.code for found in explanation.health.findings}
+    later = (found for found in find_over_training(snapshots) if found.code not in known)
+    health = replace(explanation.health, findings=(*explanation.health.findings, *later))
+    return replace(explanation, health=health, snapshots=snapshots)
 
 
 def _text(
@@ -99,6 +111,7 @@ class _Subject:
     thing: Network | Rule
     arrays: tuple[Any, ...]
     optimiser: Optimiser | None = None
+    snapshots: tuple[Snapshot, ...] = ()
 
 
 def _subject(source: str | None, config: Path | None, settings: Mapping[str, Any], rows: int) -> _Subject:
@@ -129,7 +142,7 @@ def _of_run(folder: Path, rows: int) -> _Subject:
     dataset = load_data(configuration)
     chosen = _batch(configuration, dataset, rows)
     x, t = arranged(run, dataset)[chosen], match_classes(run, dataset)[chosen]
-    return _Subject(run.network, (x, t), configuration.optimiser())
+    return _Subject(run.network, (x, t), configuration.optimiser(), read_snapshots(folder))
 
 
 def _batch(configuration: Any, dataset: Any, rows: int) -> Any:
