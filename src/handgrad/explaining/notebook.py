@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from handgrad.explaining.explanation import Derivation, Explanation, Health, Jacobian, LedgerEntry, Witness
+from handgrad.explaining.explanation import Derivation, Explanation, Jacobian, LedgerEntry, Witness
+from handgrad.explaining.health import LEAST_ROWS
 from handgrad.html import folded, formula, heading, paragraph, table
 from handgrad.rules import show_shape
 
@@ -15,7 +16,7 @@ def render_html(explanation: Explanation) -> str:
     told += f" · loss {explanation.loss:.4g}" if explanation.loss is not None else ""
     parts = [
         heading(told),
-        *_health(explanation.health),
+        *_health(explanation),
         table(
             ("line", "shape", "its gradient, or whose it is", "kept for", "reason", "checked"),
             _ledger(explanation),
@@ -40,9 +41,11 @@ def summary(explanation: Explanation) -> str:
     return "\n".join(told)
 
 
-def _health(health: Health) -> Iterator[str]:
+def _health(explanation: Explanation) -> Iterator[str]:
+    health = explanation.health
     if health.layers and not health.findings:
-        yield paragraph("Health: nothing found.")
+        few = f" Whether units are dead is judged on {LEAST_ROWS} rows or more."
+        yield paragraph(f"Health: nothing found.{few if explanation.rows < LEAST_ROWS else ''}")
     for found in health.findings:
         yield heading(f"{found.code.replace('-', ' ')} at {found.place}")
         yield paragraph(f"{found.evidence} {found.cause} {found.change}")
@@ -61,7 +64,9 @@ def _ledger(explanation: Explanation) -> Iterator[tuple[str, ...]]:
 
 def _entry(entry: LedgerEntry) -> tuple[str, str, str]:
     """Return a value's shape, the value beside it and what it is kept for."""
-    shape = show_shape(entry.sizes) + (f" = {', '.join(entry.axes)}" if entry.axes else "")
+    axes = zip(entry.axes, entry.sizes, strict=False)
+    named = ", ".join(f"{axis}={size}" if axis != str(size) else axis for axis, size in axes)
+    shape = f"({named})" if named else show_shape(entry.sizes)
     kept = f"{', '.join(entry.kept_for)} · {entry.bytes:,} bytes" if entry.kept_for else ""
     return shape, entry.gradient or (f"of {entry.gradient_of}" if entry.gradient_of else ""), kept
 
