@@ -23,12 +23,13 @@ from handgrad import (
     SoftmaxCrossEntropy,
     Standardise,
     Tanh,
+    explain,
     train,
 )
 from handgrad.data import digits, moons
 from handgrad.explaining.boundary import COLUMNS, ROWS, measure_boundary
 from handgrad.explaining.explanation import Boundary
-from handgrad.explaining.snapshots import Recorder, explain_training, find_over_training, take_snapshot
+from handgrad.explaining.snapshots import Recorder, find_over_training, take_snapshot, with_training
 from handgrad.runs import Run, read_snapshots, save_run
 from handgrad.training import History
 
@@ -149,8 +150,10 @@ def test_an_explained_training_carries_its_moments_and_the_health_of_its_learnin
     network = two_inputs()
     recorder = recorded(network)
 
-    healthy = explain_training(network, *recorder.batch, Adam(), recorder.snapshots)
-    too_fast = explain_training(network, *recorder.batch, SGD(100.0), recorder.snapshots)
+    healthy, too_fast = (
+        with_training(explain(network, *recorder.batch, optimiser=optimiser), recorder.snapshots)
+        for optimiser in (Adam(), SGD(100.0))
+    )
 
     assert healthy.snapshots == tuple(recorder.snapshots)
     assert healthy.health.findings == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from handgrad.data import split
 from handgrad.errors import ConfigurationError
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.explanation import Snapshot
-from handgrad.explaining.snapshots import find_over_training
+from handgrad.explaining.snapshots import with_training
 from handgrad.explaining.terminal import show_health, show_jacobian, show_line, show_overview
 from handgrad.files import write_file
 from handgrad.layers import Optimiser
@@ -75,7 +75,7 @@ def command(
         optimiser=subject.optimiser,
     )
     if subject.snapshots:
-        explanation = _with_training(explanation, subject.snapshots)
+        explanation = with_training(explanation, subject.snapshots)
     if html is not None:
         from handgrad.explaining.page import render_page
 
@@ -85,14 +85,6 @@ def command(
         click.echo(explanation.to_json())
     elif html is None or line or jacobian or health:
         click.echo(_coloured(_text(explanation, line, jacobian, health=health, numbers=numbers)))
-
-
-def _with_training(explanation: Explanation, snapshots: tuple[Snapshot, ...]) -> Explanation:
-    """Add what was recorded of a training, and what it shows of the network's health."""
-    known = {found.code for found in explanation.health.findings}
-    later = (found for found in find_over_training(snapshots) if found.code not in known)
-    health = replace(explanation.health, findings=(*explanation.health.findings, *later))
-    return replace(explanation, health=health, snapshots=snapshots)
 
 
 def _text(

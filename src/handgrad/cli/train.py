@@ -143,15 +143,14 @@ def _write_page(
     moments: Sequence[Snapshot],
 ) -> Path:
     """Explain the trained network on a few of its training rows, on a page in the run folder."""
+    from handgrad.explaining import explain
     from handgrad.explaining.page import render_page
-    from handgrad.explaining.snapshots import explain_training, small_batch
+    from handgrad.explaining.snapshots import small_batch, with_training
 
     few = rows.train[small_batch(len(rows.train), configuration.training.seed)]
-    explanation = explain_training(
-        network, dataset.x[few], dataset.t[few], configuration.optimiser(), moments
-    )
+    explanation = explain(network, dataset.x[few], dataset.t[few], optimiser=configuration.optimiser())
     page = folder / "explanation.html"
-    write_file(page, render_page(explanation))
+    write_file(page, render_page(with_training(explanation, moments)))
     return page
 
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.explaining.boundary import measure_boundary
-from handgrad.explaining.explain import explain
-from handgrad.explaining.explanation import Explanation, Health, HealthFinding, Snapshot
+from handgrad.explaining.explanation import Explanation, HealthFinding, Snapshot
 from handgrad.explaining.health import measure_health
 from handgrad.explaining.samples import sample, summarise
 from handgrad.explaining.tracing import trace_network
@@ -117,21 +116,13 @@ def take_snapshot(network: Network, x: Array, t: Array, optimiser: Optimiser | N
     )
 
 
-def explain_training(
-    network: Network, x: Array, t: Array, optimiser: Optimiser, snapshots: Sequence[Snapshot] = ()
-) -> Explanation:
-    """Explain a trained network on a few rows, with its training: what was recorded, and its health all along."""
-    health = measure_health(trace_network(network, x, t), network, optimiser)
-    on_the_way = [found for found in find_over_training(snapshots) if found.code not in _codes(health)]
-    return replace(
-        explain(network, x, t),
-        health=replace(health, findings=(*health.findings, *on_the_way)),
-        snapshots=tuple(snapshots),
-    )
-
-
-def _codes(health: Health) -> set[str]:
-    return {found.code for found in health.findings}
+def with_training(explanation: Explanation, snapshots: Sequence[Snapshot]) -> Explanation:
+    """Return an explanation with what was recorded of the training, and what that shows of its health."""
+    health = explanation.health
+    known = {found.code for found in health.findings}
+    later = (found for found in find_over_training(snapshots) if found.code not in known)
+    health = replace(health, findings=(*health.findings, *later))
+    return replace(explanation, health=health, snapshots=tuple(snapshots))
 
 
 def find_over_training(snapshots: Sequence[Snapshot]) -> Iterator[HealthFinding]:
