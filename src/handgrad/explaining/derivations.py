@@ -1,9 +1,9 @@
-"""The chain rule for one parameter: the backward lines between the loss and it, and their product."""
+"""The chain rule: the backward lines between the loss and a value, and their product."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from handgrad.program import ProgramLine
 LONGEST = 400  # parts of a product's syntax tree: a longer one keeps its names
 
 
-def derive(trace: Trace, axes: AxisNames, gradients: Mapping[str, str], of: str) -> Derivation:
-    """Return the derivation of a value's gradient.
+def derive(trace: Trace, axes: AxisNames, gradients: Mapping[str, str]) -> dict[str, Derivation]:
+    """Return the derivation of each gradient, by the value it belongs to: parameters first.
 
     Parameters
     ----------
@@ -27,15 +27,22 @@ def derive(trace: Trace, axes: AxisNames, gradients: Mapping[str, str], of: str)
         Their letters.
     gradients
         The value that each gradient belongs to.
-    of
-        The value: a parameter, as a rule.
     """
-    numbered = path(trace, f"d{of}")
-    factors = tuple(_factor(trace, axes, gradients, number, line) for number, line in numbered)
-    whole = product([line for _, line in numbered])
+    backward = [(n, line) for n, line in enumerate(trace.program.lines) if line.phase == "backward"]
+    factors = {n: _factor(trace, axes, gradients, n, line) for n, line in backward}
     formula = Formula(trace.values, gradients, lambda shape: axes.fit(shape, None), braces=True)
-    text = f"d{of} = {whole}"
-    return Derivation(of, factors, f"{formula.name(f'd{of}')} = {formula.write(whole)}", text)
+    given = {"dloss", *(value.name for value in trace.program.inputs if value.kind == "upstream")}
+    made = {line.target for _, line in backward if line.reads}
+    found: dict[str, Derivation] = {}
+    for of in (*trace.program.parameters, *gradients.values()):
+        target = f"d{of}"
+        if of in found or target not in made:
+            continue
+        numbered = path(trace, target)
+        whole = product([line for _, line in numbered], given)
+        tex = f"{formula.name(target)} = {formula.write(whole)}"
+        found[of] = Derivation(of, tuple(factors[n] for n, _ in numbered), tex, f"{target} = {whole}")
+    return found
 
 
 def path(trace: Trace, target: str) -> list[tuple[int, ProgramLine]]:
@@ -48,17 +55,25 @@ def path(trace: Trace, target: str) -> list[tuple[int, ProgramLine]]:
     return found[::-1]
 
 
-def product(lines: list[ProgramLine]) -> str:
-    """Put lines into one another; what is read more than once, and what needs no gradient, keeps its name."""
+def product(lines: list[ProgramLine], given: Set[str]) -> str:
+    """Put lines into one another; what is read more than once keeps its name, and so does what is no gradient.
+
+    Parameters
+    ----------
+    lines
+        In order.
+    given
+        The gradients they begin with.
+    """
     counts = {line.target: sum(_count(other, line.target) for other in lines) for line in lines}
-    carried: set[str] = set()
+    carried = set(given)
     known: dict[str, ast.expr] = {}
     for line in lines:
         tree = _Put(known).visit(ast.parse(line.expression, mode="eval").body)
         short = sum(1 for _ in ast.walk(tree)) < LONGEST
-        upstream = not carried or bool(line.reads & carried)
-        carried |= {line.target} if upstream else set()
-        if upstream and counts[line.target] == 1 and short:
+        if line.reads & carried:
+            carried.add(line.target)
+        if line.target in carried and counts[line.target] == 1 and short:
             known[line.target] = tree
     return ast.unparse(tree)
 

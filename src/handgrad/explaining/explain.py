@@ -81,7 +81,6 @@ def explain_trace(trace: Trace, asked: Sequence[Pair] = (), example: int | None 
     """Explain a program on its batch."""
     axes = AxisNames(trace)
     gradients = {name: of for of, found in gradients_of(trace).items() for name in found}
-    wanted = trace.program.parameters if trace.program.parameters else _arguments(trace)
     told = witnesses(trace)
     loss = trace.values.get("loss") if trace.program.parameters else None
     return Explanation(
@@ -91,14 +90,10 @@ def explain_trace(trace: Trace, asked: Sequence[Pair] = (), example: int | None 
         drawing=_drawing(trace),
         lines=tuple(_line(trace, axes, gradients, told, n) for n in range(len(trace.program.lines))),
         ledger=ledger(trace, axes),
-        derivations={of: derive(trace, axes, gradients, of) for of in wanted if f"d{of}" in gradients},
+        derivations=derive(trace, axes, gradients),
         jacobians=tuple(_jacobians(trace, axes, asked, example)),
         health=Health(),
     )
-
-
-def _arguments(trace: Trace) -> Sequence[str]:
-    return [name for node in trace.nodes for name in node.rule.differentiable]
 
 
 def _jacobians(

@@ -166,14 +166,14 @@ class Factor:
 
 @dataclass(frozen=True)
 class Derivation:
-    """The chain rule for one parameter: from the loss back to it, a factor for each line passed.
+    """The chain rule for one value: from the loss back to it, a factor for each line passed.
 
     Attributes
     ----------
     of
-        The parameter.
+        The value: a parameter, or one between.
     factors
-        From the loss to the parameter.
+        From the loss to the value.
     product
         All lines put into one another, in TeX.
     text
@@ -405,7 +405,7 @@ class Explanation(Shown):
     ledger
         Every value, by name.
     derivations
-        By parameter.
+        By the value whose gradient it is; parameters first.
     jacobians
         Those asked for, and those small enough to be shown anyway.
     health
