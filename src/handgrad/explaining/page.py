@@ -136,11 +136,14 @@ def _page_data(explanation: Explanation) -> dict[str, Any]:
         "drawing": explanation.drawing,
         "lines": [
             {"target": line.target, "phase": line.phase, "reads": line.reads, "undoes": line.undoes}
-            | {"expression": str(line.operator + " " + line.expression), "factors": links.factors(line)}
+            | {"factors": links.factors(line)}
             for line in explanation.lines
         ],
         "ledger": explanation.ledger,
-        "jacobians": [jacobian.sample for jacobian in explanation.jacobians],
+        "jacobians": [
+            {"output": jacobian.output, "input": jacobian.input, "sample": jacobian.sample}
+            for jacobian in explanation.jacobians
+        ],
         "snapshots": explanation.snapshots,
     }
 
@@ -182,16 +185,19 @@ def _bytes(count: int) -> str:
     >>> _bytes(512), _bytes(65536)
     ('512 B', '64 kB')
     """
-    return f"{count} B" if count < 1024 else f"{count / 1024:.3g} kB" if count < 2**20 else f"{count / 2**20:.3g} MB"
+    return (
+        f"{count} B"
+        if count < 1024
+        else f"{count / 1024:.3g} kB"
+        if count < 2**20
+        else f"{count / 2**20:.3g} MB"
+    )
 
 
 @cache
 def _template() -> jinja2.Template:
-    def load(name: str) -> str:
-        return _text(name)
-
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(load),
+        loader=jinja2.FunctionLoader(_text),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -27,7 +27,7 @@ export function drawNetwork(place, record, choose) {
   for (const block of blocks) {
     const gives = spots.get(block.name);
     const users = blocks.filter((other) => other.inputs.includes(block.name));
-    if (users.length) drawEdgeLabels(parts, block.name, gives.bottom, users.some((u) => spots.get(u.name).index === gives.index + 1));
+    if (users.length) drawEdgeLabels(parts, block.name, gives.bottom);
     for (const user of users) drawEdge(parts, block, user, gives, spots.get(user.name), lanes.get(block.name));
   }
   root.setAttribute("viewBox", `0 0 ${WIDTH} ${top}`);
@@ -117,9 +117,9 @@ function act(parts, group, label, number) {
 }
 
 /** Beside an edge: the value's name, shape and numbers on the left; its gradient's on the right. */
-function drawEdgeLabels(parts, name, top, straight) {
+function drawEdgeLabels(parts, name, top) {
   const gradient = parts.record.ledger[name]?.gradient;
-  const [left, right] = straight ? [DOWN - 9, UP + 9] : [DOWN - 9, UP + 9];
+  const [left, right] = [DOWN - 9, UP + 9];
   addLabel(parts, name, left, top, "end", "value", parts.made.get(name) ?? -1);
   if (gradient) addLabel(parts, gradient, right, top, "start", "gradient", parts.made.get(gradient) ?? Infinity);
 }
@@ -127,7 +127,8 @@ function drawEdgeLabels(parts, name, top, straight) {
 function addLabel(parts, name, x, top, anchor, kind, since) {
   const entry = parts.record.ledger[name];
   const text = (y, content, style) => drawn("text", { x, y: top + y, class: style, "text-anchor": anchor }, content);
-  const group = drawn("g", {}, drawn("title", {}, named(parts.record, name)), text(15, short(name, 13), kind));
+  const target = drawn("rect", { x: anchor === "end" ? x - 86 : x - 2, y: top + 3, width: 88, height: EDGE - 6, class: "target" });
+  const group = drawn("g", {}, drawn("title", {}, named(parts.record, name)), target, text(15, short(name, 13), kind));
   if (entry) group.append(text(29, short(shapeText(entry.shape), 14), `${kind} sizes`));
   parts.root.append(group);
   if (Number.isFinite(since) && since >= 0) act(parts, group, named(parts.record, name), since);
