@@ -141,7 +141,7 @@ def _shown(page: Any) -> str:
 def test_a_gradient_is_two_clicks_away(open_page: Open, moons: Explanation) -> None:
     page = open_page(moons)
     page.click("nav a[href='#shapes']")
-    page.click("#shapes a:text-is('dW1')")
+    page.locator("#shapes a", has_text=re.compile("^dW1$")).click()
     letters = ", ".join(moons.ledger["W1"].axes)
     assert f"dW1 ({letters}) = (2, 6), the shape of W1" in _shown(page)
     assert "the same W1 serves every row: the rows add up" in _shown(page)
