@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import handgrad
-from handgrad import Linear, Network, ReLU, SoftmaxCrossEntropy, Standardise, train
+from handgrad import Embedding, Linear, Network, ReLU, SoftmaxCrossEntropy, Standardise, train
 from handgrad.data import moons
 from handgrad.training import History
 
@@ -95,7 +95,9 @@ def shown_objects() -> dict[str, Any]:
     made = network()
     history = train(made, ROWS.x, ROWS.t, validation=0.2, epochs=2, engine="reference")
     report = handgrad.check(lambda x: x * x, lambda dy, x: (dy * x,), inputs=(ROWS.x[:3],))
+    words = Network(Embedding(4, 5), Linear(5, 3), loss=SoftmaxCrossEntropy(), inputs=())
     return {
+        "explanation of an embedding": handgrad.explain(words, np.arange(6) % 4, np.arange(6) % 3),
         "network": made, "network without a loss": Network(Linear(2, 3)), "program": made.program(),
         "explanation": handgrad.explain(made, ROWS.x[:6], ROWS.t[:6]), "history": history,
         "history without an epoch": History("accuracy", stopped="interrupted"), "report": report,

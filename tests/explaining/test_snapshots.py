@@ -101,6 +101,20 @@ def test_a_moment_holds_what_the_network_was_then() -> None:
     assert [layer.place for layer in last.health.layers] == ["z2", "a2", "z3"]
 
 
+@pytest.mark.parametrize("weight", [np.nan, 1e200])
+def test_what_is_not_finite_is_left_out_and_can_be_kept(tmp_path: Path, weight: float) -> None:
+    network = two_inputs()
+    network.parameters["W2"][:] = weight
+    network.parameters["W3"][:] = weight
+
+    moment = take_snapshot(network, MOONS.x[:32], MOONS.t[:32], Adam())
+
+    saved(tmp_path, [moment])
+    assert read_snapshots(tmp_path) == (moment,)
+    measures = [value for layer in moment.health.layers for value in layer.measures.values()]
+    assert np.isfinite([moment.loss, *measures]).all()
+
+
 def test_the_samples_of_a_large_network_stay_small() -> None:
     layers = [layer for _ in range(4) for layer in (Linear(128, 128), ReLU())]
     network = Network(Linear(64, 128), *layers, Linear(128, 10), loss=SoftmaxCrossEntropy())

@@ -131,7 +131,7 @@ class Report(Shown):
         return "\n".join(_lines(self, width))
 
     def _repr_html_(self) -> str:
-        shades = {"green": "#1a7f37", "red": "#b42318", "yellow": "#8a6100"}
+        shades = {"green": "#1c8739", "red": "#d9342b", "yellow": "#987000"}  # legible on white and on black
         lines = []
         for line in _lines(self, 100):
             before, marked, after, colour = coloured_parts(line)

@@ -49,7 +49,8 @@ def measure_health(
         How it is trained; with it, a few steps are tried on copies.
     """
     patient = _Patient(trace, network, optimiser)
-    return Health(tuple(patient.layers()), tuple(patient.findings()))
+    with np.errstate(all="ignore"):  # numbers that are not finite are left out
+        return Health(tuple(patient.layers()), tuple(patient.findings()))
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ class _Patient:
                 of["update_to_weight"] = self.trial.updates[weights]
         for node in self.trace.nodes:
             if node.output.name in measured:
-                yield LayerHealth(node.output.name, node.layer, measured[node.output.name])
+                of = {name: value for name, value in measured[node.output.name].items() if np.isfinite(value)}
+                yield LayerHealth(node.output.name, node.layer, of)
 
     def findings(self) -> Iterator[HealthFinding]:
         """Yield what is wrong; what only follows from something else is left out."""

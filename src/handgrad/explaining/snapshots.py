@@ -108,7 +108,7 @@ def take_snapshot(network: Network, x: Array, t: Array, optimiser: Optimiser | N
     return Snapshot(
         epoch=0,
         step=0,
-        loss=float(trace.values["loss"]),
+        loss=float(np.nan_to_num(trace.values["loss"])),
         samples={name: sample(trace.values[name], most) for name in shown},
         summaries={name: summarise(trace.values[name]) for name in shown},
         health=measure_health(trace, network, optimiser),

@@ -6,7 +6,7 @@ import ast
 import copy
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handgrad.layers import Graph, Node, Optimiser, Value
@@ -93,7 +93,8 @@ def write_loss(graph: Graph, inputs: tuple[Value, ...], *, title: str, dtype: st
 def write_rule(node: Node, *, title: str, dtype: str) -> Program:
     """Write a single rule out, forward and backward; its upstream gradient comes with its arguments."""
     lines = list(_forward(node))
-    inputs, outputs = list(node.inputs), [node.output.name]
+    kinds, outputs = node.rule.forward.kinds, [node.output.name]
+    inputs = [replace(v, kind="index") if kinds[a] == "index" else v for a, v in node.arguments.items()]
     if not node.rule.constant:
         upstream = f"d{node.output.name}"
         inputs.append(Value(upstream, node.output.shape, "upstream", node.layer, node.layer))
