@@ -11,6 +11,7 @@ import handgrad
 from handgrad import (
     BatchNorm,
     Dropout,
+    Embedding,
     Explanation,
     HalfSquaredError,
     Layer,
@@ -210,6 +211,31 @@ def test_other_networks_are_explained_and_all_their_lines_are_right(name: str) -
     assert list(explanation.derivations)[: len(network.parameters)] == list(network.parameters)
     made = {line.target for line in explanation.lines if line.phase == "backward"}
     assert {f"d{of}" for of in explanation.derivations} <= made
+
+
+def test_an_embedding_is_stored_as_the_rows_that_were_looked_up() -> None:
+    """As many rows of the identity; indices themselves have no slopes."""
+    network = Network(Embedding(11, 4), Linear(4, 3), inputs=6, loss=SoftmaxCrossEntropy())
+    rng = np.random.default_rng(3)
+    batch = rng.integers(0, 11, (7, 6)), rng.integers(0, 3, (7, 6))
+    stored = {each.input: each.stored for each in explain(network, *batch).jacobians if each.output == "h1"}
+    assert stored == {"E1": "I[x[0]] ⊗ I"}
+    with pytest.raises(HandgradError, match="x holds int64, and has no slopes"):
+        explain(network, *batch, jacobians=["h1:x"])
+
+
+@pytest.mark.parametrize("size", [1e38, np.nan])
+def test_a_network_that_has_overflowed_is_explained_as_far_as_it_goes(
+    network: Network, batch: tuple[Any, Any], size: float
+) -> None:
+    """Without a loss, with what cannot be told, and as a record that can be read again."""
+    spoiled = Network(Linear(4, 7), ReLU(), Linear(7, 3), loss=SoftmaxCrossEntropy())
+    for name in ("W1", "W2"):
+        spoiled.parameters[name][...] = size
+    explanation = explain(spoiled, *batch)
+    assert explanation.loss is None
+    assert "cannot tell" in {line.witness.verdict for line in explanation.lines if line.witness}
+    assert Explanation.from_json(explanation.to_json()) == explanation
 
 
 def test_rows_with_weights_are_explained(network: Network, batch: tuple[Any, Any]) -> None:

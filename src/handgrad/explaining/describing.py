@@ -102,6 +102,8 @@ def _added(between: Between) -> AddedTooEarly | None:
     right = between.pull(upstream)
     wrong = between.pull(np.broadcast_to(upstream.sum(axis=0), upstream.shape))
     sizes = float(np.linalg.norm(right)), float(np.linalg.norm(wrong))
+    if not np.all(np.isfinite(sizes)):
+        return None
     apart = float(np.linalg.norm(wrong - right)) / (sizes[0] or 1.0)
     return AddedTooEarly(
         sample(right, 24),

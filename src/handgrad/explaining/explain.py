@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from handgrad.explaining.describing import describe
 from handgrad.explaining.explanation import Block, ExplainedLine, Explanation, Health, Jacobian, Witness
 from handgrad.explaining.formulas import Formula
 from handgrad.explaining.health import measure_health
+from handgrad.explaining.jacobians import NotFiniteError
 from handgrad.explaining.ledger import AxisNames, gradients_of, ledger
 from handgrad.explaining.tracing import Trace, trace_network, trace_rule
 from handgrad.explaining.witness import witnesses
@@ -86,7 +88,7 @@ def explain_trace(trace: Trace, asked: Sequence[Pair] = (), example: int | None 
     return Explanation(
         title=trace.program.title,
         rows=trace.rows,
-        loss=None if loss is None else float(loss),
+        loss=float(loss) if loss is not None and np.isfinite(loss) else None,
         drawing=_drawing(trace),
         lines=tuple(_line(trace, axes, gradients, told, n) for n in range(len(trace.program.lines))),
         ledger=ledger(trace, axes),
@@ -113,7 +115,8 @@ def _jacobians(
         for of in dict.fromkeys(node.arguments[argument].name for argument in node.rule.differentiable):
             whole = len(trace.nodes) == 1 and example is None and _entries(trace, output, of) <= SHOWN_WHOLE
             if whole or _entries(trace, output, of, rows=1) <= SHOWN:
-                yield describe(trace, axes, output, of, None if whole else row)
+                with suppress(NotFiniteError):
+                    yield describe(trace, axes, output, of, None if whole else row)
 
 
 def _entries(trace: Trace, *names: str, rows: int | None = None) -> int:

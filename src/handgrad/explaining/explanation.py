@@ -397,7 +397,7 @@ class Explanation(Shown):
     rows
         Of the batch.
     loss
-        On the batch; None for a rule.
+        On the batch; None for a rule, and where it is not finite.
     drawing
         The network's blocks, in order.
     lines

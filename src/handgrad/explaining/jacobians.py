@@ -24,6 +24,10 @@ LARGEST = 6_000_000  # entries of a full Jacobian
 MOST_SLOPES = 4_000  # entries of an input whose slopes are found by differences
 
 
+class NotFiniteError(ConfigurationError):
+    """A Jacobian has entries that are not finite: a value has overflowed."""
+
+
 @dataclass(frozen=True)
 class Between:
     """One value as a function of another, with everything else as it is in the trace.
@@ -53,6 +57,11 @@ class Between:
             raise ProgramError(
                 f"{self.output} does not depend on {self.input}",
                 fix="name the later value first, as in z2:a1",
+            )
+        if np.asarray(self.trace.values[self.input]).dtype.kind != "f":
+            raise ProgramError(
+                f"{self.input} holds {np.asarray(self.trace.values[self.input]).dtype}, and has no slopes",
+                fix="name a value of floating point",
             )
         if self.example is not None and not 0 <= self.example < self.trace.rows:
             raise ConfigurationError(
@@ -155,6 +164,10 @@ class Between:
                 fix="take a smaller layer" if self.example is not None else "take one row: --example 0",
             )
         matrix = self._analytic(rows, columns) if self.is_analytic else self._numeric()
+        if not np.all(np.isfinite(matrix)):
+            raise NotFiniteError(
+                f"the Jacobian of {self.output} with respect to {self.input} is not finite here"
+            )
         return matrix.reshape((*rows, *columns))
 
     def _analytic(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Array:

@@ -92,8 +92,8 @@ def _candidates(between: Between) -> Iterator[tuple[str, Array]]:
     (node,) = between.nodes
     scope, expressions = _rule_scope(between, node)
     row = between.example
-    for value in node.inputs:
-        if value.kind == "index":
+    for argument, value in node.arguments.items():
+        if node.rule.forward.kinds[argument] == "index":
             indices = between.trace.exact[value.name]
             name = value.name if row is None else f"{value.name}[{row}]"
             rows = indices if row is None else indices[row]
@@ -120,26 +120,23 @@ def _rule_scope(between: Between, node: Node) -> tuple[Scope, list[str]]:
     scope = run_lines(
         program.phase("forward", "loss"), {value.name: exact[value.name] for value in node.inputs}
     )
-    whole, parts = [], []
+    whole, parts, helpers = [], [], set()
     carried = {upstream}
     for line in program.phase("backward"):
         if line.reads & carried:
             carried.add(line.target)
         else:
             scope[line.target] = evaluate(line.expression, scope)
+            helpers.add(line.target)
         tree = ast.parse(line.expression, mode="eval").body
         if line.target == f"d{between.input}":
             whole.append(ast.unparse(_WithoutUpstream(upstream).visit(tree)))
             tree = ast.parse(line.expression, mode="eval").body
         parts += [ast.unparse(part) for part in ast.walk(tree) if _is_free(part, carried)]
-    names = [name for name in scope if name in _kept(node)]
+    kept = {node.names.get(name, name) for name in node.rule.kept}
+    names = [name for name in scope if name in kept or name in helpers]
     products = [f"{one} * {other}" for one, other in combinations(names, 2)]
     return scope, [*names, *whole, *parts, *products]
-
-
-def _kept(node: Node) -> set[str]:
-    """Return the program's names of what the node's backward reads."""
-    return {node.names.get(name, name) for name in node.rule.kept} | {f"p{node.suffix}"}
 
 
 def _is_free(part: ast.AST, carried: set[str]) -> bool:

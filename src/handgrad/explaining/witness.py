@@ -100,7 +100,17 @@ def _judge(
     output: Vector, gradient: Callable[[Array, Array], Array], point: Array, generator: np.random.Generator
 ) -> Witness:
     """Compare a gradient with the slopes, along the coordinates where these are few, else along some directions."""
-    upstream = generator.normal(size=output(point).shape)
+    with np.errstate(all="ignore"):
+        return _compare(output, gradient, point, generator)
+
+
+def _compare(
+    output: Vector, gradient: Callable[[Array, Array], Array], point: Array, generator: np.random.Generator
+) -> Witness:
+    start = output(point)
+    if not np.all(np.isfinite(start)):
+        return Witness("cannot tell", 0.0, 0.0, point.size)
+    upstream = generator.normal(size=start.shape)
     directions = generator.normal(size=(DIRECTIONS, *point.shape))
     if point.size <= FEW:
         directions = np.eye(point.size).reshape(point.size, *point.shape)
