@@ -21,8 +21,8 @@ from handgrad.network import Network
 
 Array = NDArray[Any]
 
-# Each threshold lies between what healthy networks were seen to reach (ten kinds, several seeds, from the
-# start to the end of training) and what the planted illnesses reach.
+# Each threshold lies between what healthy networks were seen to reach (sixteen kinds, three optimisers, eight
+# seeds, from the start to the end of training) and what the planted illnesses reach.
 LEAST_ROWS = 16  # of fewer, half a layer may be off by chance
 DEAD_SHARE = 0.97  # deep He networks on similar rows: up to 0.75; a layer that is dead: 1
 DEAD_BY_BIAS_SHARE = 0.3  # off, and on without the bias; healthy: up to 0.13; half a layer: 0.5
