@@ -32,15 +32,15 @@ from handgrad.runs import load_run, match_classes, read_snapshots
 
 
 @click.command(name="explain")
-@with_settings
-@click.option("--line", metavar="NAME", help="One line's shape, reason, chain rule, Jacobian: dW1.")
-@click.option("--jacobian", metavar="OUTPUT:INPUT", help="Of one value with respect to another: z1:W1.")
+@click.option("--line", metavar="NAME", help="One line's shape, reason, chain rule and Jacobian: dW2.")
+@click.option("--jacobian", metavar="OUTPUT:INPUT", help="Of one value with respect to another: z2:W2.")
 @click.option("--example", type=click.IntRange(min=0), help="The row whose Jacobian it is, from 0.")
 @click.option("--health", is_flag=True, help="What is dead, saturated, vanishing, and why.")
 @click.option("--numbers", is_flag=True, help="The numbers too, some of them.")
 @click.option("--rows", type=click.IntRange(min=1), default=32, show_default=True, help="Size of the batch.")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page to look at.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole explanation as one JSON object.")
+@with_settings
 def command(
     source: str | None,
     config: Path | None,
@@ -61,7 +61,7 @@ def command(
     file of your own NAME_inputs or inputs, as for `handgrad check`, or random numbers.
 
     \b
-    handgrad explain --line dW1
+    handgrad explain --line dW2
     handgrad explain runs/digits --jacobian z2:W2 --example 0
     handgrad explain runs/digits --health
     handgrad explain layer.py:swish --html swish.html
