@@ -10,22 +10,23 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
-from handgrad import Linear, Network, SoftmaxCrossEntropy, Tanh, explain, train
+from handgrad import Adam, Linear, Network, SoftmaxCrossEntropy, Tanh, explain, train
 from handgrad.data import moons
 from handgrad.explaining.page import render_page
 from handgrad.explaining.snapshots import Recorder, with_training
 
 STATIC = Path(__file__).parent / "_static"
-EPOCHS = 60
+EPOCHS = 150
 
 
 def page() -> str:
     """Return the page of a small network after its training."""
     rows = moons(rows=200)
     network = Network(Linear(2, 16), Tanh(), Linear(16, 2), loss=SoftmaxCrossEntropy())
-    recorder = Recorder(network, rows.x, rows.t, epochs=EPOCHS, moments=16)
+    optimiser = Adam()
+    recorder = Recorder(network, rows.x, rows.t, epochs=EPOCHS, moments=16, optimiser=optimiser)
     recorder.start()
-    train(network, rows.x, rows.t, epochs=EPOCHS, after_epoch=recorder)
+    train(network, rows.x, rows.t, optimiser=optimiser, epochs=EPOCHS, after_epoch=recorder)
     return render_page(with_training(explain(network, *recorder.batch), recorder.snapshots))
 
 
@@ -41,7 +42,7 @@ def shoot(browser: Browser, path: Path, scheme: str) -> None:
     picture = Image.open(
         io.BytesIO(tab.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": 1440, "height": 1640}))
     )
-    picture.convert("RGB").quantize(128).save(STATIC / f"explain-{scheme}.png", optimize=True)
+    picture.convert("RGB").save(STATIC / f"explain-{scheme}.png", optimize=True)
     context.close()
 
 
