@@ -54,6 +54,7 @@ def render_page(explanation: Explanation) -> str:
         script=Markup(script),  # these three are the package's own files
         style=Markup(style),
         chart=Markup(chart),
+        chart_licence=_text("vendor/uPlot.LICENSE"),
         policy=_policy(scripts=(chart, script), style=style),
         columns=_measures(explanation),
     )
