@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Mapping, Set
+from functools import lru_cache
 
 import numpy as np
 
@@ -65,7 +67,7 @@ def product(lines: list[ProgramLine], given: Set[str]) -> str:
     given
         The gradients they begin with.
     """
-    counts = {line.target: sum(_count(other, line.target) for other in lines) for line in lines}
+    counts = sum((_names(line.expression) for line in lines), Counter[str]())
     carried = set(given)
     known: dict[str, ast.expr] = {}
     for line in lines:
@@ -78,9 +80,10 @@ def product(lines: list[ProgramLine], given: Set[str]) -> str:
     return ast.unparse(tree)
 
 
-def _count(line: ProgramLine, name: str) -> int:
-    tree = ast.walk(ast.parse(line.expression))
-    return sum(isinstance(node, ast.Name) and node.id == name for node in tree)
+@lru_cache(maxsize=1024)
+def _names(expression: str) -> Counter[str]:
+    """Count how often each name is read."""
+    return Counter(node.id for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Name))
 
 
 class _Put(ast.NodeTransformer):

@@ -84,6 +84,7 @@ class Formula:
         braces: bool = False,
     ) -> None:
         self.scope, self.gradients, self.letters, self.braces = scope, gradients, letters, braces
+        self._shapes: dict[str, tuple[int, ...]] = {}
 
     def line(self, target: str, operator: str, expression: str) -> str:
         """Write a whole line."""
@@ -103,8 +104,11 @@ class Formula:
 
     def shape(self, node: ast.expr) -> tuple[int, ...]:
         """Return the shape of a part of an expression."""
-        with np.errstate(all="ignore"):
-            return np.shape(evaluate(ast.unparse(node), self.scope))
+        text = ast.unparse(node)
+        if text not in self._shapes:
+            with np.errstate(all="ignore"):
+                self._shapes[text] = np.shape(evaluate(text, self.scope))
+        return self._shapes[text]
 
     def _loose(self, node: ast.expr) -> str:
         return self._write(node)[0]
