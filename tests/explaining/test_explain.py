@@ -109,6 +109,7 @@ def test_jacobians_of_a_network_are_of_one_row(explained: Explanation) -> None:
     assert stored["z1:W1"] == "x[0] ⊗ I"
     assert stored["a1:z1"] == "diag((z1 > 0)[0])"
     assert stored["l:z2"] == "(p - q)[0]"
+    assert stored["loss:l"] == "1 / count"
     (weights,) = (each for each in explained.jacobians if (each.output, each.input) == ("z1", "W1"))
     assert (weights.stored_numbers, weights.full_numbers, weights.stored_operations) == (4, 196, 28)
 

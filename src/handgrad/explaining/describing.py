@@ -89,6 +89,8 @@ def _why(between: Between, stored: Stored, letters: tuple[str, ...], name: str, 
                 f"its own only through {rank} number{'s' * (rank != 1)} that all share. {where} is a diagonal and a "
                 f"matrix of rank {rank}: {name}. {saved}."
             )
+    if full == 1:
+        return f"{output} and {of} are one number each here, and so is the Jacobian: {name}."
     return f"Every entry of {output} depends on every entry of {of}, each in its own way: {full:,} numbers."
 
 

@@ -119,9 +119,9 @@ def recognise(jacobian: Array, outputs: int, tolerance: float = EXACT) -> Stored
             axes.remove(axis)
     rest = [axis for axis in (*rest_out, *rest_in) if sizes[axis] > 1]
     kind: Structure = "full"
-    if not rest:
+    if not rest and jacobian.size > 1:
         kind = "diagonal"
-    elif any(axis not in axes for axis in shared):
+    elif rest and any(axis not in axes for axis in shared):
         kind = "kronecker"
     elif any(sizes[axis] > 1 for axis in shared):
         kind = "block diagonal"
