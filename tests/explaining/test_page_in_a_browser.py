@@ -5,80 +5,25 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from handgrad import Linear, Network, ReLU, Residual, SoftmaxCrossEntropy, Standardise, Tanh
+from handgrad import Linear, Network, ReLU, SoftmaxCrossEntropy, Standardise
 from handgrad.data import digits
 from handgrad.explaining import Explanation, explain
-from handgrad.explaining.explanation import HealthFinding
 from handgrad.explaining.page import render_page
-from handgrad.explaining.snapshots import take_snapshot
+
+from .page_records import CONTRAST, HOSTILE, made_hostile, record_of_moons
 
 pytestmark = pytest.mark.browser
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 DESK, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
-
-CONTRAST = """() => {
-  const channel = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-  const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const read = (colour) => {
-    probe.clearRect(0, 0, 1, 1); probe.fillStyle = colour; probe.fillRect(0, 0, 1, 1);
-    return [...probe.getImageData(0, 0, 1, 1).data];
-  };
-  const light = ([r, g, b]) => 0.2126 * channel(r / 255) + 0.7152 * channel(g / 255) + 0.0722 * channel(b / 255);
-  const behind = (node) => {
-    if (node instanceof SVGElement && node.closest("g.block")) {
-      return read(getComputedStyle(node.closest("g.block").querySelector("rect")).fill);
-    }
-    for (let at = node; at; at = at.parentElement) {
-      const found = read(getComputedStyle(at).backgroundColor);
-      if (found[3] === 255) return found;
-    }
-    return [255, 255, 255, 255];
-  };
-  const poor = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  let seen = 0;
-  while (walker.nextNode()) {
-    const node = walker.currentNode.parentElement;
-    if (!walker.currentNode.data.trim() || !node.getClientRects().length || node.closest("script, .skip, title")) continue;
-    const style = getComputedStyle(node);
-    const [a, b] = [light(read(node instanceof SVGElement ? style.fill : style.color)), light(behind(node))];
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    seen += 1;
-    if (ratio < 4.5) poor.push(`${walker.currentNode.data.trim().slice(0, 30)}: ${ratio.toFixed(2)}`);
-  }
-  return { poor, seen };
-}"""
-
-
-def _moons() -> Explanation:
-    """Two inputs, a residual branch, snapshots with the answers over the two inputs, and a finding."""
-    generator = np.random.default_rng(3)
-    x = generator.normal(size=(24, 2))
-    t = (x[:, 0] * x[:, 1] > 0).astype(int)
-    network = Network(
-        Linear(2, 6), Tanh(), Residual(Linear(6, 6), ReLU()), Linear(6, 2), loss=SoftmaxCrossEntropy(), seed=4
-    )
-    snapshots = []
-    for step in range(0, 40, 8):
-        snapshots.append(replace(take_snapshot(network, x, t), epoch=step // 8, step=step))
-        for _ in range(8):
-            for name, gradient in network.gradients(x, t).items():
-                network.parameters[name] -= gradient
-    record = explain(network, x, t)
-    finding = HealthFinding("dead-units", "a1", "3 of 6 units are dead", "the bias is low", "a smaller rate")
-    return replace(record, snapshots=tuple(snapshots), health=replace(record.health, findings=(finding,)))
 
 
 @pytest.fixture(scope="module")
 def moons() -> Explanation:
-    return _moons()
+    return record_of_moons()
 
 
 @pytest.fixture(scope="module")
@@ -348,33 +293,7 @@ def test_a_phone_never_scrolls_sideways(open_page: Open, moons: Explanation, sch
 
 
 def test_hostile_names_do_nothing(open_page: Open, moons: Explanation) -> None:
-    lines = tuple(
-        replace(
-            line, layer=HOSTILE, rule=HOSTILE, reason=HOSTILE, expression=HOSTILE, tex=rf"\text{{{HOSTILE}}}"
-        )
-        for line in moons.lines
-    )
-    ledger = {name: replace(entry, axes=(HOSTILE,), kind=HOSTILE) for name, entry in moons.ledger.items()}
-    ledger[HOSTILE] = replace(moons.ledger["x"], name=HOSTILE)
-    drawing = tuple(
-        replace(block, label=HOSTILE, layer=HOSTILE, parameters=(HOSTILE,)) for block in moons.drawing
-    )
-    finding = HealthFinding(HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE)
-    jacobians = tuple(replace(j, stored=HOSTILE, explanation=HOSTILE) for j in moons.jacobians)
-    snapshots = tuple(
-        replace(
-            s,
-            samples={HOSTILE: next(iter(s.samples.values()))},
-            summaries={HOSTILE: next(iter(s.summaries.values()))},
-        )
-        for s in moons.snapshots
-    )
-    hostile = replace(
-        moons,
-        title=HOSTILE, lines=lines, ledger=ledger, drawing=drawing, jacobians=jacobians, snapshots=snapshots,
-        health=replace(moons.health, findings=(finding,)),
-    )  # fmt: skip
-    page = open_page(hostile)
+    page = open_page(made_hostile(moons))
     page.click("[data-step=last]")
     page.locator("#jacobians summary").first.click()
     assert page.locator("h1").inner_text() == HOSTILE
