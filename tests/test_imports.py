@@ -22,10 +22,13 @@ MODULES = {
 HOMES = {
     "click": ("handgrad.cli", "only the command line has options"),
     "jax": ("handgrad.checking.peers", "a peer: functions with a custom VJP, when the user has one"),
+    "jinja2": ("handgrad.explaining.page", "the one place that writes a page"),
     "llvmlite": ("handgrad.engines.compiled", "the one place that makes native code"),
+    "markupsafe": ("handgrad.explaining.page", "comes with jinja2: what is HTML already"),
+    "math_core": ("handgrad.explaining.page", "formulas as a browser shows them"),
     "matplotlib": ("handgrad.training.plot", "slow to import: the one place that draws"),
     "msgspec": (
-        "handgrad.configuration handgrad.runs handgrad.specs",
+        "handgrad.configuration handgrad.explaining handgrad.runs handgrad.specs",
         "tables of others become checked objects",
     ),
     "pooch": ("handgrad.data.download", "an extra: the one place that downloads"),

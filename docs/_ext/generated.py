@@ -21,7 +21,7 @@ class Generated(SphinxDirective):
     """Puts what `pages.generate` returns in its place."""
 
     required_arguments = 1
-    optional_arguments = 9
+    optional_arguments = 20
     has_content = False
     option_spec: ClassVar[dict[str, Any]] = {}
 

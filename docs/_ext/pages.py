@@ -19,8 +19,12 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
+import numpy as np
+from click.testing import CliRunner
 
 import handgrad.rules
+from handgrad.checking.adapters import draw_for
+from handgrad.cli import group
 from handgrad.cli.options import SETTINGS
 from handgrad.configuration import DataSettings, NetworkSettings, TrainingSettings
 from handgrad.layers import INITIALISERS, LAYERS, LOSSES, OPTIMISERS, SCHEDULES
@@ -51,10 +55,12 @@ def generate(kind: str, *names: str) -> str:
     """Return a part of the documentation.
 
     ``rules`` (of these families, or of all without a page of their own), ``kinds`` (of their arguments),
-    ``settings`` (of a table), ``choices`` (of layers, losses, optimisers or schedules), or ``initialisers``.
+    ``settings`` (of a table), ``choices`` (of layers, losses, optimisers or schedules), ``initialisers``, or
+    ``explained`` (what `handgrad explain` prints when it is given these words).
     """
     parts: dict[str, Any] = {
-        "rules": rules, "kinds": kinds, "settings": settings, "choices": choices, "initialisers": initialisers
+        "rules": rules, "kinds": kinds, "settings": settings, "choices": choices, "initialisers": initialisers,
+        "explained": explained,
     }  # fmt: skip
     text: str = parts[kind](*names)
     return text
@@ -159,7 +165,21 @@ def _facts(rule: AnyRule) -> dict[str, str]:
         facts["Keeps"] = f"{kept}, for the backward" if kept else "nothing for the backward"
     if rule.evaluation is not rule:
         facts["Outside training"] = f"`{rule.evaluation.name}`"
+    if not rule.constant:
+        facts["Jacobian"] = "\\\n  ".join(jacobians(rule))
     return facts
+
+
+SIZES = (17, 19, 23, 29, 31)
+"""Of axes, where the structure of a rule's Jacobian is looked at: large enough that a low rank saves numbers."""
+
+
+def jacobians(rule: Rule) -> Iterator[str]:
+    """Say for each argument what the Jacobian is and what of it is stored, as the numbers of one batch show."""
+    arrays = draw_for(rule, np.random.default_rng(0), SIZES).values()
+    pairs = [f"{rule.output}:{name}" for name in rule.differentiable]
+    for found in handgrad.explain(rule, *arrays, jacobians=pairs).jacobians:
+        yield f"by `{found.input}` {found.structure}: `{found.stored}`"
 
 
 def _definitions(meanings: Mapping[str, str]) -> str:
@@ -214,6 +234,17 @@ def kinds() -> str:
             name, meaning = ast.unparse(declared.targets[0]), ast.literal_eval(said.value)
             entries.append(f"```{{py:data}} handgrad.rules.{name}\n{_inline(meaning)}\n```")
     return "\n\n".join(entries)
+
+
+# Explanations.
+
+
+def explained(*words: str) -> str:
+    """Return what a command prints, with the command above it."""
+    said = (
+        CliRunner().invoke(group, ["explain", *words], catch_exceptions=False, standalone_mode=False).output
+    )
+    return f"```text\n$ handgrad explain {' '.join(words)}\n{said.rstrip()}\n```"
 
 
 # Settings and choices.

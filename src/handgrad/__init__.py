@@ -56,6 +56,8 @@ from handgrad.training import History, train
 if TYPE_CHECKING:
     from handgrad.checking.check import check
     from handgrad.checking.subject import CheckError
+    from handgrad.explaining.explain import explain
+    from handgrad.explaining.explanation import Explanation
 
 __version__ = "0.1.0"
 
@@ -75,6 +77,7 @@ __all__ = [
     "DataError",
     "Dropout",
     "Embedding",
+    "Explanation",
     "HalfSquaredError",
     "HandgradError",
     "History",
@@ -107,6 +110,7 @@ __all__ = [
     "Tanh",
     "TrainingError",
     "check",
+    "explain",
     "rule",
     "train",
     "update",
@@ -116,9 +120,13 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Import the checker when it is first asked for: it takes longer than all the rest."""
+        """Import the checker, and what uses it, when first asked for: it takes longer than all the rest."""
         if name in ("CheckError", "check"):
             from handgrad import checking
 
             return getattr(checking, name)
+        if name in ("Explanation", "explain"):
+            from handgrad import explaining
+
+            return getattr(explaining, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

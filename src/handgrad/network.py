@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from handgrad.engines import ReferenceEngine
 from handgrad.engines.reference import BoundReference
 from handgrad.errors import ConfigurationError, DataError, ShapeError, nearest
+from handgrad.html import Shown, heading, table
 from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
 from handgrad.layers.statistics import STATISTICS
 from handgrad.program import Loop, Program, write_evaluation, write_loss, write_script, write_training
@@ -45,7 +46,7 @@ class Arrays(dict[str, Array]):
         self[name][...] = numbers
 
 
-class Network:
+class Network(Shown):
     """Layers one after another, a loss, and the arrays they keep.
 
     Shapes are inferred and checked here, once.
@@ -119,6 +120,13 @@ class Network:
         shown = [repr(layer) for layer in self.body.layers]
         shown += [f"loss={self.loss!r}"] if self.loss is not None else []
         return f"Network({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        rows = [(node.layer, *_makes_and_keeps(node)) for node in self.nodes()]
+        head = "" if self.loss is None else f" · loss {self.loss!r}"
+        return heading(f"{self.title}{head}") + table(
+            ("layer", "makes", "from", "keeps"), rows, code=(1, 2, 3)
+        )
 
     def _row(self, inputs: int | tuple[int, ...] | None) -> tuple[int, ...]:
         if isinstance(inputs, int):
@@ -196,6 +204,10 @@ class Network:
         if loss is None:
             return write_evaluation(graph, inputs, output, None, title=self.title, dtype=self.dtype)
         return write_training(graph, inputs, loss, optimiser or SGD(), title=self.title, dtype=self.dtype)
+
+    def nodes(self, *, weighted: bool = False) -> tuple[Node, ...]:
+        """Return the rules that `program` writes out, in order, with the names of what goes in and comes out."""
+        return tuple(self._connect(weighted=weighted)[0].nodes)
 
     def evaluation_program(self, *, prediction: bool = False) -> Program:
         """Write out the forward lines outside training, with the loss's prediction at the end if wanted."""
@@ -318,6 +330,7 @@ class Network:
             raise ShapeError(
                 f"the data has rows of {show_shape(x.shape[1:])}, the network takes {show_shape(self.row)}",
                 given=f"x{show_shape(x.shape)}; layer 1 is {first!r}",
+                fix=f"x{show_shape(('n', *self.row))} would fit",
             )
         if x.dtype.kind not in "fiub":
             raise DataError(f"x holds {x.dtype}, not numbers")
@@ -438,6 +451,17 @@ class Network:
                 )
         for name, array in own.items():
             array[...] = arrays[name]
+
+
+def _makes_and_keeps(node: Node) -> tuple[str, str, str]:
+    """Return the value a node makes, what it makes it from and the arrays it keeps, each with its shape."""
+    keeps = [value for value in node.inputs if value.kind in ("parameter", "state")]
+    takes = [value for value in node.inputs if value not in keeps]
+    made, taken, kept = (
+        ", ".join(f"{value.name} {show_shape(value.shape)}" for value in values)
+        for values in ([node.output], takes, keeps)
+    )
+    return made, taken, kept
 
 
 def _first(wrong: Array) -> tuple[int, ...] | None:

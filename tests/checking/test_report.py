@@ -94,7 +94,7 @@ def test_html_is_the_text_in_colour() -> None:
     """With everything escaped."""
     page = WRONG._repr_html_()
     assert page.startswith("<pre") and page.endswith("</pre>")  # noqa: PT018 - one thing
-    assert '<span style="color:#b42318">wrong</span>' in page
+    assert '<span style="color:#d9342b">wrong</span>' in page
     assert "return &lt;g&gt;" in page
     assert "<g>" not in page
 

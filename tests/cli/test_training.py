@@ -13,7 +13,7 @@ import pytest
 
 from handgrad import History
 from handgrad.data import digits, load, split
-from handgrad.runs import load_run
+from handgrad.runs import load_run, read_snapshots
 from handgrad.training import measure_metric
 
 from ..conftest import Command
@@ -65,6 +65,7 @@ def test_json_is_one_object_and_nothing_else(command: Command, tmp_path: Path) -
         "threads": facts["threads"],
         "rows_per_second": facts["rows_per_second"],
         "run": "run",
+        "explanation": "run/explanation.html",
     }
 
 
@@ -77,10 +78,19 @@ def test_nothing_moves_and_nothing_is_coloured_in_a_pipe(command: Command) -> No
 
 
 def test_a_run_folder_has_everything(command: Command, tmp_path: Path) -> None:
-    """Settings complete, every epoch, weights, a picture; and nothing else."""
-    command("train", *SMALL, "--dropout", "0.2", "--out", "deep/in/run")
+    """Settings complete, every epoch, weights, a picture, the page; and nothing else."""
+    done = command("train", *SMALL, "--dropout", "0.2", "--out", "deep/in/run")
     folder = tmp_path / "deep" / "in" / "run"
-    names = ["config.toml", "history.jsonl", "learning_curve.png", "run.json", "weights.safetensors"]
+    names = [
+        "config.toml",
+        "explanation.html",
+        "history.jsonl",
+        "learning_curve.png",
+        "run.json",
+        "weights.safetensors",
+    ]
+    assert done.stdout.splitlines()[-1].split() == ["explanation", "deep/in/run/explanation.html"]
+    assert (folder / "explanation.html").read_text(encoding="utf-8").lower().startswith("<!doctype html>")
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
     history = History.from_json_lines((folder / "history.jsonl").read_text())
@@ -91,6 +101,30 @@ def test_a_run_folder_has_everything(command: Command, tmp_path: Path) -> None:
     }  # fmt: skip
     head = json.loads((folder / "run.json").read_text())
     assert (head["format"], head["source"], head["task"]) == (1, "digits", "classification")
+
+
+def test_moments_are_recorded_when_asked_for(command: Command, tmp_path: Path) -> None:
+    """As many as are wanted, the start and the end among them; the weights are those of a training without."""
+    command("train", "moons", "--hidden", "9", "--epochs", "7", "--snapshots", "4", "--out", "watched")
+    command("train", "moons", "--hidden", "9", "--epochs", "7", "--out", "alone")
+    watched, alone = tmp_path / "watched", tmp_path / "alone"
+    moments = read_snapshots(watched)
+    steps = -(-json.loads((watched / "history.jsonl").read_text().splitlines()[0])["facts"]["rows"] // 32)
+    assert [(moment.epoch, moment.step) for moment in moments] == [
+        (epoch, epoch * steps) for epoch in (0, 2, 5, 7)
+    ]  # fmt: skip
+    assert all(moment.boundary is not None for moment in moments)
+    assert moments[-1].loss < moments[0].loss
+    assert read_snapshots(alone) == ()
+    assert (watched / "weights.safetensors").read_bytes() == (alone / "weights.safetensors").read_bytes()
+
+
+def test_one_moment_is_no_training(command: Command) -> None:
+    """Nor is less; the error says what may be given."""
+    assert (
+        "'--snapshots': 1 is not in the range 2<=x<=1000"
+        in command("train", "--snapshots", "1", code=2).stderr
+    )
 
 
 def test_the_settings_of_a_run_train_it_again(command: Command, tmp_path: Path) -> None:
@@ -203,7 +237,7 @@ def test_every_option_reaches_its_setting(command: Command, tmp_path: Path) -> N
 def test_every_option_is_in_the_table_above(command: Command) -> None:
     """No option of `handgrad train` is without a test of where it goes."""
     words = {word.rstrip(",") for word in command("train", "--help").stdout.split() if word.startswith("--")}
-    assert words - {"--config", "--out", "--json", "--help"} == set(OPTIONS)
+    assert words - {"--config", "--out", "--snapshots", "--json", "--help"} == set(OPTIONS)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +265,9 @@ def test_without_test_rows_there_is_no_score(command: Command, tmp_path: Path) -
     """Nor a validation loss without validation rows; evaluate says that there is nothing to score on."""
     done = command("train", "moons", *SMALL, "--test", "0", "--validation", "0", "--out", "run")
     names = [re.split("  +", line.strip())[0] for line in done.stdout.splitlines()]
-    assert names == ["epochs", "stopped", "kept epoch", "training loss", "engine", "rows per second", "run"]
+    assert names == [
+        "epochs", "stopped", "kept epoch", "training loss", "engine", "rows per second", "run", "explanation"
+    ]  # fmt: skip
     problem = command("evaluate", "run", code=1).stderr
     assert problem == "Error: run: no rows were kept for the test\n  fix    name rows to score on\n"
 

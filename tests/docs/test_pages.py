@@ -54,6 +54,24 @@ def test_every_rule_has_one_section(pages: ModuleType, generated: str) -> None:
     assert own <= set(names)
 
 
+def test_the_section_of_a_rule_says_what_its_jacobians_are(pages: ModuleType) -> None:
+    """As their numbers show: for each argument the structure, and what is stored."""
+    assert "by `z` diagonal plus low rank: `diag(y) - y yᵀ`" in pages.rule_section(RULES["softmax"])
+    for rule in RULES.values():
+        section = pages.rule_section(rule)
+        for name in rule.differentiable:
+            assert re.search(rf"by `{name}` (diagonal|kronecker|block diagonal|full)", section), rule.name
+
+
+def test_what_explain_prints_is_on_its_page(pages: ModuleType) -> None:
+    """With the command above it, and the answer under it."""
+    words = next(words for words in GENERATED if words.startswith("explained") and "--line dW1" in words)
+    said = pages.generate(*words.split())
+    assert said.startswith("```text\n$ handgrad explain moons ")
+    assert "  because        the same W1 serves every row: the rows add up\n" in said
+    assert sum(words.startswith("explained") for words in GENERATED) >= 5
+
+
 def test_a_section_has_every_line_and_every_reason(pages: ModuleType) -> None:
     for family in pages.families():
         for rule in pages.rules_of(family):

@@ -149,17 +149,17 @@ def _of_rule(rule: Rule, inputs: Any) -> Pair:
     return Pair(forward, backward, source, rule.name)
 
 
-def draw_for(rule: Rule, generator: np.random.Generator) -> Inputs:
+def draw_for(rule: Rule, generator: np.random.Generator, sizes: Sequence[int] = SIZES) -> Inputs:
     """Draw inputs for a rule at sizes that all differ, each in the domain its kind says.
 
     Values are of both signs, unless the rule is finite only above 0, or only between 0 and 1.
     """
     letters: dict[str, tuple[int, ...]] = {}
-    sizes = iter(SIZES)
+    left = iter(sizes)
     alone = len(rule.signature.inputs) == 1
     for axis in (axis for axes in rule.signature.inputs for axis in axes):
         if axis not in letters:
-            letters[axis] = SPREAD if alone and axis.endswith("...") else (next(sizes),)
+            letters[axis] = SPREAD if alone and axis.endswith("...") else (next(left),)
     shapes = {
         name: tuple(size for axis in axes for size in letters[axis])
         for name, axes in zip(rule.forward.arguments, rule.signature.inputs, strict=True)
@@ -265,7 +265,8 @@ def _of_network(network: Network, inputs: Any) -> Pair:
         return {name: found[f"d{name}"] * upstream for name in network.parameters}
 
     def source(generator: np.random.Generator) -> Inputs:
-        x, t = _rows(network, generator) if inputs is None else _given_rows(network, draw(inputs, generator))
+        given = draw(inputs, generator) if inputs is not None else None
+        x, t = draw_rows(network, SIZES[0], generator) if given is None else _given_rows(network, given)
         return {"x": x, "t": t, **{name: arrays[name] for name in network.parameters}}
 
     forward.__wrapped__ = losses.function  # type: ignore[attr-defined]
@@ -285,10 +286,10 @@ class _Runner:
         return dict(zip(self.program.outputs, self.function(**given), strict=True))
 
 
-def _rows(network: Network, generator: np.random.Generator) -> tuple[Array, Array]:
-    """Draw rows and targets that a network takes."""
+def draw_rows(network: Network, rows: int, generator: np.random.Generator) -> tuple[Array, Array]:
+    """Draw some rows and targets that a network takes."""
     assert network.loss is not None
-    rows, shape = SIZES[0], network.output_shape
+    shape = network.output_shape
     target, kind = network.loss.target(shape)
     sizes = tuple(rows if size == "n" else int(size) for size in target)
     x: Array = generator.normal(size=(rows, *network.row))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from handgrad.checking.mistakes import MISTAKES
 from handgrad.errors import DataError
+from handgrad.html import Shown
 
 if TYPE_CHECKING:
     from handgrad.checking.repair import Repair
@@ -90,7 +91,7 @@ class ArgumentResult:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Shown):
     """Whether a hand-written gradient is right; what is wrong with it, where, and how to mend it.
 
     Attributes
@@ -130,7 +131,7 @@ class Report:
         return "\n".join(_lines(self, width))
 
     def _repr_html_(self) -> str:
-        shades = {"green": "#1a7f37", "red": "#b42318", "yellow": "#8a6100"}
+        shades = {"green": "#1c8739", "red": "#d9342b", "yellow": "#987000"}  # legible on white and on black
         lines = []
         for line in _lines(self, 100):
             before, marked, after, colour = coloured_parts(line)

@@ -61,7 +61,7 @@ def score(run: Run, dataset: Dataset, rows: Any) -> dict[str, float]:
     """Return the loss and the metric of some rows of a data set."""
     network = run.network
     assert network.loss is not None
-    x = network.check_rows(_arranged(run, dataset))
+    x = network.check_rows(arranged(run, dataset))
     t = network.check_targets(match_classes(run, dataset), len(x))
     total, count = (
         ReferenceEngine().bind(network.loss_program(), network.arrays).epoch(Epoch({"x": x, "t": t}, rows, 4096, np.empty(0)))
@@ -70,7 +70,7 @@ def score(run: Run, dataset: Dataset, rows: Any) -> dict[str, float]:
     return {"loss": total / max(count, 1e-30), metric_name(network.loss): metric}
 
 
-def _arranged(run: Run, dataset: Dataset) -> Any:
+def arranged(run: Run, dataset: Dataset) -> Any:
     """Return the columns in the order of the training."""
     if dataset.feature_names == run.feature_names or not run.feature_names or not dataset.feature_names:
         return dataset.x

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from typing import Any, Literal
 
 from handgrad.errors import ProgramError, nearest
+from handgrad.html import Shown
 from handgrad.layers import Parameter, Value
 from handgrad.rules import PRIMITIVES, Shape
 
@@ -67,7 +68,7 @@ def _names(expression: str) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class Program:
+class Program(Shown):
     """A network written out as straight lines.
 
     Attributes
@@ -110,6 +111,11 @@ class Program:
         from handgrad.program.text import render_text
 
         return render_text(self)
+
+    def _repr_html_(self) -> str:
+        from handgrad.program.text import render_html
+
+        return render_html(self)
 
     def phase(self, *phases: str) -> tuple[ProgramLine, ...]:
         """Return the lines of these phases, in order."""

@@ -1,10 +1,11 @@
-"""A program as a page of text: lines, shapes and reasons in columns."""
+"""A program as a page of text, or a table in a notebook: lines, shapes and reasons in columns."""
 
 from __future__ import annotations
 
 import textwrap
 from itertools import groupby
 
+from handgrad.html import heading, table
 from handgrad.program.line import Program
 from handgrad.rules import show_shape
 
@@ -35,3 +36,15 @@ def render_text(program: Program, width: int = 120) -> str:
             page.append(f"{shown}   {reason[0]}".rstrip())
             page += [" " * margin + more for more in reason[1:]]
     return "\n".join(page)
+
+
+def render_html(program: Program) -> str:
+    """Return the program as a table for a notebook."""
+    rows: list[tuple[str, ...]] = []
+    for phase, lines in groupby(program.lines, key=lambda line: line.phase):
+        rows.append((phase,))
+        rows += [
+            (str(line), show_shape(line.shape) if line.shape is not None else "", line.reason)
+            for line in lines
+        ]
+    return heading(f"{program.title} · n rows") + table(("line", "shape", "reason"), rows, code=(0, 1))

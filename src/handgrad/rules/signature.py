@@ -85,10 +85,13 @@ class Signature:
         for (name, shape), axes in zip(shapes.items(), self.inputs, strict=True):
             for axis, part, position in self._pair(place, name, axes, shape, shapes):
                 if sizes.setdefault(axis, part) != part:
+                    start = int(position.partition(":")[0])
+                    fitting = (*shape[:start], *sizes[axis], *shape[start + len(part) :])
                     raise ShapeError(
                         f"{place}: axis {axis} is {_size(sizes[axis])} in {seen[axis]} "
                         f"but {_size(part)} in {name}{show_shape(shape)}[{position}]",
                         given=self._given(shapes),
+                        fix=f"{name}{show_shape(fitting)} would fit",
                     )
                 seen.setdefault(axis, f"{name}{show_shape(shape)}[{position}]")
         return sizes

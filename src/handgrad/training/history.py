@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from io import BytesIO
 from pathlib import Path
 from statistics import median_low
 from typing import IO, Any
 
 from handgrad.errors import DataError
+from handgrad.html import Shown, heading, picture
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class EpochRecord:
 
 
 @dataclass
-class History:
+class History(Shown):
     """A training as plain data.
 
     Attributes
@@ -62,6 +64,25 @@ class History:
     stopped: str = "finished"
     best_epoch: int | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if not self.epochs:
+            return f"history: no epoch, {self.stopped}"
+        kept = self.epochs[(self.best_epoch or len(self.epochs)) - 1]
+        told = [f"{len(self.epochs)} epochs", self.stopped, f"loss {kept.loss:.4g}"]
+        if kept.validation_loss is not None and kept.validation_metric is not None:
+            told += [
+                f"validation loss {kept.validation_loss:.4g}",
+                f"{self.metric} {kept.validation_metric:.4g}",
+            ]
+        return f"history: {', '.join(told)}" + (f"; epoch {kept.epoch}'s weights" if self.best_epoch else "")
+
+    def _repr_html_(self) -> str:
+        if not self.epochs:
+            return heading(str(self))
+        file = BytesIO()
+        self.plot(file)
+        return heading(str(self)) + picture(file.getvalue(), "the loss, epoch by epoch")
 
     def to_json_lines(self) -> str:
         """Return the history as JSON Lines: a head, then one line an epoch."""

@@ -1,0 +1,243 @@
+"""The explanation as one self-contained page: no network, opens from the disk."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+import math_core
+import msgspec
+from markupsafe import Markup
+
+from handgrad.explaining.explanation import ExplainedLine, Explanation, Factor, Jacobian
+from handgrad.rules import show_shape
+
+FOLDER = files("handgrad.explaining") / "page"
+MODULES = ("dom", "colour", "heatmap", "drawing", "program", "training", "main")
+"""The page's own modules, each before those that import it."""
+
+PHASES = {
+    "sample": "Draw",
+    "forward": "Forward",
+    "loss": "Loss",
+    "backward": "Backward",
+    "update": "Update",
+}
+
+
+def render_page(explanation: Explanation) -> str:
+    """Return one HTML page that shows an explanation, with everything it needs inside.
+
+    Parameters
+    ----------
+    explanation
+        What to show.
+
+    Returns
+    -------
+    str
+        HTML. It loads nothing: its policy forbids it.
+    """
+    script, style, chart = _script(), _style(), _text("vendor/uPlot.iife.min.js")
+    return _template().render(
+        record=explanation,
+        phases=_phases(explanation),
+        links=Links(explanation),
+        factors=_factors(explanation),
+        data=_as_json(_page_data(explanation)),
+        script=Markup(script),  # these three are the package's own files
+        style=Markup(style),
+        chart=Markup(chart),
+        chart_licence=_text("vendor/uPlot.LICENSE"),
+        policy=_policy(scripts=(chart, script), style=style),
+        columns=_measures(explanation),
+    )
+
+
+class Links:
+    """Which lines, derivations and Jacobians belong to a line."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        self.record = explanation
+        self.made = {line.target: line.number for line in reversed(explanation.lines) if line.operator == "="}
+
+    def undone(self, line: ExplainedLine) -> ExplainedLine | None:
+        """Return the forward line that a backward line undoes."""
+        return self.record.lines[self.made[line.undoes]] if line.undoes in self.made else None
+
+    def undone_by(self, line: ExplainedLine) -> list[ExplainedLine]:
+        """Return the backward lines that undo a line."""
+        if line.phase == "backward" or line.operator != "=":
+            return []
+        return [other for other in self.record.lines if other.undoes == line.target]
+
+    def gradient_of(self, line: ExplainedLine) -> str:
+        """Return the name of the value whose gradient a line makes; "" when it makes none."""
+        entry = self.record.ledger.get(line.target)
+        return entry.gradient_of if entry else ""
+
+    def product(self, line: ExplainedLine) -> str:
+        """Return, for the gradient of a parameter, all lines put into one another, in TeX."""
+        derivation = self.record.derivations.get(self.gradient_of(line))
+        return derivation.product if derivation and derivation.factors[-1].line == line.number else ""
+
+    def factors(self, line: ExplainedLine) -> list[int]:
+        """Return the numbers of the lines that a gradient passes through, from the loss to it."""
+        if line.phase != "backward":
+            return []
+        for derivation in self.record.derivations.values():
+            numbers = [factor.line for factor in derivation.factors]
+            if line.number in numbers:
+                return self._needed(numbers[: numbers.index(line.number) + 1])
+        return []
+
+    def _needed(self, numbers: list[int]) -> list[int]:
+        """Leave out the lines that the last one does not need."""
+        lines = self.record.lines
+        needed, kept = {lines[numbers[-1]].target}, []
+        for number in reversed(numbers):
+            if lines[number].target in needed:
+                kept.append(number)
+                needed |= set(lines[number].reads)
+        return kept[::-1]
+
+    def jacobians(self, line: ExplainedLine) -> list[tuple[int, Jacobian]]:
+        """Return the numbered Jacobians between the value a backward line undoes and what its gradient is of."""
+        of = self.gradient_of(line)
+        pairs = enumerate(self.record.jacobians)
+        return [(k, j) for k, j in pairs if of and (j.output, j.input) == (line.undoes, of)]
+
+
+def _phases(explanation: Explanation) -> dict[str, list[ExplainedLine]]:
+    lines = explanation.lines
+    groups = {title: [line for line in lines if line.phase == phase] for phase, title in PHASES.items()}
+    return {title: group for title, group in groups.items() if group}
+
+
+def _factors(explanation: Explanation) -> dict[int, Factor]:
+    """Return each factor once: it is the same in every derivation."""
+    derivations = explanation.derivations.values()
+    return {factor.line: factor for derivation in derivations for factor in derivation.factors}
+
+
+def _measures(explanation: Explanation) -> list[str]:
+    return list(dict.fromkeys(name for layer in explanation.health.layers for name in layer.measures))
+
+
+def _page_data(explanation: Explanation) -> dict[str, Any]:
+    """Return what the page's modules draw; formulas and sentences stand in the page already."""
+    links = Links(explanation)
+    return {
+        "drawing": explanation.drawing,
+        "lines": [
+            {"target": line.target, "phase": line.phase, "reads": line.reads, "undoes": line.undoes}
+            | {"factors": links.factors(line)}
+            for line in explanation.lines
+        ],
+        "ledger": explanation.ledger,
+        "jacobians": [
+            {"output": jacobian.output, "input": jacobian.input, "sample": jacobian.sample}
+            for jacobian in explanation.jacobians
+        ],
+        "snapshots": explanation.snapshots,
+    }
+
+
+def _as_json(value: Any) -> Markup:
+    """Return JSON that may stand in a script element: no name in it can end the element."""
+    text = msgspec.json.encode(value).decode()
+    return Markup(text.replace("<", "\\u003c"))
+
+
+def mathml(tex: str) -> Markup:
+    """Return a formula as MathML; the TeX itself where it is none.
+
+    Examples
+    --------
+    >>> mathml(r"x^2")
+    Markup('<math display="block"><msup><mi>x</mi><mn>2</mn></msup></math>')
+    >>> mathml(r"\\<b>")
+    Markup('<code>\\\\&lt;b&gt;</code>')
+    """
+    try:
+        formula = math_core.LatexToMathML().convert_with_local_state(tex, displaystyle=True)
+    except math_core.LatexError:
+        return Markup("<code>{}</code>").format(tex)
+    # The page's policy allows no style but the sheet's, so the alignment of columns becomes a class.
+    formula = re.sub(r' style="text-align: (left|right|center);[^"]*"', r' class="\1"', formula)
+    return Markup(re.sub(r' style="[^"]*"', "", formula))  # math-core escapes what it is given
+
+
+def _number(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+
+
+def _bytes(count: int) -> str:
+    """Return a size for people.
+
+    Examples
+    --------
+    >>> _bytes(512), _bytes(65536)
+    ('512 B', '64 kB')
+    """
+    return (
+        f"{count} B"
+        if count < 1024
+        else f"{count / 1024:.3g} kB"
+        if count < 2**20
+        else f"{count / 2**20:.3g} MB"
+    )
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_text),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"mathml": mathml, "shape": show_shape, "number": _number, "bytes": _bytes}
+    return environment.get_template("page.html")
+
+
+@cache
+def _text(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+@cache
+def _script() -> str:
+    """Return the page's modules as one: a page opened from the disk can import nothing."""
+    modules = "\n".join(_text(f"{name}.js") for name in MODULES)
+    modules = re.sub(r"^import [^;]*;\n", "", modules, flags=re.MULTILINE)
+    return re.sub(r"^export ", "", modules, flags=re.MULTILINE)
+
+
+@cache
+def _style() -> str:
+    return _text("vendor/uPlot.min.css") + _text("style.css")
+
+
+def _policy(*, scripts: tuple[str, ...], style: str) -> str:
+    """Return a policy that lets these texts run and nothing else, and loads nothing."""
+    rules: Mapping[str, str] = {
+        "default-src": "'none'",
+        "script-src": " ".join(map(_digest, scripts)),
+        "style-src": _digest(style),
+        "img-src": "data:",  # small heat maps in the drawing
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {sources}" for name, sources in rules.items())
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,191 @@
+/** The network as a drawing: blocks from top to bottom, values down on the left, gradients up on the right. */
+
+import { drawn, roving, shapeText } from "./dom.js";
+import { matrix, most, paint } from "./heatmap.js";
+
+const [WIDTH, LEFT, RIGHT] = [380, 70, 310];
+const [DOWN, UP] = [165, 215]; // where the two arrows of an edge run
+const EDGE = 64;
+const LANE = 11;
+
+/** Draw the network. Returns what moves it to a line. */
+export function drawNetwork(place, record, choose) {
+  const blocks = inOrder(record.drawing);
+  const made = new Map(record.lines.map((line, number) => [line.target, number]).reverse());
+  const root = drawn("svg", { class: "network", role: "group", "aria-label": "The network, from its input to its loss" });
+  root.append(arrowheads());
+  const parts = { root, record, made, choose, edges: [], boxes: [], items: [] };
+  let top = 4;
+  const spots = new Map();
+  blocks.forEach((block, index) => {
+    const height = 30 + 17 * block.parameters.length;
+    spots.set(block.name, { index, top, bottom: top + height, middle: top + 15 });
+    top += height + (index < blocks.length - 1 ? EDGE : 4);
+  });
+  const lanes = takeLanes(blocks, spots);
+  for (const block of blocks) drawBlock(parts, block, spots.get(block.name));
+  for (const block of blocks) {
+    const gives = spots.get(block.name);
+    const users = blocks.filter((other) => other.inputs.includes(block.name));
+    if (users.length) drawEdgeLabels(parts, block.name, gives.bottom);
+    for (const user of users) drawEdge(parts, block, user, gives, spots.get(user.name), lanes.get(block.name));
+  }
+  root.setAttribute("viewBox", `0 0 ${WIDTH} ${top}`);
+  place.append(root);
+  roving(parts.items);
+  parts.items[0]?.setAttribute("tabindex", 0);
+  return (number) => show(parts, number, place);
+}
+
+/** Each input stands right above the first block that reads it. */
+function inOrder(blocks) {
+  const order = [];
+  const inputs = blocks.filter((block) => block.part === "input");
+  for (const block of blocks) {
+    if (block.part === "input") continue;
+    for (const input of inputs) if (block.inputs.includes(input.name) && !order.includes(input)) order.push(input);
+    order.push(block);
+  }
+  return order;
+}
+
+/** A lane at the side for each value that is read further down than the next block. */
+function takeLanes(blocks, spots) {
+  const busy = []; // until which block each lane is taken
+  const lanes = new Map();
+  for (const block of blocks) {
+    const from = spots.get(block.name).index;
+    const last = Math.max(-1, ...blocks.filter((b) => b.inputs.includes(block.name)).map((b) => spots.get(b.name).index));
+    if (last <= from + 1) continue;
+    let lane = busy.findIndex((until) => until <= from);
+    if (lane < 0) lane = busy.length;
+    busy[lane] = last;
+    lanes.set(block.name, lane);
+  }
+  return lanes;
+}
+
+function arrowheads() {
+  const head = (id) => drawn("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
+    drawn("path", { d: "M0,0.5 L8,4 L0,7.5 z" }));
+  return drawn("defs", {}, head("arrow-forward"), head("arrow-backward"));
+}
+
+function drawBlock(parts, block, { top, bottom }) {
+  const group = drawn("g", { class: `block ${block.part}` });
+  const title = drawn("title", {}, `${block.label} · ${block.layer}`);
+  const box = drawn("rect", { x: LEFT, y: top, width: RIGHT - LEFT, height: bottom - top, rx: block.part === "input" ? 15 : 5 });
+  const label = drawn("text", { x: (LEFT + RIGHT) / 2, y: top + 20, class: "label" }, short(block.part === "input" ? block.name : block.label, 28));
+  group.append(title, box, label);
+  parts.root.append(group);
+  if (block.lines.length) act(parts, group, `${block.label}, ${block.layer}`, Math.min(...block.lines));
+  parts.boxes.push({ group, lines: new Set(block.lines) });
+  block.parameters.forEach((name, row) => {
+    const y = top + 37 + 17 * row;
+    parts.root.append(drawn("text", { x: LEFT + 10, y, class: "kept" }, short(named(parts.record, name), 16)));
+    const gradient = parts.record.ledger[name]?.gradient;
+    if (gradient) addName(parts, gradient, RIGHT - 10, y, "end", named(parts.record, gradient));
+  });
+}
+
+function named(record, name) {
+  const entry = record.ledger[name];
+  return entry ? `${name} ${shapeText(entry.shape)}` : name;
+}
+
+/** A gradient's name, that leads to its line. */
+function addName(parts, name, x, y, anchor, text) {
+  const label = drawn("text", { x, y, class: "gradient", "text-anchor": anchor }, short(text, 18));
+  const group = drawn("g", {}, drawn("title", {}, text), label);
+  parts.root.append(group);
+  const number = parts.made.get(name);
+  if (number !== undefined) act(parts, group, text, number);
+  parts.edges.push({ nodes: [group], since: number ?? Infinity });
+}
+
+function act(parts, group, label, number) {
+  for (const [name, value] of Object.entries({ role: "button", tabindex: -1, "aria-label": label })) group.setAttribute(name, value);
+  group.classList.add("hit");
+  group.addEventListener("click", () => parts.choose(number));
+  group.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      parts.choose(number);
+    }
+  });
+  parts.items.push(group);
+}
+
+/** Beside an edge: the value's name, shape and numbers on the left; its gradient's on the right. */
+function drawEdgeLabels(parts, name, top) {
+  const gradient = parts.record.ledger[name]?.gradient;
+  const [left, right] = [DOWN - 9, UP + 9];
+  addLabel(parts, name, left, top, "end", "value", parts.made.get(name) ?? -1);
+  if (gradient) addLabel(parts, gradient, right, top, "start", "gradient", parts.made.get(gradient) ?? Infinity);
+}
+
+function addLabel(parts, name, x, top, anchor, kind, since) {
+  const entry = parts.record.ledger[name];
+  const text = (y, content, style) => drawn("text", { x, y: top + y, class: style, "text-anchor": anchor }, content);
+  const target = drawn("rect", { x: anchor === "end" ? x - 86 : x - 2, y: top + 3, width: 88, height: EDGE - 6, class: "target" });
+  const group = drawn("g", {}, drawn("title", {}, named(parts.record, name)), target, text(15, short(name, 13), kind));
+  if (entry) group.append(text(29, short(shapeText(entry.shape), 14), `${kind} sizes`));
+  parts.root.append(group);
+  if (Number.isFinite(since) && since >= 0) act(parts, group, named(parts.record, name), since);
+  parts.edges.push({ nodes: [group], since, thumb: { group, entry, x: anchor === "end" ? x - 80 : x, y: top + 35 } });
+}
+
+function drawEdge(parts, block, user, from, to, lane) {
+  const straight = to.index === from.index + 1;
+  const gradient = parts.record.lines.findIndex((line) => line.undoes === user.name && parts.record.ledger[line.target]?.gradient_of === block.name);
+  const line = (kind, d) => parts.root.insertBefore(drawn("path", { d, class: `edge ${kind}`, "marker-end": `url(#arrow-${kind})` }), parts.root.children[1]);
+  const paths = straight ? straightPaths(from, to) : lanePaths(from, to, lane);
+  parts.edges.push({ nodes: [line("forward", paths.down)], since: parts.made.get(block.name) ?? -1 });
+  if (gradient >= 0) parts.edges.push({ nodes: [line("backward", paths.up)], since: gradient });
+}
+
+function straightPaths(from, to) {
+  return { down: `M${DOWN},${from.bottom} V${to.top - 1}`, up: `M${UP},${to.top} V${from.bottom + 1}` };
+}
+
+function lanePaths(from, to, lane) {
+  const [left, right] = [LEFT - 12 - LANE * lane, RIGHT + 12 + LANE * lane];
+  const out = from.bottom - 7;
+  return {
+    down: `M${LEFT},${out} H${left} V${to.middle} H${LEFT - 1}`,
+    up: `M${RIGHT},${to.middle} H${right} V${out} H${RIGHT + 1}`,
+  };
+}
+
+function short(text, length) {
+  return text.length > length ? `${text.slice(0, length - 1)}…` : text;
+}
+
+/** Mark the block of a line; what has not run yet is faint, what has shows its numbers. */
+function show(parts, number, place) {
+  for (const { group, lines } of parts.boxes) {
+    const here = lines.has(number);
+    group.classList.toggle("current", here);
+    if (here && place.scrollHeight > place.clientHeight) {
+      const box = group.getBoundingClientRect();
+      const outer = place.getBoundingClientRect();
+      if (box.top < outer.top || box.bottom > outer.bottom) place.scrollTop += box.top - outer.top - outer.height / 3;
+    }
+  }
+  for (const edge of parts.edges) {
+    const ready = edge.since <= number;
+    for (const node of edge.nodes) node.classList.toggle("ready", ready);
+    if (ready && edge.thumb) addThumb(edge);
+  }
+}
+
+/** A small heat map, made when the value is first there. */
+function addThumb(edge) {
+  const { group, entry, x, y } = edge.thumb;
+  if (!entry?.sample?.numbers.length || entry.sample.shape.length === 0) return;
+  const canvas = document.createElement("canvas");
+  paint(canvas, matrix(entry.sample), most(entry.sample));
+  const image = drawn("image", { x, y, width: 80, height: 22, preserveAspectRatio: "none", class: "thumb", href: canvas.toDataURL() });
+  group.querySelector("image")?.remove();
+  group.append(image);
+}

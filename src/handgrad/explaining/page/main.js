@@ -1,0 +1,44 @@
+/** The page: reads its record, and joins the parts. */
+
+import { theme } from "./colour.js";
+import { drawNetwork } from "./drawing.js";
+import { fillJacobians, stepThrough } from "./program.js";
+import { moveThrough } from "./training.js";
+
+const record = JSON.parse(document.getElementById("record").textContent);
+record.colours = 0; // counts changes of the theme: what was drawn before is drawn again
+record.pixels = record.ledger.x?.sizes.length === 2 ? record.ledger.x.sizes[1] : 0;
+
+let showInDrawing = () => {};
+const program = stepThrough(record, (number) => showInDrawing(number));
+const place = document.getElementById("drawing");
+if (place) showInDrawing = drawNetwork(place, record, (number) => program.choose(number));
+const narrow = matchMedia("(max-width: 760px)");
+if (narrow.matches) document.getElementById("drawing-pane")?.removeAttribute("open");
+
+program.choose(Number(location.hash.match(/^#line-(\d+)$/)?.[1] ?? 0));
+const drawTraining = moveThrough(record);
+for (const part of document.querySelectorAll("#jacobians details")) {
+  part.addEventListener("toggle", () => part.open && fillJacobians(record, part));
+}
+for (const part of document.querySelectorAll("details")) {
+  part.addEventListener("toggle", () => part.open && part.id === "drawing-pane" && program.again());
+}
+
+const button = document.getElementById("theme");
+function changed() {
+  button.textContent = theme() === "dark" ? "Light" : "Dark";
+  button.setAttribute("aria-label", `Use ${button.textContent.toLowerCase()} colours`);
+  record.colours += 1;
+  program.again();
+  drawTraining();
+  for (const part of document.querySelectorAll("#jacobians details[open]")) fillJacobians(record, part);
+}
+button.addEventListener("click", () => {
+  document.documentElement.dataset.theme = theme() === "dark" ? "light" : "dark";
+  changed();
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
+button.textContent = theme() === "dark" ? "Light" : "Dark";
+button.setAttribute("aria-label", `Use ${button.textContent.toLowerCase()} colours`);
+document.documentElement.dataset.ready = performance.now().toFixed(0);

@@ -1,0 +1,199 @@
+"""``handgrad explain``: what it prints of runs, configurations, data and files of one's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from handgrad import Explanation
+
+from ..conftest import ENVIRONMENT, Command
+
+OWN = '''
+import numpy as np
+from handgrad import Linear, Network, ReLU, SoftmaxCrossEntropy, rule
+
+@rule("N... F, F -> N... F")
+def scale(x, g):
+    """Multiply each feature by its own factor."""
+    y = x * g
+    return y
+
+@scale.backward
+def scale_backward(dy, x, g):
+    dx = dy * g  # each feature has its factor
+    dg = (dy * x).sum(axis=0)  # every row uses the same factors
+    return dx, dg
+
+@rule("... -> ...")
+def square(x):
+    y = x * x
+    return y
+
+@square.backward
+def square_backward(dy, x):
+    dx = dy * x  # the 2 is missing
+    return dx
+
+network = Network(Linear(4, 5), ReLU(), Linear(5, 3), loss=SoftmaxCrossEntropy())
+
+small = Network(Linear(2, 3), loss=SoftmaxCrossEntropy())
+small_inputs = {"x": np.ones((6, 4)), "t": np.zeros(6, int)}
+
+def plain(x):
+    return x
+
+def plain_backward(dy, x):
+    return dy
+
+plain_inputs = {"x": np.ones(3)}
+'''
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    path = tmp_path / "own.py"
+    path.write_text(OWN, encoding="utf-8")
+    return path
+
+
+def test_without_a_word_the_digits_network_is_explained(command: Command) -> None:
+    """Every value with its letters, every line with its reason; no line too long, no colour in a pipe."""
+    said = command("explain").stdout
+    assert said.startswith("network 64 → 256 → 10 · 19,210 parameters · 32 rows · loss ")
+    assert "  dW2         F O2   64×256  65,536  gradient of W2\n" in said
+    assert (
+        "  ✓ dz2 = da2 * (z2 > 0)\n        a diagonal Jacobian: only active units pass their gradient\n"
+        in said
+    )
+    assert all(len(line) <= 80 for line in said.splitlines())
+    assert "\x1b" not in said
+
+
+def test_a_line_has_its_shape_reason_chain_and_jacobian(command: Command) -> None:
+    """All there is to say of one gradient."""
+    said = command("explain", "moons", "--hidden", "8", "--standardise", "none", "--line", "dW1").stdout
+    assert "  shape          2×8: I = 2, O1 = 8\n" in said
+    assert "  same shape as  W1, whose gradient it is\n" in said
+    assert "  because        the same W1 serves every row: the rows add up\n" in said
+    assert "  undoes         z1 = x @ W1 + b1\n" in said
+    assert "  witness        right: 16 entries" in said
+    assert "  dW1 = x.T @ dz1\n        2×32  32×8\n" in said
+    assert "Jacobian z1:W1" in said
+    assert "stored     x[0] ⊗ I" in said
+    assert "rows added too early" in said
+    assert all(len(line) <= 80 for line in said.splitlines())
+
+
+def test_a_jacobian_is_of_the_row_that_is_asked_for(command: Command) -> None:
+    """With its numbers when they are wanted."""
+    said = command(
+        "explain", "moons", "--hidden", "8", "--jacobian", "a2:z2", "--example", "0", "--numbers"
+    ).stdout
+    assert "of         a2 8 O2 with respect to z2 8 O2, for row 0\n" in said
+    assert "structure  diagonal\n" in said
+    assert "stored     diag((z2 > 0)[0])\n" in said
+    assert "\nfull\n" in said
+
+
+def test_a_run_is_explained_at_its_own_weights(at: Command, runs: Path) -> None:
+    """Its loss is that of its rows; --rows says how many."""
+    said = at("explain", "runs/pets", "--rows", "7", "--json").stdout
+    explanation = Explanation.from_json(said)
+    assert explanation.rows == 7
+    assert explanation.ledger["x"].sizes == (7, 3)
+    assert at("explain", "runs/pets", "--health").stdout.strip()
+
+
+def test_a_configuration_is_explained(command: Command, tmp_path: Path) -> None:
+    """As `handgrad train --config` would build it."""
+    (tmp_path / "small.toml").write_text('[data]\nsource = "moons"\n\n[network]\nhidden = [6, 5]\n')
+    assert "network 2 → 6 → 5 → 2" in command("explain", "small.toml").stdout
+
+
+def test_the_page_is_written(command: Command, tmp_path: Path) -> None:
+    """One file that asks nothing of the network."""
+    done = command("explain", "moons", "--hidden", "5", "--html", "page.html")
+    assert (done.stdout, done.stderr) == ("", "wrote page.html\n")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.lstrip().lower().startswith("<!doctype html>")
+    assert "dW2" in page
+
+
+def test_a_rule_of_one_s_own_is_explained_in_a_fresh_process(own: Path) -> None:
+    """Ledger, chain rule and structure, with no word of handgrad's about the rule."""
+    arguments = [sys.executable, "-c", "from handgrad.cli import main; main()", "explain"]
+    done = subprocess.run(
+        [*arguments, f"{own.name}:scale", "--json"],
+        cwd=own.parent, env=ENVIRONMENT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    explanation = Explanation.from_json(done.stdout)
+    found = {each.input: (each.structure, each.stored) for each in explanation.jacobians}
+    assert found == {"x": ("diagonal", "diag(g)"), "g": ("block diagonal", "x")}
+    assert explanation.ledger["dg"].axes == ("F",)
+    assert explanation.derivations["g"].text == "dg = (dy * x).sum(axis=0)"
+    lines = {line.target: line for line in explanation.lines}
+    assert lines["dg"].reason == "every row uses the same factors"
+    assert lines["dg"].tex.endswith(r"\sum_{n} \left(\frac{\partial L}{\partial y} \odot x\right)")
+
+
+def test_a_wrong_line_of_one_s_own_is_marked(command: Command, own: Path) -> None:
+    """In the overview, and beside its Jacobian."""
+    assert "  ✗ dx = dy * x\n        the 2 is missing\n" in command("explain", "own.py:square").stdout
+    assert "witness    wrong: " in command("explain", "own.py:square", "--jacobian", "y:x").stdout
+
+
+def test_a_network_of_one_s_own_is_explained(command: Command, own: Path) -> None:
+    """On random rows where the file gives none."""
+    said = command("explain", "own.py:network", "--rows", "9").stdout
+    assert "network 4 → 5 → 3 · 43 parameters · 9 rows" in said
+
+
+def test_colour_is_for_terminals(own: Path) -> None:
+    """And headings are bold there."""
+    import pty
+
+    leader, follower = pty.openpty()
+    arguments = [sys.executable, "-c", "from handgrad.cli import main; main()", "explain", "own.py:square"]
+    environment = {name: value for name, value in ENVIRONMENT.items() if name != "NO_COLOR"}
+    subprocess.run(arguments, cwd=own.parent, env=environment, stdout=follower, check=True)
+    os.close(follower)
+    said = os.read(leader, 100_000).decode()
+    os.close(leader)
+    assert "\x1b[1mbackward\x1b[0m" in said
+    assert "\x1b[31m✗\x1b[0m" in said
+
+
+WRONG = {
+    "own.py:small": "the data has rows of (4,), the network takes (2,)",
+    "own.py:plain": "own.py:plain: there is no network and no rule",
+    "own.py:scal": "own.py: there is no 'scal' in it",
+    "own.py:network --epochs 3": "own.py:network is a file of your own, which has its own settings",
+    "none.py:rule": "none.py: there is no such file",
+    "--line dW9": "no line makes 'dW9'",
+    "--jacobian z2": "'z2' names no two values",
+    "--jacobian z2:z3": "z2 does not depend on z3",
+    "--jacobian a2:z2": "the Jacobian of a2 with respect to z2 has 67,108,864 entries, and 6,000,000 are the most",
+    "--jacobian z2:W2 --example 32": "there is no row 32: the batch has 32",
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG)
+def test_a_mistake_is_one_message(command: Command, own: Path, arguments: str) -> None:
+    """With what was given, or what to do."""
+    done = command("explain", *arguments.split(), code=1)
+    first, *rest = done.stderr.splitlines()
+    assert first == f"Error: {WRONG[arguments]}"
+    assert done.stdout == ""
+    assert all(line.startswith(("  given  ", "  fix    ")) for line in rest)
+
+
+def test_json_is_the_whole_record(command: Command) -> None:
+    """As the page has it."""
+    said = json.loads(command("explain", "moons", "--hidden", "4", "--json").stdout)
+    assert {"title", "lines", "ledger", "derivations", "jacobians", "health", "drawing"} <= said.keys()

@@ -1,0 +1,95 @@
+"""The page as text: what stands in it, and what cannot."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from handgrad import Linear, Network, ReLU, SoftmaxCrossEntropy
+from handgrad.explaining import Explanation, explain
+from handgrad.explaining.page import FOLDER, MODULES, mathml, render_page
+
+HOSTILE = "</script><script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def record() -> Explanation:
+    generator = np.random.default_rng(5)
+    network = Network(Linear(4, 7), ReLU(), Linear(7, 3), loss=SoftmaxCrossEntropy(), seed=2)
+    return explain(network, generator.normal(size=(5, 4)), generator.integers(0, 3, 5))
+
+
+def test_every_line_stands_in_it_with_its_shape_and_reason(record: Explanation) -> None:
+    page = render_page(record)
+    lines = re.findall(r'<button type="button" class="line".*?</button>', page, re.DOTALL)
+    assert len(lines) == len(record.lines)
+    weight = next(line for line in lines if "dW1 = x.T @ dz1" in line)
+    assert "(4, 7)" in weight
+    assert "the same W1 serves every row: the rows add up" in weight
+
+
+def test_a_gradient_says_whose_shape_it_has(record: Explanation) -> None:
+    number = next(line.number for line in record.lines if line.target == "dW1")
+    card = render_page(record).split(f'id="card-{number}"')[1].split("</article>")[0]
+    letters = ", ".join(record.ledger["dW1"].axes)
+    assert f"dW1 ({letters}) = (4, 7)" in card
+    assert re.search(r"the shape of <code>W1</code>", card)
+    assert 'href="#line-0"' in card  # undoes z1 = x @ W1 + b1
+
+
+def test_nothing_is_loaded_from_elsewhere(record: Explanation) -> None:
+    page = render_page(record)
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None
+    assert policy[1].startswith("default-src &#39;none&#39;")
+    assert "unsafe" not in policy[1]
+    assert not re.search(r"""<[a-z]+[^>]* (src|href)=["']?(https?:)?//""", page)
+    assert page.count("<script") == 3
+
+
+def test_no_name_ends_the_script(record: Explanation) -> None:
+    lines = tuple(
+        replace(line, layer=HOSTILE, reason=HOSTILE, tex=rf"\text{{{HOSTILE}}}") for line in record.lines
+    )
+    drawing = tuple(replace(block, label=HOSTILE, layer=HOSTILE) for block in record.drawing)
+    ledger = record.ledger | {HOSTILE: replace(record.ledger["x"], name=HOSTILE, axes=(HOSTILE, HOSTILE))}
+    page = render_page(replace(record, title=HOSTILE, lines=lines, drawing=drawing, ledger=ledger))
+    assert "<script>alert" not in page
+    assert page.count("<script") == page.count("</script>") == 3
+
+
+def test_a_rule_alone_has_a_page_too() -> None:
+    from handgrad.rules import relu
+
+    page = render_page(explain(relu, np.array([[1.0, -2.0, 3.0]])))
+    assert "np.maximum" in page
+
+
+def test_what_is_no_formula_is_shown_as_it_stands() -> None:
+    assert mathml(r"\nothing{<i>") == r"<code>\nothing{&lt;i&gt;</code>"
+
+
+def test_formulas_need_no_style_of_their_own() -> None:
+    aligned = mathml(r"\begin{aligned} a &= b \\ c &= d \end{aligned}")
+    assert "style" not in aligned.replace("displaystyle", "")
+    assert 'class="right"' in aligned
+
+
+def test_every_module_is_in_the_page() -> None:
+    assert {f"{name}.js" for name in MODULES} == {
+        path.name for path in FOLDER.iterdir() if path.name.endswith(".js")
+    }
+
+
+def test_a_derivation_grows_with_the_lines_and_not_with_their_pairs() -> None:
+    def size(depth: int) -> int:
+        generator = np.random.default_rng(5)
+        layers = [layer for _ in range(depth) for layer in (Linear(3, 3), ReLU())]
+        network = Network(*layers, Linear(3, 2), loss=SoftmaxCrossEntropy())
+        page = render_page(explain(network, generator.normal(size=(4, 3)), generator.integers(0, 2, 4)))
+        return page.count("<template")
+
+    assert size(8) - size(4) == size(12) - size(8)

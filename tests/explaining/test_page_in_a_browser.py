@@ -1,0 +1,317 @@
+"""The page in Chromium: every interaction is driven, with no error on the console and no request."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handgrad import Linear, Network, ReLU, SoftmaxCrossEntropy, Standardise
+from handgrad.data import digits
+from handgrad.explaining import Explanation, explain
+from handgrad.explaining.page import render_page
+
+from .page_records import CONTRAST, HOSTILE, made_hostile, record_of_moons
+
+pytestmark = pytest.mark.browser
+DESK, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
+
+
+@pytest.fixture(scope="module")
+def moons() -> Explanation:
+    return record_of_moons()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium")
+    assert chromium, "install chromium: these tests drive it"
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-background-networking"]
+        )
+        yield started
+        started.close()
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
+    """Open a record's page from the disk; at the end there was no error and no request but for the file."""
+    said: list[str] = []
+    asked: list[str] = []
+    contexts = []
+
+    def start(record: Explanation, size: dict[str, int] = DESK, scheme: str = "light") -> Any:
+        path = tmp_path / "page.html"
+        path.write_text(render_page(record), encoding="utf-8")
+        context = browser.new_context(viewport=size, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda dialog: said.append(dialog.message))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-ready]", state="attached")
+        return page
+
+    yield start
+    for context in contexts:
+        context.close()
+    assert said == []
+    assert [url for url in asked if not url.startswith(("file:", "data:image/png"))] == []
+
+
+def _number(record: Explanation, target: str) -> int:
+    return next(line.number for line in record.lines if line.target == target)
+
+
+def _shown(page: Any) -> str:
+    """Return the text of the one card that is seen."""
+    cards = page.locator(".card:visible")
+    assert cards.count() == 1
+    return str(cards.inner_text())
+
+
+def test_a_gradient_is_two_clicks_away(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons)
+    page.click("nav a[href='#shapes']")
+    page.locator("#shapes a", has_text=re.compile("^dW1$")).click()
+    letters = ", ".join(moons.ledger["W1"].axes)
+    assert f"dW1 ({letters}) = (2, 6), the shape of W1" in _shown(page)
+    assert "the same W1 serves every row: the rows add up" in _shown(page)
+
+
+def test_stepping_with_buttons_runs_forward_then_backward(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons)
+    for line in moons.lines:
+        where = f"Line {line.number + 1} of {len(moons.lines)}, {line.phase}"
+        assert page.locator("#where").inner_text() == where
+        assert page.locator("[aria-current=step] code").inner_text().startswith(line.target)
+        assert page.locator(".card:visible").get_attribute("id") == f"card-{line.number}"
+        assert page.locator(".line[data-done]").count() == line.number + 1
+        page.click("[data-step=on]")
+    page.click("[data-step=first]")
+    assert page.locator("#where").inner_text().startswith("Line 1 ")
+    page.click("[data-step=last]")
+    page.click("[data-step=back]")
+    assert page.locator("#where").inner_text().startswith(f"Line {len(moons.lines) - 1} ")
+
+
+def test_stepping_with_the_keyboard_alone(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons)
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.className") == "line":
+            break
+    assert page.evaluate("document.activeElement.id") == "line-0"
+    for key, number in [("ArrowDown", 1), ("ArrowRight", 2), ("ArrowUp", 1), ("End", len(moons.lines) - 1)]:
+        page.keyboard.press(key)
+        assert page.evaluate("document.activeElement.id") == f"line-{number}"
+        assert page.locator(".card:visible").get_attribute("id") == f"card-{number}"
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    assert page.locator(".line[tabindex='0']").count() == 1
+
+
+def test_the_drawing_is_reached_and_moved_through_with_keys(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons)
+    page.locator(".network .hit[tabindex='0']").focus()
+    first = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") != first
+    page.get_by_role("button", name="dW1 (2, 6)").focus()
+    page.keyboard.press("Enter")
+    assert "the shape of W1" in _shown(page)
+
+
+def test_the_slider_of_the_program(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons)
+    page.locator("#position").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#where").inner_text().startswith("Line 3 ")
+    assert moons.lines[2].target in page.locator("#position").get_attribute("aria-valuetext")
+
+
+def test_pairs_are_marked_and_followed(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons)
+    forward, backward = _number(moons, "z1"), _number(moons, "dW1")
+    item = page.locator(f"li[data-number='{forward}']")
+    page.hover(f"#line-{backward}")
+    assert "hinted" in item.get_attribute("class")
+    page.mouse.move(2, 2)
+    assert "hinted" not in item.get_attribute("class")
+    page.focus(f"#line-{backward}")
+    assert "hinted" in item.get_attribute("class")
+    page.click(f"li[data-number='{backward}'] a.undoes")
+    assert page.locator(".card:visible").get_attribute("id") == f"card-{forward}"
+    page.locator(".card:visible a.jump", has_text="dW1").click()
+    assert page.locator(".card:visible").get_attribute("id") == f"card-{backward}"
+
+
+def test_the_drawing_follows_the_program(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons)
+    blocks = page.locator(".network .block")
+    assert blocks.count() == len(moons.drawing)
+    assert page.locator(".network .edge.backward.ready").count() == 0
+    assert page.locator(".network image").count() >= 1  # x is there
+    page.click("[data-step=last]")
+    every = page.locator(".network .edge").count()
+    assert page.locator(".network .edge.ready").count() == every
+    assert page.locator(".network .edge.backward").count() >= 6  # the branch's two ways back included
+    page.get_by_role("button", name=re.compile("^da1 ")).click()
+    assert "da1" in page.locator("[aria-current=step]").inner_text()
+    assert page.locator(".network .current").count() == 1
+
+
+def test_a_gradient_shows_values_derivation_jacobian_and_witness(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons)
+    number = _number(moons, "dW1")
+    page.click(f"#line-{number}")
+    card = page.locator(f"#card-{number}")
+    factors = card.locator(".factors > li")
+    assert factors.count() == len(moons.derivations["W1"].factors)
+    assert card.locator(".factors math").count() >= factors.count()
+    assert "Checked" in card.locator(".witness").inner_text()
+    assert moons.ledger["dW1"].sample is not None
+    least = moons.ledger["dW1"].sample.numbers[0]
+    assert least is not None
+    shown = float(card.locator(".numbers td").first.inner_text())
+    assert shown == pytest.approx(least, rel=1e-3)
+    jacobian = card.locator("details", has_text="Jacobian of z1 by W1").first
+    jacobian.locator("summary").click()
+    text = jacobian.inner_text()
+    for part in ("kronecker", "Stored instead", "rather than", "differs from the full product by"):
+        assert part in text
+    assert jacobian.locator("canvas").count() == 1
+    factors.first.locator("a.jump").click()
+    assert page.locator("[aria-current=step] code").inner_text().startswith("dloss")
+
+
+def test_the_list_of_jacobians_draws_what_is_opened(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons)
+    page.locator("#jacobians summary").first.click()
+    page.wait_for_selector("#jacobians canvas")
+    assert page.locator("#jacobians details").count() == len(moons.jacobians)
+
+
+def test_a_heat_map_tells_its_numbers(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons)
+    sample = moons.ledger["z1"].sample
+    assert sample is not None
+    canvas = page.locator(".card:visible [data-main] canvas")
+    canvas.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    said = page.locator(".card:visible [data-main] .readout").inner_text()
+    name, value = said.split(" = ")
+    assert name == "z1[1, 1]"
+    assert float(value) == pytest.approx(sample.numbers[sample.shape[1] + 1], rel=1e-3)
+    canvas.hover(position={"x": 2, "y": 2})
+    assert page.locator(".card:visible [data-main] .readout").inner_text().startswith("z1[0, 0] = ")
+
+
+def test_training_is_moved_through(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons)
+
+    def picture(selector: str) -> str:
+        return str(page.evaluate("s => document.querySelector(s).toDataURL()", selector))
+
+    def pictures() -> list[str]:
+        return [picture(s) for s in ("#boundary", "#loss-chart canvas", "#watched-values canvas")]
+
+    last = pictures()
+    page.locator("#moment").focus()
+    page.keyboard.press("Home")
+    page.wait_for_timeout(100)
+    first = moons.snapshots[0]
+    assert page.locator("#moment-text").inner_text().startswith("epoch 0, step 0, loss ")
+    assert float(page.locator("#moment-text").inner_text().split()[-1]) == pytest.approx(first.loss, rel=1e-3)
+    assert all(a != b for a, b in zip(pictures(), last, strict=True))
+    names = page.locator("#watched option").all_inner_texts()
+    assert {"W1", "dW1", "z1"} <= set(names)
+    for name in ("dW1", "z1"):
+        page.select_option("#watched", name)
+        assert page.locator("#norm-name").inner_text() == name
+        assert name in page.locator("#watched-values figcaption").first.inner_text()
+
+
+def test_findings_are_read(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons)
+    page.click("nav a[href='#health']")
+    said = page.locator(".finding").inner_text()
+    for part in ("Dead units", "a1", "3 of 6 units are dead", "the bias is low", "a smaller rate"):
+        assert part in said
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("target", ["z1", "dW1"])
+def test_every_text_has_contrast(open_page: Open, moons: Explanation, scheme: str, target: str) -> None:
+    page = open_page(moons, scheme=scheme)
+    page.click(f"#line-{_number(moons, target)}")
+    page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
+    found = page.evaluate(CONTRAST)
+    assert found["seen"] > 200
+    assert found["poor"] == []
+
+
+def test_the_switch_changes_the_colours(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons, scheme="light")
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    picture = "document.querySelector('.card:not([hidden]) canvas').toDataURL()"
+    canvas = page.evaluate(picture)
+    page.click("#theme")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    assert page.evaluate(picture) != canvas
+    page.click("#theme")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == before
+    assert page.evaluate(picture) == canvas
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_never_scrolls_sideways(open_page: Open, moons: Explanation, scheme: str) -> None:
+    page = open_page(moons, size=PHONE, scheme=scheme)
+    assert page.locator("#drawing").is_hidden()
+    page.click("#drawing-pane > summary")
+    page.wait_for_selector("#drawing svg")
+    page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
+    for line in moons.lines:
+        page.evaluate("n => document.getElementById(`line-${n}`).click()", line.number)
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        assert page.evaluate("document.body.scrollWidth") <= 360
+
+
+def test_hostile_names_do_nothing(open_page: Open, moons: Explanation) -> None:
+    page = open_page(made_hostile(moons))
+    page.click("[data-step=last]")
+    page.locator("#jacobians summary").first.click()
+    assert page.locator("h1").inner_text() == HOSTILE
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 3
+
+
+def test_the_digits_are_small_soon_ready_and_seen_as_images(open_page: Open) -> None:
+    data = digits()
+    network = Network(Standardise(), Linear(64, 256), ReLU(), Linear(256, 10), loss=SoftmaxCrossEntropy())
+    network.standardise(data.x)
+    record = explain(network, data.x[:32], data.t[:32])
+    assert len(render_page(record).encode()) < 3_000_000
+    page = open_page(record)
+    assert int(page.evaluate("document.documentElement.dataset.ready")) > 0
+    images = page.locator(".card:visible button[aria-pressed]").last
+    assert images.inner_text() == "as 8 × 8 images"
+    canvas = ".card:not([hidden]) [data-value=x] canvas"
+    assert page.evaluate("s => document.querySelector(s).width", canvas) == 16 * 9 - 1
+    page.locator(".card:visible [data-value=x] button").click()
+    assert page.evaluate("s => document.querySelector(s).width", canvas) == 64

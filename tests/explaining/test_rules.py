@@ -1,0 +1,188 @@
+"""Every rule is explained from its own text: what is claimed of its Jacobians is what the slopes of forward are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from handgrad import rules
+from handgrad.checking.numerics import slopes
+from handgrad.explaining import Explanation, explain
+from handgrad.explaining.describing import describe
+from handgrad.explaining.explain import explain_trace
+from handgrad.explaining.jacobians import Between
+from handgrad.explaining.ledger import AxisNames
+from handgrad.explaining.structures import recognise
+from handgrad.explaining.tracing import trace_rule
+from handgrad.rules import RULES, Rule
+
+from ..rules.table import BY_KIND, CASES, TABLE, Case, normal
+
+Array = NDArray[Any]
+
+STRUCTURES = {
+    "linear": {"x": "kronecker: W.T ⊗ I", "W": "kronecker: x ⊗ I", "b": "kronecker: 1 ⊗ I"},
+    "linear_without_bias": {"x": "kronecker: W.T ⊗ I", "W": "kronecker: x ⊗ I"},
+    "linear_out_in": {"x": "kronecker: W ⊗ I", "W": "kronecker: x ⊗ I", "b": "kronecker: 1 ⊗ I"},
+    "linear_out_in_without_bias": {"x": "kronecker: W ⊗ I", "W": "kronecker: x ⊗ I"},
+    "embedding": {"E": "kronecker: I[i] ⊗ I"},
+    "add": {"x": "diagonal: I", "y": "diagonal: I"},
+    "identity": {"x": "diagonal: I"},
+    "dropout": {"x": "diagonal: diag(kept / (1 - 0.5))"},
+    "relu": {"z": "diagonal: diag(z > 0)"},
+    "leaky_relu": {"z": "diagonal: diag(np.where(z > 0, 1, 0.01))"},
+    "elu": {"z": "diagonal: diag(np.where(z > 0, 1, np.exp(below)))"},
+    "sigmoid": {"z": "diagonal: diag(e / (1 + e) ** 2)"},
+    "tanh": {"z": "diagonal: diag(4 * e / (1 + e) ** 2)"},
+    "gelu": {"z": "diagonal: diag(share + z * density)"},
+    "gelu_tanh": {"z": "diagonal: diag(s + z * ds)"},
+    "silu": {"z": "diagonal: diag(s + z * e / (1 + e) ** 2)"},
+    "softplus": {"z": "diagonal: diag(np.where(z >= 0, 1, e) / (1 + e))"},
+    "softmax": {"z": "diagonal plus low rank: diag(y) - y yᵀ"},
+    "standardise": {"x": "diagonal: diag(1 / deviation)"},
+    "batch_norm_evaluation": {
+        "x": "diagonal: diag(gamma * rstd)",
+        "gamma": "block diagonal: xhat",
+        "beta": "kronecker: 1 ⊗ I",
+    },
+    "batch_norm": {
+        "x": "diagonal plus low rank: diag(gamma * rstd) + U Vᵀ, of rank 2",
+        "gamma": "block diagonal: xhat",
+        "beta": "kronecker: 1 ⊗ I",
+    },
+    "layer_norm": {
+        "x": "diagonal plus low rank: diag(gamma * rstd) + U Vᵀ, of rank 2",
+        "gamma": "block diagonal: xhat",
+        "beta": "kronecker: 1 ⊗ I",
+    },
+    "half_squared_error": {"y": "block diagonal: error"},
+    "mean_squared_error": {"y": "block diagonal: 2 * error / error.shape[-1]"},
+    "huber": {"y": "block diagonal: clipped / error.shape[-1]"},
+    "binary_cross_entropy": {"z": "block diagonal: (p - t) / z.shape[-1]"},
+    "weighted_binary_cross_entropy": {"z": "block diagonal: (counted * p - positive * t) / z.shape[-1]"},
+    "softmax_cross_entropy": {"z": "block diagonal: p - q"},
+    "class_weighted_cross_entropy": {"z": "block diagonal: p * r.sum(axis=-1, keepdims=True) - r"},
+    "mean": {"l": "full: 1 / count"},
+    "sum_of_rows": {"l": "full: 1"},
+    "weighted_mean": {"l": "full: w / count"},
+    "weighted_sum_of_rows": {"l": "full: w"},
+}
+"""What the Jacobian of each rule is, with respect to each argument: generated, and put down here to be read."""
+
+
+def large(rule: Rule) -> list[Array]:
+    """Draw the arguments of a rule with 17 rows and axes of 19, 23, …: a low rank saves numbers."""
+    row = next(row for row in TABLE if row.rule is rule)
+    letters = dict.fromkeys(axis for axes in rule.signature.inputs for axis in axes)
+    sizes = dict(zip(letters, (17, 19, 23), strict=False))
+    rng, drawn = np.random.default_rng(5), {}
+    kinds = rule.forward.kinds
+    pairs = zip(kinds, rule.signature.inputs, strict=True)
+    for name, axes in sorted(pairs, key=lambda pair: kinds[pair[0]] != "value"):
+        shape = tuple(sizes[axis] for axis in axes)
+        drawn[name] = row.draws.get(name, BY_KIND.get(kinds[name], normal))(rng, shape, drawn)
+    return [drawn[name] for name in kinds]
+
+
+def test_every_rule_with_a_gradient_has_its_structures_put_down() -> None:
+    """A new rule needs a row here, and nothing else."""
+    assert STRUCTURES.keys() == {rule.name for rule in RULES.values() if not rule.constant}
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_the_structure_of_each_jacobian_is_recognised_and_named(name: str) -> None:
+    """What is stored is named by the values and the parts of lines that have its numbers."""
+    explanation = explain(RULES[name], *large(RULES[name]), jacobians=_pairs(RULES[name]))
+    found = {each.input: f"{each.structure}: {each.stored}" for each in explanation.jacobians}
+    assert found == STRUCTURES[name]
+    for each in explanation.jacobians:
+        assert each.proof < 1e-12
+        assert each.stored_numbers < each.full_numbers or each.structure == "full"
+        assert each.stored_operations <= each.full_operations
+
+
+def _pairs(rule: Rule) -> list[str]:
+    return [f"{rule.output}:{name}" for name in rule.differentiable]
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_stored_form_is_the_full_numerical_jacobian(case: Case, rank: int) -> None:
+    """Each row of the stored form, by a unit upstream gradient, has the slopes of forward in it."""
+    for example, (trace, output, of) in each_jacobian(case, rank):
+        between = Between(trace, output, of, example)
+        full = between.full()
+        outputs = np.ndim(np.asarray(trace.exact[output])[between.output_place])
+        stored = recognise(full, outputs)
+        units = np.eye(int(np.prod(full.shape[:outputs]))).reshape(-1, *full.shape[:outputs])
+        found = np.stack([stored.pull(unit).ravel() for unit in units])
+        expected = numerical(case, trace.exact, of, between)
+        size = np.abs(expected).max() or 1.0
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * size)
+        record = describe(trace, AxisNames(trace), output, of, example)
+        assert record.structure == stored.kind
+        assert record.full_numbers == expected.size
+        assert len(record.output_axes) == len(record.output_sizes)
+
+
+def each_jacobian(case: Case, rank: int) -> Iterator[tuple[int | None, tuple[Any, str, str]]]:
+    """Yield every Jacobian of a rule on a batch of 3 rows: of all of them, and of one."""
+    inputs, _ = case.draw(3, rank, batch=3)
+    trace = trace_rule(case.rule, list(inputs.values()), **case.options)
+    for of in case.rule.differentiable:
+        for example in (None, 1):
+            if trace.rows > 1 or example is None:
+                yield example, (trace, case.rule.output, of)
+
+
+def numerical(case: Case, values: dict[str, Any], of: str, between: Between) -> Array:
+    """Find the Jacobian by differences of the rule as the plain function it is."""
+    arguments = {name: values[name] for name in case.rule.forward.arguments}
+    place = np.asarray(np.asarray(arguments[of], float)[between.input_place])
+
+    def made(part: Array) -> Array:
+        moved = np.array(arguments[of], float)
+        moved[between.input_place] = part.reshape(place.shape)
+        found = case.rule(*{**arguments, of: moved}.values(), **case.options)
+        return np.asarray(found, float)[between.output_place].ravel()
+
+    return slopes(made, place.ravel()).low
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_ledger_derivation_and_witness_are_generated(case: Case) -> None:
+    """A gradient has its value's shape and letters; every line is written as a formula and found to be right."""
+    inputs, _ = case.draw(7, 2)
+    explanation = explain_trace(trace_rule(case.rule, list(inputs.values()), **case.options))
+    assert Explanation.from_json(explanation.to_json()) == explanation
+    for name, value in inputs.items():
+        assert explanation.ledger[name].sizes == value.shape
+        assert len(explanation.ledger[name].axes) == value.ndim
+    for name in case.rule.differentiable:
+        gradient = explanation.ledger[f"d{name}"]
+        assert (gradient.kind, gradient.gradient_of) == ("gradient", name)
+        assert (gradient.axes, gradient.sizes) == (explanation.ledger[name].axes, inputs[name].shape)
+        assert explanation.derivations[name].factors[-1].sizes == inputs[name].shape
+        assert explanation.derivations[name].text.startswith(f"d{name} = ")
+    kept = {name for name, entry in explanation.ledger.items() if entry.kept_for}
+    assert kept == set(case.rule.kept)
+    backward = [line for line in explanation.lines if line.phase == "backward"]
+    assert [line.reason for line in backward] == [line.reason for line in case.rule.backward_text.lines]
+    for line in backward:
+        assert line.undoes == case.rule.output
+        assert line.witness is not None
+        assert (line.target, line.witness.verdict) == (line.target, "right")
+    for line in explanation.lines:
+        assert line.tex.count("{") == line.tex.count("}")
+        assert line.tex.count(r"\left") == line.tex.count(r"\right")
+
+
+def test_a_rule_without_gradient_has_a_ledger_and_nothing_else() -> None:
+    """What prepares targets is shown, and nothing is differentiated."""
+    explanation = explain(rules.smoothed_targets, np.array([[0.0, 1.0, 0.0]]))
+    assert explanation.ledger["smooth"].axes == ("N", "C")
+    assert (explanation.derivations, explanation.jacobians) == ({}, ())
