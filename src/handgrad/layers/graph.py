@@ -275,5 +275,8 @@ class Graph:
 
 
 def _locals(rule: Rule) -> tuple[str, ...]:
-    """Every name the rule's lines define, forward and backward."""
-    return rule.forward.locals if rule.constant else rule.forward.locals + rule.backward_text.locals
+    """Every name the rule's lines define, forward and backward, but for gradients of arguments: those follow theirs."""
+    if rule.constant:
+        return rule.forward.locals
+    gradients = {f"d{name}" for name in rule.forward.arguments}
+    return rule.forward.locals + tuple(name for name in rule.backward_text.locals if name not in gradients)
