@@ -151,7 +151,6 @@ def trace_rule(rule: Rule, arrays: Collection[Any], *, seed: int = 0, **options:
 
 
 def _with_rows(shape: tuple[int, ...], axes: tuple[str, ...]) -> Shape:
-    """Call the first axis ``n`` where the signature leaves open how many there are."""
-    return (
-        ("n", *shape[1:]) if shape and axes and axes[0].endswith("...") and len(shape) >= len(axes) else shape
-    )
+    """Call the first axis ``n`` where the signature calls it N, or leaves open how many there are."""
+    by_rows = bool(shape and axes) and len(shape) >= len(axes) and (axes[0] == "N" or axes[0].endswith("..."))
+    return ("n", *shape[1:]) if by_rows else shape
