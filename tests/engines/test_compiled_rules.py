@@ -315,13 +315,13 @@ def median_of_rows_backward(dy):
 
 NOT_COMPILED = {
     "sorted_values": (sorted_values, "a1 = np.sort(z1) + z1 * 0", "np.sort"),
-    "along_the_middle": (along_the_middle, "y2 = z1 - z1.mean(axis=1, keepdims=True)", "rows or columns"),
-    "reversed_features": (reversed_features, "y2 = z1[..., ::-1] * 1.0", "::-1"),
+    "along_the_middle": (along_the_middle, "y1 = z1 - z1.mean(axis=1, keepdims=True)", "rows or columns"),
+    "reversed_features": (reversed_features, "y1 = z1[..., ::-1] * 1.0", "::-1"),
     "remainder": (remainder, "a1 = z1 % 1.0", "%"),
     "chained": (chained, "a1 = np.where", "np.cumsum"),
-    "transposed_by_hand": (transposed_by_hand, "y2 = (z1.T * 2.0).T", "transpose"),
+    "transposed_by_hand": (transposed_by_hand, "y1 = (z1.T * 2.0).T", "transpose"),
     "counted": (counted, "a1 = z1 * (z1 > 0).sum()", "truth values"),
-    "median_of_rows": (median_of_rows, "y2 = z1 - np.median", "np.median"),
+    "median_of_rows": (median_of_rows, "y1 = z1 - np.median", "np.median"),
 }
 
 

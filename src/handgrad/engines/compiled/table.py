@@ -21,7 +21,7 @@ Array = NDArray[Any]
 FLOPS_OF_A_PART = 2e6
 """A product is divided when each part has more floating-point operations than this, …"""
 
-NUMBERS_OF_A_PART = 16_384
+NUMBERS_OF_A_PART = 12_288
 """… a loop when each part has more places. `benchmarks/threads.py` shows what lies behind both numbers."""
 
 
