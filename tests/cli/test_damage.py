@@ -40,20 +40,20 @@ def rewrite(run: Path, change: Any) -> None:
 
 
 def retype(arrays: dict[str, Any]) -> dict[str, Any]:
-    return arrays | {"W2": arrays["W2"].astype(np.float64)}
+    return arrays | {"W1": arrays["W1"].astype(np.float64)}
 
 
 def transpose(arrays: dict[str, Any]) -> dict[str, Any]:
-    return arrays | {"W2": np.ascontiguousarray(arrays["W2"].T)}
+    return arrays | {"W1": np.ascontiguousarray(arrays["W1"].T)}
 
 
 def without(arrays: dict[str, Any]) -> dict[str, Any]:
-    return {name: array for name, array in arrays.items() if name != "b3"}
+    return {name: array for name, array in arrays.items() if name != "b2"}
 
 
 def half(run: Path) -> None:
     """Write a network of bfloat16, which NumPy does not have."""
-    header = json.dumps({"W2": {"dtype": "BF16", "shape": [3, 9], "data_offsets": [0, 54]}}).encode()
+    header = json.dumps({"W1": {"dtype": "BF16", "shape": [3, 9], "data_offsets": [0, 54]}}).encode()
     content = len(header).to_bytes(8, "little") + header + bytes(54)
     (run / "weights.safetensors").write_bytes(content)
 
@@ -123,14 +123,14 @@ DAMAGE: dict[str, tuple[Any, str]] = {
     "other weights": (half, "run/weights.safetensors: not a network of handgrad's: data type 'bfloat16'"),
     "wrong type": (
         lambda run: rewrite(run, retype),
-        "run/weights.safetensors: W2 is float64(3, 9) in the file and float32(3, 9) in the network",
+        "run/weights.safetensors: W1 is float64(3, 9) in the file and float32(3, 9) in the network",
     ),
     "wrong shape": (
         lambda run: rewrite(run, transpose),
-        "run/weights.safetensors: W2 is float32(9, 3) in the file and float32(3, 9) in the network",
+        "run/weights.safetensors: W1 is float32(9, 3) in the file and float32(3, 9) in the network",
     ),
     "missing array": (
-        lambda run: rewrite(run, without), "run/weights.safetensors: b3 is only in the network"
+        lambda run: rewrite(run, without), "run/weights.safetensors: b2 is only in the network"
     ),
     "one array more": (
         lambda run: rewrite(run, lambda arrays: arrays | {"W9": np.ones(3)}),

@@ -131,7 +131,7 @@ def test_a_loss_that_is_not_finite_names_the_line_and_the_learning_rate(at: Comm
     assert problem.startswith("Error: step ")
     assert " line `" in problem
     assert given.startswith("  given  |")
-    assert fix.startswith("  fix    likely cause: the learning rate: W2 has grown from ")
+    assert fix.startswith("  fix    likely cause: the learning rate: W1 has grown from ")
     assert fix.endswith("; try a learning rate of 1e+29 instead of 1e+30, or clip_norm=1.0")
 
 
@@ -176,7 +176,7 @@ LAYERS = '[network]\nlayers = [{{type = "Linear", inputs = {}, outputs = 4}}, {{
         (
             (64, 5, 10),
             "layer 3, Linear(5, 10): axis I is 4 in x(n, 4)[1] but 5 in W(5, 10)[0]\n"
-            "  given  z2(n, 4) comes from layer 2, Linear(64, 4)\n  fix    make the two sizes the same\n",
+            "  given  z1(n, 4) comes from layer 2, Linear(64, 4)\n  fix    make the two sizes the same\n",
         ),
         (
             (64, 4, 9),

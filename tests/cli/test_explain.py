@@ -66,9 +66,9 @@ def test_without_a_word_the_digits_network_is_explained(command: Command) -> Non
     """Every value with its letters, every line with its reason; no line too long, no colour in a pipe."""
     said = command("explain").stdout
     assert said.startswith("network 64 → 256 → 10 · 19,210 parameters · 32 rows · loss ")
-    assert "  dW2         F O2   64×256  65,536  gradient of W2\n" in said
+    assert "  dW1         F O1   64×256  65,536  gradient of W1\n" in said
     assert (
-        "  ✓ dz2 = da2 * (z2 > 0)\n        a diagonal Jacobian: only active units pass their gradient\n"
+        "  ✓ dz1 = da1 * (z1 > 0)\n        a diagonal Jacobian: only active units pass their gradient\n"
         in said
     )
     assert all(len(line) <= 80 for line in said.splitlines())
@@ -93,11 +93,11 @@ def test_a_line_has_its_shape_reason_chain_and_jacobian(command: Command) -> Non
 def test_a_jacobian_is_of_the_row_that_is_asked_for(command: Command) -> None:
     """With its numbers when they are wanted."""
     said = command(
-        "explain", "moons", "--hidden", "8", "--jacobian", "a2:z2", "--example", "0", "--numbers"
+        "explain", "moons", "--hidden", "8", "--jacobian", "a1:z1", "--example", "0", "--numbers"
     ).stdout
-    assert "of         a2 8 O2 with respect to z2 8 O2, for row 0\n" in said
+    assert "of         a1 8 O1 with respect to z1 8 O1, for row 0\n" in said
     assert "structure  diagonal\n" in said
-    assert "stored     diag((z2 > 0)[0])\n" in said
+    assert "stored     diag((z1 > 0)[0])\n" in said
     assert "\nfull\n" in said
 
 
@@ -122,7 +122,7 @@ def test_the_page_is_written(command: Command, tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("", "wrote page.html\n")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.lstrip().lower().startswith("<!doctype html>")
-    assert "dW2" in page
+    assert "dW1" in page
 
 
 def test_a_rule_of_one_s_own_is_explained_in_a_fresh_process(own: Path) -> None:
@@ -176,10 +176,10 @@ WRONG = {
     "own.py:network --epochs 3": "own.py:network is a file of your own, which has its own settings",
     "none.py:rule": "none.py: there is no such file",
     "--line dW9": "no line makes 'dW9'",
-    "--jacobian z2": "'z2' names no two values",
-    "--jacobian z2:z3": "z2 does not depend on z3",
-    "--jacobian a2:z2": "the Jacobian of a2 with respect to z2 has 67,108,864 entries, and 6,000,000 are the most",
-    "--jacobian z2:W2 --example 32": "there is no row 32: the batch has 32",
+    "--jacobian z1": "'z1' names no two values",
+    "--jacobian z1:z2": "z1 does not depend on z2",
+    "--jacobian a1:z1": "the Jacobian of a1 with respect to z1 has 67,108,864 entries, and 6,000,000 are the most",
+    "--jacobian z1:W1 --example 32": "there is no row 32: the batch has 32",
 }
 
 

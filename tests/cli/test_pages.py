@@ -50,8 +50,8 @@ def test_show_prints_the_network_that_would_be_trained(command: Command, tmp_pat
     """With the data's own sizes and the update lines of the optimiser asked for."""
     settings = ["moons", "--hidden", "8", "--activation", "tanh", "--optimiser", "SGD", "--momentum", "0.9"]
     page = command("show", *settings).stdout
-    assert "  a2 = np.tanh(z2)" in page
-    assert "  v_W2 *= 0.9" in page
+    assert "  a1 = np.tanh(z1)" in page
+    assert "  v_W1 *= 0.9" in page
     command("train", *settings, "--epochs", "1", "--out", "run")
     assert command("show", "run").stdout == page
 

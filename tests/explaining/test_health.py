@@ -137,20 +137,20 @@ def test_a_healthy_network_gets_no_finding_before_during_and_after_training(name
 @pytest.mark.parametrize("seed", range(4))
 def test_a_dead_layer_is_named_with_the_bias_that_keeps_it_off(seed: int) -> None:
     network = shallow(seed)
-    network.parameters["b2"][:] = -25
+    network.parameters["b1"][:] = -25
 
     finding = only(measured(network, DIGITS.x, DIGITS.t, Adam(), seed=seed))
 
-    assert (finding.code, finding.place) == ("dead-units", "a2")
-    assert "48 of the 48 units of a2" in finding.evidence
-    assert "bias b2 is -25" in finding.cause
+    assert (finding.code, finding.place) == ("dead-units", "a1")
+    assert "48 of the 48 units of a1" in finding.evidence
+    assert "bias b1 is -25" in finding.cause
     assert "It started at 0" in finding.cause
-    assert "Set b2 back to zeros" in finding.change
+    assert "Set b1 back to zeros" in finding.change
 
 
 def test_half_a_layer_that_a_bias_keeps_off_is_named_too() -> None:
     network = shallow()
-    network.parameters["b2"][:24] = -25
+    network.parameters["b1"][:24] = -25
 
     assert "24 of the 48 units" in only(measured(network, DIGITS.x, DIGITS.t)).evidence
 
@@ -177,7 +177,7 @@ def test_dead_is_what_has_no_slope_whatever_the_rule_is_called(activation: Calla
         dtype="float64",
     )
     network.standardise(DIGITS.x)
-    network.parameters["b2"][:] = -60
+    network.parameters["b1"][:] = -60
 
     assert only(measured(network, DIGITS.x, DIGITS.t)).code == "dead-units"
 
@@ -212,13 +212,13 @@ def test_a_saturated_layer_is_named_with_the_weights_that_drive_it(
         Standardise(), Linear(64, 30), activation(), Linear(30, 10), loss=SoftmaxCrossEntropy(), seed=seed
     )
     network.standardise(DIGITS.x)
-    network.parameters["W2"] *= 30
+    network.parameters["W1"] *= 30
 
     finding = only(measured(network, DIGITS.x, DIGITS.t, seed=seed))
 
-    assert (finding.code, finding.place) == ("saturated", "y2" if activation is Clipped else "a2")
+    assert (finding.code, finding.place) == ("saturated", "y1" if activation is Clipped else "a1")
     assert "30 times as large as it started" in finding.cause
-    assert "Divide W2 by" in finding.change
+    assert "Divide W1 by" in finding.change
 
 
 def test_a_layer_saturated_by_large_rows_is_traced_to_them() -> None:
@@ -235,7 +235,7 @@ def test_a_layer_saturated_by_large_rows_is_traced_to_them() -> None:
 def test_a_vanishing_gradient_is_traced_to_small_weights(activation: Callable[[], Layer]) -> None:
     finding = only(measured(deep(activation, 0.1), DIGITS.x, DIGITS.t, Adam()))
 
-    assert (finding.code, finding.place) == ("vanishing", "z2")
+    assert (finding.code, finding.place) == ("vanishing", "z1")
     assert "the weights are too small" in finding.cause
     assert "initialiser=" in finding.change
 
@@ -244,14 +244,14 @@ def test_a_vanishing_gradient_is_traced_to_the_rules_where_they_make_it_small() 
     finding = only(measured(deep(Sigmoid, 1, depth=9), DIGITS.x, DIGITS.t))
 
     assert finding.code == "vanishing"
-    assert "each rule a factor: a11 × 0.2" in finding.cause
+    assert "each rule a factor: a10 × 0.2" in finding.cause
     assert "ReLU()" in finding.change
 
 
 def test_an_exploding_gradient_is_traced_to_large_weights() -> None:
     finding = only(measured(deep(ReLU, 6), DIGITS.x, DIGITS.t))
 
-    assert (finding.code, finding.place) == ("exploding", "z2")
+    assert (finding.code, finding.place) == ("exploding", "z1")
     assert "the weights are too large" in finding.cause
     assert "clip_norm" in finding.change
 
@@ -269,8 +269,8 @@ def test_an_initialisation_that_makes_all_units_the_same_is_named(
 
     finding = only(measured(network, DIGITS.x, DIGITS.t, Adam()))
 
-    assert (finding.code, finding.place) == ("symmetric", "z2")
-    assert f"All entries of W2 are {0 if start == 'zeros' else 1}" in finding.cause
+    assert (finding.code, finding.place) == ("symmetric", "z1")
+    assert f"All entries of W1 are {0 if start == 'zeros' else 1}" in finding.cause
     assert "random" in finding.change
 
 
@@ -340,14 +340,14 @@ def test_what_is_measured_stands_beside_each_layer() -> None:
     layers = {layer.place: layer for layer in health.layers}
     gradients = network.gradients(DIGITS.x[few], DIGITS.t[few])
 
-    assert list(layers) == ["z2", "a2", "z3"]
-    assert layers["a2"].measures == {"dead": 0.0}
-    assert layers["z2"].layer == "layer 2, Linear(64, 48)"
-    assert layers["z3"].measures["weight_norm"] == pytest.approx(
-        np.linalg.norm(network.parameters["W3"]), rel=1e-6
+    assert list(layers) == ["z1", "a1", "z2"]
+    assert layers["a1"].measures == {"dead": 0.0}
+    assert layers["z1"].layer == "layer 2, Linear(64, 48)"
+    assert layers["z2"].measures["weight_norm"] == pytest.approx(
+        np.linalg.norm(network.parameters["W2"]), rel=1e-6
     )
-    assert set(layers["z3"].measures) == {"gradient_norm", "weight_norm", "row_agreement", "update_to_weight"}
-    assert layers["z3"].measures["update_to_weight"] > 0
+    assert set(layers["z2"].measures) == {"gradient_norm", "weight_norm", "row_agreement", "update_to_weight"}
+    assert layers["z2"].measures["update_to_weight"] > 0
     assert gradients.keys() == network.parameters.keys()
 
 

@@ -133,12 +133,12 @@ def test_what_looks_like_html_is_shown_as_it_is() -> None:
 def test_an_explanation_in_a_notebook_begins_with_what_is_ill() -> None:
     ill = network()
     ill.standardise(ROWS.x)
-    ill.parameters["b2"][:] = -30
+    ill.parameters["b1"][:] = -30
 
     page = handgrad.explain(ill, ROWS.x[:32], ROWS.t[:32])
 
-    assert page._repr_html_().index("dead units at a2") < page._repr_html_().index("<table>")
-    assert "dead-units at a2: 5 of the 5 units" in str(page)
+    assert page._repr_html_().index("dead units at a1") < page._repr_html_().index("<table>")
+    assert "dead-units at a1: 5 of the 5 units" in str(page)
     assert "Health: nothing found." in SHOWN["explanation"]._repr_html_()
 
 

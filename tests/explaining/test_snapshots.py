@@ -86,26 +86,26 @@ def test_a_moment_holds_what_the_network_was_then() -> None:
 
     assert x.shape == (32, 2)
     assert set(first.samples) == set(first.summaries) == {
-        *(f"{d}{name}" for d in ("", "d") for name in ("W2", "b2", "W3", "b3", "z2", "a2", "z3")), "h1"
+        *(f"{d}{name}" for d in ("", "d") for name in ("W1", "b1", "W2", "b2", "z1", "a1", "z2")), "h1"
     }  # fmt: skip
-    for name in ("W2", "W3"):
+    for name in ("W1", "W2"):
         np.testing.assert_allclose(
             np.reshape(first.samples[name].numbers, (-1, before[name].shape[1])), before[name], 1e-5
         )
         np.testing.assert_allclose(
             np.reshape(first.samples[f"d{name}"].numbers, (-1, before[name].shape[1])), gradients[name], 1e-5
         )
-    np.testing.assert_allclose(np.reshape(last.samples["W3"].numbers, (7, 2)), network.parameters["W3"], 1e-5)
+    np.testing.assert_allclose(np.reshape(last.samples["W2"].numbers, (7, 2)), network.parameters["W2"], 1e-5)
     assert last.loss < first.loss
-    assert first.summaries["a2"].most <= 1
-    assert [layer.place for layer in last.health.layers] == ["z2", "a2", "z3"]
+    assert first.summaries["a1"].most <= 1
+    assert [layer.place for layer in last.health.layers] == ["z1", "a1", "z2"]
 
 
 @pytest.mark.parametrize("weight", [np.nan, 1e200])
 def test_what_is_not_finite_is_left_out_and_can_be_kept(tmp_path: Path, weight: float) -> None:
     network = two_inputs()
+    network.parameters["W1"][:] = weight
     network.parameters["W2"][:] = weight
-    network.parameters["W3"][:] = weight
 
     moment = take_snapshot(network, MOONS.x[:32], MOONS.t[:32], Adam())
 

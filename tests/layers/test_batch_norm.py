@@ -25,7 +25,7 @@ def test_running_statistics_and_evaluation_are_those_of_torch(torch: Any, rank: 
     layers = BatchNorm(epsilon=0.01, momentum=0.3), Linear(FEATURES, 2)
     ours = Network(*layers, loss=MeanSquaredError(), inputs=(*lead[1:], FEATURES), dtype="float64")
     norm = torch.nn.BatchNorm1d(FEATURES, eps=0.01, momentum=0.3, dtype=torch.float64)
-    W, b = (torch.tensor(ours.parameters[name], requires_grad=True) for name in ("W2", "b2"))
+    W, b = (torch.tensor(ours.parameters[name], requires_grad=True) for name in ("W1", "b1"))
     stepper = torch.optim.SGD([*norm.parameters(), W, b], lr=0.1)
     order = np.concatenate([rng.permutation(ROWS)[: ROWS - 1] for _ in range(5)])[: BATCH * 17 + 2]
 
@@ -42,7 +42,7 @@ def test_running_statistics_and_evaluation_are_those_of_torch(torch: Any, rank: 
     norm.eval()
 
     expected = {
-        "gamma1": norm.weight, "beta1": norm.bias, "W2": W, "b2": b,
+        "gamma1": norm.weight, "beta1": norm.bias, "W1": W, "b1": b,
         "running_mean1": norm.running_mean, "running_var1": norm.running_var,
     }  # fmt: skip
     assert ours.arrays.keys() == expected.keys()
@@ -79,7 +79,7 @@ def test_gradients_and_evaluation_leave_the_running_statistics_alone() -> None:
 def test_rows_of_an_evaluation_do_not_meet() -> None:
     """Outside training a row's output is the same whatever rows stand beside it."""
     network = Network(Linear(3, 4), BatchNorm(), loss=MeanSquaredError(), dtype="float64")
-    network.states["running_var2"][...] = [1, 2, 3, 4]
+    network.states["running_var1"][...] = [1, 2, 3, 4]
     x = np.random.default_rng(0).normal(size=(6, 3))
     np.testing.assert_allclose(network.output(x)[2:3], network.output(x[2:3]), rtol=1e-14)
     np.testing.assert_allclose(network.output(x, batch_size=4), network.output(x), rtol=1e-14)

@@ -62,16 +62,16 @@ def test_training_uses_the_mask_of_its_step_forward_and_backward() -> None:
     assert mask.any()
     assert not mask.all()
     found = step(network, x=x, t=t, seed=5, step=2)
-    output = (2.0 * mask @ network.parameters["W2"]).item()
+    output = (2.0 * mask @ network.parameters["W1"]).item()
     np.testing.assert_allclose(found["loss"], (output - 50) ** 2)
-    np.testing.assert_allclose(found["dW2"], 2 * (output - 50) * 2 * mask.T)
+    np.testing.assert_allclose(found["dW1"], 2 * (output - 50) * 2 * mask.T)
 
 
 def test_outside_training_nothing_is_dropped() -> None:
     """Evaluation has no sample lines and gives the values themselves."""
     network = Network(Dropout(0.9), Linear(4, 3), loss=MeanSquaredError(), dtype="float64")
     x = np.random.default_rng(0).normal(size=(7, 4))
-    np.testing.assert_allclose(network.output(x), x @ network.parameters["W2"], rtol=1e-14)
+    np.testing.assert_allclose(network.output(x), x @ network.parameters["W1"], rtol=1e-14)
     for program in (network.evaluation_program(), network.loss_program()):
         assert program.phase("sample") == ()
         assert program.scalars == ()

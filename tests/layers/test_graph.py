@@ -154,8 +154,8 @@ def test_gradients_of_a_value_used_several_times_add_up(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "target", "expression", "reason"),
     [
-        ("residual", "dz1", "dz1_r2 + dz1_a1", "z1 is used twice"),
-        ("three-times", "dz1", "dz1_a2 + dz1_r2 + dz1_r2_y", "z1 is used 3 times"),
+        ("residual", "dz1", "dz1_r1 + dz1_a1", "z1 is used twice"),
+        ("three-times", "dz1", "dz1_a1 + dz1_r1 + dz1_r1_y", "z1 is used 3 times"),
         ("shared-twice", "dW2", "dW2_z3 + dW2_z2", "W2 is used twice"),
         ("shared-twice", "db2", "db2_z3 + db2_z2", "b2 is used twice"),
         ("shared-three-times", "dW1", "dW1_z3 + dW1_z2 + dW1_z1", "W1 is used 3 times"),

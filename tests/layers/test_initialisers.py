@@ -57,8 +57,8 @@ def test_biases_start_at_0_gains_at_1_and_tables_normal() -> None:
     """The rest of what layers keep."""
     network = Network(Embedding(200, 100), LayerNorm(), Linear(100, 3), BatchNorm(), inputs=4)
     arrays = network.arrays
-    assert not arrays["b2"].any()
-    for gain, shift in (("gamma1", "beta1"), ("gamma3", "beta3"), ("running_var3", "running_mean3")):
+    assert not arrays["b1"].any()
+    for gain, shift in (("gamma1", "beta1"), ("gamma2", "beta2"), ("running_var2", "running_mean2")):
         assert (arrays[gain] == 1).all()
         assert not arrays[shift].any()
     assert arrays["E1"].std() == pytest.approx(1, abs=0.03)

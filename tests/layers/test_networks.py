@@ -64,29 +64,29 @@ def layer_norm(F: Any, x: Any, p: dict[str, Any], number: int) -> Any:
 
 def classifier(F: Any, p: dict[str, Any], x: Any, t: Any, w: Any) -> Any:
     z1 = x @ p["W1"] + p["b1"]
-    h3 = F.relu(batch_norm(F, z1, p, 2)) * p["kept3"] / 0.7
-    r5 = h3 + F.tanh(h3 @ p["W4"] + p["b4"])
-    z7 = layer_norm(F, r5, p, 6) @ p["W7"] + p["b7"]
-    losses = F.cross_entropy(z7, t, reduction="none", label_smoothing=0.1, ignore_index=2)
+    h1 = F.relu(batch_norm(F, z1, p, 1)) * p["kept1"] / 0.7
+    r2 = h1 + F.tanh(h1 @ p["W2"] + p["b2"])
+    z3 = layer_norm(F, r2, p, 2) @ p["W3"] + p["b3"]
+    losses = F.cross_entropy(z3, t, reduction="none", label_smoothing=0.1, ignore_index=2)
     return (losses * w).sum() / (w * (t != 2)).sum()
 
 
 def text_reader(F: Any, p: dict[str, Any], x: Any, t: Any) -> Any:
     h1 = p["E1"][x]
-    z2 = F.gelu(layer_norm(F, h1, p, 1) @ p["W2"].T + p["b2"], approximate="tanh")
-    r3 = h1 + (z2 @ p["W3"] + p["b3"]) * p["kept4"] / 0.5
-    z = batch_norm(F, r3, p, 6, epsilon=0.01) @ p["W7"].T
-    return F.cross_entropy(z.movedim(-1, 1), t, weight=p["class_weight"])
+    a1 = F.gelu(layer_norm(F, h1, p, 1) @ p["W1"].T + p["b1"], approximate="tanh")
+    r2 = h1 + (a1 @ p["W2"] + p["b2"]) * p["kept2"] / 0.5
+    z3 = batch_norm(F, r2, p, 2, epsilon=0.01) @ p["W3"].T
+    return F.cross_entropy(z3.movedim(-1, 1), t, weight=p["class_weight"])
 
 
 def every_activation(F: Any, p: dict[str, Any], x: Any, t: Any) -> Any:
-    a = F.elu((x - p["mean1"]) / p["deviation1"] @ p["W2"], 0.7)
-    a = F.leaky_relu(a @ p["W3"] + p["b3"], 0.2)
-    a = F.silu(a @ p["W4"] + p["b4"])
-    a = F.softplus(a @ p["W5"] + p["b5"])
-    a = F.gelu(a @ p["W6"] + p["b6"])
-    a = F.sigmoid(a @ p["W7"] + p["b7"])
-    return F.huber_loss(F.softmax(a @ p["W8"] + p["b8"], -1), t, delta=0.4)
+    a = F.elu((x - p["mean1"]) / p["deviation1"] @ p["W1"], 0.7)
+    a = F.leaky_relu(a @ p["W2"] + p["b2"], 0.2)
+    a = F.silu(a @ p["W3"] + p["b3"])
+    a = F.softplus(a @ p["W4"] + p["b4"])
+    a = F.gelu(a @ p["W5"] + p["b5"])
+    a = F.sigmoid(a @ p["W6"] + p["b6"])
+    return F.huber_loss(F.softmax(a @ p["W7"] + p["b7"], -1), t, delta=0.4)
 
 
 def recurrent(F: Any, p: dict[str, Any], x: Any, t: Any) -> Any:
@@ -227,6 +227,6 @@ def test_prediction_is_the_loss_s_own() -> None:
 def test_the_loss_outside_training_uses_the_evaluation_of_every_layer() -> None:
     """No mask, running statistics, the same loss."""
     network = Network(Linear(3, 4), BatchNorm(), Dropout(0.5), loss=MeanSquaredError(), dtype="float64")
-    network.states["running_mean2"][...] = [1, 2, 3, 4]
+    network.states["running_mean1"][...] = [1, 2, 3, 4]
     x, t = RNG.normal(size=(6, 3)), RNG.normal(size=(6, 4))
     np.testing.assert_allclose(evaluate(network, x=x, t=t), ((network.output(x) - t) ** 2).mean())

@@ -14,7 +14,7 @@ import pytest
 
 from handgrad import Layer, Linear, MeanSquaredError, Network, ShapeError, rule
 from handgrad.layers import Graph, Parameter, Value
-from handgrad.rules import RULES, Mask, identity
+from handgrad.rules import RULES, Mask, add, identity
 from handgrad.rules.primitives import rows, uniform
 
 from .networks import check_slopes, run, step
@@ -164,12 +164,12 @@ def test_an_own_rule_stands_in_the_program_with_its_names_numbers_and_reasons() 
     """The option is written as its number, the names carry the layer's, the reasons come along."""
     made = Network(Linear(5, 7), ScaledSquare(2.0), Linear(7, 3), loss=MeanSquaredError())
     lines = {line.target: line for line in made.program().lines}
-    assert str(lines["s2"]) == "s2 = 2.0 * g2 * square2"
-    assert str(lines["dz1"]) == "dz1 = 2 * 2.0 * ds2 * g2 * z1"
-    assert lines["dg2"].expression == "2.0 * (ds2 * square2).sum(axis=0)"
-    assert lines["dg2"].reason == "the same g2 serves every row: the rows add up"
-    assert lines["dg2"].rule == "scaled_square"
-    assert lines["dg2"].layer == "layer 2, ScaledSquare(power_of_two=2.0)"
+    assert str(lines["s1"]) == "s1 = 2.0 * g1 * square1"
+    assert str(lines["dz1"]) == "dz1 = 2 * 2.0 * ds1 * g1 * z1"
+    assert lines["dg1"].expression == "2.0 * (ds1 * square1).sum(axis=0)"
+    assert lines["dg1"].reason == "the same g1 serves every row: the rows add up"
+    assert lines["dg1"].rule == "scaled_square"
+    assert lines["dg1"].layer == "layer 2, ScaledSquare(power_of_two=2.0)"
 
 
 def test_a_mask_is_drawn_before_the_forward_and_is_the_same_in_the_backward() -> None:
@@ -178,7 +178,41 @@ def test_a_mask_is_drawn_before_the_forward_and_is_the_same_in_the_backward() ->
     program = made.program().without_updates().keeping("coin1")
     first, second = (run(program, made, **MATRICES, step=k)["coin1"] for k in (1, 2))
     assert (first != second).any()
-    np.testing.assert_allclose(made.output(MATRICES["x"]), MATRICES["x"] @ made.parameters["W2"])
+    np.testing.assert_allclose(made.output(MATRICES["x"]), MATRICES["x"] @ made.parameters["W1"])
+
+
+@rule("N... I, I -> N... I")
+def gained(h, u):
+    """Multiply by a gain."""
+    y = h * u
+    return y  # noqa: RET504 - rules return names
+
+
+@gained.backward
+def gained_backward(dy, h, u):
+    dz = dy * 3.0  # a name of its own, which is also how the gradient of a value z1 is called
+    db = dz / 3.0  # and that of a bias b1
+    dh = db * u
+    du = (dh * h / u).sum(axis=0)  # what reads a gradient needs it for the data, too
+    return dh, du
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GainedTwice(Layer):
+    """Two gains of one value, added up."""
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        gains = (Parameter((int(x.shape[-1]),), "ones") for _ in range(2))
+        return graph.apply(add, *(graph.apply(gained, x, gain) for gain in gains))
+
+
+@pytest.mark.parametrize("before", [(), (Linear(5, 5),)], ids=["the-data", "a-value"])
+def test_names_of_an_own_rule_are_never_those_of_another_s_gradient(before: tuple[Layer, ...]) -> None:
+    """A backward may call what it computes by the way as it likes: each name is made once, each slope right."""
+    made = Network(*before, GainedTwice(), Linear(5, 3), loss=MeanSquaredError(), inputs=5, dtype="float64")
+    targets = [line.target for line in made.program().without_updates().lines]
+    assert len(targets) == len(set(targets))
+    check_slopes(made, **MATRICES)
 
 
 def test_a_traceback_ends_on_the_rule_s_own_line() -> None:

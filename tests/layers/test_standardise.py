@@ -43,7 +43,7 @@ def test_a_fitted_network_gives_its_first_layer_standard_rows(over: str) -> None
     """The training rows have mean 0 and deviation 1, each feature by itself or all together."""
     x = np.random.default_rng(0).normal([5, -100], [1, 20], (50, 2))
     network = Network(Standardise(over), Linear(2, 2), inputs=2, loss=MeanSquaredError(), dtype="float64")
-    network.parameters["W2"][...] = np.eye(2)
+    network.parameters["W1"][...] = np.eye(2)
     network.standardise(x, np.arange(40))
     rows = network.output(x)[:40]
     axis = 0 if over == "feature" else None

@@ -61,9 +61,9 @@ def test_the_title_says_the_widths_and_counts_the_parameters(network: Network, t
 
 def test_keeping_leaves_out_what_the_outputs_do_not_need() -> None:
     """A program for one value has that value's lines only."""
-    program = NETWORK.program().without_updates().keeping("a2")
-    assert program.outputs == ("a2",)
-    assert [line.target for line in program.lines][-2:] == ["y2", "a2"]
+    program = NETWORK.program().without_updates().keeping("a1")
+    assert program.outputs == ("a1",)
+    assert [line.target for line in program.lines][-2:] == ["y1", "a1"]
     assert program.phase("sample", "loss", "backward", "update") == ()
 
 
@@ -81,9 +81,9 @@ def test_arguments_are_inputs_then_parameters_states_and_slots() -> None:
     """In this order, by name."""
     network = Network(Linear(3, 2), BatchNorm(), loss=MeanSquaredError())
     program = network.program(SGD(momentum=0.9), weighted=True)
-    kept = ["W1", "b1", "gamma2", "beta2"]
+    kept = ["W1", "b1", "gamma1", "beta1"]
     assert program.arguments == (
-        "x", "t", "w", *kept, "running_mean2", "running_var2", *(f"v_{name}" for name in kept)
+        "x", "t", "w", *kept, "running_mean1", "running_var1", *(f"v_{name}" for name in kept)
     )  # fmt: skip
 
 

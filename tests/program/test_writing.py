@@ -23,6 +23,7 @@ from handgrad import (
     Residual,
     Softmax,
     SoftmaxCrossEntropy,
+    Standardise,
     Tanh,
     rule,
 )
@@ -161,7 +162,7 @@ def test_the_gradient_of_the_data_is_left_out() -> None:
         assert "dx" not in {line.target for line in program.lines}
     behind = Network(BatchNorm(), Linear(5, 3), inputs=5, loss=MeanSquaredError()).program()
     targets = [line.target for line in behind.phase("backward")]
-    assert targets == ["dloss", "dl", "dz2", "dy1", "dW2", "db2", "dgamma1", "dbeta1"]
+    assert targets == ["dloss", "dl", "dz1", "dy1", "dW1", "db1", "dgamma1", "dbeta1"]
 
 
 def test_without_parameters_there_is_nothing_to_write_backward() -> None:
@@ -188,9 +189,19 @@ def test_rows_is_left_out_where_there_is_one_axis_of_rows() -> None:
 def test_layers_are_numbered_and_what_belongs_together_shares_the_number() -> None:
     """An activation has the number of the layer before it; a second of the same letters counts on."""
     made = [line.target for line in DEEP.evaluation_program().lines if line.target[0] in "zayhr"]
-    assert made == ["z1", "rstd2", "y2", "a2", "h3", "z4", "a4", "r5", "rstd6", "y6", "a6", "z7"]
+    assert made == ["z1", "rstd1", "y1", "a1", "h1", "z2", "a2", "r2", "rstd2", "y2", "a3", "z3"]
     twice = Network(Linear(5, 7), ReLU(), Tanh(), inputs=5).program()
     assert [line.target for line in twice.lines] == ["z1", "a1", "a2"]
+
+
+def test_what_comes_before_the_first_linear_layer_does_not_take_its_number() -> None:
+    """The gradient of an argument is called after what is given for it, and counts for no layer."""
+    layers = Standardise(), Linear(5, 7), ReLU(), Linear(7, 3)
+    network = Network(*layers, inputs=5, loss=SoftmaxCrossEntropy())
+    program = network.program()
+    assert [line.target for line in program.phase("forward")] == ["h1", "z1", "a1", "z2"]
+    assert list(network.parameters) == ["W1", "b1", "W2", "b2"]
+    assert [line.target for line in program.phase("backward") if line.target[:2] == "dW"] == ["dW2", "dW1"]
 
 
 def test_the_lines_of_an_update_are_named_after_their_parameter() -> None:
@@ -207,7 +218,7 @@ def test_the_lines_of_an_update_are_named_after_their_parameter() -> None:
         "vhat_W1 = v_W1 / (1 - 0.999 ** step)",
         "W1 -= learning_rate * mhat_W1 / (np.sqrt(vhat_W1) + 1e-08)",
     ]
-    assert lines[1].startswith("squares = squares_W1 + squares_b1 + squares_gamma2")
+    assert lines[1].startswith("squares = squares_W1 + squares_b1 + squares_gamma1")
 
 
 def test_a_backward_line_says_what_it_undoes_and_why() -> None:

@@ -32,8 +32,8 @@ from handgrad.runs import load_run, match_classes, read_snapshots
 
 
 @click.command(name="explain")
-@click.option("--line", metavar="NAME", help="One line's shape, reason, chain rule and Jacobian: dW2.")
-@click.option("--jacobian", metavar="OUTPUT:INPUT", help="Of one value with respect to another: z2:W2.")
+@click.option("--line", metavar="NAME", help="One line's shape, reason, chain rule and Jacobian: dW1.")
+@click.option("--jacobian", metavar="OUTPUT:INPUT", help="Of one value with respect to another: z1:W1.")
 @click.option("--example", type=click.IntRange(min=0), help="The row whose Jacobian it is, from 0.")
 @click.option("--health", is_flag=True, help="What is dead, saturated, vanishing, and why.")
 @click.option("--numbers", is_flag=True, help="The numbers too, some of them.")
@@ -61,8 +61,8 @@ def command(
     file of your own NAME_inputs or inputs, as for `handgrad check`, or random numbers.
 
     \b
-    handgrad explain --line dW2
-    handgrad explain runs/digits --jacobian z2:W2 --example 0
+    handgrad explain --line dW1
+    handgrad explain runs/digits --jacobian z1:W1 --example 0
     handgrad explain runs/digits --health
     handgrad explain layer.py:swish --html swish.html
     """

@@ -205,12 +205,12 @@ class Graph:
         """Return the layer's number: the one so far, or the next at which none of its names is taken."""
         kinds = rule.forward.kinds
         given = iter(inputs)
-        fresh = set(_locals(rule))
+        fresh = _locals(rule)
         for argument, kind in kinds.items():
             if kind == "mask" or (
                 isinstance(next(given), Parameter) and (id(layer), argument) not in self._kept
             ):
-                fresh.add(argument)
+                fresh |= {argument, f"d{argument}"}
         candidates: Iterator[str] = map(str, count(self._number))
         if self.part == "loss":
             candidates = iter(["", *map(str, range(2, 1000))])
@@ -254,7 +254,7 @@ class Graph:
         return self._kept[key]
 
     def _name(self, name: str, shape: Shape, kind: str) -> Value:
-        self._taken.add(name)
+        self._taken |= {name, f"d{name}"}
         return Value(name, shape, kind, self.origin, self.origin)
 
     def _output_shape(self, rule: Rule, arguments: Mapping[str, Value]) -> Shape:
@@ -274,9 +274,15 @@ class Graph:
         return rule.signature.output_shape(sizes)
 
 
-def _locals(rule: Rule) -> tuple[str, ...]:
-    """Every name the rule's lines define, forward and backward, but for gradients of arguments: those follow theirs."""
+def _locals(rule: Rule) -> set[str]:
+    """Every name that gets the rule's number, forward and backward.
+
+    The gradient of an argument is called after what is given for it, and needs no number: ``dz1`` for ``z1``. Where
+    another line reads it, it is written also for what has no gradient, the data, and then with the number.
+    """
     if rule.constant:
-        return rule.forward.locals
-    gradients = {f"d{name}" for name in rule.forward.arguments}
-    return rule.forward.locals + tuple(name for name in rule.backward_text.locals if name not in gradients)
+        return set(rule.forward.locals)
+    text = rule.backward_text
+    follow = {f"d{name}" for name in rule.forward.arguments}.difference(*(line.names for line in text.lines))
+    gradient = {f"d{rule.output}"} - RESERVED  # dloss, where it all begins, has no number
+    return {*rule.forward.locals, *text.locals, *gradient} - follow
