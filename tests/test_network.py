@@ -143,13 +143,15 @@ def changed(array: Array, place: Any, value: Any) -> Array:
     return array
 
 
+FITS = "layer 1 is Linear(4, 5)\n  fix    x(n, 4) would fit"
+
 ROWS_REFUSED: list[tuple[Network, Array, str]] = [
     (
         classifier(), X[:, :3],
-        "the data has rows of (3,), the network takes (4,)\n  given  x(9, 3); layer 1 is Linear(4, 5)\n  fix    x(n, 4) would fit",
+        f"the data has rows of (3,), the network takes (4,)\n  given  x(9, 3); {FITS}",
     ),
-    (classifier(), X[0], "the data has rows of (), the network takes (4,)\n  given  x(4,); layer 1 is Linear(4, 5)\n  fix    x(n, 4) would fit"),
-    (classifier(), np.float64(3), "the data has rows of (), the network takes (4,)\n  given  x(); layer 1 is Linear(4, 5)\n  fix    x(n, 4) would fit"),
+    (classifier(), X[0], f"the data has rows of (), the network takes (4,)\n  given  x(4,); {FITS}"),
+    (classifier(), np.float64(3), f"the data has rows of (), the network takes (4,)\n  given  x(); {FITS}"),
     (classifier(), X.astype(complex), "x holds complex128, not numbers"),
     (classifier(), X.astype(object), "x holds object, not numbers"),
     (

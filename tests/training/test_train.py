@@ -388,7 +388,8 @@ REFUSED: dict[str, tuple[dict[str, Any], type[HandgradError], str]] = {
     ),
     "validation width": (
         {"validation": (X[:, :4], T)}, ShapeError,
-        "the data has rows of (4,), the network takes (5,)\n  given  x(23, 4); layer 1 is Linear(5, 7)",
+        "the data has rows of (4,), the network takes (5,)\n  given  x(23, 4); layer 1 is Linear(5, 7)\n"
+        "  fix    x(n, 5) would fit",
     ),
     "validation targets": (
         {"validation": (X, T[:4])}, DataError, "validation x has 23 rows and t has 4",
