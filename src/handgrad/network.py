@@ -197,6 +197,10 @@ class Network:
             return write_evaluation(graph, inputs, output, None, title=self.title, dtype=self.dtype)
         return write_training(graph, inputs, loss, optimiser or SGD(), title=self.title, dtype=self.dtype)
 
+    def nodes(self, *, weighted: bool = False) -> tuple[Node, ...]:
+        """Return the rules that `program` writes out, in order, with the names of what goes in and comes out."""
+        return tuple(self._connect(weighted=weighted)[0].nodes)
+
     def evaluation_program(self, *, prediction: bool = False) -> Program:
         """Write out the forward lines outside training, with the loss's prediction at the end if wanted."""
         graph, inputs, output, _ = self._connect(weighted=False)

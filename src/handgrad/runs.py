@@ -5,17 +5,19 @@ weights.safetensors the network's arrays
 config.toml         the settings, complete
 history.jsonl       every epoch
 learning_curve.png  the same as a picture
+snapshots.jsonl     moments of the training, one a line, where they were recorded
+explanation.html    the network explained, where the page was written
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -29,10 +31,13 @@ from handgrad.network import Network
 from handgrad.specs import network_from, network_to_table
 from handgrad.training import History
 
+if TYPE_CHECKING:  # what explains takes longer to import than what predicts
+    from handgrad.explaining.explanation import Snapshot
+
 Array = NDArray[Any]
 
 FORMAT = 1
-MOST_BYTES = 64 * 2**20  # of run.json and history.jsonl: a larger one is not ours
+MOST_BYTES = 64 * 2**20  # of run.json, history.jsonl and snapshots.jsonl: a larger one is not ours
 
 
 @dataclass(frozen=True)
@@ -62,10 +67,12 @@ class Run:
     results: Mapping[str, float] = field(default_factory=dict)
 
 
-def save_run(folder: Path, run: Run, history: History, configuration: str) -> None:
+def save_run(
+    folder: Path, run: Run, history: History, configuration: str, snapshots: Sequence[Snapshot] = ()
+) -> None:
     """Write a run folder; each file is whole or not there, and run.json, which makes it a run, comes last.
 
-    A run that the folder held before is given up first, so that no moment mixes the two.
+    A run that the folder held before is given up first, with its page, so that no moment mixes the two.
 
     Raises
     ------
@@ -75,13 +82,17 @@ def save_run(folder: Path, run: Run, history: History, configuration: str) -> No
     from safetensors.numpy import save
 
     check_writable(folder)
-    (folder / "run.json").unlink(missing_ok=True)
+    for name in ("run.json", "snapshots.jsonl", "explanation.html"):
+        (folder / name).unlink(missing_ok=True)
     # safetensors writes the memory as it lies: a transposed view would be saved wrong
     arrays = {name: np.ascontiguousarray(array) for name, array in run.network.arrays.items()}
     write_file(folder / "weights.safetensors", save(arrays))
     write_file(folder / "config.toml", configuration)
     write_file(folder / "history.jsonl", history.to_json_lines())
     write_file(folder / "learning_curve.png", _picture(history, run.network.title))
+    if snapshots:
+        lines = (msgspec.json.encode(moment).decode() + "\n" for moment in snapshots)
+        write_file(folder / "snapshots.jsonl", "".join(lines))
     head = {"format": FORMAT, "network": network_to_table(run.network)}
     rest = {name: value for name, value in vars(run).items() if name != "network"}
     write_file(folder / "run.json", json.dumps(head | rest, indent=2) + "\n")
@@ -143,6 +154,34 @@ def read_facts(folder: Path) -> dict[str, str | int]:
         if text
     }
     return facts | ({"threads": said.threads} if said.threads else {})
+
+
+def read_snapshots(folder: Path) -> tuple[Snapshot, ...]:
+    """Return the moments of a run's training that were recorded; () when none were.
+
+    Raises
+    ------
+    RunError
+        When the file is damaged; it names the line.
+    """
+    from handgrad.explaining.explanation import Snapshot
+
+    path = folder / "snapshots.jsonl"
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise RunError(f"{path}: {path.stat().st_size:,} bytes, and a run's has at most {MOST_BYTES:,}")
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror or error}") from None
+    snapshots = []
+    for number, line in enumerate(lines, 1):
+        try:
+            snapshots.append(msgspec.json.decode(line, type=Snapshot))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise RunError(f"{path}:{number}: damaged, or no snapshot of handgrad's: {error}") from None
+    return tuple(snapshots)
 
 
 class _Facts(msgspec.Struct):

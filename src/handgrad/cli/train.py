@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -16,9 +16,14 @@ from handgrad.cli.console import engine_text, show_results
 from handgrad.cli.options import configuration_from, load_data, with_settings
 from handgrad.configuration import Configuration, write_configuration
 from handgrad.data import Dataset, Split, split
+from handgrad.files import write_file
 from handgrad.network import Network
 from handgrad.runs import Run, check_writable, save_run
 from handgrad.training import History, measure_metric, metric_name, train
+
+if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
+    from handgrad.explaining.explanation import Snapshot
+    from handgrad.explaining.snapshots import Recorder
 
 RUNS = Path("runs")
 
@@ -28,9 +33,22 @@ RUNS = Path("runs")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="The run folder [runs/DATA-TIME]."
 )
+@click.option(
+    "--snapshots",
+    metavar="N",
+    type=click.IntRange(2, 1000),
+    help="How many moments of the training to record for the page: the start, the last epoch, and between [none].",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
-def command(source: str | None, config: Path | None, out: Path | None, as_json: bool, **settings: Any) -> int:
-    """Train a network, and keep it in a run folder.
+def command(
+    source: str | None,
+    config: Path | None,
+    out: Path | None,
+    snapshots: int | None,
+    as_json: bool,
+    **settings: Any,
+) -> int:
+    """Train a network, and keep it in a run folder, with a page that explains it.
 
     SOURCE is digits (the default), mnist, moons, spirals, xor, or a file: .csv, .tsv, .parquet, .npz, .npy,
     or a folder of IDX files.
@@ -51,7 +69,8 @@ def command(source: str | None, config: Path | None, out: Path | None, as_json: 
     check_writable(out or RUNS)
     if not as_json:
         click.echo(f"{dataset.name}: {len(rows.train):,} training rows · {network.title}", err=True)
-    history = _train(configuration, dataset, rows, network)
+    recorder = _recorder(configuration, dataset, rows, network, snapshots) if snapshots else None
+    history = _train(configuration, dataset, rows, network, recorder)
     if not history.epochs:
         click.echo("Stopped before the first epoch was finished: nothing is kept.", err=True)
         return 130
@@ -60,14 +79,16 @@ def command(source: str | None, config: Path | None, out: Path | None, as_json: 
         network, chosen.source, dataset.task, chosen.target, dataset.classes, dataset.feature_names, results
     )
     folder = out or _new_folder(Path(chosen.source).stem)
-    save_run(folder, run, history, write_configuration(configuration))
+    moments = recorder.snapshots if recorder is not None else []
+    save_run(folder, run, history, write_configuration(configuration), moments)
+    page = _write_page(folder, configuration, dataset, rows, network, moments)
     kept = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
     show_results(
         {"epochs": len(history.epochs), "stopped": history.stopped, "kept_epoch": kept.epoch}
         | {"training_loss": kept.loss, "validation_loss": kept.validation_loss}
         | results
         | _ran(history.facts, as_json=as_json)
-        | {"rows_per_second": history.facts["rows_per_second"], "run": str(folder)},
+        | {"rows_per_second": history.facts["rows_per_second"], "run": str(folder), "explanation": str(page)},
         as_json=as_json,
     )
     return 130 if history.stopped == "interrupted" else 0
@@ -92,7 +113,51 @@ def _new_folder(name: str) -> Path:
     return folder
 
 
-def _train(configuration: Configuration, dataset: Dataset, rows: Split, network: Network) -> History:
+def _recorder(
+    configuration: Configuration, dataset: Dataset, rows: Split, network: Network, moments: int
+) -> Recorder:
+    """Return what records moments of the training, with the first."""
+    from handgrad.explaining.snapshots import Recorder
+
+    settings = configuration.training
+    recorder = Recorder(
+        network,
+        dataset.x[rows.train],
+        dataset.t[rows.train],
+        epochs=settings.epochs,
+        moments=moments,
+        batch_size=settings.batch_size,
+        optimiser=configuration.optimiser(),
+        seed=settings.seed,
+    )
+    recorder.start()
+    return recorder
+
+
+def _write_page(
+    folder: Path,
+    configuration: Configuration,
+    dataset: Dataset,
+    rows: Split,
+    network: Network,
+    moments: Sequence[Snapshot],
+) -> Path:
+    """Explain the trained network on a few of its training rows, on a page in the run folder."""
+    from handgrad.explaining.page import render_page
+    from handgrad.explaining.snapshots import explain_training, small_batch
+
+    few = rows.train[small_batch(len(rows.train), configuration.training.seed)]
+    explanation = explain_training(
+        network, dataset.x[few], dataset.t[few], configuration.optimiser(), moments
+    )
+    page = folder / "explanation.html"
+    write_file(page, render_page(explanation))
+    return page
+
+
+def _train(
+    configuration: Configuration, dataset: Dataset, rows: Split, network: Network, recorder: Recorder | None
+) -> History:
     settings = configuration.training
     watched = (dataset.x[rows.validation], dataset.t[rows.validation]) if len(rows.validation) else None
     return train(
@@ -107,6 +172,7 @@ def _train(configuration: Configuration, dataset: Dataset, rows: Split, network:
         patience=settings.patience,
         seed=settings.seed,
         engine=settings.engine,
+        after_epoch=recorder,
     )
 
 

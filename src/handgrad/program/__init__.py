@@ -4,7 +4,7 @@ from handgrad.program.line import Phase, Program, ProgramLine
 from handgrad.program.script import Loop, write_script
 from handgrad.program.source import compile_program, function_source
 from handgrad.program.text import render_text
-from handgrad.program.writing import write_evaluation, write_loss, write_training
+from handgrad.program.writing import write_evaluation, write_loss, write_rule, write_training
 
 __all__ = [
     "Loop",
@@ -16,6 +16,7 @@ __all__ = [
     "render_text",
     "write_evaluation",
     "write_loss",
+    "write_rule",
     "write_script",
     "write_training",
 ]

@@ -90,6 +90,21 @@ def write_loss(graph: Graph, inputs: tuple[Value, ...], *, title: str, dtype: st
     return measure(program.keeping("total", "count"))
 
 
+def write_rule(node: Node, *, title: str, dtype: str) -> Program:
+    """Write a single rule out, forward and backward; its upstream gradient comes with its arguments."""
+    lines = list(_forward(node))
+    inputs, outputs = list(node.inputs), [node.output.name]
+    if not node.rule.constant:
+        upstream = f"d{node.output.name}"
+        inputs.append(Value(upstream, node.output.shape, "upstream", node.layer, node.layer))
+        gradients = {f"d{name}": f"d{value.name}" for name, value in node.arguments.items()}
+        own = {name: f"{name}{node.suffix}" for name in node.rule.backward_text.locals}
+        lines += _backward(node, node.names | own | gradients | {f"d{node.rule.output}": upstream})
+        outputs += [gradients[f"d{argument}"] for argument in node.rule.differentiable]
+    program = Program(title, tuple(lines), tuple(inputs), {}, {}, {}, tuple(outputs), dtype)
+    return measure(program)
+
+
 def _sample(node: Node) -> Iterator[ProgramLine]:
     text = node.rule.sample
     if text is None:
@@ -115,6 +130,13 @@ def _evaluation(node: Node) -> Iterator[ProgramLine]:
     yield from _write(
         rule.forward, names, node.options, "forward",
         layer=node.layer, rule=rule.name, matrix=_is_matrix(node),
+    )  # fmt: skip
+
+
+def _backward(node: Node, names: Mapping[str, str]) -> Iterator[ProgramLine]:
+    yield from _write(
+        node.rule.backward_text, names, node.options, "backward",
+        layer=node.layer, rule=node.rule.name, undoes=node.output.name, matrix=_is_matrix(node),
     )  # fmt: skip
 
 
@@ -181,11 +203,7 @@ class _Backward:
         names[f"d{node.rule.output}"] = f"d{node.output.name}"
         targets = {f"d{argument}": self.target(node, argument) for argument in node.rule.differentiable}
         names |= {local: target for local, target in targets.items() if target}
-        for line in _write(
-            text, names, node.options, "backward",
-            layer=node.layer, rule=node.rule.name, undoes=node.output.name, matrix=_is_matrix(node),
-        ):  # fmt: skip
-            self.lines.append(line)
+        self.lines += _backward(node, names)
         for argument in node.rule.differentiable:
             self.add_up(node.arguments[argument].name, node)
 

@@ -1,0 +1,197 @@
+"""The structure of a Jacobian, read off its numbers: what of it need be stored, and that no more is needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.explaining.explanation import Structure
+
+Array = NDArray[Any]
+
+EXACT = 1e-9  # of the largest entry: what is below is zero
+SAVING = 0.75  # of a block's numbers that a diagonal with a low rank may take at most
+LARGEST_BLOCK = 512
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A Jacobian in its stored form.
+
+    Each axis has a number; an output's and an input's axis of one number are shared: outside of the diagonal of
+    the two everything is zero.
+
+    Attributes
+    ----------
+    kind
+        What was recognised.
+    outputs, inputs
+        The numbers of the axes.
+    core, axes
+        What is left along the diagonals, and the numbers of its axes: a shared one that is missing is constant.
+    low_rank
+        Where ``core`` is each block's diagonal alone: the two factors of the rest, (…, k, r) both.
+    full_numbers
+        Of the whole Jacobian.
+    """
+
+    kind: Structure
+    outputs: tuple[int, ...]
+    inputs: tuple[int, ...]
+    sizes: dict[int, int]
+    core: Array
+    axes: tuple[int, ...]
+    low_rank: tuple[Array, Array] | None = None
+
+    @property
+    def shared(self) -> tuple[int, ...]:
+        """The axes that output and input share."""
+        return tuple(axis for axis in self.outputs if axis in self.inputs)
+
+    @property
+    def constant(self) -> tuple[int, ...]:
+        """The shared axes along which the core is the same everywhere."""
+        return tuple(axis for axis in self.shared if axis not in self.axes)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers are stored."""
+        return self.core.size + sum(factor.size for factor in self.low_rank or ())
+
+    @property
+    def operations(self) -> int:
+        """How many multiplications bring an upstream gradient through."""
+        return self.numbers * int(np.prod([self.sizes[axis] for axis in self.constant]))
+
+    def pull(self, upstream: Array) -> Array:
+        """Bring an upstream gradient through the stored form."""
+        shape = [self.sizes[axis] for axis in self.inputs]
+        if self.low_rank is None:
+            if self.kind == "zero":
+                return np.zeros(shape)
+            return np.asarray(np.einsum(upstream, self.outputs, self.core, self.axes, self.inputs))
+        left, right = self.low_rank
+        order = (*self.shared, *(axis for axis in self.outputs if axis not in self.shared))
+        across = (*self.shared, *(axis for axis in self.inputs if axis not in self.shared))
+        u = np.transpose(upstream, [self.outputs.index(axis) for axis in order]).reshape(left.shape[:-1])
+        pulled = self.core.reshape(u.shape) * u + (right @ (left.swapaxes(-1, -2) @ u[..., None]))[..., 0]
+        turned = pulled.reshape([self.sizes[axis] for axis in across])
+        return np.transpose(turned, [across.index(axis) for axis in self.inputs])
+
+
+def recognise(jacobian: Array, outputs: int, tolerance: float = EXACT) -> Stored:
+    """Find out what of a Jacobian need be stored.
+
+    Parameters
+    ----------
+    jacobian
+        With the output's axes first, then the input's.
+    outputs
+        How many axes the output has.
+    tolerance
+        What is zero, as a part of the largest entry.
+
+    Examples
+    --------
+    >>> recognise(np.diag([1.0, 2.0, 3.0]), 1).kind
+    'diagonal'
+    >>> recognise(np.einsum("i,oj->oij", np.arange(1.0, 4.0), np.eye(2)), 1).core
+    array([1., 2., 3.])
+    """
+    largest = float(np.abs(jacobian).max(initial=0))
+    out, into = tuple(range(outputs)), _paired(jacobian, outputs, tolerance * largest)
+    sizes = dict(zip((*out, *into), jacobian.shape, strict=True))
+    if largest == 0:
+        return Stored("zero", out, into, sizes, np.zeros(()), ())
+    shared = [axis for axis in out if axis in into]
+    rest_out = [axis for axis in out if axis not in into]
+    rest_in = [axis for axis in into if axis not in out]
+    axes = [*shared, *rest_out, *rest_in]
+    core = np.array(np.einsum(jacobian, [*out, *into], axes))
+    for axis in shared:
+        place = axes.index(axis)
+        if np.ptp(core, axis=place).max(initial=0) <= tolerance * largest:
+            core = np.asarray(core.take(0, axis=place))
+            axes.remove(axis)
+    rest = [axis for axis in (*rest_out, *rest_in) if sizes[axis] > 1]
+    kind: Structure = "full"
+    if not rest:
+        kind = "diagonal"
+    elif any(axis not in axes for axis in shared):
+        kind = "kronecker"
+    elif any(sizes[axis] > 1 for axis in shared):
+        kind = "block diagonal"
+    stored = Stored(kind, out, into, sizes, core, tuple(axes))
+    square = [sizes[axis] for axis in rest_out] == [sizes[axis] for axis in rest_in]
+    if kind in ("full", "block diagonal") and square:
+        return _with_low_rank(stored, len(rest_out), tolerance * largest)
+    return stored
+
+
+def _paired(jacobian: Array, outputs: int, least: float) -> tuple[int, ...]:
+    """Number the input's axes: as an axis of the output where nothing is off their diagonal."""
+    nonzero = np.abs(jacobian) > least
+    numbers: list[int] = []
+    for axis in range(outputs, jacobian.ndim):
+        found = axis
+        for other in range(outputs):
+            size = jacobian.shape[axis]
+            if size == 1 or jacobian.shape[other] != size or other in numbers:
+                continue
+            rest = tuple(k for k in range(jacobian.ndim) if k not in (axis, other))
+            if not np.any(nonzero.any(axis=rest) & ~np.eye(size, dtype=bool)):
+                found = other
+                break
+        numbers.append(found)
+    return tuple(numbers)
+
+
+def _with_low_rank(stored: Stored, width: int, least: float) -> Stored:
+    """Split each block into a diagonal and a low rank, where that takes clearly fewer numbers."""
+    shape = stored.core.shape
+    leading = shape[: len(shape) - 2 * width]
+    k = int(np.prod(shape[len(leading) : len(leading) + width], dtype=int))
+    blocks = stored.core.reshape(*leading, k, k)
+    if not 3 < k <= LARGEST_BLOCK:
+        return stored
+    smooth = _completed(blocks)
+    left, sizes, right = np.linalg.svd(smooth)
+    rank = int((sizes > 10 * least).sum(axis=-1).max())
+    if rank == 0 or k + 2 * k * rank > SAVING * k * k:
+        return stored
+    factors = left[..., :rank] * sizes[..., None, :rank], right[..., :rank, :].swapaxes(-1, -2)
+    diagonal = np.diagonal(blocks - factors[0] @ factors[1].swapaxes(-1, -2), axis1=-2, axis2=-1)
+    again = factors[0] @ factors[1].swapaxes(-1, -2) + diagonal[..., None] * np.eye(k)
+    if np.abs(again - blocks).max() > 10 * least:
+        return stored
+    return replace(stored, kind="diagonal plus low rank", core=diagonal, low_rank=factors)
+
+
+def _completed(blocks: Array) -> Array:
+    """Replace the diagonals by what a low rank would have there.
+
+    With i, J and K apart, B[i, K] = B[i, J]' holds in a matrix of low rank: B[i, i] = B[i, J] B[K, J]⁺ B[K, i].
+    None of these entries is on the diagonal.
+    """
+    k = blocks.shape[-1]
+    groups = [np.arange(start, k, 3) for start in range(3)]
+    completed = blocks.copy()
+    for turn in range(3):
+        own, second, third = (groups[(turn + step) % 3] for step in range(3))
+        between = np.linalg.pinv(blocks[..., third[:, None], second], rcond=1e-7)
+        first, last = blocks[..., own[:, None], second], blocks[..., third[:, None], own]
+        completed[..., own, own] = np.einsum("...ij,...jk,...ki->...i", first, between, last)
+    return completed
+
+
+def proof(stored: Stored, jacobian: Array, generator: np.random.Generator) -> float:
+    """Return how far the stored form's product with a random upstream is from the full one's, relative to it."""
+    outputs = len(stored.outputs)
+    upstream = np.asarray(generator.normal(size=jacobian.shape[:outputs]))
+    full = np.tensordot(upstream, jacobian, axes=outputs)
+    apart = np.abs(stored.pull(upstream) - full).max(initial=0)
+    return float(apart / (np.abs(full).max(initial=0) or 1.0))
+

@@ -1,0 +1,158 @@
+"""A program run line by line on one batch, so that every value it makes is at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from types import CodeType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.engines.engine import convert
+from handgrad.errors import ConfigurationError
+from handgrad.layers import Node, Value
+from handgrad.network import Network
+from handgrad.program import Program, ProgramLine, write_rule
+from handgrad.rules import PRIMITIVES, Rule, Shape
+
+Array = NDArray[Any]
+Scope = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A program with the rules it was written from, and every value of one batch.
+
+    Attributes
+    ----------
+    program
+        Up to its gradients.
+    nodes
+        The rules whose lines it holds.
+    given
+        What the lines read and do not make.
+    rows
+        Of the batch.
+    """
+
+    program: Program
+    nodes: tuple[Node, ...]
+    given: Scope
+    rows: int
+
+    @cached_property
+    def values(self) -> Scope:
+        """Every value by name, in the type the program computes in."""
+        return run_lines(self.program.lines, self.given)
+
+    @cached_property
+    def exact(self) -> Scope:
+        """The same computed in float64."""
+        return run_lines(self.program.lines, {name: widened(value) for name, value in self.given.items()})
+
+    def node_of(self, name: str) -> Node | None:
+        """Return the node that makes a value, local values of its lines included."""
+        for node in self.nodes:
+            if name == node.output.name or name in (node.names[local] for local in node.rule.forward.locals):
+                return node
+        return None
+
+    def lines_of(self, node: Node) -> list[int]:
+        """Return the numbers of a node's lines, forward and backward."""
+        own = {node.names[local] for local in node.rule.forward.locals} | {
+            value.name for value in node.inputs if value.kind == "mask"
+        }
+        return [
+            number for number, line in enumerate(self.program.lines)
+            if (line.undoes == node.output.name if line.phase == "backward" else line.target in own)
+        ]  # fmt: skip
+
+    @cached_property
+    def shapes(self) -> dict[str, Shape]:
+        """The shape of every value, with n for the rows."""
+        shapes = {value.name: value.shape for value in self.program.inputs}
+        kept = {**self.program.parameters, **self.program.states}
+        shapes |= {name: parameter.shape for name, parameter in kept.items()}
+        return shapes | {line.target: line.shape or () for line in self.program.lines}
+
+
+@lru_cache(maxsize=4096)
+def code_of(expression: str) -> CodeType:
+    """Compile an expression once."""
+    return compile(expression, "<line>", "eval")
+
+
+def evaluate(expression: str, scope: Mapping[str, Any]) -> Any:
+    """Compute an expression over some values."""
+    return eval(code_of(expression), dict(PRIMITIVES), scope)
+
+
+def run_lines(lines: Iterable[ProgramLine], given: Mapping[str, Any]) -> Scope:
+    """Run lines one after another, and return every value they know afterwards."""
+    scope = dict(given)
+    with np.errstate(all="ignore"):
+        for line in lines:
+            scope[line.target] = evaluate(line.expression, scope)
+    return scope
+
+
+def widened(value: Any) -> Any:
+    """Return floating point in float64, anything else as it is."""
+    return np.asarray(value, np.float64) if np.asarray(value).dtype.kind == "f" else value
+
+
+def trace_network(network: Network, x: Any, t: Any, w: Any = None, *, seed: int = 0) -> Trace:
+    """Prepare a network's training step on a batch.
+
+    Raises
+    ------
+    ShapeError
+        When rows, targets or weights do not fit the network.
+    """
+    x = network.check_rows(np.asarray(x))
+    if not len(x):
+        raise ConfigurationError("the batch has no rows", fix="give one row or more")
+    arrays: Scope = {"x": x, "t": network.check_targets(np.asarray(t), len(x))}
+    if w is not None:
+        arrays["w"] = network.check_weights(w, len(x))
+    program = network.program(weighted=w is not None).without_updates()
+    given = {value.name: convert(arrays[value.name], value, program.dtype) for value in program.inputs}
+    given |= {**network.arrays, "n": len(x), "seed": seed, "step": 1}
+    return Trace(program, network.nodes(weighted=w is not None), given, len(x))
+
+
+def trace_rule(rule: Rule, arrays: Collection[Any], *, seed: int = 0, **options: Any) -> Trace:
+    """Prepare a single rule on some arrays, with a random upstream gradient.
+
+    Raises
+    ------
+    ShapeError
+        When the arrays do not fit the rule's signature.
+    """
+    output = np.asarray(rule(*arrays, **options))  # checks the shapes
+    upstream = np.random.default_rng(seed).normal(size=output.shape)
+    names, kinds = rule.forward.arguments, rule.forward.kinds
+    drawn = dict(zip(names, map(np.asarray, arrays), strict=True))
+    shapes = {
+        name: _with_rows(drawn[name].shape, axes)
+        for name, axes in zip(names, rule.signature.inputs, strict=True)
+    }
+    inputs = tuple(Value(name, shapes[name], kinds[name], rule.name, rule.name) for name in names)
+    made = rule.signature.output_shape(rule.signature.bind(rule.name, shapes))
+    value = Value(rule.output, made, "value", rule.name, rule.name)
+    node = Node(rule, rule.settings(options), inputs, value, "", 1, "forward")
+    program = write_rule(node, title=f"rule {rule.name}: {rule.signature}", dtype="float64")
+    spread = [drawn[name].shape[0] for name in names if shapes[name][:1] == ("n",)]
+    given = {name: widened(array) for name, array in drawn.items()} | {f"d{rule.output}": upstream}
+    return Trace(program, (node,), given, spread[0] if spread else 1)
+
+
+def _with_rows(shape: tuple[int, ...], axes: tuple[str, ...]) -> Shape:
+    """Call the first axis ``n`` where the signature leaves open how many there are."""
+    return ("n", *shape[1:]) if shape and axes and axes[0].endswith("...") and len(shape) >= len(axes) else shape
+
+
+Function = Callable[[Array], Array]

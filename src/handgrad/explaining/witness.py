@@ -1,0 +1,134 @@
+"""The numeric witness: each backward line against the slopes of its forward, at this batch's own values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.checking.numerics import Slopes, slopes, slopes_along
+from handgrad.errors import RuleError
+from handgrad.explaining.explanation import Witness
+from handgrad.explaining.jacobians import Between
+from handgrad.explaining.tracing import Scope, Trace, run_lines
+from handgrad.layers import Node
+
+Array = NDArray[Any]
+Vector = Callable[[Array], Array]
+
+ROWS = 3  # of the batch, for what is checked rule by rule
+FEW = 12  # entries whose slopes are found one by one
+DIRECTIONS = 4
+EPS = float(np.finfo(np.float64).eps)
+DIGITS = EPS**0.6  # of a gradient's size, that are always allowed
+SURE = 1e-3  # of a gradient's size: with a wider error bar it cannot be told
+
+
+def witnesses(trace: Trace) -> dict[str, Witness]:
+    """Return what the slopes say of each backward line, by its target.
+
+    A line that hands no gradient on, but is read by some that do, has the worst of theirs.
+    """
+    found: dict[str, Witness] = {}
+    made = {line.target for line in trace.program.phase("backward")}
+    for node in trace.nodes:
+        if not node.rule.constant and made & {f"d{value.name}" for value in node.inputs} | _parts(trace, node):
+            found |= {target: told for target, told in _of_node(trace, node) if target in made}
+    for line in trace.program.phase("backward"):
+        if not line.rule and line.reads:
+            found[line.target] = _of_sum(trace, line.undoes)
+    for line in reversed(trace.program.phase("backward")):
+        if line.target not in found and line.rule:
+            readers = [other for other in trace.program.phase("backward") if line.target in other.reads]
+            told = [found[other.target] for other in readers if other.target in found]
+            if told:
+                found[line.target] = max(told, key=lambda w: (w.verdict == "wrong", w.error))
+    return found
+
+
+def _parts(trace: Trace, node: Node) -> set[str]:
+    """Return the gradients that a node's lines make."""
+    lines = trace.program.phase("backward")
+    return {line.target for line in lines if line.undoes == node.output.name and line.rule}
+
+
+def _of_node(trace: Trace, node: Node) -> Iterator[tuple[str, Witness]]:
+    """Check each gradient that a rule hands on, on a few rows."""
+    rule, made = node.rule, _parts(trace, node)
+    arguments = {
+        name: trace.exact[value.name][:ROWS] if value.shape[:1] == ("n",) else trace.exact[value.name]
+        for name, value in node.arguments.items()
+    }
+    generator = np.random.default_rng(0)
+    for name in rule.differentiable:
+        own = node.arguments[name].name
+        part = f"d{own}_{node.output.name}"
+        target = next((each for each in (f"d{own}", f"{part}_{name}", part) if each in made), "")
+        if not target:
+            continue
+
+        def output(value: Array, known: Scope = arguments, name: str = name) -> Array:
+            made = rule.forward.run({**node.options, **known, name: value})[rule.output]
+            return np.asarray(made, np.float64).ravel()
+
+        def gradient(value: Array, upstream: Array, known: Scope = arguments, name: str = name) -> Array:
+            shape = np.shape(rule.forward.run({**node.options, **known, name: value})[rule.output])
+            moved = {**known, name: value}
+            return rule.gradients(upstream.reshape(shape), *moved.values(), **node.options)[name]
+
+        yield target, _judge(output, gradient, np.asarray(arguments[name]), generator)
+
+
+def _of_sum(trace: Trace, name: str) -> Witness:
+    """Check the gradient of a value used several times, by the loss as a function of it."""
+    between = Between(trace, "loss", name)
+
+    def loss(value: Array) -> Array:
+        return np.array([run_lines(between.lines, {**trace.exact, name: value})["loss"]], np.float64)
+
+    def gradient(value: Array, upstream: Array) -> Array:
+        return upstream * np.asarray(trace.exact[f"d{name}"])
+
+    return _judge(loss, gradient, np.asarray(trace.exact[name]), np.random.default_rng(0))
+
+
+def _judge(
+    output: Vector, gradient: Callable[[Array, Array], Array], point: Array, generator: np.random.Generator
+) -> Witness:
+    """Compare a gradient with the slopes, along the coordinates where these are few, else along some directions."""
+    upstream = generator.normal(size=output(point).shape)
+    directions = generator.normal(size=(DIRECTIONS, *point.shape))
+    if point.size <= FEW:
+        directions = np.eye(point.size).reshape(point.size, *point.shape)
+        found = slopes(output, point)
+    else:
+        found = slopes_along(output, point, directions)
+        if found.kinks.any():  # several at once leave no single right answer: look beside them
+            size = float(np.abs(point).mean()) or 1.0
+            point = point + 1e-2 * size * generator.normal(size=point.shape)
+            found = slopes_along(output, point, directions)
+    try:
+        got = np.asarray(gradient(point, upstream), np.float64)
+    except (ValueError, RuleError):
+        return Witness("wrong", 1.0, 0.0, point.size)
+    if got.shape != point.shape:
+        return Witness("wrong", 1.0, 0.0, point.size)
+    return _verdict(found, upstream, directions * got)
+
+
+def _verdict(found: Slopes, upstream: Array, parts: Array) -> Witness:
+    axes = tuple(range(1, parts.ndim))
+    low, high, error = found.allowed(upstream)
+    size = np.maximum(found.magnitude(upstream), 1e-300)
+    size = np.maximum(size, 1e-9 * size.max())
+    value = parts.sum(axis=axes)
+    excess = np.maximum(np.maximum(low - value, value - high), 0) / size
+    bar = (8 * error + 64 * EPS * np.sqrt((parts**2).sum(axis=axes))) / size + DIGITS
+    worst = int(np.argmax(np.nan_to_num(excess - bar, nan=np.inf)))
+    entries = int(np.prod(parts.shape[1:]))
+    off, allowed = (float(np.nan_to_num(each[worst], nan=1.0)) for each in (excess, bar))
+    if not excess[worst] <= bar[worst]:
+        return Witness("wrong", off, allowed, entries)
+    return Witness("right" if np.all(bar <= SURE) else "cannot tell", off, allowed, entries)
