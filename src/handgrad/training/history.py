@@ -38,6 +38,29 @@ class EpochRecord:
     seconds: float
 
 
+@dataclass(frozen=True)
+class BatchRecord:
+    """One batch, for who looks at each.
+
+    Attributes
+    ----------
+    epoch, batch
+        Counted from 1.
+    step
+        Over all epochs, counted from 1.
+    loss
+        Over the batch's rows, before its update.
+    learning_rate
+        Of its step.
+    """
+
+    epoch: int
+    batch: int
+    step: int
+    loss: float
+    learning_rate: float
+
+
 @dataclass
 class History:
     """A training as plain data.
