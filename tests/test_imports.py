@@ -32,6 +32,8 @@ HOMES = {
     "pyarrow": ("handgrad.data.parquet_table", "an extra: the one place that reads Parquet"),
     "rich": ("handgrad.training.progress", "slow to import: the one place that draws a bar"),
     "safetensors": ("handgrad.runs", "the one place that keeps weights"),
+    "scipy": ("handgrad.sklearn", "comes with scikit-learn: its sparse rows and its L-BFGS-B"),
+    "sklearn": ("handgrad.sklearn", "an extra: what its estimators inherit"),
     "torch": (
         "handgrad.checking.peers",
         "a peer: autograd functions, when the user has one",

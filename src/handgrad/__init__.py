@@ -35,6 +35,7 @@ from handgrad.layers import (
     MeanSquaredError,
     OneCycle,
     Optimiser,
+    Poisson,
     ReLU,
     Residual,
     RMSProp,
@@ -56,6 +57,7 @@ from handgrad.training import History, train
 if TYPE_CHECKING:
     from handgrad.checking.check import check
     from handgrad.checking.subject import CheckError
+    from handgrad.checkpoints import Checkpoints
 
 __version__ = "0.1.0"
 
@@ -69,6 +71,7 @@ __all__ = [
     "BatchNorm",
     "BinaryCrossEntropy",
     "CheckError",
+    "Checkpoints",
     "ConfigurationError",
     "Constant",
     "Cosine",
@@ -90,6 +93,7 @@ __all__ = [
     "Network",
     "OneCycle",
     "Optimiser",
+    "Poisson",
     "RMSProp",
     "ReLU",
     "Residual",
@@ -116,7 +120,11 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Import the checker when it is first asked for: it takes longer than all the rest."""
+        """Import what takes long, or is for few, when it is first asked for."""
+        if name == "Checkpoints":
+            from handgrad.checkpoints import Checkpoints
+
+            return Checkpoints
         if name in ("CheckError", "check"):
             from handgrad import checking
 

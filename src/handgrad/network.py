@@ -201,6 +201,18 @@ class Network:
         """Return the rules that `program` writes out, in order, with the names of what goes in and comes out."""
         return tuple(self._connect(weighted=weighted)[0].nodes)
 
+    def names_of(self, layer: Layer) -> dict[str, str]:
+        """Return the names of the arrays that one of its layers keeps, by what the layer's rules call them.
+
+        Examples
+        --------
+        >>> from handgrad import Linear, Network, ReLU
+        >>> network = Network(Linear(5, 3), ReLU(), Linear(3, 2))
+        >>> network.names_of(network.body.layers[2])
+        {'W': 'W2', 'b': 'b2'}
+        """
+        return self._connect(weighted=False)[0].names_of(layer)
+
     def evaluation_program(self, *, prediction: bool = False) -> Program:
         """Write out the forward lines outside training, with the loss's prediction at the end if wanted."""
         graph, inputs, output, _ = self._connect(weighted=False)
@@ -366,6 +378,10 @@ class Network:
             raise DataError(f"the targets hold {t.dtype}, not numbers")
         elif self.loss.task != "regression":
             self._check_shares(t)
+        elif self.loss.least is not None and (place := _first(t < self.loss.least)) is not None:
+            raise DataError(
+                f"{self.loss!r}: the target of row {place[0]} is {t[place]}, and must be {self.loss.least:g} or more"
+            )
         return t
 
     def _check_shares(self, t: Array) -> None:
