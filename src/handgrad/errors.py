@@ -65,6 +65,10 @@ class RunError(HandgradError):
     """A run folder cannot be written or read."""
 
 
+class ConversionError(HandgradError):
+    """A network, or a part of one, has no counterpart where it is to go, or here."""
+
+
 class MissingPackageError(HandgradError):
     """An optional package is needed; the message says what to install."""
 
