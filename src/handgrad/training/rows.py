@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.arrays import as_array
 from handgrad.data.finite import check_finite
 from handgrad.errors import ConfigurationError, DataError
 from handgrad.network import Network
@@ -58,12 +59,12 @@ def divide_rows(
 
 def checked_rows(network: Network, x: Array, t: Array, weights: Array | None, which: str) -> dict[str, Array]:
     """Return the arrays of some rows, x and t and perhaps w, after every look that training takes at them."""
-    x = network.check_rows(x)
+    x, t = network.check_rows(x), as_array(f"{which}t", t)
     if len(x) == 0:
         raise DataError(f"{which}x has no rows")
-    if len(t) != len(x):
-        raise DataError(f"{which}x has {len(x)} rows and t has {len(t)}")
-    arrays = {"x": x, "t": network.check_targets(np.asarray(t), len(x))}
+    if t.shape[:1] != x.shape[:1]:
+        raise DataError(f"{which}x has {len(x)} rows and t has {len(t) if t.ndim else 'none'}")
+    arrays = {"x": x, "t": network.check_targets(t, len(x))}
     if weights is not None:
         arrays["w"] = network.check_weights(weights, len(x))
     for name, array in arrays.items():
