@@ -42,6 +42,7 @@ CHOICES: dict[str, Mapping[str, Any]] = {
 
 WITHOUT_OPTION = {
     "data.source": "What the command line's SOURCE is: a built-in set, a file or a folder.",
+    "data.fingerprint": "In a run's settings: what the data was, so that a change is noticed.",
     "network.layers": "Instead of `hidden` and what goes with it: every layer, a table with its `type`.",
 }
 """What the settings mean that no option of the command line sets; the others say it in its help."""

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from handgrad.errors import (
     ConfigurationError,
+    ConversionError,
     DataError,
     HandgradError,
     MissingPackageError,
@@ -74,6 +75,7 @@ __all__ = [
     "Checkpoints",
     "ConfigurationError",
     "Constant",
+    "ConversionError",
     "Cosine",
     "DataError",
     "Dropout",

@@ -47,6 +47,8 @@ class Checkpoints:
     resume
         Whether to go on from the state that is there. The history and the weights at the end are then those of a
         training that never stopped, to the last bit.
+    notes
+        Numbers to be kept beside the state, for whoever will go on with it.
 
     Examples
     --------
@@ -67,10 +69,17 @@ class Checkpoints:
     5 finished
     """
 
-    def __init__(self, folder: str | Path, *, minutes: float = 5.0, resume: bool = False) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        minutes: float = 5.0,
+        resume: bool = False,
+        notes: Mapping[str, int] | None = None,
+    ) -> None:
         if not 0 <= minutes < float("inf"):
             raise ConfigurationError(f"checkpoints every {minutes} minutes", fix="give 0 or more")
-        self.folder, self.resume = Path(folder), resume
+        self.folder, self.resume, self.notes = Path(folder), resume, dict(notes or {})
         self.path = self.folder / NAME
         self.between = 60 * minutes
         self.lock = FolderLock(self.folder)
@@ -109,10 +118,9 @@ class Checkpoints:
         """Keep a state; where that cannot be done, the one before stays, and a notice says why."""
         started = time.monotonic()
         try:
-            write_checkpoint(self.path, state)
+            write_checkpoint(self.path, state, self.notes)
         except RunError as error:
-            notice = f"training goes on without a new checkpoint: {error}"
-            warnings.warn(HandgradNotice(notice), stacklevel=2)
+            warnings.warn(HandgradNotice(f"training goes on without a new checkpoint: {error}"), stacklevel=2)
         self.last = time.monotonic()
         self.cost = self.last - started
 
@@ -142,9 +150,10 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     done: Done
     start: dict[str, float]
     last: _Epoch
+    notes: dict[str, int]
 
 
-def write_checkpoint(path: Path, state: TrainingState) -> None:
+def write_checkpoint(path: Path, state: TrainingState, notes: Mapping[str, int]) -> None:
     """Write a state as one file; raises `RunError` when that cannot be done."""
     from safetensors.numpy import save
 
@@ -172,6 +181,7 @@ def write_checkpoint(path: Path, state: TrainingState) -> None:
             waited=last.waited,
             best_is_other="best" in groups,
         ),
+        notes=dict(notes),
     )
     write_file(path, save(arrays, metadata={"handgrad": msgspec.json.encode(head).decode()}))
 
@@ -185,13 +195,7 @@ def read_checkpoint(path: Path, kept: Mapping[str, Array]) -> TrainingState:
         When the file is missing, damaged, of a newer format, or of another network.
     """
     with Tensors.open(path) as tensors:
-        head = parse_json(tensors.metadata.get("handgrad", "").encode(), _Head, str(path))
-        if head.format != FORMAT:
-            raise RunError(
-                f"{path}: format {head.format}, and this handgrad reads {FORMAT}",
-                fix="go on with the handgrad that wrote it",
-            )
-        _check_head(path, head)
+        head = _read_head(tensors)
         groups = ["last", *["now"] * (head.done.batches > 0), *["best"] * head.last.best_is_other]
         tensors.check({f"{group}/{name}": array for group in groups for name, array in kept.items()})
         last, now, best = (
@@ -204,8 +208,22 @@ def read_checkpoint(path: Path, kept: Mapping[str, Array]) -> TrainingState:
     return TrainingState(head.settings, head.data, head.facts, head.history, head.done, head.start, end, now)
 
 
-def _check_head(path: Path, head: _Head) -> None:
-    """Check what the numbers say of one another, as they do in every file that was written here."""
+def read_past(path: Path) -> tuple[History, dict[str, int]]:
+    """Return the history and the notes in a checkpoint; raises `RunError` as `read_checkpoint`."""
+    with Tensors.open(path) as tensors:
+        head = _read_head(tensors)
+    return head.history, head.notes
+
+
+def _read_head(tensors: Tensors) -> _Head:
+    """Read what the file says, and check what its numbers say of one another."""
+    path = tensors.path
+    head = parse_json(tensors.metadata.get("handgrad", "").encode(), _Head, str(path))
+    if head.format != FORMAT:
+        raise RunError(
+            f"{path}: format {head.format}, and this handgrad reads {FORMAT}",
+            fix="go on with the handgrad that wrote it",
+        )
     epochs = [record.epoch for record in head.history.epochs]
     sound = (
         epochs == list(range(1, head.last.epoch + 1))
@@ -216,3 +234,4 @@ def _check_head(path: Path, head: _Head) -> None:
     )
     if not sound:
         raise RunError(f"{path}: damaged, or not handgrad's: its numbers contradict each other")
+    return head

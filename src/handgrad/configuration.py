@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from handgrad.data import Dataset, Task
+from handgrad.data.fingerprint import Fingerprint
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError
 from handgrad.layers import (
@@ -61,6 +62,7 @@ class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Which rows: ``source`` as `handgrad.data.load` takes it, and the shares kept aside.
 
     ``standardise`` is "feature", "all", "none", or "auto": bytes, as pixels are, all together, else by feature.
+    ``fingerprint`` says what the data was, in the settings of a run.
     """
 
     source: str = "digits"
@@ -69,6 +71,7 @@ class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     test: Share = 0.2
     validation: Share = 0.1
     standardise: Literal["auto", "feature", "all", "none"] = "auto"
+    fingerprint: dict[str, Fingerprint] | None = None
 
 
 class NetworkSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

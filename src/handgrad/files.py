@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 from typing import Any, TypeVar
 
 import msgspec
@@ -83,7 +83,7 @@ def check_file(path: Path, most: int) -> None:
     if not inside:
         raise RunError(f"{path}: is a link that leads out of the folder", fix="put the file itself there")
     if not S_ISREG(found.st_mode):
-        raise RunError(f"{path}: is no file")
+        raise RunError(f"{path}: is a {'folder' if S_ISDIR(found.st_mode) else 'pipe or a device'}, and no file")
     if found.st_size > most:
         raise RunError(f"{path}: {found.st_size:,} bytes, and a run's has at most {most:,}")
 
@@ -193,5 +193,5 @@ def check_arrays(
             owner = "the network" if name not in found else "the file"
             raise RunError(f"{place}: {name} is only in {owner}")
         if found[name] != wanted[name]:
-            (a, one), (b, other) = found[name], wanted[name]
-            raise RunError(f"{place}: {name} is {one}{a} in the file and {other}{b} in the network")
+            one, other = (f"{kind}({', '.join(map(str, shape))})" for shape, kind in (found[name], wanted[name]))
+            raise RunError(f"{place}: {name} is {one} in the file and {other} in the network")

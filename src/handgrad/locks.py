@@ -12,6 +12,7 @@ from typing import BinaryIO
 from handgrad.errors import RunError
 
 NAME = ".lock"
+FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # a link would let a stranger's folder name the file
 
 
 class FolderLock:
@@ -61,7 +62,7 @@ class FolderLock:
         try:
             while self.file is None:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                file = self.path.open("a+b")
+                file = os.fdopen(os.open(self.path, FLAGS, 0o644), "r+b")
                 if not _lock(file):
                     file.seek(0)
                     holder = file.read(20).decode(errors="replace").strip() or "unknown"
@@ -74,7 +75,8 @@ class FolderLock:
                     self.file = file
                 else:
                     file.close()
-            self.file.truncate(0)
+            self.file.seek(0)
+            self.file.truncate()
             self.file.write(f"{os.getpid()}\n".encode())
             self.file.flush()
         except FileExistsError:
@@ -117,6 +119,6 @@ def _lock(file: BinaryIO) -> bool:
 def _is(file: BinaryIO, path: Path) -> bool:
     """Whether a path still leads to an open file."""
     try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+        return os.path.samestat(os.fstat(file.fileno()), path.lstat())
     except FileNotFoundError:
         return False

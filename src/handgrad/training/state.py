@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from types import TracebackType
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -131,11 +131,18 @@ class TrainingState:
                 warnings.warn(HandgradNotice(notice), stacklevel=4)
 
 
-class CheckpointStore(AbstractContextManager["CheckpointStore"], Protocol):
+class CheckpointStore(Protocol):
     """Where a training puts its state, and finds it again; entered for as long as it trains."""
 
-    seconds: float
-    """How often it wants to be asked within an epoch."""
+    @property
+    def seconds(self) -> float:
+        """How often it wants to be asked within an epoch."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
     def load(self, arrays: Mapping[str, Array]) -> TrainingState | None:
         """Return the state to go on from, whose arrays are of the names, shapes and types of these; None to begin."""
