@@ -94,9 +94,8 @@ def from_torch(
     """
     torch = need("torch", "from_torch")
     layers = _Layers(1 if inputs is None or isinstance(inputs, int) else len(inputs))
-    found = layers.sequence(
-        module if isinstance(module, torch.nn.Sequential) else torch.nn.Sequential(module)
-    )
+    plain = type(module) is torch.nn.Sequential
+    found = layers.sequence(module if plain else torch.nn.Sequential(module))
     if not found:
         raise ConversionError(f"{type(module).__name__} holds no layers")
     given = loss if loss is None or isinstance(loss, Loss) else loss_from(loss)
@@ -235,7 +234,9 @@ class _Layers:
 
     def dtype(self) -> str:
         """Return the one type of all numbers."""
-        kinds = {str(tensor.dtype).removeprefix("torch."): name for name, tensor, *_ in self.tensors()}
+        kinds: dict[str, str] = {}
+        for name, tensor, *_ in self.tensors():
+            kinds.setdefault(str(tensor.dtype).removeprefix("torch."), name)
         for kind, name in kinds.items():
             if kind not in ("float32", "float64"):
                 raise ConversionError(
