@@ -120,15 +120,15 @@ class HalfSquaredError(Loss):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("HalfSquaredError", "reduction", self.reduction, ("sum", "mean"))
-        if self.l2 and self.reduction == "sum":
-            raise ConfigurationError(
-                f"HalfSquaredError: l2 is {self.l2} beside a sum of rows", fix='give reduction="mean"'
-            )
 
     def connect(self, graph: Graph, y: Value, t: Value, w: Value | None) -> Value:  # noqa: D102 - as in Loss
         row = graph.apply(rules.half_squared_error, y, t)
         if self.reduction == "mean":
             return reduce_to_mean(graph, row, w, l2=self.l2)
+        if self.l2:
+            raise ConfigurationError(
+                f"HalfSquaredError: l2 is {self.l2} beside a sum of rows", fix='give reduction="mean"'
+            )
         if w is None:
             return graph.apply(rules.sum_of_rows, row)
         return graph.apply(rules.weighted_sum_of_rows, row, w)

@@ -295,9 +295,9 @@ def penalised_mean(l, penalty, *, l2=1e-4):
 
 
 @penalised_mean.backward
-def penalised_mean_backward(dloss, l, count, *, l2):
+def penalised_mean_backward(dloss, l, penalty, count, *, l2):
     dl = np.full_like(l, dloss / count)  # every row's share is 1/N
-    dpenalty = l2 * dloss / count  # the penalty stands beside the rows' sum
+    dpenalty = np.full_like(penalty, l2 * dloss / count)  # the penalty stands beside the rows' sum
     return dl, dpenalty
 
 
@@ -309,16 +309,15 @@ def penalised_weighted_mean(l, w: Weight, v: Weight, penalty, *, l2=1e-4):
     """
     weight = v.sum()
     count = np.maximum(weight, 1e-30)
-    rate = np.where(weight > 0, l2, 0)
-    total = (w * l).sum() + rate * penalty
+    total = (w * l).sum() + l2 * np.where(weight > 0, penalty, 0)
     loss = total / count
     return loss
 
 
 @penalised_weighted_mean.backward
-def penalised_weighted_mean_backward(dloss, w, rate, count):
+def penalised_weighted_mean_backward(dloss, w, weight, count, *, l2):
     dl = dloss * w / count  # each row's share is its weight over the total weight
-    dpenalty = rate * dloss / count  # the penalty stands beside the rows' sum
+    dpenalty = np.where(weight > 0, l2 * dloss / count, 0)  # the penalty stands beside the rows' sum
     return dl, dpenalty
 
 
