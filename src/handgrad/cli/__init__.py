@@ -11,6 +11,7 @@ COMMANDS = {
     "bench": "Time a network on this machine, engine by engine.",
     "check": "Check a hand-written gradient, and name the mistake when it is wrong.",
     "evaluate": "Score a trained network on rows with known targets.",
+    "export": "Write a trained network for PyTorch or as ONNX.",
     "predict": "Let a trained network answer for new rows.",
     "show": "Print a network as a program, with shapes and reasons.",
     "train": "Train a network, and keep it in a run folder.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,12 @@ MOST_BYTES = 2**31 - 2**20
 
 
 def to_onnx(
-    network: Network, path: str | Path, *, prediction: bool = False, standardise: bool = True
+    network: Network,
+    path: str | Path,
+    *,
+    prediction: bool = False,
+    standardise: bool = True,
+    metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write a network's forward pass outside training as an ONNX file, for any number of rows.
 
@@ -40,6 +46,8 @@ def to_onnx(
         is ``output``, as of `Network.output`: logits.
     standardise
         Whether `Standardise` is part of the file, so that it takes rows as they come; else it takes standardised rows.
+    metadata
+        What else the file says, by name, such as the names of classes.
 
     Raises
     ------
@@ -69,6 +77,7 @@ def to_onnx(
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         doc_string=str(program),
     )
+    onnx.helper.set_model_props(model, dict(metadata or {}))
     onnx.checker.check_model(model, full_check=True)
     write_file(Path(path), model.SerializeToString())
 
