@@ -17,6 +17,7 @@ from . import examples
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = [path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if "_build" not in path.parts]
+NEED_PEERS = {"interop.md"}  # their examples import other libraries
 LANGUAGES = {"python", "text", "console", "toml", "sh"}  # sh is not run: .ci/run does what the README says
 
 MODULES = [
@@ -26,7 +27,15 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("page", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in WRITTEN])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            path, id=str(path.relative_to(ROOT)), marks=[pytest.mark.peers] if path.name in NEED_PEERS else []
+        )
+        for path in WRITTEN
+    ],
+)
 def test_examples_of_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for example in examples.PAGES.parse(page):

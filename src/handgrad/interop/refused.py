@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import Any
 
 from handgrad.errors import ConversionError
 from handgrad.interop.counterparts import Counterpart
 
+NO_IMAGES = "handgrad has no layers of images"
+NO_SEQUENCES = "handgrad has no layers of sequences"
+
 INSTEAD = {
-    "BatchNorm2d": "handgrad has no convolutions, and no normalisation of images",
-    "Conv1d": "handgrad has no convolutions",
-    "Conv2d": "handgrad has no convolutions",
+    "BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm*": NO_IMAGES,
+    "Conv*, *Pool*, Upsample*, Pixel*": NO_IMAGES,
+    "RNN*, LSTM*, GRU*, MultiheadAttention, Transformer*": NO_SEQUENCES,
     "Flatten": "it may stand first, before flat rows: leave it out, and give the network flat rows",
+    "Lazy*": "run the model once on a batch: then it knows its sizes",
     "LogSoftmax": "leave it out, and give the loss CrossEntropyLoss, which has it inside",
+    "Parametrized*": "torch.nn.utils.parametrize.remove_parametrizations makes it a plain module again",
+    "PReLU": "LeakyReLU has a counterpart; its slope is not trained",
     "RMSNorm": "LayerNorm has a counterpart",
-    "Softsign": "Tanh has a counterpart",
 }
-"""What to do about modules that people have often; of any other kind, a rule of one's own can be written."""
+"""What to do about modules that people have often, by patterns of their names."""
+
+OWN = "write a rule and a layer of your own, and build the network of them"
 
 
 def explain_unknown(module: Any, place: str) -> ConversionError:
     """Return the error for a module without a counterpart."""
     kind = type(module).__name__
-    if kind.startswith("Parametrized"):
-        fix = "torch.nn.utils.parametrize.remove_parametrizations(module, 'weight') makes it a plain module again"
-    else:
-        fix = INSTEAD.get(kind, "write a rule and a layer of your own, and build the network of them")
-    return ConversionError(f"{place}: handgrad has no counterpart of {kind}", fix=fix)
+    known = (fix for names, fix in INSTEAD.items() if any(fnmatchcase(kind, n) for n in names.split(", ")))
+    return ConversionError(f"{place}: handgrad has no counterpart of {kind}", fix=next(known, OWN))
 
 
 def objection(module: Any, counterpart: Counterpart, axes: int) -> tuple[str, str] | None:

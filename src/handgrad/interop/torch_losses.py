@@ -13,8 +13,24 @@ from handgrad.layers import BinaryCrossEntropy, Huber, Loss, MeanSquaredError, S
 NOT_IGNORED = -100
 """The class number that PyTorch's CrossEntropyLoss passes over unless told another."""
 
+WITHOUT = {
+    "HalfSquaredError": "torch.nn.MSELoss(reduction='sum') is twice its sum, and so are the gradients",
+    "Poisson": "torch.nn.PoissonNLLLoss() is this loss but for a part that depends on the targets alone, and has the "
+    "same gradients",
+}
+"""Losses without a counterpart in PyTorch, and what comes nearest."""
 
-def loss_to(loss: Loss, dtype: str) -> Any:
+INSTEAD = {
+    "BCELoss": "leave the model's last Sigmoid out, and give BCEWithLogitsLoss()",
+    "BCEWithLogitsLoss": "give the rows weights when training, instead of the option weight",
+    "L1Loss": "HuberLoss with a small delta comes near",
+    "NLLLoss": "leave the model's last LogSoftmax out, and give CrossEntropyLoss()",
+    "SmoothL1Loss": "HuberLoss(delta=beta) is beta times this loss; with beta=1 they are the same",
+}
+"""Losses of PyTorch's without a counterpart here, and what to do."""
+
+
+def loss_to(loss: Any, dtype: str) -> Any:
     """Return the module that a loss is."""
     torch = need("torch", "to_torch_loss")
     nn, kind = torch.nn, type(loss)
@@ -33,25 +49,18 @@ def loss_to(loss: Loss, dtype: str) -> Any:
 
     if kind is MeanSquaredError:
         return nn.MSELoss()
-    if isinstance(loss, Huber):
+    if kind is Huber:
         return nn.HuberLoss(delta=loss.delta)
-    if isinstance(loss, BinaryCrossEntropy):
+    if kind is BinaryCrossEntropy:
         return nn.BCEWithLogitsLoss(pos_weight=tensor(loss.positive_weight))
-    if isinstance(loss, SoftmaxCrossEntropy):
+    if kind is SoftmaxCrossEntropy:
         ignored = NOT_IGNORED if loss.ignored is None else loss.ignored
         return nn.CrossEntropyLoss(
             tensor(loss.class_weight), ignore_index=ignored, label_smoothing=loss.smoothing
         )
     raise ConversionError(
-        f"{loss!r}: torch.nn has no counterpart of {kind.__name__}", fix=_WITHOUT.get(kind.__name__, "")
+        f"{loss!r}: torch.nn has no counterpart of {kind.__name__}", fix=WITHOUT.get(kind.__name__, "")
     )
-
-
-_WITHOUT = {
-    "HalfSquaredError": "torch.nn.MSELoss(reduction='sum') is twice this loss, and so are its gradients",
-    "Poisson": "torch.nn.PoissonNLLLoss() is this loss but for a part that depends on the targets alone, and has the "
-    "same gradients",
-}
 
 
 def loss_from(module: Any) -> Loss:
@@ -80,16 +89,6 @@ def loss_from(module: Any) -> Loss:
             class_weight=_numbers(module.weight),
         )
     raise ConversionError(f"loss {module!r}: handgrad has no counterpart", fix=INSTEAD.get(kind.__name__, ""))
-
-
-INSTEAD = {
-    "BCELoss": "leave the model's last Sigmoid out, and give BCEWithLogitsLoss()",
-    "BCEWithLogitsLoss": "give the rows weights when training, instead of the option weight",
-    "L1Loss": "HuberLoss with a small delta comes near",
-    "NLLLoss": "leave the model's last LogSoftmax out, and give CrossEntropyLoss()",
-    "SmoothL1Loss": "HuberLoss(delta) is beta times this loss",
-}
-"""What to do about losses without a counterpart."""
 
 
 def _numbers(tensor: Any) -> Any:
