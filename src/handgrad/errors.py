@@ -69,7 +69,7 @@ class ConversionError(HandgradError):
     """A network, or a part of one, has no counterpart where it is to go, or here."""
 
 
-class MissingPackageError(HandgradError):
+class MissingPackageError(HandgradError, ImportError):
     """An optional package is needed; the message says what to install."""
 
 

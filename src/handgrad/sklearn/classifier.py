@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
@@ -20,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from handgrad.layers import BinaryCrossEntropy, Loss, Schedule, SoftmaxCrossEntropy
 from handgrad.sklearn.errors import EstimatorError
 from handgrad.sklearn.estimator import Perceptron
+from handgrad.sklearn.labels import Labels
 from handgrad.training.history import EpochRecord
 
 Array = NDArray[Any]
@@ -201,7 +201,8 @@ class MLPClassifier(ClassifierMixin, Perceptron):
             )
         if _check_partial_fit_first_call(self, classes):
             several = type_of_target(y).startswith("multilabel")
-            self._binarizer = LabelBinarizer().fit(y if several else classes)
+            self._labels = Labels.of(y if several else np.asarray(classes))
+            self.classes_ = self._labels.classes
         return self._fit(X, y, sample_weight, incremental=True)
 
     def predict(self, X: ArrayLike) -> Array:
@@ -213,8 +214,7 @@ class MLPClassifier(ClassifierMixin, Perceptron):
             Rows of features.
         """
         check_is_fitted(self)
-        answers = self._answers(X)
-        return self._binarizer.inverse_transform(answers.ravel() if self.n_outputs_ == 1 else answers)
+        return self._labels.decode(self._answers(X))
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probability of each class, (n, classes), in the order of ``classes_``.
@@ -243,16 +243,11 @@ class MLPClassifier(ClassifierMixin, Perceptron):
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         if first and not incremental:
-            self._binarizer = LabelBinarizer().fit(y)
-        elif not first:
+            self._labels = Labels.of(y)
+        else:
             self._check_classes(y, incremental=incremental)
-        self.classes_ = self._binarizer.classes_
-        if self._binarizer.y_type_ == "multiclass":
-            self.n_outputs_ = len(self.classes_)
-            return np.searchsorted(self.classes_, column_or_1d(y))
-        t = np.ascontiguousarray(self._binarizer.transform(y), float)
-        self.n_outputs_ = t.shape[1]
-        return t
+        self.classes_, self.n_outputs_ = self._labels.classes, self._labels.outputs
+        return self._labels.encode(y)
 
     def _check_classes(self, y: Array, *, incremental: bool) -> None:
         classes = unique_labels(y)
@@ -277,11 +272,11 @@ class MLPClassifier(ClassifierMixin, Perceptron):
         return of_class if w is None else of_class * w
 
     def _strata(self, y: Array) -> Array | None:
-        return y if self._binarizer.y_type_ == "binary" else None  # as scikit-learn does
+        return y if self._labels.kind == "binary" else None  # as scikit-learn does
 
     def _loss(self, outputs: int) -> tuple[Loss, str]:
         l2, smoothing = float(self.alpha), float(self.label_smoothing)
-        if self._binarizer.y_type_ == "multiclass":
+        if self._labels.kind == "multiclass":
             return SoftmaxCrossEntropy(smoothing=smoothing, l2=l2), "softmax"
         return BinaryCrossEntropy(outputs="sum", smoothing=smoothing, l2=l2), "logistic"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from handgrad.layers import Loss, Schedule
 from handgrad.sklearn.building import (
@@ -243,6 +244,40 @@ class Perceptron(BaseEstimator, ABC):
         """Return the network's answers for rows that come from outside."""
         X = validate_data(self, X, accept_sparse="csr", reset=False)
         return predict(self.network_, X)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator into a folder, which is a run folder of handgrad's: no pickle.
+
+        The network, the parameters and what the fit left behind are kept; not a generator given as random_state, not
+        after_epoch, and not where the descent stands: `partial_fit` begins it anew, from the weights.
+
+        Parameters
+        ----------
+        path
+            The folder; it is made when it is not there.
+        """
+        from handgrad.sklearn.saving import save
+
+        check_is_fitted(self)
+        save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Open what `save` wrote; nothing in it is run, and sizes are checked before there is any array.
+
+        Parameters
+        ----------
+        path
+            The folder.
+
+        Raises
+        ------
+        RunError
+            When a file is missing or damaged, or the folder holds another estimator.
+        """
+        from handgrad.sklearn.saving import load
+
+        return load(cls, Path(path))
 
     @property
     def coefs_(self) -> list[Array]:
