@@ -58,7 +58,7 @@ def test_the_drawn_networks_have_every_layer_and_loss_with_a_counterpart() -> No
 @peers
 @pytest.mark.parametrize("number", range(COUNT))
 def test_a_module_computes_what_its_network_does(torch: Any, number: int) -> None:
-    """Outside training the output; in training the loss, every gradient, and the statistics after a step."""
+    """Output, loss and every gradient, in training and outside it, and the statistics after a step."""
     pair = Pair(torch, drawn(number))
     wrong = {name: f"{d:.1e}" for name, d in pair.distances().items() if not d <= pair.made.tight}
     assert not wrong
@@ -138,6 +138,19 @@ def test_a_module_that_is_used_twice_is_a_layer_used_twice(torch: Any) -> None:
     back = to_torch(network)
     assert back[0] is back[2]
     assert set(back.state_dict()) == set(made.state_dict())
+
+
+@peers
+def test_a_model_may_be_one_module(torch: Any) -> None:
+    """What it holds is still in it: a Residual is not a Sequential."""
+    from handgrad.interop.modules import Residual as Module
+
+    x = np.random.default_rng(0).normal(size=(4, 3))
+    made = Module(torch.nn.Linear(3, 3)).double()
+    network = from_torch(made)
+    assert repr(network) == "Network(Residual(Linear(3, 3, layout='out_in')))"
+    assert distance(network.output(x), made(torch.tensor(x)).detach().numpy()) <= 1e-12
+    assert repr(from_torch(torch.nn.Linear(3, 2))) == "Network(Linear(3, 2, layout='out_in'))"
 
 
 @peers

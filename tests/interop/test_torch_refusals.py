@@ -92,6 +92,10 @@ MODULES: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda nn: type("Mine", (nn.Linear,), {})(3, 4),
         "bias=True): handgrad has no counterpart of Mine",
     ),
+    "a sequence of one's own": (
+        lambda nn: type("Mine", (nn.Sequential,), {})(nn.Linear(3, 4)),
+        "module 0, Mine: handgrad has no counterpart of Mine",
+    ),
     "nested": (
         lambda nn: nn.Sequential(nn.Linear(3, 4), nn.Sequential(nn.Tanh(), nn.Mish())),
         "module 1.1, Mish(): handgrad has no counterpart of Mish",
@@ -100,7 +104,10 @@ MODULES: dict[str, tuple[Callable[[Any], Any], str]] = {
         hooked,
         "module 0, Linear(in_features=3, out_features=4, bias=True) has hooks, and a layer has none",
     ),
-    "parametrized": (weight_norm, "module 0: handgrad has no counterpart of ParametrizedLinear"),
+    "parametrized": (
+        weight_norm,
+        "module 0, ParametrizedLinear: handgrad has no counterpart of ParametrizedLinear",
+    ),
     "flatten late": (
         lambda nn: nn.Sequential(nn.Linear(3, 4), nn.Flatten()),
         "module 1, Flatten(start_dim=1, end_dim=-1): handgrad has no counterpart of Flatten",

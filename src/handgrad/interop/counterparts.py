@@ -37,7 +37,7 @@ class Counterpart:
     layer
         The layer's class.
     module
-        The module's name in ``torch.nn``, or in `handgrad.interop.modules`.
+        The module's name in ``torch.nn``, or in ``handgrad.interop.modules``.
     options
         What the module calls each of the layer's fields.
     arrays

@@ -20,13 +20,21 @@ Array = NDArray[Any]
 SAME = {
     "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "power": "Pow", "maximum": "Max",
     "minimum": "Min", "negative": "Neg", "absolute": "Abs", "exp": "Exp", "log": "Log", "tanh": "Tanh", "sqrt": "Sqrt",
-    "sign": "Sign", "sin": "Sin", "cos": "Cos", "floor": "Floor", "ceil": "Ceil", "less": "Less",
+    "sign": "Sign", "sin": "Sin", "floor": "Floor", "ceil": "Ceil", "less": "Less",
     "less_equal": "LessOrEqual", "greater": "Greater", "greater_equal": "GreaterOrEqual", "equal": "Equal",
     "logical_and": "And", "logical_or": "Or", "logical_not": "Not", "where": "Where",
 }  # fmt: skip
 """Elementwise operations that ONNX has."""
 
-SINGLE = {"tan": "Tan", "sinh": "Sinh", "cosh": "Cosh", "arctan": "Atan", "arcsin": "Asin", "arccos": "Acos"}
+SINGLE = {
+    "cos": "Cos",
+    "tan": "Tan",
+    "sinh": "Sinh",
+    "cosh": "Cosh",
+    "arctan": "Atan",
+    "arcsin": "Asin",
+    "arccos": "Acos",
+}
 """Those that onnxruntime has in float32 only."""
 
 REDUCTIONS = {"sum": "ReduceSum", "max": "ReduceMax", "min": "ReduceMin"}

@@ -33,7 +33,7 @@ def to_torch(network: Network) -> Any:
     -------
     torch.nn.Sequential
         In training mode, as every new module: call ``.eval()`` to predict. Its numbers are copies. `Residual` and
-        `Standardise` become modules of `handgrad.interop.modules`.
+        `Standardise` become modules of ``handgrad.interop.modules``.
 
     Raises
     ------
@@ -164,7 +164,10 @@ class _Layers:
         """Return the layers of the modules that one holds."""
         found = []
         for name, inner in module._modules.items():  # children() leaves out a module that is there already
-            place = f"module {path}{name}, {inner!r}" if len(repr(inner)) < 80 else f"module {path}{name}"
+            shown = repr(inner)
+            if len(shown) > 80 or "\n" in shown:
+                shown = type(inner).__name__
+            place = f"module {path}{name}, {shown}"
             if (layer := self.layer(inner, f"{path}{name}", place)) is not None:
                 found.append(layer)
                 self.first = False
