@@ -76,7 +76,19 @@ MAKERS: dict[str, Make] = {
     "nothing masked": np.ma.masked_array,
 }
 
-PEERS: dict[str, Make] = {"torch": torch_tensor, "jax": jax_array, "pandas": pandas_table}
+
+def polars_table(array: Array) -> Any:
+    import polars as pl
+
+    return pl.DataFrame(array) if array.ndim > 1 else pl.Series(array)
+
+
+PEERS: dict[str, Make] = {
+    "torch": torch_tensor,
+    "jax": jax_array,
+    "pandas": pandas_table,
+    "polars": polars_table,
+}
 
 
 def network() -> Network:
@@ -99,7 +111,7 @@ def everything(make: Make, engine: str) -> dict[str, Array]:
     return found | {f"trained {name}": array for name, array in made.arrays.items()} | {"losses": losses}
 
 
-BY_COLUMNS = {"by columns", "pandas"}
+BY_COLUMNS = {"by columns", "pandas", "polars"}
 """NumPy adds such rows up in another order, so that last bits differ."""
 
 

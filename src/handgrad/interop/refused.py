@@ -15,6 +15,7 @@ INSTEAD = {
     "BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm*": NO_IMAGES,
     "Conv*, *Pool*, Upsample*, Pixel*": NO_IMAGES,
     "RNN*, LSTM*, GRU*, MultiheadAttention, Transformer*": NO_SEQUENCES,
+    "DataParallel, DistributedDataParallel": "give its .module",
     "Flatten": "it may stand first, before flat rows: leave it out, and give the network flat rows",
     "Lazy*": "run the model once on a batch: then it knows its sizes",
     "LogSoftmax": "leave it out, and give the loss CrossEntropyLoss, which has it inside",
@@ -63,7 +64,10 @@ def objection(module: Any, counterpart: Counterpart, axes: int) -> tuple[str, st
         case "BatchNorm1d" | "BatchNormOfRows" if module.momentum is None:
             return "momentum is None: an average over all batches", "give a number"
         case "LayerNorm" if len(module.normalized_shape) > 1:
-            return f"it normalises {len(module.normalized_shape)} axes, and handgrad's the last", ""
+            return (
+                f"it normalises {len(module.normalized_shape)} axes, and handgrad's the last",
+                "give the network flat rows",
+            )
         case "Embedding":
             return _embedding(module)
     return None
@@ -72,9 +76,13 @@ def objection(module: Any, counterpart: Counterpart, axes: int) -> tuple[str, st
 def _embedding(module: Any) -> tuple[str, str] | None:
     for name in ("padding_idx", "max_norm"):
         if getattr(module, name) is not None:
-            return f"{name} is {getattr(module, name)}, and handgrad's Embedding has none", ""
+            return (
+                f"{name} is {getattr(module, name)}, and handgrad's Embedding has none",
+                f"give {name}=None",
+            )
     if module.scale_grad_by_freq:
-        return "scale_grad_by_freq changes the gradient, and handgrad's Embedding has none", ""
+        problem = "scale_grad_by_freq changes the gradient, and handgrad's Embedding has none"
+        return problem, "give scale_grad_by_freq=False"
     return None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from handgrad.arrays import as_array
 from handgrad.data.finite import check_finite
@@ -14,7 +14,7 @@ from handgrad.errors import ConfigurationError, DataError
 from handgrad.network import Network
 
 Array = NDArray[Any]
-Validation = float | tuple[Array, Array] | None
+Validation = float | tuple[ArrayLike, ArrayLike] | None
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,12 @@ class Rows:
 
 
 def divide_rows(
-    network: Network, x: Array, t: Array, weights: Array | None, validation: Validation, seed: int
+    network: Network,
+    x: ArrayLike,
+    t: ArrayLike,
+    weights: ArrayLike | None,
+    validation: Validation,
+    seed: int,
 ) -> tuple[Rows, Rows | None]:
     """Check the arrays and divide them into training and validation rows."""
     arrays = checked_rows(network, x, t, weights, "")
@@ -57,7 +62,9 @@ def divide_rows(
     return Rows(arrays, np.sort(shuffled[kept_aside:])), Rows(arrays, np.sort(shuffled[:kept_aside]))
 
 
-def checked_rows(network: Network, x: Array, t: Array, weights: Array | None, which: str) -> dict[str, Array]:
+def checked_rows(
+    network: Network, x: ArrayLike, t: ArrayLike, weights: ArrayLike | None, which: str
+) -> dict[str, Array]:
     """Return the arrays of some rows, x and t and perhaps w, after every look that training takes at them."""
     x, t = network.check_rows(x), as_array(f"{which}t", t)
     if len(x) == 0:

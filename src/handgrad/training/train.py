@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError, nearest
@@ -24,10 +24,10 @@ Array = NDArray[Any]
 
 def train(
     network: Network,
-    x: Array,
-    t: Array,
+    x: ArrayLike,
+    t: ArrayLike,
     *,
-    weights: Array | None = None,
+    weights: ArrayLike | None = None,
     validation: Validation = None,
     epochs: int = 20,
     batch_size: int = 32,
