@@ -53,6 +53,11 @@ ACTIVATIONS: dict[str, type[Layer]] = {
 }
 NORMALISATIONS: dict[str, type[Layer]] = {"batch": BatchNorm, "layer": LayerNorm}
 
+MOST_BYTES = 2**20  # of a file of settings
+TOO_DEEP = re.compile(
+    r"""(?<![\w"'-])(?:[\w"'-]+\s*\.\s*){30}"""
+)  # tomllib takes minutes for a.a.a… of 100 kB
+
 Count = Annotated[int, Meta(ge=1, le=10**9)]
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Share = Annotated[float, Meta(ge=0, lt=1)]
@@ -241,7 +246,13 @@ def _read_toml(path: Path | None) -> tuple[str, dict[str, Any]]:
     if path is None:
         return "", {}
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        text = content.decode().replace("\r\n", "\n")
+        if len(content) > MOST_BYTES or TOO_DEEP.search(text):
+            raise ConfigurationError(
+                f"{path}: larger than {MOST_BYTES:,} bytes, or a key of more than 30 parts"
+            )
         return text, tomllib.loads(text)
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror or error}") from None

@@ -67,8 +67,8 @@ def _flush_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def check_file(path: Path, most: int) -> None:
-    """Check that a run folder's file is one, lies in that folder, and has so many bytes at most.
+def check_file(path: Path, most: int) -> int:
+    """Return the size of a run folder's file: it must lie in that folder, and have so many bytes at most.
 
     Raises
     ------
@@ -86,14 +86,15 @@ def check_file(path: Path, most: int) -> None:
         raise RunError(f"{path}: is a {'folder' if S_ISDIR(found.st_mode) else 'pipe or a device'}, and no file")
     if found.st_size > most:
         raise RunError(f"{path}: {found.st_size:,} bytes, and a run's has at most {most:,}")
+    return found.st_size
 
 
 def read_file(path: Path, most: int) -> bytes:
     """Return what a run folder's file holds; raises `RunError` as `check_file`."""
-    check_file(path, most)
+    size = check_file(path, most)
     try:
         with path.open("rb") as file:
-            return file.read(most + 1)
+            return file.read(size)
     except OSError as error:
         raise RunError(f"{path}: {error.strerror or error}") from None
 
@@ -116,7 +117,7 @@ def parse_json(data: bytes, kind: type[T], place: str) -> T:
     """
     try:
         return msgspec.convert(json.loads(data, object_pairs_hook=_once), kind)
-    except (ValueError, RecursionError) as error:  # msgspec's errors and UnicodeDecodeError are ValueErrors
+    except (ValueError, msgspec.MsgspecError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
         raise RunError(f"{place}: damaged, or not handgrad's: {error}") from None
 
 

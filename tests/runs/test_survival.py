@@ -314,7 +314,10 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
         {"schedule": None},
         "schedule is Constant(), and the training that is to go on has OneCycle()",
     ),
-    "rate": ({"optimiser": Adam(0.03)}, "optimiser is Adam(0.03), and the training that is to go on has Adam(0.02)"),
+    "rate": (
+        {"optimiser": Adam(0.03)},
+        "optimiser is Adam(0.03), and the training that is to go on has Adam(0.02)",
+    ),
     "validation": ({"validation": 0.3}, "validation is 0.3, and the training that is to go on has 0.2"),
     "patience": ({"patience": 5}, "patience is 5, and the training that is to go on has 6"),
 }

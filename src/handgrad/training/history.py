@@ -94,10 +94,13 @@ class History:
     @classmethod
     def from_json_lines(cls, text: str, place: str = "history") -> History:
         """Read what `to_json_lines` wrote; raises `DataError` naming ``place`` when it is something else."""
+        import msgspec  # only where it reads
+
         try:
             head, *lines = (json.loads(line) for line in text.splitlines())
-            return cls(**head, epochs=[EpochRecord(**line) for line in lines])
-        except (ValueError, TypeError) as error:
+            history = cls(**head, epochs=[EpochRecord(**line) for line in lines])
+            return msgspec.convert(asdict(history), cls)
+        except (ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
             raise DataError(f"{place}: not a history: {error}") from None
 
     def plot(self, file: str | Path | IO[bytes], *, title: str = "") -> None:
