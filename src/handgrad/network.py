@@ -202,17 +202,17 @@ class Network:
         """Return the rules that `program` writes out, in order, with the names of what goes in and comes out."""
         return tuple(self._connect(weighted=weighted)[0].nodes)
 
-    def names_of(self, layer: Layer) -> dict[str, str]:
-        """Return the names of the arrays that one of its layers keeps, by what the layer's rules call them.
+    def graph(self) -> Graph:
+        """Build the graph of the layers and the loss anew: its nodes, and which layer keeps which arrays.
 
         Examples
         --------
         >>> from handgrad import Linear, Network, ReLU
         >>> network = Network(Linear(5, 3), ReLU(), Linear(3, 2))
-        >>> network.names_of(network.body.layers[2])
+        >>> network.graph().names_of(network.body.layers[2])
         {'W': 'W2', 'b': 'b2'}
         """
-        return self._connect(weighted=False)[0].names_of(layer)
+        return self._connect(weighted=False)[0]
 
     def evaluation_program(self, *, prediction: bool = False) -> Program:
         """Write out the forward lines outside training, with the loss's prediction at the end if wanted."""

@@ -154,6 +154,7 @@ MODULES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "tied": (tied, "0.weight and 1.weight are one tensor of two modules, and layers share only whole"),
     "meta": (lambda nn: nn.Linear(3, 4, device="meta"), "0.weight has no numbers: it is on the device meta"),
+    "no module": (lambda nn: nn.ReLU, "<class 'torch.nn.modules.activation.ReLU'> is no module of PyTorch's"),
     "empty": (lambda nn: nn.Sequential(), "Sequential holds no layers"),
 }
 """A module, and what its error ends with."""
@@ -168,7 +169,7 @@ def test_modules_without_a_counterpart_are_named(torch: Any, kind: str) -> None:
         from_torch(module, inputs=3)
     assert caught.value.problem.endswith(problem)
     assert caught.value.problem == problem or caught.value.problem.startswith("module 0")
-    assert caught.value.fix or kind in ("all dropped", "meta", "empty")
+    assert caught.value.fix or kind in ("all dropped", "meta", "no module", "empty")
 
 
 @pytest.mark.peers

@@ -160,8 +160,9 @@ class Kept:
 def state_names(network: Network) -> dict[str, Kept]:
     """Return the arrays of a network by their names in a ``state_dict``: ``"0.weight"``, ``"1.running_mean"``."""
     found: dict[str, Kept] = {}
+    graph = network.graph()
     for place in places(network.body):
-        names = network.names_of(place.layer)
+        names = graph.names_of(place.layer)
         called = place.counterpart.arrays if names else {}
         for argument, array in names.items():
             turned = argument == "W" and getattr(place.layer, "layout", "") == "in_out"

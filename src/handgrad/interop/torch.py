@@ -93,6 +93,8 @@ def from_torch(
         When a module or one of its options has no counterpart; it names the module and its place.
     """
     torch = need("torch", "from_torch")
+    if not isinstance(module, torch.nn.Module):
+        raise ConversionError(f"{module!r} is no module of PyTorch's")
     layers = _Layers(1 if inputs is None or isinstance(inputs, int) else len(inputs))
     plain = type(module) is torch.nn.Sequential
     found = layers.sequence(module if plain else torch.nn.Sequential(module))
@@ -110,7 +112,7 @@ class _Modules:
     def __init__(self, network: Network) -> None:
         self.nn = need("torch.nn", "to_torch")
         self.own = need("handgrad.interop.modules", "to_torch")
-        self.network = network
+        self.network, self.graph = network, network.graph()
         self.made: dict[int, Any] = {}
 
     def sequential(self, layer: Sequential) -> Any:
@@ -128,7 +130,7 @@ class _Modules:
         options = {called: getattr(layer, name) for name, called in counterpart.options.items()}
         kind = _module_class(counterpart, self.nn, self.own)
         if counterpart.features:
-            first = next(iter(self.network.names_of(layer).values()))
+            first = next(iter(self.graph.names_of(layer).values()))
             options[counterpart.features] = len(self.network.arrays[first])
         if isinstance(layer, Linear):
             options["bias"] = layer.bias
@@ -256,6 +258,7 @@ class _Layers:
 
     def fill(self, network: Network) -> None:
         """Copy every number into the network."""
+        graph = network.graph()
         owners: dict[int, str] = {}
         for name, tensor, argument, layer in self.tensors():
             other = owners.setdefault(id(tensor), name)
@@ -266,7 +269,7 @@ class _Layers:
                 )
             if tensor.is_meta:
                 raise ConversionError(f"{name} has no numbers: it is on the device meta")
-            array = network.names_of(layer)[argument]
+            array = graph.names_of(layer)[argument]
             network.arrays[array][...] = np.asarray(tensor.detach().cpu())
         frozen = [name for name, tensor, argument, _ in self.tensors() if _is_frozen(tensor, argument)]
         if frozen:
