@@ -50,7 +50,7 @@ def test_blocks_have_a_known_language(page: Path) -> None:
     assert all(language in LANGUAGES or language.startswith("{") for language in opening), opening
 
 
-@pytest.mark.parametrize("name", [*MODULES, examples.__name__])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=marked(n)) for n in (*MODULES, examples.__name__)])
 def test_examples_of_modules(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     module = examples if name == examples.__name__ else importlib.import_module(name)

@@ -104,7 +104,7 @@ class MLPClassifier(ClassifierMixin, Perceptron):
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> classifier = MLPClassifier(max_iter=500, random_state=0).fit(X, y)
+    >>> classifier = MLPClassifier(max_iter=1000, random_state=0).fit(X, y)
     >>> classifier.score(X, y) > 0.95
     True
     """

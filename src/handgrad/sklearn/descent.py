@@ -107,7 +107,7 @@ class Descent:
             else:
                 self.warn_of_the_end()
         except KeyboardInterrupt:
-            warnings.warn("Training interrupted by user.", stacklevel=4)
+            warnings.warn("Training interrupted by user.", stacklevel=5)
         ready.store(self.network)
         self.position.slots = ready.slots
         if self.score:
@@ -234,7 +234,7 @@ class Descent:
             f"the loss of iteration {self.record.n_iter_ + 1} is not finite: the weights of the best validation "
             "score are kept; a smaller learning_rate_init, or features of a common size, would let it go on",
             ConvergenceWarning,
-            stacklevel=7,
+            stacklevel=8,
         )
 
     def explained(self, ready: Ready, start: dict[str, float], epoch: Epoch, batch: int) -> EstimatorError:
@@ -243,8 +243,11 @@ class Descent:
         rates, step = epoch.learning_rates[batch : batch + 1], epoch.first_step + batch
         alone = replace(epoch, order=rows, learning_rates=rates, first_step=step)
         error = explain_nonfinite(ready.program, ready.kept, start, alone, 0)
+        fix = error.fix.replace(
+            "put Standardise() first", "put sklearn.preprocessing.StandardScaler in front"
+        )
         return EstimatorError(
-            f"iteration {self.record.n_iter_ + 1}: {error.problem}", given=error.given, fix=error.fix
+            f"iteration {self.record.n_iter_ + 1}: {error.problem}", given=error.given, fix=fix
         )
 
     def say(self, line: str) -> None:

@@ -23,7 +23,10 @@ def minimise(
     given = {name: dense(array) for name, array in arrays.items()}
     with ready(network, None, weighted="w" in given) as program:
         program.load(network.arrays)
-        parameters = {name: program.kept[name] for name in network.parameters}
+        order = sorted(
+            network.parameters, key=lambda name: network.parameters[name].ndim < 2
+        )  # as scikit-learn
+        parameters = {name: program.kept[name] for name in order}
 
         def loss_and_gradient(vector: Array) -> tuple[float, Array]:
             _unpack(vector, parameters)

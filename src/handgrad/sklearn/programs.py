@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -59,7 +59,8 @@ def ready(network: Network, optimiser: Optimiser | None, *, weighted: bool) -> I
     Nobody else has it meanwhile. Taking and giving back are single operations on the dictionary, so that threads
     need no lock; one that finds nothing makes a program of its own.
     """
-    key = (repr(network), str(network.row), network.dtype, repr(optimiser), str(weighted))
+    at_any_rate = optimiser and replace(optimiser, learning_rate=1.0)  # the rate comes with each epoch
+    key = (repr(network), str(network.row), network.dtype, repr(at_any_rate), str(weighted))
     found = _idle.pop(key, None) or _make(network, optimiser, weighted)
     try:
         yield found

@@ -47,7 +47,7 @@ class _Table(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     format: int
     type: str
     parameters: dict[str, Any]
-    fitted: dict[str, float | list[float | None] | None]
+    fitted: dict[str, int | float | list[float] | None]
     kind: Kind | None
     classes: list[str | int | float | bool]
     class_type: str
