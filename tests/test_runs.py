@@ -158,7 +158,10 @@ def test_saving_over_a_run_never_mixes_the_two(tmp_path: Path, monkeypatch: pyte
 def test_a_folder_that_cannot_be_written_is_known_before_the_training(tmp_path: Path) -> None:
     """Also for root, to whom every permission is given: a file is no folder. Nothing is left behind."""
     (tmp_path / "file").write_text("")
-    for folder, why in ((tmp_path / "file", "it is no folder"), (tmp_path / "file" / "deep", "Not a directory")):
+    for folder, why in (
+        (tmp_path / "file", "it is no folder"),
+        (tmp_path / "file" / "deep", "Not a directory"),
+    ):
         with pytest.raises(RunError) as caught, FolderLock(folder):
             pass
         assert str(caught.value) == f"{folder}: cannot be written: {why}"

@@ -83,7 +83,9 @@ def check_file(path: Path, most: int) -> int:
     if not inside:
         raise RunError(f"{path}: is a link that leads out of the folder", fix="put the file itself there")
     if not S_ISREG(found.st_mode):
-        raise RunError(f"{path}: is a {'folder' if S_ISDIR(found.st_mode) else 'pipe or a device'}, and no file")
+        raise RunError(
+            f"{path}: is a {'folder' if S_ISDIR(found.st_mode) else 'pipe or a device'}, and no file"
+        )
     if found.st_size > most:
         raise RunError(f"{path}: {found.st_size:,} bytes, and a run's has at most {most:,}")
     return found.st_size
@@ -194,5 +196,7 @@ def check_arrays(
             owner = "the network" if name not in found else "the file"
             raise RunError(f"{place}: {name} is only in {owner}")
         if found[name] != wanted[name]:
-            one, other = (f"{kind}({', '.join(map(str, shape))})" for shape, kind in (found[name], wanted[name]))
+            one, other = (
+                f"{kind}({', '.join(map(str, shape))})" for shape, kind in (found[name], wanted[name])
+            )
             raise RunError(f"{place}: {name} is {one} in the file and {other} in the network")

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from handgrad.errors import RunError
 
 NAME = ".lock"
-FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # a link would let a stranger's folder name the file
+FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # a stranger's link would name another file
 
 
 class FolderLock:

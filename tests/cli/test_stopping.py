@@ -152,7 +152,10 @@ def test_a_full_disk_is_one_message(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1] == (
         "Error: run/weights.safetensors: cannot be written: File too large"
     )
-    assert "training goes on without a new checkpoint: run/checkpoint.safetensors: cannot be written" in done.stderr
+    assert (
+        "training goes on without a new checkpoint: run/checkpoint.safetensors: cannot be written"
+        in done.stderr
+    )
     left = {path.name for path in (tmp_path / "run").iterdir()}
     assert left == {"config.toml", "history.csv", "history.jsonl"}
 

@@ -217,7 +217,9 @@ class UnderWay:
         batches = (self.answering.run(x=x[start : start + 4096]) for start in range(0, len(x), 4096))
         return np.concatenate([next(iter(outputs.values())) for outputs in batches])
 
-    def explained(self, program: Program, kept: Mapping[str, Array], epoch: Epoch, batch: int) -> TrainingError:
+    def explained(
+        self, program: Program, kept: Mapping[str, Array], epoch: Epoch, batch: int
+    ) -> TrainingError:
         """Go back to the last finished epoch, and say where what followed was first not finite."""
         self.restore(self.last.arrays)
         return explain_nonfinite(program, kept, self.start, epoch, batch)
