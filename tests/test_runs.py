@@ -33,7 +33,8 @@ from handgrad import (
 )
 from handgrad.data import Dataset
 from handgrad.files import write_file
-from handgrad.runs import Run, check_writable, load_run, match_classes, save_run
+from handgrad.locks import FolderLock
+from handgrad.runs import Run, load_run, match_classes, save_run
 
 Array = NDArray[Any]
 
@@ -137,7 +138,7 @@ def test_saving_over_a_run_never_mixes_the_two(tmp_path: Path, monkeypatch: pyte
         written.append(path.name)
         write_file(path, content)
 
-    for stop_at in range(6):
+    for stop_at in range(7):
         folder = tmp_path / str(stop_at)
         save_run(folder, run_of(old), HISTORY, "old")
         written.clear()
@@ -150,18 +151,22 @@ def test_saving_over_a_run_never_mixes_the_two(tmp_path: Path, monkeypatch: pyte
                     load_run(folder)
             else:
                 assert load_run(folder).network.seed == 1
-    assert len(written) == 5
+    assert len(written) == 6
     assert written[-1] == "run.json"
 
 
 def test_a_folder_that_cannot_be_written_is_known_before_the_training(tmp_path: Path) -> None:
     """Also for root, to whom every permission is given: a file is no folder. Nothing is left behind."""
     (tmp_path / "file").write_text("")
-    for folder in (tmp_path / "file", tmp_path / "file" / "below" / "deep"):
-        with pytest.raises(RunError) as caught:
-            check_writable(folder)
-        assert str(caught.value) == f"{folder}: cannot be written: Not a directory"
-    check_writable(tmp_path / "new" / "run")
+    for folder, why in (
+        (tmp_path / "file", "it is no folder"),
+        (tmp_path / "file" / "deep", "Not a directory"),
+    ):
+        with pytest.raises(RunError) as caught, FolderLock(folder):
+            pass
+        assert str(caught.value) == f"{folder}: cannot be written: {why}"
+    with FolderLock(tmp_path / "new" / "run"):
+        pass
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     with pytest.raises(RunError, match="cannot be written"):
         save_run(tmp_path / "file" / "below", run_of(classifier()), HISTORY, "")
@@ -259,7 +264,7 @@ def test_run_json_is_for_people_too(tmp_path: Path) -> None:
     save_run(tmp_path, run_of(classifier()), HISTORY, "")
     text = (tmp_path / "run.json").read_text(encoding="utf-8")
     head = json.loads(text)
-    assert text.startswith('{\n  "format": 1,\n  "network": {\n    "layers": [\n')
+    assert text.startswith('{\n  "format": 2,\n  "network": {\n    "layers": [\n')
     assert head["network"]["layers"][1] == {"type": "Linear", "inputs": 4, "outputs": 6, "layout": "out_in"}
     assert head["network"]["loss"] == {
         "type": "SoftmaxCrossEntropy",

@@ -27,6 +27,8 @@ from handgrad.checking.adapters import draw_for
 from handgrad.cli import group
 from handgrad.cli.options import SETTINGS
 from handgrad.configuration import DataSettings, NetworkSettings, TrainingSettings
+from handgrad.interop import refused, torch_losses
+from handgrad.interop.counterparts import COUNTERPARTS
 from handgrad.layers import INITIALISERS, LAYERS, LOSSES, OPTIMISERS, SCHEDULES
 from handgrad.rules import Rule, Text, UpdateRule
 
@@ -46,6 +48,7 @@ CHOICES: dict[str, Mapping[str, Any]] = {
 
 WITHOUT_OPTION = {
     "data.source": "What the command line's SOURCE is: a built-in set, a file or a folder.",
+    "data.fingerprint": "In a run's settings: what the data was, so that a change is noticed.",
     "network.layers": "Instead of `hidden` and what goes with it: every layer, a table with its `type`.",
 }
 """What the settings mean that no option of the command line sets; the others say it in its help."""
@@ -56,11 +59,12 @@ def generate(kind: str, *names: str) -> str:
 
     ``rules`` (of these families, or of all without a page of their own), ``kinds`` (of their arguments),
     ``settings`` (of a table), ``choices`` (of layers, losses, optimisers or schedules), ``initialisers``, or
-    ``explained`` (what `handgrad explain` prints when it is given these words).
+    ``explained`` (what `handgrad explain` prints when it is given these words), or ``counterparts`` (of layers in PyTorch,
+    or what has none).
     """
     parts: dict[str, Any] = {
         "rules": rules, "kinds": kinds, "settings": settings, "choices": choices, "initialisers": initialisers,
-        "explained": explained,
+        "explained": explained, "counterparts": counterparts,
     }  # fmt: skip
     text: str = parts[kind](*names)
     return text
@@ -311,6 +315,25 @@ def choices(which: str) -> str:
         for name, kind in sorted(CHOICES[which].items())
     ]
     return _table(["type", "settings", "what it is"], rows)
+
+
+def counterparts(which: str) -> str:
+    """Return which layer is which module of PyTorch's, or the modules or losses without one, as a table."""
+    if which != "layers":
+        meanings = {"modules": refused.INSTEAD, "losses": torch_losses.WITHOUT | torch_losses.INSTEAD}[which]
+        rows = [(re.sub(r"[\w*]+", r"`\g<0>`", names), _inline(what)) for names, what in meanings.items()]
+        return _table(["without a counterpart", "what to do"], rows)
+    return _table(
+        ["handgrad", "PyTorch", "options", "arrays"],
+        (
+            (f"`{row.layer.__name__}`", f"`{row.module}`", _pairs(row.options), _pairs(row.arrays))
+            for row in COUNTERPARTS
+        ),
+    )
+
+
+def _pairs(called: Mapping[str, str]) -> str:
+    return ", ".join(f"`{own}` → `{other}`" for own, other in called.items())
 
 
 def _choice_settings(kind: Any) -> Iterator[str]:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from handgrad.errors import (
     ConfigurationError,
+    ConversionError,
     DataError,
     HandgradError,
     MissingPackageError,
@@ -35,6 +36,7 @@ from handgrad.layers import (
     MeanSquaredError,
     OneCycle,
     Optimiser,
+    Poisson,
     ReLU,
     Residual,
     RMSProp,
@@ -56,6 +58,7 @@ from handgrad.training import History, train
 if TYPE_CHECKING:
     from handgrad.checking.check import check
     from handgrad.checking.subject import CheckError
+    from handgrad.checkpoints import Checkpoints
     from handgrad.explaining.explain import explain
     from handgrad.explaining.explanation import Explanation
 
@@ -71,8 +74,10 @@ __all__ = [
     "BatchNorm",
     "BinaryCrossEntropy",
     "CheckError",
+    "Checkpoints",
     "ConfigurationError",
     "Constant",
+    "ConversionError",
     "Cosine",
     "DataError",
     "Dropout",
@@ -93,6 +98,7 @@ __all__ = [
     "Network",
     "OneCycle",
     "Optimiser",
+    "Poisson",
     "RMSProp",
     "ReLU",
     "Residual",
@@ -120,7 +126,11 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Import the checker, and what uses it, when first asked for: it takes longer than all the rest."""
+        """Import what takes long, or is for few, when it is first asked for."""
+        if name == "Checkpoints":
+            from handgrad.checkpoints import Checkpoints
+
+            return Checkpoints
         if name in ("CheckError", "check"):
             from handgrad import checking
 

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from handgrad.data import Dataset, Task
+from handgrad.data.fingerprint import Fingerprint
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError
 from handgrad.layers import (
@@ -52,6 +53,11 @@ ACTIVATIONS: dict[str, type[Layer]] = {
 }
 NORMALISATIONS: dict[str, type[Layer]] = {"batch": BatchNorm, "layer": LayerNorm}
 
+MOST_BYTES = 2**20  # of a file of settings
+TOO_DEEP = re.compile(
+    r"""(?<![\w"'-])(?:[\w"'-]+\s*\.\s*){30}"""
+)  # tomllib takes minutes for a.a.a… of 100 kB
+
 Count = Annotated[int, Meta(ge=1, le=10**9)]
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Share = Annotated[float, Meta(ge=0, lt=1)]
@@ -61,6 +67,7 @@ class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Which rows: ``source`` as `handgrad.data.load` takes it, and the shares kept aside.
 
     ``standardise`` is "feature", "all", "none", or "auto": bytes, as pixels are, all together, else by feature.
+    ``fingerprint`` says what the data was, in the settings of a run.
     """
 
     source: str = "digits"
@@ -69,6 +76,7 @@ class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     test: Share = 0.2
     validation: Share = 0.1
     standardise: Literal["auto", "feature", "all", "none"] = "auto"
+    fingerprint: dict[str, Fingerprint] | None = None
 
 
 class NetworkSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -238,7 +246,13 @@ def _read_toml(path: Path | None) -> tuple[str, dict[str, Any]]:
     if path is None:
         return "", {}
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        text = content.decode().replace("\r\n", "\n")
+        if len(content) > MOST_BYTES or TOO_DEEP.search(text):
+            raise ConfigurationError(
+                f"{path}: larger than {MOST_BYTES:,} bytes, or a key of more than 30 parts"
+            )
         return text, tomllib.loads(text)
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror or error}") from None

@@ -65,7 +65,11 @@ class RunError(HandgradError):
     """A run folder cannot be written or read."""
 
 
-class MissingPackageError(HandgradError):
+class ConversionError(HandgradError):
+    """A network, or a part of one, has no counterpart where it is to go, or here."""
+
+
+class MissingPackageError(HandgradError, ImportError):
     """An optional package is needed; the message says what to install."""
 
 

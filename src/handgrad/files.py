@@ -1,20 +1,33 @@
-"""Writing files so that a crash, a full disk or Ctrl-C leaves the old one or the new one, never half of one."""
+"""The files of run folders: written whole or not at all, and read with care, because they may be a stranger's."""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import Any, TypeVar
+
+import msgspec
+from numpy.typing import NDArray
 
 from handgrad.errors import RunError
+
+T = TypeVar("T")
+Array = NDArray[Any]
+
+TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "I64": "int64", "U8": "uint8", "BOOL": "bool"}
+"""What safetensors calls the types that a network may keep."""
 
 
 def write_file(path: Path, content: bytes | str) -> None:
     """Write a file whole or not at all.
 
-    The content goes to a temporary file in the same folder, is flushed to the disk, and takes the name. What is
-    not a file, such as a pipe, is written to as it is.
+    The content goes to a temporary file in the same folder, is flushed to the disk, and takes the name, which is
+    flushed too. What is not a file, such as a pipe, is written to as it is.
 
     Raises
     ------
@@ -33,6 +46,7 @@ def write_file(path: Path, content: bytes | str) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+        _flush_folder(path.parent)
     except FileExistsError:  # from mkdir
         raise RunError(f"{path}: cannot be written: {path.parent} is no folder") from None
     except OSError as error:
@@ -40,3 +54,149 @@ def write_file(path: Path, content: bytes | str) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _flush_folder(folder: Path) -> None:
+    """See to it that a new name is on the disk too; Windows does so by itself, and opens no folder."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def check_file(path: Path, most: int) -> int:
+    """Return the size of a run folder's file: it must lie in that folder, and have so many bytes at most.
+
+    Raises
+    ------
+    RunError
+        When it is missing, a link that leads elsewhere, a pipe or a device, or larger.
+    """
+    try:
+        found = path.stat()
+        inside = path.resolve().is_relative_to(path.parent.resolve())
+    except (OSError, RuntimeError) as error:  # RuntimeError: links that lead to each other
+        raise RunError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if not inside:
+        raise RunError(f"{path}: is a link that leads out of the folder", fix="put the file itself there")
+    if not S_ISREG(found.st_mode):
+        raise RunError(
+            f"{path}: is a {'folder' if S_ISDIR(found.st_mode) else 'pipe or a device'}, and no file"
+        )
+    if found.st_size > most:
+        raise RunError(f"{path}: {found.st_size:,} bytes, and a run's has at most {most:,}")
+    return found.st_size
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """Return what a run folder's file holds; raises `RunError` as `check_file`."""
+    size = check_file(path, most)
+    try:
+        with path.open("rb") as file:
+            return file.read(size)
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror or error}") from None
+
+
+def parse_json(data: bytes, kind: type[T], place: str) -> T:
+    """Read JSON as a type.
+
+    Raises
+    ------
+    RunError
+        Beginning with ``place``, when it is no JSON, nested too deep, names a key twice, or is of another type.
+
+    Examples
+    --------
+    >>> parse_json(b'{"a": 1}', dict[str, int], "run.json")
+    {'a': 1}
+    >>> parse_json(b'{"a": 1, "a": 2}', dict[str, int], "run.json")
+    Traceback (most recent call last):
+    handgrad.errors.RunError: run.json: damaged, or not handgrad's: the key 'a' is there twice
+    """
+    try:
+        return msgspec.convert(json.loads(data, object_pairs_hook=_once), kind)
+    except (ValueError, msgspec.MsgspecError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
+        raise RunError(f"{place}: damaged, or not handgrad's: {error}") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r:.60} is there twice")
+    return table
+
+
+class Tensors:
+    """A safetensors file that is open for reading; its shapes and types are known before any array is made.
+
+    Attributes
+    ----------
+    metadata
+        The texts in its head.
+    """
+
+    def __init__(self, path: Path, file: Any) -> None:
+        self.path, self.file = path, file
+        self.metadata: dict[str, str] = file.metadata() or {}
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path) -> Iterator[Tensors]:
+        """Open a file; raises `RunError` when it is missing or damaged."""
+        from safetensors import SafetensorError, safe_open
+
+        check_file(path, 2**63)
+        try:
+            path.open("rb").close()  # whose error says what is wrong better than safetensors'
+            with safe_open(path, framework="numpy") as file:
+                yield cls(path, file)
+        except OSError as error:
+            raise RunError(f"{path}: {error.strerror or error}") from None
+        except SafetensorError as error:
+            raise RunError(f"{path}: damaged: {error}") from None
+
+    def shapes(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Return each array's shape and type."""
+        slices = {name: self.file.get_slice(name) for name in self.file.keys()}  # noqa: SIM118 - not a mapping
+        return {
+            name: (tuple(found.get_shape()), TYPES.get(found.get_dtype(), found.get_dtype()))
+            for name, found in slices.items()
+        }
+
+    def check(self, wanted: Mapping[str, Array]) -> None:
+        """Check that the arrays are those wanted, by name, shape and type; raises `RunError`."""
+        check_arrays(str(self.path), self.shapes(), {n: (a.shape, a.dtype.name) for n, a in wanted.items()})
+
+    def read(self, name: str) -> Array:
+        """Return an array."""
+        array: Array = self.file.get_tensor(name)
+        return array
+
+
+def check_arrays(
+    place: str,
+    found: Mapping[str, tuple[tuple[int, ...], str]],
+    wanted: Mapping[str, tuple[tuple[int, ...], str]],
+) -> None:
+    """Check that a file has the arrays that a network keeps, each with its shape and type.
+
+    Raises
+    ------
+    RunError
+        When a name is missing or unknown, or a shape or type differs; it begins with ``place``.
+    """
+    for name in sorted(found.keys() | wanted.keys()):
+        if name not in found or name not in wanted:
+            owner = "the network" if name not in found else "the file"
+            raise RunError(f"{place}: {name} is only in {owner}")
+        if found[name] != wanted[name]:
+            one, other = (
+                f"{kind}({', '.join(map(str, shape))})" for shape, kind in (found[name], wanted[name])
+            )
+            raise RunError(f"{place}: {name} is {one} in the file and {other} in the network")

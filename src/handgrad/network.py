@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from handgrad.arrays import as_array
 from handgrad.engines import ReferenceEngine
 from handgrad.engines.reference import BoundReference
 from handgrad.errors import ConfigurationError, DataError, ShapeError, nearest
@@ -209,6 +210,18 @@ class Network(Shown):
         """Return the rules that `program` writes out, in order, with the names of what goes in and comes out."""
         return tuple(self._connect(weighted=weighted)[0].nodes)
 
+    def graph(self) -> Graph:
+        """Build the graph of the layers and the loss anew: its nodes, and which layer keeps which arrays.
+
+        Examples
+        --------
+        >>> from handgrad import Linear, Network, ReLU
+        >>> network = Network(Linear(5, 3), ReLU(), Linear(3, 2))
+        >>> network.graph().names_of(network.body.layers[2])
+        {'W': 'W2', 'b': 'b2'}
+        """
+        return self._connect(weighted=False)[0]
+
     def evaluation_program(self, *, prediction: bool = False) -> Program:
         """Write out the forward lines outside training, with the loss's prediction at the end if wanted."""
         graph, inputs, output, _ = self._connect(weighted=False)
@@ -256,8 +269,9 @@ class Network(Shown):
             name=name,
         )
 
-    def standardise(self, x: Array, rows: Array | None = None) -> None:
+    def standardise(self, x: ArrayLike, rows: Array | None = None) -> None:
         """Fit the network's `Standardise` layer, if it has one, on the rows of ``x`` (or some of them)."""
+        x = as_array("x", x)
         fits = {name: kept.fit for name, kept in self._connect(weighted=False)[0].states.items() if kept.fit}
         if fits and rows is not None and len(rows) < len(x):
             x = x[rows]
@@ -271,7 +285,7 @@ class Network(Shown):
         """Everything the network keeps, by name: parameters and states."""
         return {**self.parameters, **self.states}
 
-    def output(self, x: Array, *, batch_size: int = 4096) -> Array:
+    def output(self, x: ArrayLike, *, batch_size: int = 4096) -> Array:
         """Return the network's output for each row, outside training: logits for a classifier.
 
         Parameters
@@ -283,7 +297,7 @@ class Network(Shown):
         """
         return self._run(x, batch_size, prediction=False)
 
-    def predict(self, x: Array, *, batch_size: int = 4096) -> Array:
+    def predict(self, x: ArrayLike, *, batch_size: int = 4096) -> Array:
         """Return the network's answer for each row: class shares, probabilities of a yes, or values.
 
         Parameters
@@ -295,7 +309,9 @@ class Network(Shown):
         """
         return self._run(x, batch_size, prediction=True)
 
-    def gradients(self, x: Array, t: Array, w: Array | None = None, *, seed: int = 0) -> dict[str, Array]:
+    def gradients(
+        self, x: ArrayLike, t: ArrayLike, w: ArrayLike | None = None, *, seed: int = 0
+    ) -> dict[str, Array]:
         """Return the gradient of the loss with respect to each parameter, by the parameter's name.
 
         Parameters
@@ -314,7 +330,8 @@ class Network(Shown):
         {'W1': array([[-6.]], dtype=float32), 'b1': array([-3.], dtype=float32)}
         """
         self._need_loss()
-        x, t = self.check_rows(x), self.check_targets(np.asarray(t), len(x))
+        x = self.check_rows(x)
+        t = self.check_targets(t, len(x))
         program = self.program(weighted=w is not None).without_updates()
         bound = ReferenceEngine().bind(program, self.arrays)
         given: dict[str, Any] = {"x": x, "t": t, "seed": seed, "step": 1}
@@ -322,9 +339,9 @@ class Network(Shown):
         outputs = bound.run(**given)
         return {name: outputs[f"d{name}"] for name in self.parameters if f"d{name}" in outputs}
 
-    def check_rows(self, x: Array) -> Array:
+    def check_rows(self, x: ArrayLike) -> Array:
         """Return ``x`` as an array, or raise `ShapeError` when its rows are not the network's input."""
-        x = np.asarray(x) if not isinstance(x, np.memmap) else x
+        x = as_array("x", x)
         if x.shape[1:] != self.row or x.ndim == 0:
             first = next(iter(self.body.layers))
             raise ShapeError(
@@ -353,13 +370,14 @@ class Network(Shown):
         )
         return min((int(table.shape[0]) for table in tables), default=None)
 
-    def check_targets(self, t: Array, rows: int) -> Array:
+    def check_targets(self, t: ArrayLike, rows: int) -> Array:
         """Return the targets in the shape the loss takes, or raise an error that names both shapes.
 
         A single value for each row, (n,), fits an output of one feature, (n, 1).
         """
         self._need_loss()
         assert self.loss is not None
+        t = as_array("t", t)
         shape, kind = self.loss.target(self.output_shape)
         wanted = tuple(rows if size == "n" else size for size in shape)
         if t.shape == wanted[:-1] and wanted[-1:] == (1,) and kind != "class":
@@ -375,6 +393,10 @@ class Network(Shown):
             raise DataError(f"the targets hold {t.dtype}, not numbers")
         elif self.loss.task != "regression":
             self._check_shares(t)
+        elif self.loss.least is not None and (place := _first(t < self.loss.least)) is not None:
+            raise DataError(
+                f"{self.loss!r}: the target of row {place[0]} is {t[place]}, and must be {self.loss.least:g} or more"
+            )
         return t
 
     def _check_shares(self, t: Array) -> None:
@@ -390,9 +412,9 @@ class Network(Shown):
                 f"{self.loss!r}: the target shares of row {place[0]} add up to {total[place]:.4g}, not to 1"
             )
 
-    def check_weights(self, w: Array, rows: int) -> Array:
+    def check_weights(self, w: ArrayLike, rows: int) -> Array:
         """Return the row weights, or raise an error; (n,) also fits rows of several answers, (n, time)."""
-        w = np.asarray(w)
+        w = as_array("w", w)
         shape = next(value.shape for value in self._connect(weighted=True)[1] if value.name == "w")
         wanted = tuple(rows if size == "n" else int(size) for size in shape)
         if w.shape == (rows,):
@@ -421,7 +443,7 @@ class Network(Shown):
         if self.loss is None:
             raise ConfigurationError("the network has no loss", fix="Network(…, loss=SoftmaxCrossEntropy())")
 
-    def _run(self, x: Array, batch_size: int, *, prediction: bool) -> Array:
+    def _run(self, x: ArrayLike, batch_size: int, *, prediction: bool) -> Array:
         x = self.check_rows(x)
         if prediction not in self._answers:  # a network's layers and arrays stay the same objects
             program = self.evaluation_program(prediction=prediction)

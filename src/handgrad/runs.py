@@ -3,7 +3,7 @@
 run.json            what the network is, what the data was, what came out; with the format's number
 weights.safetensors the network's arrays
 config.toml         the settings, complete
-history.jsonl       every epoch
+history.jsonl       every epoch; history.csv the same as a table
 learning_curve.png  the same as a picture
 snapshots.jsonl     moments of the training, one a line, where they were recorded
 explanation.html    the network explained, where the page was written
@@ -12,8 +12,9 @@ explanation.html    the network explained, where the page was written
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import Mapping, Sequence
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -24,11 +25,14 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.data import Dataset, Task
 from handgrad.errors import DataError, HandgradError, RunError
-from handgrad.files import write_file
+from handgrad.files import Tensors, check_arrays, parse_json, read_file, write_file
+from handgrad.layers import LAYERS, LOSSES, Layer, Loss, Parameter, Sequential
 from handgrad.network import Network
 from handgrad.specs import network_from, network_to_table
+from handgrad.tracking import history_as_csv
 from handgrad.training import History
 
 if TYPE_CHECKING:  # what explains takes longer to import than what predicts
@@ -36,8 +40,9 @@ if TYPE_CHECKING:  # what explains takes longer to import than what predicts
 
 Array = NDArray[Any]
 
-FORMAT = 1
-MOST_BYTES = 64 * 2**20  # of run.json, history.jsonl and snapshots.jsonl: a larger one is not ours
+FORMAT = 2  # 1 did not say where layers come from that are not handgrad's
+READ = (1, 2)
+MOST_BYTES = 64 * 2**20  # of run.json and snapshots.jsonl: a larger one is not ours
 
 
 @dataclass(frozen=True)
@@ -81,21 +86,36 @@ def save_run(
     """
     from safetensors.numpy import save
 
-    check_writable(folder)
-    for name in ("run.json", "snapshots.jsonl", "explanation.html"):
-        (folder / name).unlink(missing_ok=True)
+    give_up(folder)
     # safetensors writes the memory as it lies: a transposed view would be saved wrong
     arrays = {name: np.ascontiguousarray(array) for name, array in run.network.arrays.items()}
     write_file(folder / "weights.safetensors", save(arrays))
     write_file(folder / "config.toml", configuration)
     write_file(folder / "history.jsonl", history.to_json_lines())
+    write_file(folder / "history.csv", history_as_csv(history.epochs))
     write_file(folder / "learning_curve.png", _picture(history, run.network.title))
-    if snapshots:
-        lines = (msgspec.json.encode(moment).decode() + "\n" for moment in snapshots)
-        write_file(folder / "snapshots.jsonl", "".join(lines))
-    head = {"format": FORMAT, "network": network_to_table(run.network)}
+    write_snapshots(folder, snapshots)
+    head = {"format": FORMAT, "network": network_to_table(run.network), "own": own_kinds(run.network)}
     rest = {name: value for name, value in vars(run).items() if name != "network"}
     write_file(folder / "run.json", json.dumps(head | rest, indent=2) + "\n")
+
+
+def give_up(folder: Path) -> None:
+    """Take away what makes a folder a run, and its page, so that nothing new is mixed with it."""
+    try:
+        for name in ("run.json", "explanation.html"):
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written: {error.strerror or error}") from None
+
+
+def write_snapshots(folder: Path, snapshots: Sequence[Snapshot]) -> None:
+    """Write the moments of a training into its folder, in place of others; no file when there are none."""
+    path = folder / "snapshots.jsonl"
+    if snapshots:
+        write_file(path, "".join(msgspec.json.encode(moment).decode() + "\n" for moment in snapshots))
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _picture(history: History, title: str) -> bytes:
@@ -104,39 +124,67 @@ def _picture(history: History, title: str) -> bytes:
     return file.getvalue()
 
 
-def check_writable(folder: Path) -> None:
-    """Raise `RunError` now when a run could not be saved into ``folder`` later; nothing is left behind."""
-    try:
-        there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-        with tempfile.TemporaryFile(dir=there):
-            pass
-    except OSError as error:
-        raise RunError(f"{folder}: cannot be written: {error.strerror or error}") from None
+def own_kinds(network: Network) -> dict[str, str]:
+    """Return the layers and the loss of a network that are not handgrad's, each with the file it was defined in."""
+
+    def walk(layer: Layer) -> Iterator[Layer]:
+        yield layer
+        for inner in layer.layers if isinstance(layer, Sequential) else ():
+            yield from walk(inner)
+
+    made = {type(layer) for layer in walk(network.body)} | ({type(network.loss)} if network.loss else set())
+    known = {*LAYERS.values(), *LOSSES.values()}
+    return {kind.__name__: str(getattr(sys.modules.get(kind.__module__), "__file__", "a notebook"))
+            for kind in made - known}  # fmt: skip
 
 
-def load_run(folder: Path) -> Run:
+def load_run(folder: Path, *, own: Sequence[type[Layer] | type[Loss]] = ()) -> Run:
     """Open a run folder.
+
+    Parameters
+    ----------
+    folder
+        That `handgrad train` or `save_run` wrote, this one or an older.
+    own
+        Layers and losses of your own that the network has: a run folder never names code to be run.
 
     Raises
     ------
     RunError
-        When a file is missing, damaged, or of a newer format.
+        When a file is missing, damaged, or of a newer format, or a layer is not handgrad's and not given. Shapes and
+        types are compared with the network's before there is any array.
     """
-    path = folder / "run.json"
+    path, weights = folder / "run.json", folder / "weights.safetensors"
     head = _read_head(path)
-    try:
-        network = network_from(head.network, "network")
-    except HandgradError as error:
-        raise RunError(f"{path}: {error.problem}", given=error.given, fix=error.fix) from None
+    for name in head.own.keys() - {kind.__name__ for kind in own}:
+        raise RunError(
+            f"{path}: the network has a {name}, which is not handgrad's; it was defined in {head.own[name]}",
+            fix=f"open it from Python: load_run(folder, own=[{name}])",
+        )
+    with Tensors.open(weights) as tensors:
+        found, dtype = tensors.shapes(), str(head.network.get("dtype"))
+
+        def check(kept: Mapping[str, Parameter]) -> None:
+            wanted = {name: (each.shape, dtype) for name, each in kept.items()}
+            check_arrays(str(weights), {name: found[name] for name in wanted.keys() & found.keys()}, wanted)
+
+        try:
+            network = network_from(head.network, "network", own, check)
+        except RunError:
+            raise
+        except HandgradError as error:
+            raise RunError(f"{path}: {error.problem}", given=error.given, fix=error.fix) from None
+        tensors.check(network.arrays)
+        network.load_arrays({name: tensors.read(name) for name in found}, str(weights))
     if network.loss is None:
         raise RunError(f"{path}: the network has no loss, and a run's is trained")
     outputs = int(network.output_shape[-1])
     if head.task == "classification" and max(outputs, 2) != len(head.classes):
         raise RunError(f"{path}: {len(head.classes)} classes, and the network has {outputs} outputs")
-    weights = folder / "weights.safetensors"
-    network.load_arrays(_read_weights(weights), str(weights))
     described = {
-        name: value for name, value in structs.asdict(head).items() if name not in ("format", "network")
+        name: value
+        for name, value in structs.asdict(head).items()
+        if name not in ("format", "network", "own")
     }
     return Run(network, **described)
 
@@ -167,16 +215,10 @@ def read_snapshots(folder: Path) -> tuple[Snapshot, ...]:
     from handgrad.explaining.explanation import Snapshot
 
     path = folder / "snapshots.jsonl"
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise RunError(f"{path}: {path.stat().st_size:,} bytes, and a run's has at most {MOST_BYTES:,}")
-        lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return ()
-    except OSError as error:
-        raise RunError(f"{path}: {error.strerror or error}") from None
     snapshots = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_file(path, MOST_BYTES).splitlines(), 1):
         try:
             snapshots.append(msgspec.json.decode(line, type=Snapshot))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -199,6 +241,7 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     format: int
     network: dict[str, Any]
+    own: dict[str, str] = {}
     source: str
     task: Task
     target: str | list[str] | None
@@ -209,38 +252,22 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 def _read_head(path: Path) -> _Head:
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise RunError(f"{path}: {path.stat().st_size:,} bytes, and a run's has at most {MOST_BYTES:,}")
-        text = path.read_bytes()
-    except OSError as error:
+        text = read_file(path, MOST_BYTES)
+    except RunError as error:
+        unfinished = (path.parent / CHECKPOINT).exists()
+        do = f"the training is not finished: handgrad train --resume {path.parent}"
+        fix = do if unfinished else "give a folder that `handgrad train --out` wrote"
+        raise RunError(error.problem, fix=error.fix or fix) from None
+    table = parse_json(text, dict[str, Any], str(path))
+    if table.get("format") not in READ:
         raise RunError(
-            f"{path}: {error.strerror or error}", fix="give a folder that `handgrad train --out` wrote"
-        ) from None
+            f"{path}: format {table.get('format')!r}, and this handgrad reads {' and '.join(map(str, READ))}",
+            fix="open it with the handgrad that wrote it",
+        )
     try:
-        number = msgspec.json.decode(text).get("format")
-        if number != FORMAT:
-            raise RunError(
-                f"{path}: format {number!r}, and this handgrad reads {FORMAT}",
-                fix="open it with the handgrad that wrote it",
-            )
-        return msgspec.json.decode(text, type=_Head)
-    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError, RecursionError) as error:
-        raise RunError(f"{path}: damaged, or not a run of handgrad's: {error}") from None
-
-
-def _read_weights(path: Path) -> dict[str, Array]:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        path.open("rb").close()  # whose error says what is wrong better than safetensors'
-        with safe_open(path, framework="numpy") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-    except OSError as error:
-        raise RunError(f"{path}: {error.strerror or error}") from None
-    except SafetensorError as error:
-        raise RunError(f"{path}: damaged: {error}") from None
-    except (TypeError, AttributeError) as error:  # a type that NumPy does not have, such as bfloat16
-        raise RunError(f"{path}: not a network of handgrad's: {error}") from None
+        return msgspec.convert(table, _Head)
+    except msgspec.ValidationError as error:
+        raise RunError(f"{path}: damaged, or not handgrad's: {error}") from None
 
 
 def match_classes(run: Run, dataset: Dataset) -> Array:

@@ -6,8 +6,9 @@ The form they have in configurations and run folders.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -18,15 +19,19 @@ from handgrad.layers import (
     LOSSES,
     OPTIMISERS,
     SCHEDULES,
+    Graph,
     Layer,
     Loss,
     Optimiser,
+    Parameter,
     Schedule,
     Sequential,
 )
 from handgrad.network import Network
 
 T = TypeVar("T")
+
+NO_OWN: Mapping[str, Any] = MappingProxyType({})
 
 
 def to_table(made: Layer | Loss | Optimiser | Schedule) -> dict[str, Any]:
@@ -48,9 +53,9 @@ def to_table(made: Layer | Loss | Optimiser | Schedule) -> dict[str, Any]:
     return table
 
 
-def layer_from(table: object, place: str) -> Layer:
-    """Make a layer from its table; ``place`` begins its errors."""
-    kind, values = _choose(table, place, LAYERS)
+def layer_from(table: object, place: str, own: Mapping[str, type[Layer]] = NO_OWN) -> Layer:
+    """Make a layer from its table; ``place`` begins its errors, ``own`` are layers that are not handgrad's."""
+    kind, values = _choose(table, place, {**LAYERS, **own})
     if issubclass(kind, Sequential):
         layers = values.pop("layers", None)
         _no_more(values, place, kind, ("layers",))
@@ -58,13 +63,13 @@ def layer_from(table: object, place: str) -> Layer:
             raise ConfigurationError(
                 f"{place}.layers is {layers!r}", fix="give a list of tables, one a layer"
             )
-        return kind(*(layer_from(layer, f"{place}.layers[{k}]") for k, layer in enumerate(layers)))
+        return kind(*(layer_from(layer, f"{place}.layers[{k}]", own) for k, layer in enumerate(layers)))
     return _make(kind, values, place)
 
 
-def loss_from(table: object, place: str = "loss") -> Loss:
-    """Make a loss from its table, or from its name alone."""
-    kind, values = _choose(table, place, LOSSES)
+def loss_from(table: object, place: str = "loss", own: Mapping[str, type[Loss]] = NO_OWN) -> Loss:
+    """Make a loss from its table, or from its name alone; ``own`` are losses that are not handgrad's."""
+    kind, values = _choose(table, place, {**LOSSES, **own})
     return _make(kind, values, place)
 
 
@@ -101,15 +106,37 @@ def network_to_table(network: Network) -> dict[str, Any]:
     }
 
 
-def network_from(values: Mapping[str, Any], place: str) -> Network:
-    """Make a network from what `network_to_table` returned; its arrays start anew."""
+def network_from(
+    values: Mapping[str, Any],
+    place: str,
+    own: Sequence[type[Layer] | type[Loss]] = (),
+    check: Callable[[Mapping[str, Parameter]], None] | None = None,
+) -> Network:
+    """Make a network from what `network_to_table` returned; its arrays start anew.
+
+    Parameters
+    ----------
+    values, place
+        The table, and what begins its errors.
+    own
+        Layers and losses in it that are not handgrad's.
+    check
+        Called with what the layers will keep, by name, before any of it is made.
+    """
+    kinds = {kind.__name__: kind for kind in own}
+    own_layers = {name: kind for name, kind in kinds.items() if issubclass(kind, Layer)}
+    own_losses = {name: kind for name, kind in kinds.items() if issubclass(kind, Loss)}
     try:
         table = msgspec.convert(values, NetworkTable)
     except msgspec.ValidationError as error:
         raise explain(error, values, NetworkTable, place) from None
-    layers = [layer_from(layer, f"{place}.layers[{k}]") for k, layer in enumerate(table.layers)]
-    loss = loss_from(table.loss, f"{place}.loss") if table.loss is not None else None
+    layers = [layer_from(layer, f"{place}.layers[{k}]", own_layers) for k, layer in enumerate(table.layers)]
+    loss = loss_from(table.loss, f"{place}.loss", own_losses) if table.loss is not None else None
     try:
+        if check is not None:
+            graph = Graph()
+            Sequential(*layers).connect(graph, graph.input("x", ("n", *table.row), "input"))
+            check({**graph.parameters, **graph.states})
         return Network(*layers, loss=loss, inputs=table.row, dtype=table.dtype, seed=table.seed)
     except ValueError as error:  # NumPy's, for a size that no machine holds
         raise ConfigurationError(f"{place}: {error}") from None

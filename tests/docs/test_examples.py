@@ -16,7 +16,13 @@ import handgrad
 from . import examples
 
 ROOT = Path(__file__).parents[2]
-WRITTEN = [path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if "_build" not in path.parts]
+WRITTEN = (path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if "_build" not in path.parts)
+PAGES = {str(path.relative_to(ROOT)): path for path in WRITTEN}
+NEED_PEERS = (
+    "docs/interop.md",
+    "docs/sklearn.md",
+    "handgrad.sklearn",
+)  # their examples import other libraries
 LANGUAGES = {"python", "text", "console", "toml", "sh"}  # sh is not run: .ci/run does what the README says
 
 MODULES = [
@@ -26,14 +32,21 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("page", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in WRITTEN])
+def marked(name: str) -> list[pytest.MarkDecorator]:
+    """Mark what needs other libraries."""
+    return [pytest.mark.peers] if name.startswith(NEED_PEERS) else []
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(path, id=name, marks=marked(name)) for name, path in PAGES.items()]
+)
 def test_examples_of_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for example in examples.PAGES.parse(page):
         example.evaluate()
 
 
-@pytest.mark.parametrize("page", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in WRITTEN])
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 def test_blocks_have_a_known_language(page: Path) -> None:
     """A block of another language, or of none, would be passed over in silence."""
     fences = re.findall(r"^\s*(`{3,}|~{3,})(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -41,7 +54,13 @@ def test_blocks_have_a_known_language(page: Path) -> None:
     assert all(language in LANGUAGES or language.startswith("{") for language in opening), opening
 
 
-@pytest.mark.parametrize("name", [*MODULES, examples.__name__])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.peers] if name.startswith("handgrad.sklearn") else [])
+        for name in (*MODULES, examples.__name__)
+    ],
+)
 def test_examples_of_modules(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     module = examples if name == examples.__name__ else importlib.import_module(name)

@@ -29,6 +29,7 @@ from handgrad import (
     MeanSquaredError,
     Network,
     OneCycle,
+    Poisson,
     ReLU,
     Residual,
     RMSProp,
@@ -231,6 +232,11 @@ LOSSES: dict[str, tuple[Loss, Any]] = {
     "mean squared error": (MeanSquaredError(), T),
     "huber": (Huber(), T),
     "huber, delta 0.3": (Huber(0.3), T),
+    "penalised": (HalfSquaredError("mean", l2=0.3), T),
+    "poisson": (Poisson(), LABELS),
+    "poisson, of all outputs, penalised": (Poisson("sum", l2=0.3), LABELS),
+    "binary, of all outputs, smoothed": (BinaryCrossEntropy(outputs="sum", smoothing=0.2), LABELS),
+    "classes, penalised": (SoftmaxCrossEntropy(l2=0.3), CLASSES),
     "binary": (BinaryCrossEntropy(), LABELS),
     "binary, weighted": (BinaryCrossEntropy([2.0, 0.5, 1.5]), LABELS),
     "binary, one weight": (BinaryCrossEntropy(3.0), LABELS),
@@ -328,7 +334,8 @@ def test_every_rule_of_the_table_is_here() -> None:
     for case in NETWORKS.values():
         made = case.network("float32")
         used |= {node.rule.name for node in made._connect(weighted="w" in case.arrays)[0].nodes}
-    assert {row.rule.name for row in TABLE} - used <= {"identity", "batch_norm_evaluation"}  # not in training
+    not_in_training = {"identity", "batch_norm_evaluation", "exponential"}
+    assert {row.rule.name for row in TABLE} - used <= not_in_training
 
 
 def test_batches_are_what_the_name_says() -> None:

@@ -18,6 +18,8 @@ from handgrad import (
     Loss,
     MeanSquaredError,
     Network,
+    Poisson,
+    ReLU,
     SoftmaxCrossEntropy,
 )
 from handgrad.errors import ConfigurationError, DataError, ShapeError
@@ -46,6 +48,26 @@ OTHERS: dict[str, tuple[Loss, Callable[..., Any]]] = {
     "mean-squared-error": (MeanSquaredError(), lambda F, z, t: F.mse_loss(z, t, reduction="none").mean(-1)),
     "huber": (Huber(), lambda F, z, t: F.huber_loss(z, t, reduction="none").mean(-1)),
     "huber-delta": (Huber(0.3), lambda F, z, t: F.huber_loss(z, t, reduction="none", delta=0.3).mean(-1)),
+    "half-squared-error-mean": (
+        HalfSquaredError("mean"),
+        lambda F, z, t: F.mse_loss(z, t, reduction="none").sum(-1) / 2,
+    ),
+    "huber-sum": (
+        Huber(0.3, "sum"),
+        lambda F, z, t: F.huber_loss(z, t, reduction="none", delta=0.3).sum(-1),
+    ),
+    "poisson": (
+        Poisson(),
+        lambda F, z, t: (F.poisson_nll_loss(z, t, reduction="none") + perfect(t)).mean(-1),
+    ),
+    "poisson-sum": (
+        Poisson("sum"),
+        lambda F, z, t: (F.poisson_nll_loss(z, t, reduction="none") + perfect(t)).sum(-1),
+    ),
+    "binary-sum-smoothed": (
+        BinaryCrossEntropy(outputs="sum", smoothing=0.2),
+        lambda F, z, t: F.binary_cross_entropy_with_logits(z, 0.8 * t + 0.1, reduction="none").sum(-1),
+    ),
     "binary": (
         BinaryCrossEntropy(),
         lambda F, z, t: F.binary_cross_entropy_with_logits(z, t, reduction="none").mean(-1),
@@ -63,7 +85,13 @@ OTHERS: dict[str, tuple[Loss, Callable[..., Any]]] = {
         ).mean(-1),
     ),
 }
-"""Losses of each row by PyTorch's functions; those of `HalfSquaredError` are added up, the rest averaged."""
+"""Losses of each row by PyTorch's functions; those of `HalfSquaredError` are added up where it says so."""
+
+
+def perfect(t: Any) -> Any:
+    """Return what the deviance has and PyTorch's loss leaves out: t log t - t."""
+    return t.xlogy(t) - t
+
 
 RANKS = pytest.mark.parametrize("rank", [2, 3], ids=["rank2", "rank3"])
 WEIGHTED = pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
@@ -103,7 +131,7 @@ def check_against_torch(torch: Any, network: Network, expected: Callable[[Any], 
     found = step(network, **given)
     assert relative_error(found["loss"], loss.detach().numpy()) <= 1e-12
     assert evaluate(network, **given) == pytest.approx(
-        loss.item() / (found["count"] if isinstance(network.loss, HalfSquaredError) else 1), rel=1e-12
+        loss.item() / (found["count"] if getattr(network.loss, "reduction", "") == "sum" else 1), rel=1e-12
     )
     assert relative_error(found["dW1"], W.grad.numpy()) <= 1e-12
     assert relative_error(found["db1"], b.grad.numpy()) <= 1e-12
@@ -161,7 +189,7 @@ def test_other_losses_are_those_of_torch(torch: Any, kind: str, rank: int, weigh
     network, x = network_and_rows(loss, rank)
     t = targets_of(loss, x.shape[:-1])
     w = row_weights(x.shape[:-1]) if weighted else np.ones(x.shape[:-1])
-    divisor = 1 if isinstance(loss, HalfSquaredError) else w.sum()
+    divisor = 1 if getattr(loss, "reduction", "") == "sum" else w.sum()
 
     def expected(z: Any) -> Any:
         return (row_loss(torch.nn.functional, z, torch.tensor(t)) * torch.tensor(w)).sum() / divisor
@@ -216,6 +244,7 @@ NOTHING_COUNTS: dict[str, tuple[Loss, int, float]] = {
     "squared-errors-of-weight-0": (MeanSquaredError(), 1, 0.0),
     "sum-of-weight-0": (HalfSquaredError(), 1, 0.0),
     "huber-of-weight-0": (Huber(), 1, 0.0),
+    "penalised-of-weight-0": (MeanSquaredError(l2=0.5), 1, 0.0),
     "answers-of-weight-0": (BinaryCrossEntropy(positive_weight=3.0), 1, 0.0),
 }
 """A loss, the target of every row, and the weight of every row."""
@@ -255,6 +284,68 @@ def test_a_row_of_weight_2_counts_as_two_rows() -> None:
         repeated = step(network, x=np.repeat(x, times, axis=0), t=np.repeat(t, times, axis=0))
         for name in ("loss", "dW1", "db1"):
             np.testing.assert_allclose(weighted[name], repeated[name], rtol=1e-12)
+
+
+PENALISED: dict[str, tuple[Loss, Loss]] = {
+    "half-squared-error": (HalfSquaredError("mean", l2=0.3), HalfSquaredError("mean")),
+    "mean-squared-error": (MeanSquaredError(l2=0.3), MeanSquaredError()),
+    "huber": (Huber(l2=0.3), Huber()),
+    "poisson": (Poisson(l2=0.3), Poisson()),
+    "binary": (BinaryCrossEntropy(l2=0.3), BinaryCrossEntropy()),
+    "binary-weights": (BinaryCrossEntropy(2.5, l2=0.3), BinaryCrossEntropy(2.5)),
+    "classes": (SoftmaxCrossEntropy(l2=0.3), SoftmaxCrossEntropy()),
+    "class-weights": (
+        SoftmaxCrossEntropy(class_weight=CLASS_WEIGHT, l2=0.3),
+        SoftmaxCrossEntropy(class_weight=CLASS_WEIGHT),
+    ),
+}
+"""Losses with and without a penalty."""
+
+
+@WEIGHTED
+@pytest.mark.parametrize("kind", PENALISED)
+def test_l2_adds_half_the_squared_weights_beside_the_rows(kind: str, weighted: bool) -> None:
+    """(Σ l + l2 ½ Σ W²) / count, over the matrices of all layers and no bias; the gradient is its slope."""
+    losses = {}
+    for loss in PENALISED[kind]:
+        layers = (Linear(FEATURES, 3), ReLU(), Linear(3, OUTPUTS))
+        network = Network(*layers, loss=loss, dtype="float64", seed=4)
+        network.parameters["b2"] = np.arange(4.0)
+        t = targets_of(loss, (ROWS,))
+        given = {"x": np.random.default_rng(5).normal(size=(ROWS, FEATURES)), "t": t}
+        given |= {"w": row_weights((ROWS,))} if weighted else {}
+        losses[bool(loss.l2)] = step(network, **given)
+        check_slopes(network, **given)
+    squares = sum((network.parameters[name] ** 2).sum() for name in ("W1", "W2"))
+    assert losses[True]["total"] - losses[False]["total"] == pytest.approx(0.3 * squares / 2, rel=1e-12)
+    assert losses[True]["count"] == losses[False]["count"]
+
+
+def test_what_no_penalty_fits_is_refused() -> None:
+    """A sum of rows has no place beside it, and a network without weights nothing to keep small."""
+    with pytest.raises(ConfigurationError, match="reduction"):
+        Network(Linear(2, 1), loss=HalfSquaredError(l2=0.1))
+    with pytest.raises(ConfigurationError, match=r"l2 is -1"):
+        Huber(l2=-1)
+    with pytest.raises(ConfigurationError, match="no weights"):
+        Network(ReLU(), loss=MeanSquaredError(l2=0.1), inputs=3)
+
+
+def test_counts_below_0_are_refused() -> None:
+    """The Poisson deviance is of counts; the error names the row."""
+    network = Network(Linear(2, 1), loss=Poisson())
+    with pytest.raises(DataError, match=r"target of row 2 is -0\.5, and must be 0 or more"):
+        network.check_targets(np.array([0, 3, -0.5]), 3)
+
+
+def test_the_answer_of_a_poisson_network_is_what_is_expected() -> None:
+    """The network's output is a logarithm; at log t its loss is 0 and so is its gradient."""
+    network = Network(Linear(1, 2, initialiser="zeros"), loss=Poisson(), dtype="float64")
+    network.parameters["b1"] = np.log([2.0, 5.0])
+    np.testing.assert_allclose(network.predict(np.zeros((1, 1))), [[2, 5]], rtol=1e-12)
+    found = step(network, x=np.zeros((1, 1)), t=np.array([[2.0, 5.0]]))
+    assert abs(found["loss"]) < 1e-12
+    assert np.abs(found["db1"]).max() < 1e-12
 
 
 def test_one_value_a_row_fits_one_output() -> None:

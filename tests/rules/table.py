@@ -73,6 +73,13 @@ def near_and_far(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Ar
     return drawn["y"] - rng.choice([-1, 1], shape) * size
 
 
+def counts(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
+    """Draw what was counted, 0 among it, and what is no whole number."""
+    t = rng.poisson(1.5, shape) * rng.uniform(0.5, 1.5, shape)
+    t.flat[0] = 0
+    return t
+
+
 BY_KIND: dict[str, Draw] = {
     "value": normal,
     "state": normal,
@@ -179,6 +186,7 @@ TABLE: tuple[Row, ...] = (
     Row(rules.gelu_tanh, lambda torch, z: torch.nn.functional.gelu(z, approximate="tanh")),
     Row(rules.silu, lambda torch, z: torch.nn.functional.silu(z)),
     Row(rules.softplus, lambda torch, z: torch.nn.functional.softplus(z)),
+    Row(rules.exponential, lambda torch, z: torch.exp(z)),
     Row(rules.softmax, lambda torch, z: torch.softmax(z, -1)),
     Row(
         rules.standardise,
@@ -216,6 +224,13 @@ TABLE: tuple[Row, ...] = (
         options=({"delta": 1.0}, {"delta": 0.7}, {"delta": 1.5}),
     ),
     Row(
+        rules.poisson_deviance,
+        lambda torch, z, t: (
+            torch.nn.functional.poisson_nll_loss(z, t, reduction="none") + torch.xlogy(t, t) - t
+        ).mean(-1),
+        draws={"t": counts},
+    ),
+    Row(
         rules.binary_cross_entropy,
         _row_mean("binary_cross_entropy_with_logits"),
         draws={"z": off_zero, "t": yes_or_no},
@@ -240,6 +255,24 @@ TABLE: tuple[Row, ...] = (
             _last_to_second(z), _last_to_second(q), class_weight, reduction="none"
         ),
         draws={"q": shares, "class_weight": positive},
+    ),
+    Row(
+        rules.sum_of_outputs,
+        lambda torch, m, outputs: torch.mul(m, outputs),
+        options=({"outputs": 1}, {"outputs": 4}),
+    ),
+    Row(rules.half_square, lambda torch, W: torch.sum(W**2) / 2),
+    Row(
+        rules.penalised_mean,
+        lambda torch, losses, penalty, l2: losses.mean() + l2 * penalty / losses.numel(),
+        options=({"l2": 1e-4}, {"l2": 0.7}),
+    ),
+    Row(
+        rules.penalised_weighted_mean,
+        lambda torch, losses, w, v, penalty, l2: (
+            (torch.dot(w.ravel(), losses.ravel()) + l2 * penalty) / v.sum()
+        ),
+        options=({"l2": 1e-4}, {"l2": 0.7}),
     ),
     Row(rules.mean, lambda torch, losses: losses.mean()),
     Row(rules.sum_of_rows, lambda torch, losses: losses.sum()),

@@ -16,15 +16,19 @@ from .table import Case, each_case
 
 EXTREMES = np.array([-1e4, -40, -1e-4, 0, 1e-4, 40, 1e4])
 
+EXPONENTIALS = ("exponential", "poisson_deviance")
+"""Rules whose true value at 1e4 is beyond all numbers."""
+
 
 @pytest.mark.parametrize(("case", "rank", "dtype"), each_case("float32", "float64"))
 def test_extreme_values_give_finite_numbers(case: Case, rank: int, dtype: str) -> None:
     """At values from ±1e-4 to ±1e4 no line overflows, divides by zero or is undefined."""
     inputs, upstream = case.draw(2, rank, dtype=dtype)
     rng = np.random.default_rng(3)
+    extremes = EXTREMES[:-1] if case.rule.name in EXPONENTIALS else EXTREMES
     for _ in range(5):
         for name in case.rule.differentiable:
-            inputs[name] = rng.choice(EXTREMES, inputs[name].shape).astype(dtype)
+            inputs[name] = rng.choice(extremes, inputs[name].shape).astype(dtype)
         with np.errstate(all="raise", under="ignore"):
             output = case.rule(*inputs.values(), **case.options)
             gradients = case.rule.gradients(upstream, *inputs.values(), **case.options)

@@ -28,6 +28,14 @@ def test_smoothing_moves_a_share_to_all_classes(dtype: str) -> None:
 
 
 @DTYPES
+def test_smoothing_moves_an_answer_towards_the_other(dtype: str) -> None:
+    """(1 - smoothing) t + smoothing / 2: a yes and a no still add up to 1."""
+    smooth = rules.smoothed_answers(np.array([[0.0, 1.0], [0.5, 0.0]], dtype), smoothing=0.2)
+    assert smooth.dtype == dtype
+    np.testing.assert_allclose(smooth, [[0.1, 0.9], [0.5, 0.1]], rtol=1e-6)
+
+
+@DTYPES
 def test_rows_are_counted(dtype: str) -> None:
     """Every row once; not those whose target is ignored; each as often as its class."""
     w = rules.every_row(np.zeros((3, 2, 5), dtype))

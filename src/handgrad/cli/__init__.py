@@ -12,6 +12,7 @@ COMMANDS = {
     "check": "Check a hand-written gradient, and name the mistake when it is wrong.",
     "evaluate": "Score a trained network on rows with known targets.",
     "explain": "Show every gradient's shape, reason, chain rule and Jacobian, and what went dead.",
+    "export": "Write a trained network for PyTorch or as ONNX.",
     "predict": "Let a trained network answer for new rows.",
     "show": "Print a network as a program, with shapes and reasons.",
     "train": "Train a network, and keep it in a run folder.",

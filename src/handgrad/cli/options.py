@@ -10,7 +10,8 @@ import click
 
 from handgrad.configuration import Configuration, read_configuration
 from handgrad.data import Dataset, load
-from handgrad.errors import ConfigurationError
+from handgrad.data.fingerprint import Fingerprint, find_change
+from handgrad.errors import ConfigurationError, DataError
 from handgrad.layers import LOSSES, OPTIMISERS, SCHEDULES
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,13 +53,19 @@ def with_settings(command: F) -> F:
 
 
 def configuration_from(source: str | None, config: Path | None, settings: dict[str, Any]) -> Configuration:
-    """Put a command's source and settings over its configuration file."""
+    """Put a command's source and settings over its configuration file.
+
+    What a run's file says of the data it was trained on does not hold for other data.
+    """
     values = {name.replace("__", "."): value for name, value in settings.items()}
     values["data.source"] = source
     hidden, target = values["network.hidden"], values["data.target"]
     values["network.hidden"] = _sizes(hidden) if hidden is not None else None
     values["data.target"] = target.split(",") if target and "," in target else target
-    return read_configuration(config, values)
+    configuration = read_configuration(config, values)
+    if any(values[f"data.{name}"] is not None for name in ("source", "target", "task")):
+        configuration.data.fingerprint = None
+    return configuration
 
 
 def _sizes(text: str) -> list[int]:
@@ -71,6 +78,23 @@ def _sizes(text: str) -> list[int]:
 
 
 def load_data(configuration: Configuration) -> Dataset:
-    """Load the rows a configuration names."""
+    """Load the rows a configuration names.
+
+    Raises
+    ------
+    DataError
+        When they cannot be read, or a run was trained on others: it says what has changed.
+    """
     settings = configuration.data
-    return load(settings.source, target=settings.target, task=settings.task)
+    dataset = load(settings.source, target=settings.target, task=settings.task)
+    if settings.fingerprint and (change := find_change(settings.fingerprint, fingerprints(dataset))):
+        raise DataError(
+            f"{settings.source}: the data has changed since the run: {change}",
+            fix="bring back the data as it was, or name the source, to take it as it is",
+        )
+    return dataset
+
+
+def fingerprints(dataset: Dataset) -> dict[str, Fingerprint]:
+    """Return what tells whether a data set has changed."""
+    return {"x": Fingerprint.of(dataset.x), "t": Fingerprint.of(dataset.t)}

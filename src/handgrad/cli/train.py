@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from itertools import count
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
+from handgrad.checkpoints import Checkpoints
 from handgrad.cli.console import engine_text, show_results
-from handgrad.cli.options import configuration_from, load_data, with_settings
+from handgrad.cli.options import configuration_from, fingerprints, load_data, with_settings
+from handgrad.cli.run_folder import (
+    Keeping,
+    RunFolder,
+    is_finished,
+    located,
+    new_folder,
+    resumed,
+    terminated_as_interrupted,
+)
 from handgrad.configuration import Configuration, write_configuration
 from handgrad.data import Dataset, Split, split
 from handgrad.files import write_file
 from handgrad.network import Network
-from handgrad.runs import Run, check_writable, save_run
-from handgrad.training import History, measure_metric, metric_name, train
+from handgrad.runs import Run, load_run, save_run
+from handgrad.training import EpochRecord, History, measure_metric, metric_name, train
 
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
     from handgrad.explaining.explanation import Snapshot
     from handgrad.explaining.snapshots import Recorder
 
-RUNS = Path("runs")
+PAGE = "explanation.html"
 
 
 @click.command(name="train")
@@ -39,12 +48,31 @@ RUNS = Path("runs")
     type=click.IntRange(2, 1000),
     help="Moments of the training to record for the page, start and end among them [none].",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Go on with the stopped training in this run folder.",
+)
+@click.option(
+    "--checkpoint-minutes",
+    metavar="N",
+    type=click.FloatRange(min=0, max=10**6),
+    default=5.0,
+    show_default=True,
+    help="How old the last checkpoint may become.",
+)
+@click.option("--tensorboard", is_flag=True, help="Write event files for TensorBoard into the run folder.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the results as JSON, and each epoch on standard error."
+)
 def command(
     source: str | None,
     config: Path | None,
     out: Path | None,
     snapshots: int | None,
+    resume: Path | None,
+    checkpoint_minutes: float,
+    tensorboard: bool,
     as_json: bool,
     **settings: Any,
 ) -> int:
@@ -58,40 +86,77 @@ def command(
     handgrad train mnist --hidden 128 --batch-size 128 --epochs 5
     handgrad train houses.csv --target price --hidden 64,64 --patience 10 --out runs/houses
     handgrad train --config network.toml --json
+    handgrad train --resume runs/houses
 
-    Ctrl-C keeps the last finished epoch.
+    Ctrl-C keeps the last finished epoch. A training that was stopped, however, goes on with --resume as if it had
+    not been.
     """
-    configuration = configuration_from(source, config, settings)
+    chosen = Keeping(checkpoint_minutes, snapshots or 0, tensorboard)
+    if resume is None:
+        configuration = located(configuration_from(source, config, settings))
+        with nullcontext(out) if out else new_folder(Path(configuration.data.source).stem) as folder:
+            return _run(configuration, chosen, folder, as_json=as_json)
+    if out is not None:
+        raise click.UsageError("Give --out or --resume: a training goes on in its own folder.")
+    if is_finished(resume):
+        click.echo(f"{resume}: the training is finished", err=True)
+        show_results({**load_run(resume).results, "run": str(resume)}, as_json=as_json)
+        return 0
+    configuration = resumed(resume, lambda own: configuration_from(source, config or own, settings))
+    return _run(configuration, Keeping.resumed(resume, checkpoint_minutes), resume, as_json=as_json)
+
+
+def _run(configuration: Configuration, chosen: Keeping, folder: Path, *, as_json: bool) -> int:
+    """Train into a folder, with nobody else in it."""
     dataset = load_data(configuration)
-    chosen = configuration.data
-    rows = split(dataset, test=chosen.test, validation=chosen.validation, seed=configuration.training.seed)
+    configuration.data.fingerprint = fingerprints(dataset)
+    shares, seed = configuration.data, configuration.training.seed
+    rows = split(dataset, test=shares.test, validation=shares.validation, seed=seed)
     network = configuration.build(dataset)
-    check_writable(out or RUNS)
-    if not as_json:
-        click.echo(f"{dataset.name}: {len(rows.train):,} training rows · {network.title}", err=True)
-    recorder = _recorder(configuration, dataset, rows, network, snapshots) if snapshots else None
-    history = _train(configuration, dataset, rows, network, recorder)
-    if not history.epochs:
-        click.echo("Stopped before the first epoch was finished: nothing is kept.", err=True)
-        return 130
-    results = _score(dataset, rows, network)
-    run = Run(
-        network, chosen.source, dataset.task, chosen.target, dataset.classes, dataset.feature_names, results
-    )
-    folder = out or _new_folder(Path(chosen.source).stem)
-    moments = recorder.snapshots if recorder is not None else []
-    save_run(folder, run, history, write_configuration(configuration), moments)
-    page = _write_page(folder, configuration, dataset, rows, network, moments)
+    keeping = RunFolder(folder, configuration, network, chosen)
+    with keeping, terminated_as_interrupted() as signals:
+        if not as_json:
+            click.echo(f"{dataset.name}: {len(rows.train):,} training rows · {network.title}", err=True)
+        recorder = _recorder(configuration, dataset, rows, network, chosen.snapshots)
+        with keeping.following(recorder, as_json=as_json) as follow:
+            history = _train(configuration, dataset, rows, network, keeping, follow)
+        if not history.epochs:
+            click.echo("Stopped before the first epoch was finished: nothing is kept.", err=True)
+            return _code(signals)
+        moments = recorder.snapshots if recorder is not None else []
+        results = _save(folder, configuration, dataset, rows, network, history, moments)
+        if history.stopped != "interrupted":
+            keeping.remove()
     kept = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
     show_results(
         {"epochs": len(history.epochs), "stopped": history.stopped, "kept_epoch": kept.epoch}
         | {"training_loss": kept.loss, "validation_loss": kept.validation_loss}
         | results
         | _ran(history.facts, as_json=as_json)
-        | {"rows_per_second": history.facts["rows_per_second"], "run": str(folder), "explanation": str(page)},
+        | {"rows_per_second": history.facts["rows_per_second"], "run": str(folder)}
+        | {"explanation": str(folder / PAGE)},
         as_json=as_json,
     )
-    return 130 if history.stopped == "interrupted" else 0
+    return _code(signals) if history.stopped == "interrupted" else 0
+
+
+def _code(signals: Sequence[int]) -> int:
+    """Return the exit code after Ctrl-C, or after the signal that came instead."""
+    return 128 + (signals[0] if signals else signal.SIGINT)
+
+
+def _save(
+    folder: Path, configuration: Configuration, dataset: Dataset, rows: Split, network: Network,
+    history: History, moments: Sequence[Snapshot],
+) -> dict[str, float]:  # fmt: skip
+    """Write the run folder, with its page, and return what the test rows said."""
+    results, data = _score(dataset, rows, network), configuration.data
+    run = Run(
+        network, data.source, dataset.task, data.target, dataset.classes, dataset.feature_names, results
+    )
+    save_run(folder, run, history, write_configuration(configuration), moments)
+    _write_page(folder, configuration, dataset, rows, network, moments)
+    return results
 
 
 def _ran(facts: Mapping[str, Any], *, as_json: bool) -> dict[str, Any]:
@@ -101,22 +166,12 @@ def _ran(facts: Mapping[str, Any], *, as_json: bool) -> dict[str, Any]:
     return {name: facts[name] for name in ("engine", "blas", "threads") if name in facts}
 
 
-def _new_folder(name: str) -> Path:
-    """Make a run folder named after data and time; trainings that end together get one each."""
-    RUNS.mkdir(parents=True, exist_ok=True)
-    folder = first = RUNS / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    for number in count(2):
-        with suppress(FileExistsError):
-            folder.mkdir()
-            break
-        folder = first.with_name(f"{first.name}-{number}")
-    return folder
-
-
 def _recorder(
     configuration: Configuration, dataset: Dataset, rows: Split, network: Network, moments: int
-) -> Recorder:
-    """Return what records moments of the training, with the first."""
+) -> Recorder | None:
+    """Return what records moments of the training, with the first; None when none are wanted."""
+    if not moments:
+        return None
     from handgrad.explaining.snapshots import Recorder
 
     settings = configuration.training
@@ -141,7 +196,7 @@ def _write_page(
     rows: Split,
     network: Network,
     moments: Sequence[Snapshot],
-) -> Path:
+) -> None:
     """Explain the trained network on a few of its training rows, on a page in the run folder."""
     from handgrad.explaining import explain
     from handgrad.explaining.page import render_page
@@ -149,13 +204,16 @@ def _write_page(
 
     few = rows.train[small_batch(len(rows.train), configuration.training.seed)]
     explanation = explain(network, dataset.x[few], dataset.t[few], optimiser=configuration.optimiser())
-    page = folder / "explanation.html"
-    write_file(page, render_page(with_training(explanation, moments)))
-    return page
+    write_file(folder / PAGE, render_page(with_training(explanation, moments)))
 
 
 def _train(
-    configuration: Configuration, dataset: Dataset, rows: Split, network: Network, recorder: Recorder | None
+    configuration: Configuration,
+    dataset: Dataset,
+    rows: Split,
+    network: Network,
+    checkpoints: Checkpoints,
+    follow: Callable[[EpochRecord], None],
 ) -> History:
     settings = configuration.training
     watched = (dataset.x[rows.validation], dataset.t[rows.validation]) if len(rows.validation) else None
@@ -171,7 +229,8 @@ def _train(
         patience=settings.patience,
         seed=settings.seed,
         engine=settings.engine,
-        after_epoch=recorder,
+        after_epoch=follow,
+        checkpoints=checkpoints,
     )
 
 

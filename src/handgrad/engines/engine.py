@@ -7,7 +7,7 @@ says which and why, by name; the same seed on the same engine gives the same num
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -66,6 +66,8 @@ class Epoch:
         The number of the first batch's step, counted from 1 over the whole training.
     seed
         Of the random draws.
+    total, count
+        What the loss of earlier batches has come to; an engine goes on adding from there.
     """
 
     arrays: Mapping[str, Array]
@@ -74,9 +76,25 @@ class Epoch:
     learning_rates: Array
     first_step: int = 1
     seed: int = 0
+    total: float = 0.0
+    count: float = 0.0
 
     def __len__(self) -> int:
         return -(-len(self.order) // self.batch_size)
+
+    def part(self, first: int, last: int, total: float, count: float) -> Epoch:
+        """Return the batches from ``first`` to before ``last``, where those before have come to (total, count).
+
+        Run one after the other, the parts give the weights and the loss of the whole to the last bit.
+        """
+        return replace(
+            self,
+            order=self.order[first * self.batch_size : last * self.batch_size],
+            learning_rates=self.learning_rates[first:last],
+            first_step=self.first_step + first,
+            total=total,
+            count=count,
+        )
 
     def batches(self, program: Program) -> Iterator[dict[str, Any]]:
         """Yield the arguments of each batch: its rows, converted, and its numbers."""

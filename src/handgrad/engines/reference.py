@@ -34,7 +34,7 @@ class BoundReference:
     def epoch(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
         """Run every batch; see `BoundProgram.epoch`."""
         total_at, count_at = (self.program.outputs.index(name) for name in ("total", "count"))
-        total = count = 0.0
+        total, count = epoch.total, epoch.count
         with np.errstate(all="ignore"):  # the program itself stops at a loss that is not finite
             for number, batch in enumerate(epoch.batches(self.program)):
                 try:

@@ -24,6 +24,7 @@ from handgrad.layers.losses import (
     Huber,
     Loss,
     MeanSquaredError,
+    Poisson,
     SoftmaxCrossEntropy,
     reduce_to_mean,
 )
@@ -85,6 +86,7 @@ __all__ = [
     "OneCycle",
     "Optimiser",
     "Parameter",
+    "Poisson",
     "RMSProp",
     "ReLU",
     "Residual",

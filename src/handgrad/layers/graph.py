@@ -201,6 +201,10 @@ class Graph:
         self.nodes.append(node)
         return output
 
+    def names_of(self, layer: object) -> dict[str, str]:
+        """Return the names of the arrays a layer keeps, by what its rules call them."""
+        return {argument: value.name for (owner, argument), value in self._kept.items() if owner == id(layer)}
+
     def _suffix(self, rule: Rule, inputs: tuple[Value | Parameter, ...], layer: object) -> str:
         """Return the layer's number: the one so far, or the next at which none of its names is taken."""
         kinds = rule.forward.kinds

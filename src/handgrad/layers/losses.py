@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import KW_ONLY, dataclass
+from functools import partial, reduce
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -16,19 +17,37 @@ from handgrad.layers.layer import check_choice, show_call
 from handgrad.rules import Rule, Shape
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Loss(ABC):
     """What a network is trained to make small.
+
+    Parameters
+    ----------
+    l2
+        How much half the sum of all squared weights (of arrays with two axes or more, so no biases) counts
+        beside the sum of a batch's rows.
 
     Attributes
     ----------
     task
         "classification" (class numbers), "labels" (yes-no answers) or "regression".
     prediction
-        The rule that turns the network's output into its answer: softmax, sigmoid, or the identity.
+        The rule that turns the network's output into its answer: softmax, sigmoid, exponential or the identity.
+    least
+        The least target there can be; None where any number will do.
     """
 
-    task: Literal["classification", "labels", "regression"] = "regression"
-    prediction: Rule = rules.identity
+    _: KW_ONLY
+    l2: float = 0.0
+    task: ClassVar[Literal["classification", "labels", "regression"]] = "regression"
+    prediction: ClassVar[Rule] = rules.identity
+    least: ClassVar[float | None] = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.l2 < float("inf"):
+            raise ConfigurationError(
+                f"{type(self).__name__}: l2 is {self.l2}", fix="give a number, 0 or more"
+            )
 
     def __repr__(self) -> str:
         return show_call(self)
@@ -42,19 +61,74 @@ class Loss(ABC):
         """Apply the loss's rules to the network's output, targets, and row weights if there are any."""
 
 
-def reduce_to_mean(graph: Graph, l: Value, w: Value | None, v: Value | None = None) -> Value:  # noqa: E741
-    """Average the rows, each with weight ``w`` and counted ``v`` times (``w`` when not given)."""
-    if w is None:
-        return graph.apply(rules.mean, l)
-    return graph.apply(rules.weighted_mean, l, w, w if v is None else v)
+def reduce_to_mean(
+    graph: Graph,
+    l: Value,  # noqa: E741
+    w: Value | None,
+    v: Value | None = None,
+    *,
+    l2: float = 0.0,
+) -> Value:
+    """Average the rows, each with weight ``w`` and counted ``v`` times (``w`` when not given).
+
+    With ``l2``, half the sum of all squared weights counts so much beside the rows' sum.
+    """
+    weights = [] if w is None else [w, w if v is None else v]
+    if not l2:
+        return graph.apply(rules.weighted_mean if weights else rules.mean, l, *weights)
+    rule = rules.penalised_weighted_mean if weights else rules.penalised_mean
+    return graph.apply(rule, l, *weights, _half_squares(graph), l2=l2)
+
+
+def _half_squares(graph: Graph) -> Value:
+    """Add up half the squares of all weights, which are the parameters of two axes or more."""
+    weights = {value.name: value for node in graph.nodes for value in node.inputs}
+    halves = [
+        graph.apply(rules.half_square, value)
+        for value in weights.values()
+        if value.kind == "parameter" and len(value.shape) > 1
+    ]
+    if not halves:
+        raise ConfigurationError("l2: the network has no weights to keep small", fix="leave l2 out")
+    return reduce(partial(graph.apply, rules.add), halves)
+
+
+def _check_smoothing(place: str, smoothing: float) -> None:
+    if not 0 <= smoothing < 1:
+        raise ConfigurationError(f"{place}: smoothing is {smoothing}", fix="give 0 or more and less than 1")
+
+
+def _over_outputs(graph: Graph, m: Value, y: Value, outputs: str) -> Value:
+    """Return a row's loss, which its rule averages over the outputs, as their mean or their sum."""
+    if outputs == "mean" or y.shape[-1] == 1:
+        return m
+    return graph.apply(rules.sum_of_outputs, m, outputs=int(y.shape[-1]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HalfSquaredError(Loss):
-    """Half the sum of squared errors, ½ Σ (y - t)², over all outputs and rows (no 1/N anywhere)."""
+    """Half the sum of squared errors, ½ Σ (y - t)², over all outputs and rows (no 1/N anywhere).
+
+    Parameters
+    ----------
+    reduction
+        "sum" over the rows, or their "mean".
+    """
+
+    reduction: Literal["sum", "mean"] = "sum"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("HalfSquaredError", "reduction", self.reduction, ("sum", "mean"))
 
     def connect(self, graph: Graph, y: Value, t: Value, w: Value | None) -> Value:  # noqa: D102 - as in Loss
         row = graph.apply(rules.half_squared_error, y, t)
+        if self.reduction == "mean":
+            return reduce_to_mean(graph, row, w, l2=self.l2)
+        if self.l2:
+            raise ConfigurationError(
+                f"HalfSquaredError: l2 is {self.l2} beside a sum of rows", fix='give reduction="mean"'
+            )
         if w is None:
             return graph.apply(rules.sum_of_rows, row)
         return graph.apply(rules.weighted_sum_of_rows, row, w)
@@ -65,21 +139,56 @@ class MeanSquaredError(Loss):
     """The mean of squared errors over all outputs and rows."""
 
     def connect(self, graph: Graph, y: Value, t: Value, w: Value | None) -> Value:  # noqa: D102 - as in Loss
-        return reduce_to_mean(graph, graph.apply(rules.mean_squared_error, y, t), w)
+        return reduce_to_mean(graph, graph.apply(rules.mean_squared_error, y, t), w, l2=self.l2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Huber(Loss):
-    """The mean of ½ e² for errors e up to ``delta``, and of ``delta (|e| - ½ delta)`` beyond."""
+    """The mean of ½ e² for errors e up to ``delta``, and of ``delta (|e| - ½ delta)`` beyond.
+
+    Parameters
+    ----------
+    delta
+        Where the loss goes over from a square to a line.
+    outputs
+        Whether a row's outputs count with their "mean" or their "sum".
+    """
 
     delta: float = 1.0
+    outputs: Literal["mean", "sum"] = "mean"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("Huber", "outputs", self.outputs, ("mean", "sum"))
         if not self.delta > 0:
             raise ConfigurationError(f"Huber: delta is {self.delta}", fix="give a number above 0")
 
     def connect(self, graph: Graph, y: Value, t: Value, w: Value | None) -> Value:  # noqa: D102 - as in Loss
-        return reduce_to_mean(graph, graph.apply(rules.huber, y, t, delta=self.delta), w)
+        mean = graph.apply(rules.huber, y, t, delta=self.delta)
+        return reduce_to_mean(graph, _over_outputs(graph, mean, y, self.outputs), w, l2=self.l2)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Poisson(Loss):
+    """Half the Poisson deviance of counts; the network's outputs are the logarithms of what is expected.
+
+    Parameters
+    ----------
+    outputs
+        Whether a row's outputs count with their "mean" or their "sum".
+    """
+
+    outputs: Literal["mean", "sum"] = "mean"
+    prediction = rules.exponential
+    least = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("Poisson", "outputs", self.outputs, ("mean", "sum"))
+
+    def connect(self, graph: Graph, y: Value, t: Value, w: Value | None) -> Value:  # noqa: D102 - as in Loss
+        mean = graph.apply(rules.poisson_deviance, y, t)
+        return reduce_to_mean(graph, _over_outputs(graph, mean, y, self.outputs), w, l2=self.l2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,27 +199,37 @@ class BinaryCrossEntropy(Loss):
     ----------
     positive_weight
         How many times a yes counts: one number for every output, or one for each.
+    outputs
+        Whether a row's outputs count with their "mean" or their "sum".
+    smoothing
+        How much of each answer goes to both alike.
     """
 
     positive_weight: float | Sequence[float] | None = None
+    outputs: Literal["mean", "sum"] = "mean"
+    smoothing: float = 0.0
     task = "labels"
     prediction = rules.sigmoid
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("BinaryCrossEntropy", "outputs", self.outputs, ("mean", "sum"))
+        _check_smoothing("BinaryCrossEntropy", self.smoothing)
         if self.positive_weight is not None and not np.all(np.asarray(self.positive_weight) > 0):
             raise ConfigurationError(
                 f"BinaryCrossEntropy: positive_weight is {self.positive_weight}", fix="give numbers above 0"
             )
 
     def connect(self, graph: Graph, y: Value, t: Value, w: Value | None) -> Value:  # noqa: D102 - as in Loss
+        t = graph.apply(rules.smoothed_answers, t, smoothing=self.smoothing) if self.smoothing else t
         if self.positive_weight is None:
-            return reduce_to_mean(graph, graph.apply(rules.binary_cross_entropy, y, t), w)
-        outputs = int(y.shape[-1])
-        weights = np.asarray(self.positive_weight, float)
-        positive = np.full(outputs, weights) if weights.ndim == 0 else weights
-        kept = Parameter(positive.shape, positive)
-        row = graph.apply(rules.weighted_binary_cross_entropy, y, t, kept, layer=self)
-        return reduce_to_mean(graph, row, w)
+            mean = graph.apply(rules.binary_cross_entropy, y, t)
+        else:
+            weights = np.asarray(self.positive_weight, float)
+            positive = np.full(int(y.shape[-1]), weights) if weights.ndim == 0 else weights
+            kept = Parameter(positive.shape, positive)
+            mean = graph.apply(rules.weighted_binary_cross_entropy, y, t, kept, layer=self)
+        return reduce_to_mean(graph, _over_outputs(graph, mean, y, self.outputs), w, l2=self.l2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,11 +257,9 @@ class SoftmaxCrossEntropy(Loss):
     prediction = rules.softmax
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_choice("SoftmaxCrossEntropy", "targets", self.targets, ("classes", "shares"))
-        if not 0 <= self.smoothing < 1:
-            raise ConfigurationError(
-                f"SoftmaxCrossEntropy: smoothing is {self.smoothing}", fix="give 0 or more and less than 1"
-            )
+        _check_smoothing("SoftmaxCrossEntropy", self.smoothing)
         if self.targets == "shares" and self.ignored is not None:
             raise ConfigurationError(
                 "SoftmaxCrossEntropy: ignored is a class number, and the targets are shares",
@@ -164,17 +281,18 @@ class SoftmaxCrossEntropy(Loss):
         q = graph.apply(rules.one_hot_targets, t, y) if self.targets == "classes" else t
         smooth = graph.apply(rules.smoothed_targets, q, smoothing=self.smoothing) if self.smoothing else q
         if self.class_weight is None:
-            return reduce_to_mean(graph, graph.apply(rules.softmax_cross_entropy, y, smooth), w)
+            return reduce_to_mean(graph, graph.apply(rules.softmax_cross_entropy, y, smooth), w, l2=self.l2)
         weights = np.asarray(self.class_weight, float)
         kept = Parameter(weights.shape, weights)
         row = graph.apply(rules.class_weighted_cross_entropy, y, smooth, kept, layer=self)
         if self.targets == "shares" or w is None:
-            return reduce_to_mean(graph, row, w)
-        return reduce_to_mean(graph, row, w, graph.apply(rules.class_shares, w, q, kept, layer=self))
+            return reduce_to_mean(graph, row, w, l2=self.l2)
+        counted = graph.apply(rules.class_shares, w, q, kept, layer=self)
+        return reduce_to_mean(graph, row, w, counted, l2=self.l2)
 
 
 LOSSES: dict[str, type[Loss]] = {
     kind.__name__: kind
-    for kind in (BinaryCrossEntropy, HalfSquaredError, Huber, MeanSquaredError, SoftmaxCrossEntropy)
+    for kind in (BinaryCrossEntropy, HalfSquaredError, Huber, MeanSquaredError, Poisson, SoftmaxCrossEntropy)
 }
 """Every loss by name, for configurations."""

@@ -2,6 +2,7 @@
 
 from handgrad.rules.activations import (
     elu,
+    exponential,
     gelu,
     gelu_tanh,
     leaky_relu,
@@ -19,11 +20,16 @@ from handgrad.rules.linear import linear, linear_out_in, linear_out_in_without_b
 from handgrad.rules.losses import (
     binary_cross_entropy,
     class_weighted_cross_entropy,
+    half_square,
     half_squared_error,
     huber,
     mean,
     mean_squared_error,
+    penalised_mean,
+    penalised_weighted_mean,
+    poisson_deviance,
     softmax_cross_entropy,
+    sum_of_outputs,
     sum_of_rows,
     weighted_binary_cross_entropy,
     weighted_mean,
@@ -34,7 +40,14 @@ from handgrad.rules.primitives import PRIMITIVES, primitive
 from handgrad.rules.regularisation import dropout, identity
 from handgrad.rules.rule import RULES, Rule, UpdateRule, rule, update
 from handgrad.rules.signature import Shape, Signature, Size, show_shape
-from handgrad.rules.targets import class_shares, counted_rows, every_row, one_hot_targets, smoothed_targets
+from handgrad.rules.targets import (
+    class_shares,
+    counted_rows,
+    every_row,
+    one_hot_targets,
+    smoothed_answers,
+    smoothed_targets,
+)
 from handgrad.rules.text import Line, Text, read_text
 from handgrad.rules.updates import (
     adam,
@@ -81,8 +94,10 @@ __all__ = [
     "elu",
     "embedding",
     "every_row",
+    "exponential",
     "gelu",
     "gelu_tanh",
+    "half_square",
     "half_squared_error",
     "huber",
     "identity",
@@ -95,6 +110,9 @@ __all__ = [
     "mean",
     "mean_squared_error",
     "one_hot_targets",
+    "penalised_mean",
+    "penalised_weighted_mean",
+    "poisson_deviance",
     "primitive",
     "read_text",
     "relu",
@@ -106,12 +124,14 @@ __all__ = [
     "show_shape",
     "sigmoid",
     "silu",
+    "smoothed_answers",
     "smoothed_targets",
     "softmax",
     "softmax_cross_entropy",
     "softplus",
     "squared_norm",
     "standardise",
+    "sum_of_outputs",
     "sum_of_rows",
     "tanh",
     "update",

@@ -221,6 +221,19 @@ def softplus_backward(da, z, e):
     return dz
 
 
+@rule("... -> ...")
+def exponential(z):
+    """Undo a logarithm: ``a = eᶻ``, so ``da/dz`` is a itself."""
+    a = np.exp(z)
+    return a
+
+
+@exponential.backward
+def exponential_backward(da, a):
+    dz = da * a  # a diagonal Jacobian: eᶻ is its own slope
+    return dz
+
+
 @rule("N... C -> N... C")
 def softmax(z):
     """Turn each row into shares that add up to 1: ``y_c = e^z_c / Σ_k e^z_k``.

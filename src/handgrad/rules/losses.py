@@ -82,6 +82,33 @@ def huber_backward(dl, error, clipped):
 
 
 @rule("N... O, N... O -> N...")
+def poisson_deviance(z, t: Target):
+    """Measure counts t against the logarithms z of what is expected: half the Poisson deviance, averaged over the row.
+
+    Formula
+        per value eᶻ - t z + t log t - t: nothing at z = log t, and more on both sides
+    Gradient
+        dz = (eᶻ - t) dl / O: expectation minus count, since the link is the logarithm.
+    Stable
+        t log t is 0 at t = 0, and no logarithm of 0 is taken.
+    Differs
+        PyTorch's PoissonNLLLoss leaves t log t - t out, which moves no gradient.
+    Source
+        McCullagh and Nelder, Generalized Linear Models (1989), section 2.3.
+    """
+    expected = np.exp(z)
+    perfect = t - t * np.log(np.where(t > 0, t, 1))
+    l = (expected - t * z - perfect).mean(axis=-1)
+    return l
+
+
+@poisson_deviance.backward
+def poisson_deviance_backward(dl, t, expected):
+    dz = (expected - t) * dl[..., None] / t.shape[-1]  # expectation minus count: the link is the logarithm
+    return dz
+
+
+@rule("N... O, N... O -> N...")
 def binary_cross_entropy(z, t: Target):
     """Measure each row's independent yes-no answers, given as logits, averaged over the row.
 
@@ -187,6 +214,38 @@ def class_weighted_cross_entropy_backward(dl, r, e, whole):
     return dz
 
 
+@rule("A... -> A...")
+def sum_of_outputs(m, *, outputs=1):
+    """Make a row's mean over its outputs their sum: ``l = outputs · m``, so ``dm = outputs · dl``."""
+    l = outputs * m
+    return l
+
+
+@sum_of_outputs.backward
+def sum_of_outputs_backward(dl, *, outputs):
+    dm = outputs * dl  # each of the outputs counts whole
+    return dm
+
+
+@rule("A... ->")
+def half_square(W):
+    """Halve the sum of the squares of all weights, as L2 regularisation has it: ``penalty = ½ Σ W²``.
+
+    Gradient
+        dW = W dpenalty
+    Source
+        Krogh and Hertz, A Simple Weight Decay Can Improve Generalization (1991).
+    """
+    penalty = 0.5 * (W * W).sum()
+    return penalty
+
+
+@half_square.backward
+def half_square_backward(dpenalty, W):
+    dW = dpenalty * W  # the 2 of the square and the ½ cancel
+    return dW
+
+
 @rule("N... ->")
 def mean(l):
     """Average over the rows: ``loss = Σ l / count``; each row's share is dl = 1 / count."""
@@ -218,6 +277,48 @@ def weighted_mean(l, w: Weight, v: Weight):
 def weighted_mean_backward(dloss, w, count):
     dl = dloss * w / count  # each row's share is its weight over the total weight
     return dl
+
+
+@rule("N..., ->")
+def penalised_mean(l, penalty, *, l2=1e-4):
+    """Average over the rows with a penalty beside them: ``loss = (Σ l + l2 penalty) / count``.
+
+    Gradient
+        dl = 1 / count for each row, dpenalty = l2 / count.
+    Differs
+        the penalty counts once for each batch, as in scikit-learn: beside many rows it is small.
+    """
+    total = l.sum() + l2 * penalty
+    count = l.size
+    loss = total / count
+    return loss
+
+
+@penalised_mean.backward
+def penalised_mean_backward(dloss, l, penalty, count, *, l2):
+    dl = np.full_like(l, dloss / count)  # every row's share is 1/N
+    dpenalty = np.full_like(penalty, l2 * dloss / count)  # the penalty stands beside the rows' sum
+    return dl, dpenalty
+
+
+@rule("N..., N..., N..., ->")
+def penalised_weighted_mean(l, w: Weight, v: Weight, penalty, *, l2=1e-4):
+    """Average as `weighted_mean`, with a penalty beside the rows: ``loss = (Σ w l + l2 penalty) / Σ v``.
+
+    Where nothing counts, the penalty does not either.
+    """
+    weight = v.sum()
+    count = np.maximum(weight, 1e-30)
+    total = (w * l).sum() + l2 * np.where(weight > 0, penalty, 0)
+    loss = total / count
+    return loss
+
+
+@penalised_weighted_mean.backward
+def penalised_weighted_mean_backward(dloss, w, weight, count, *, l2):
+    dl = dloss * w / count  # each row's share is its weight over the total weight
+    dpenalty = np.where(weight > 0, l2 * dloss / count, 0)  # the penalty stands beside the rows' sum
+    return dl, dpenalty
 
 
 @rule("N... ->")

@@ -25,6 +25,17 @@ def smoothed_targets(q: Shares, *, smoothing=0.1):
     return smooth
 
 
+@rule("N... O -> N... O", constant=True)
+def smoothed_answers(t: Target, *, smoothing=0.1):
+    """Move a little of each yes-no answer to the other: ``(1 - smoothing) t + smoothing / 2``.
+
+    Source
+        As `smoothed_targets`, with two classes.
+    """
+    smooth = (1 - smoothing) * t + smoothing / 2
+    return smooth
+
+
 @rule("N... C -> N...", constant=True)
 def every_row(z):
     """Count every row once."""

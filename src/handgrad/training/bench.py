@@ -22,7 +22,7 @@ from handgrad.errors import (
 from handgrad.layers import Adam, Optimiser
 from handgrad.network import Network
 from handgrad.program import Program
-from handgrad.training.train import checked_rows
+from handgrad.training.rows import checked_rows
 
 Array = NDArray[Any]
 

@@ -40,6 +40,29 @@ class EpochRecord:
     seconds: float
 
 
+@dataclass(frozen=True)
+class BatchRecord:
+    """One batch, for who looks at each.
+
+    Attributes
+    ----------
+    epoch, batch
+        Counted from 1.
+    step
+        Over all epochs, counted from 1.
+    loss
+        Over the batch's rows, before its update.
+    learning_rate
+        Of its step.
+    """
+
+    epoch: int
+    batch: int
+    step: int
+    loss: float
+    learning_rate: float
+
+
 @dataclass
 class History(Shown):
     """A training as plain data.
@@ -92,10 +115,13 @@ class History(Shown):
     @classmethod
     def from_json_lines(cls, text: str, place: str = "history") -> History:
         """Read what `to_json_lines` wrote; raises `DataError` naming ``place`` when it is something else."""
+        import msgspec  # only where it reads
+
         try:
             head, *lines = (json.loads(line) for line in text.splitlines())
-            return cls(**head, epochs=[EpochRecord(**line) for line in lines])
-        except (ValueError, TypeError) as error:
+            history = cls(**head, epochs=[EpochRecord(**line) for line in lines])
+            return msgspec.convert(asdict(history), cls)
+        except (ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
             raise DataError(f"{place}: not a history: {error}") from None
 
     def plot(self, file: str | Path | IO[bytes], *, title: str = "") -> None:

@@ -110,7 +110,7 @@ class Plan:
         whole, rest = self.table(self.batch_size), rows % self.batch_size
         last = self.table(rest) if rest else whole
         self.tables = {self.batch_size: whole, rest: last} if rest else {self.batch_size: whole}
-        self.numbers["seed"][0], self.sums[:] = epoch.seed, 0
+        self.numbers["seed"][0], self.sums[:] = epoch.seed, (epoch.total, epoch.count)
         self.control[:] = 0
         for place, number in (
             (Control.STEPS, whole.steps.ctypes.data), (Control.STEP_COUNT, len(whole.steps)),

@@ -1,0 +1,237 @@
+"""Checkpoints: a training's state in one file, safetensors with JSON in its head, replaced as a whole."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from handgrad.data.fingerprint import Fingerprint
+from handgrad.errors import ConfigurationError, HandgradNotice, RunError
+from handgrad.files import Tensors, parse_json, write_file
+from handgrad.locks import FolderLock
+from handgrad.training import History
+from handgrad.training.state import Done, EpochEnd, TrainingState
+
+Array = NDArray[Any]
+
+NAME = "checkpoint.safetensors"
+FORMAT = 1
+SHARE = 0.01
+"""Of the time, at most, that checkpoints at the ends of epochs may take."""
+
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
+
+class Checkpoints:
+    """Keeps a training's state in a folder, so that it can go on after whatever stopped it.
+
+    A state is kept at the end of an epoch, where that takes less than a hundredth of the time, and whenever the last
+    is some minutes old. A file is whole or not there, and the one before stays until the next is on the disk. While
+    it trains, no other process can use the folder.
+
+    Parameters
+    ----------
+    folder
+        Where; it is made.
+    minutes
+        How old the last state may become within an epoch.
+    resume
+        Whether to go on from the state that is there. The history and the weights at the end are then those of a
+        training that never stopped, to the last bit.
+    notes
+        Numbers to be kept beside the state, for whoever will go on with it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from handgrad import Linear, MeanSquaredError, Network, train
+    >>> x = np.linspace(0, 1, 12).reshape(6, 2)
+    >>> def network():
+    ...     return Network(Linear(2, 1), loss=MeanSquaredError())
+    >>> def stop(record):
+    ...     if record.epoch == 3:
+    ...         raise KeyboardInterrupt
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     history = train(network(), x, x[:, 0], epochs=5, checkpoints=Checkpoints(folder), after_epoch=stop)
+    ...     print(len(history.epochs), history.stopped)
+    ...     history = train(network(), x, x[:, 0], epochs=5, checkpoints=Checkpoints(folder, resume=True))
+    ...     print(len(history.epochs), history.stopped)
+    3 interrupted
+    5 finished
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        minutes: float = 5.0,
+        resume: bool = False,
+        notes: Mapping[str, int] | None = None,
+    ) -> None:
+        if not 0 <= minutes < float("inf"):
+            raise ConfigurationError(f"checkpoints every {minutes} minutes", fix="give 0 or more")
+        self.folder, self.resume, self.notes = Path(folder), resume, dict(notes or {})
+        self.path = self.folder / NAME
+        self.between = 60 * minutes
+        self.lock = FolderLock(self.folder)
+        self.last, self.cost = time.monotonic(), 0.0
+
+    def __enter__(self) -> Checkpoints:
+        self.lock.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.lock.__exit__(kind, error, trace)
+
+    @property
+    def seconds(self) -> float:
+        """How often to ask within an epoch whether a state is due."""
+        return self.between / 20
+
+    def load(self, arrays: Mapping[str, Array]) -> TrainingState | None:
+        """Read the state to go on from; None when this is to be a new training.
+
+        Raises
+        ------
+        RunError
+            When there is none, or it is damaged.
+        """
+        return read_checkpoint(self.path, arrays) if self.resume else None
+
+    def is_due(self, *, between_epochs: bool) -> bool:
+        """Whether a state should be kept now."""
+        since = time.monotonic() - self.last
+        return since >= self.between or (between_epochs and self.cost <= SHARE * since)
+
+    def save(self, state: TrainingState) -> None:
+        """Keep a state; where that cannot be done, the one before stays, and a notice says why."""
+        started = time.monotonic()
+        try:
+            write_checkpoint(self.path, state, self.notes)
+        except RunError as error:
+            warnings.warn(HandgradNotice(f"training goes on without a new checkpoint: {error}"), stacklevel=2)
+        self.last = time.monotonic()
+        self.cost = self.last - started
+
+    def remove(self) -> None:
+        """Take the state away, when the training is finished and its results are kept elsewhere."""
+        self.path.unlink(missing_ok=True)
+
+
+class _Epoch(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What is known at the end of an epoch; whether the best is another decides which arrays are there."""
+
+    epoch: Count
+    best_loss: float | None
+    best_epoch: Count
+    waited: Count
+    best_is_other: bool
+
+
+class _Head(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What the file says besides its arrays."""
+
+    format: int
+    settings: dict[str, str]
+    data: dict[str, Fingerprint]
+    facts: dict[str, str | int]
+    history: History
+    done: Done
+    start: dict[str, float]
+    last: _Epoch
+    notes: dict[str, int]
+
+
+def write_checkpoint(path: Path, state: TrainingState, notes: Mapping[str, int]) -> None:
+    """Write a state as one file; raises `RunError` when that cannot be done."""
+    from safetensors.numpy import save
+
+    last = state.last
+    groups = {"last": last.arrays, "now": state.now}
+    if last.best is not last.arrays:
+        groups["best"] = last.best
+    arrays = {
+        f"{group}/{name}": np.ascontiguousarray(array)
+        for group, members in groups.items()
+        for name, array in members.items()
+    }
+    head = _Head(
+        format=FORMAT,
+        settings=dict(state.settings),
+        data=dict(state.data),
+        facts=dict(state.facts),
+        history=state.history,
+        done=state.done,
+        start=dict(state.start),
+        last=_Epoch(
+            epoch=last.epoch,
+            best_loss=last.best_loss if last.best_epoch else None,
+            best_epoch=last.best_epoch,
+            waited=last.waited,
+            best_is_other="best" in groups,
+        ),
+        notes=dict(notes),
+    )
+    write_file(path, save(arrays, metadata={"handgrad": msgspec.json.encode(head).decode()}))
+
+
+def read_checkpoint(path: Path, kept: Mapping[str, Array]) -> TrainingState:
+    """Read a state, whose arrays have the names, shapes and types of those that a training keeps.
+
+    Raises
+    ------
+    RunError
+        When the file is missing, damaged, of a newer format, or of another network.
+    """
+    with Tensors.open(path) as tensors:
+        head = _read_head(tensors)
+        groups = ["last", *["now"] * (head.done.batches > 0), *["best"] * head.last.best_is_other]
+        tensors.check({f"{group}/{name}": array for group in groups for name, array in kept.items()})
+        last, now, best = (
+            {name: tensors.read(f"{group}/{name}") for name in kept} if group in groups else {}
+            for group in ("last", "now", "best")
+        )
+    said = head.last
+    best_loss = float("inf") if said.best_loss is None else said.best_loss
+    end = EpochEnd(said.epoch, last, best or last, best_loss, said.best_epoch, said.waited)
+    return TrainingState(head.settings, head.data, head.facts, head.history, head.done, head.start, end, now)
+
+
+def read_past(path: Path) -> tuple[History, dict[str, int]]:
+    """Return the history and the notes in a checkpoint; raises `RunError` as `read_checkpoint`."""
+    with Tensors.open(path) as tensors:
+        head = _read_head(tensors)
+    return head.history, head.notes
+
+
+def _read_head(tensors: Tensors) -> _Head:
+    """Read what the file says, and check what its numbers say of one another."""
+    path = tensors.path
+    head = parse_json(tensors.metadata.get("handgrad", "").encode(), _Head, str(path))
+    if head.format != FORMAT:
+        raise RunError(
+            f"{path}: format {head.format}, and this handgrad reads {FORMAT}",
+            fix="go on with the handgrad that wrote it",
+        )
+    epochs = [record.epoch for record in head.history.epochs]
+    sound = (
+        epochs == list(range(1, head.last.epoch + 1))
+        and head.last.best_epoch <= head.last.epoch
+        and 0 <= head.done.batches < 2**63
+        and head.done.seconds >= 0
+        and "engine" in head.facts
+    )
+    if not sound:
+        raise RunError(f"{path}: damaged, or not handgrad's: its numbers contradict each other")
+    return head

@@ -1,0 +1,234 @@
+"""The run folder while `handgrad train` works in it: what it holds meanwhile, and how a stopped run goes on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from itertools import count
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from handgrad.checkpoints import NAME, Checkpoints, read_past
+from handgrad.configuration import Configuration, read_configuration, write_configuration
+from handgrad.data.sources import BUILT_IN
+from handgrad.errors import ConfigurationError, HandgradNotice, RunError
+from handgrad.files import write_file
+from handgrad.network import Network
+from handgrad.runs import give_up, read_snapshots, write_snapshots
+from handgrad.tracking import Journal, TensorBoard
+from handgrad.training import EpochRecord, History, metric_name
+from handgrad.training.state import TrainingState
+
+if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
+    from handgrad.explaining.snapshots import Recorder
+
+RUNS = Path("runs")
+
+
+@contextmanager
+def new_folder(name: str) -> Iterator[Path]:
+    """Make a run folder named after data and time, and take it away when nothing has come into it.
+
+    Trainings that begin together get one each.
+    """
+    first = RUNS / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    try:
+        RUNS.mkdir(parents=True, exist_ok=True)
+        for number in count(1):
+            folder = first if number == 1 else first.with_name(f"{first.name}-{number}")
+            with suppress(FileExistsError):
+                folder.mkdir()
+                break
+    except OSError as error:
+        raise RunError(f"{RUNS}: cannot be written: {error.strerror or error}") from None
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):
+            folder.rmdir()
+            RUNS.rmdir()
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What is kept of a training besides its settings: checkpoints, snapshots, event files for TensorBoard."""
+
+    minutes: float
+    snapshots: int
+    tensorboard: bool
+    past: History | None = None
+    """Where a training goes on, what there was."""
+
+    @classmethod
+    def resumed(cls, folder: Path, minutes: float) -> Keeping:
+        """Return what is to be kept of a training that goes on."""
+        past, notes = read_past(folder / NAME)
+        return cls(minutes, notes.get("snapshots", 0), bool(notes.get("tensorboard", 0)), past)
+
+
+class RunFolder(Checkpoints):
+    """A run folder that is being filled: settings, history and checkpoints.
+
+    Nothing is written, and an older run in the folder is not given up, before there is something to keep.
+
+    Parameters
+    ----------
+    folder
+        Which.
+    configuration, network
+        What is trained.
+    chosen
+        What is kept.
+    """
+
+    def __init__(self, folder: Path, configuration: Configuration, network: Network, chosen: Keeping) -> None:
+        assert network.loss is not None
+        notes = {"snapshots": chosen.snapshots, "tensorboard": int(chosen.tensorboard)}
+        super().__init__(folder, minutes=chosen.minutes, resume=chosen.past is not None, notes=notes)
+        self.configuration, self.tensorboard = write_configuration(configuration), chosen.tensorboard
+        self.past = chosen.past or History(metric_name(network.loss))
+        self.begun = False
+
+    def begin(self) -> None:
+        """Give up what the folder held, and write down the settings."""
+        if not self.begun:
+            give_up(self.folder)
+            if not self.resume:
+                self.remove()
+                write_snapshots(self.folder, ())
+            write_file(self.folder / "config.toml", self.configuration)
+            self.begun = True
+
+    def save(self, state: TrainingState) -> None:
+        """Keep a state, with the settings beside it; where that cannot be done, a notice says why."""
+        with problems_as_notices("training goes on without a new checkpoint"):
+            self.begin()
+            super().save(state)
+
+    @contextmanager
+    def following(
+        self, recorder: Recorder | None, *, as_json: bool
+    ) -> Iterator[Callable[[EpochRecord], None]]:
+        """Give what is to be called after each epoch: it keeps the history, and whatever else was chosen."""
+        if recorder is not None and self.resume:
+            last = len(self.past.epochs)
+            recorder.snapshots += [each for each in read_snapshots(self.folder) if 0 < each.epoch <= last]
+        journal = Journal(self.folder, self.past)
+        board = TensorBoard(self.folder / "tensorboard", self.past.metric) if self.tensorboard else None
+
+        def follow(record: EpochRecord) -> None:
+            with problems_as_notices("what is known of the training is not all written"):
+                self.begin()
+                journal(record)
+                if recorder is not None:
+                    recorder(record)
+                    write_snapshots(self.folder, recorder.snapshots)
+                if board is not None:
+                    board(record)
+            if as_json and not sys.stderr.isatty():
+                click.echo(json.dumps(asdict(record)), err=True)
+
+        try:
+            yield follow
+        finally:
+            journal.close()
+            if board is not None:
+                board.close()
+
+
+@contextmanager
+def problems_as_notices(what: str) -> Iterator[None]:
+    """Let a training go on when something cannot be written now, and say so."""
+    try:
+        yield
+    except RunError as error:
+        warnings.warn(HandgradNotice(f"{what}: {error}"), stacklevel=2)
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a run is finished, or can go on; raises `RunError` when it is neither."""
+    if (folder / NAME).exists():
+        return False
+    if (folder / "run.json").exists():
+        return True
+    raise RunError(
+        f"{folder}: there is no training that could go on",
+        fix="name the folder of one; before its first checkpoint a training leaves nothing",
+    )
+
+
+def resumed(folder: Path, given: Callable[[Path], Configuration]) -> Configuration:
+    """Return the settings of the run that is to go on.
+
+    Parameters
+    ----------
+    folder
+        The run's.
+    given
+        Returns the settings of the command line, over those in a file.
+
+    Raises
+    ------
+    ConfigurationError
+        When the command line sets something else; it says what.
+    """
+    path = folder / "config.toml"
+    before = read_configuration(path, {})
+    now = located(given(path), before)
+    ours, theirs = _flat(now), _flat(before)
+    for name in sorted(ours.keys() | theirs.keys()):
+        if ours.get(name) != theirs.get(name):
+            raise ConfigurationError(
+                f"{name} is {ours.get(name)}, and the run in {folder} has {theirs.get(name)}",
+                fix="leave it out to go on, or begin a new training without --resume",
+            )
+    return before
+
+
+def located(configuration: Configuration, found: Configuration | None = None) -> Configuration:
+    """Return the settings with the whole paths of their files, and with the fingerprint that another has found."""
+    data = configuration.data
+    whole = {
+        name: str(Path(value).resolve())
+        for name, value in (("source", data.source), ("target", data.target))
+        if isinstance(value, str) and Path(value).exists() and (name == "source" or value.endswith(".npy"))
+    }
+    if data.source in BUILT_IN:
+        whole.pop("source", None)
+    fingerprint = found.data.fingerprint if found is not None else data.fingerprint
+    changed = msgspec.structs.replace(data, **whole, fingerprint=fingerprint)
+    return msgspec.structs.replace(configuration, data=changed)
+
+
+def _flat(configuration: Configuration) -> dict[str, Any]:
+    """Return every setting by its dotted name; optimiser and schedule as they are made."""
+    tables = msgspec.to_builtins(configuration)
+    flat = {f"{table}.{name}": value for table, values in tables.items() for name, value in values.items()}
+    made = {"training.optimiser": configuration.optimiser(), "training.schedule": configuration.schedule()}
+    return {name: repr(value) for name, value in (flat | made).items()}
+
+
+@contextmanager
+def terminated_as_interrupted() -> Iterator[list[int]]:
+    """Let SIGTERM, by which machines stop a program, do what Ctrl-C does; give the signals that came."""
+    came: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,54 @@
+"""Modules that PyTorch lacks and `to_torch` needs; `from_torch` knows them too, so a model may be built of them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class Residual(nn.Sequential):
+    """Modules whose output is added to their input: ``x + f(x)``."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the sum."""
+        f = x
+        for module in self:
+            f = module(f)
+        return x + f
+
+
+class Standardise(nn.Module):
+    """Features less their mean, over their deviation, both of the training rows.
+
+    Parameters
+    ----------
+    features
+        The length of a row.
+    over
+        What the statistics were taken over, as in `handgrad.Standardise`.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, features: int, over: str = "feature") -> None:
+        super().__init__()
+        self.over = over
+        self.register_buffer("mean", torch.zeros(features))
+        self.register_buffer("deviation", torch.ones(features))
+
+    def extra_repr(self) -> str:
+        """Say the options, for ``print(model)``."""
+        return f"{len(self.mean)}, over={self.over!r}"
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the standardised rows."""
+        return (x - self.mean) / self.deviation
+
+
+class BatchNormOfRows(nn.BatchNorm1d):
+    """BatchNorm1d of the last axis, with all axes before it as rows: BatchNorm1d itself takes the second axis."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the normalised rows."""
+        return super().forward(x.flatten(0, -2)).view(x.shape)

@@ -1,0 +1,282 @@
+"""Networks to PyTorch and from it: the same layers, options and numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from handgrad.errors import ConversionError, HandgradError, HandgradNotice
+from handgrad.interop.counterparts import BY_LAYER, COUNTERPARTS, Counterpart, places
+from handgrad.interop.packages import need
+from handgrad.interop.refused import explain_unknown, objection
+from handgrad.interop.torch_losses import loss_from, loss_to
+from handgrad.interop.weights import to_state
+from handgrad.layers import GELU, BatchNorm, Layer, Linear, Loss, Residual, Sequential, Softmax, Softplus
+from handgrad.network import Network
+
+GELU_FORMS = {"exact": "none", "tanh": "tanh"}
+"""What PyTorch calls the forms of `handgrad.GELU`."""
+
+
+def to_torch(network: Network) -> Any:
+    """Make a ``torch.nn.Sequential`` of a network: the same layers, options, weights and running statistics.
+
+    Parameters
+    ----------
+    network
+        Made of layers that have a counterpart; its loss is left out, see `to_torch_loss`.
+
+    Returns
+    -------
+    torch.nn.Sequential
+        In training mode, as every new module: call ``.eval()`` to predict. Its numbers are copies. `Residual` and
+        `Standardise` become modules of ``handgrad.interop.modules``.
+
+    Raises
+    ------
+    ConversionError
+        When a layer has no counterpart; it names the layer and its place.
+    """
+    torch = need("torch", "to_torch")
+    for place in places(network.body):
+        _ = place.counterpart  # every layer has one, or the error names the first that has none
+    made = _Modules(network).sequential(network.body).to(getattr(torch, network.dtype))
+    made.load_state_dict({name: torch.tensor(array) for name, array in to_state(network).items()})
+    return made
+
+
+def to_torch_loss(network: Network) -> Any:
+    """Make the loss module of ``torch.nn`` that a network's loss is.
+
+    For class numbers in rows of several answers, (n, time), PyTorch wants the classes in the second axis:
+    ``loss(output.movedim(-1, 1), t)``.
+
+    Raises
+    ------
+    ConversionError
+        When the loss, or one of its options, has no counterpart.
+    """
+    need("torch", "to_torch_loss")
+    if network.loss is None:
+        raise ConversionError("the network has no loss")
+    return loss_to(network.loss, network.dtype)
+
+
+def from_torch(
+    module: Any, *, loss: Any = None, inputs: int | tuple[int, ...] | None = None, seed: int = 0
+) -> Network:
+    """Make a network of a ``torch.nn.Sequential``, which may hold others: the same layers, options and numbers.
+
+    Parameters
+    ----------
+    module
+        The model. ``nn.Identity`` is passed over, and so is ``nn.Flatten`` in the first place, because the network
+        takes flat rows.
+    loss
+        A loss module of ``torch.nn``, or a loss of handgrad's.
+    inputs
+        The shape of one row, where the modules do not say it; as for `handgrad.Network`.
+    seed
+        Of later random draws: the weights are the model's.
+
+    Returns
+    -------
+    Network
+        With copies of the model's weights and running statistics, in their dtype.
+
+    Raises
+    ------
+    ConversionError
+        When a module or one of its options has no counterpart; it names the module and its place.
+    """
+    torch = need("torch", "from_torch")
+    if not isinstance(module, torch.nn.Module):
+        raise ConversionError(f"{module!r} is no module of PyTorch's")
+    layers = _Layers(1 if inputs is None or isinstance(inputs, int) else len(inputs))
+    plain = type(module) is torch.nn.Sequential
+    found = layers.sequence(module if plain else torch.nn.Sequential(module))
+    if not found:
+        raise ConversionError(f"{type(module).__name__} holds no layers")
+    given = loss if loss is None or isinstance(loss, Loss) else loss_from(loss)
+    network = Network(*found, loss=given, inputs=inputs, seed=seed, dtype=layers.dtype())
+    layers.fill(network)
+    return network
+
+
+class _Modules:
+    """Makes modules of layers; a layer that is used twice becomes one module, used twice."""
+
+    def __init__(self, network: Network) -> None:
+        self.nn = need("torch.nn", "to_torch")
+        self.own = need("handgrad.interop.modules", "to_torch")
+        self.network, self.graph = network, network.graph()
+        self.made: dict[int, Any] = {}
+
+    def sequential(self, layer: Sequential) -> Any:
+        kind = self.own.Residual if isinstance(layer, Residual) else self.nn.Sequential
+        return kind(*map(self.module, layer.layers))
+
+    def module(self, layer: Layer) -> Any:
+        if id(layer) not in self.made:
+            made = self.sequential(layer) if isinstance(layer, Sequential) else self.leaf(layer)
+            self.made[id(layer)] = made
+        return self.made[id(layer)]
+
+    def leaf(self, layer: Layer) -> Any:
+        counterpart = BY_LAYER[type(layer)]
+        options = {called: getattr(layer, name) for name, called in counterpart.options.items()}
+        kind = _module_class(counterpart, self.nn, self.own)
+        if counterpart.features:
+            first = next(iter(self.graph.names_of(layer).values()))
+            options[counterpart.features] = len(self.network.arrays[first])
+        if isinstance(layer, Linear):
+            options["bias"] = layer.bias
+        if isinstance(layer, GELU):
+            options["approximate"] = GELU_FORMS[layer.form]
+        if isinstance(layer, Softmax):
+            options["dim"] = -1
+        if isinstance(layer, Softplus):
+            options["threshold"] = 40.0  # below PyTorch's 20, what it leaves out is seen in float64
+        if isinstance(layer, BatchNorm) and len(self.network.output_shape) > 2:
+            kind = self.own.BatchNormOfRows
+        return kind(**options)
+
+
+def _module_class(counterpart: Counterpart, nn: Any, own: Any) -> Any:
+    return getattr(nn, counterpart.module, None) or getattr(own, counterpart.module)
+
+
+class _Layers:
+    """Makes layers of modules, and remembers which is which; a module that is used twice becomes one layer."""
+
+    def __init__(self, axes: int) -> None:
+        self.nn = need("torch.nn", "from_torch")
+        self.own = need("handgrad.interop.modules", "from_torch")
+        self.axes = axes  # of one row of what comes next
+        self.first = True
+        self.made: dict[int, tuple[Layer, Any]] = {}
+        self.leaves: dict[int, tuple[str, Any, Layer, Counterpart]] = {}
+        self.known = {_module_class(row, self.nn, self.own): row for row in COUNTERPARTS}
+        self.known[self.own.BatchNormOfRows] = BY_LAYER[BatchNorm]
+
+    def sequence(self, module: Any, path: str = "") -> list[Layer]:
+        """Return the layers of the modules that one holds."""
+        found = []
+        for name, inner in module._modules.items():  # children() leaves out a module that is there already
+            shown = repr(inner)
+            if len(shown) > 80 or "\n" in shown:
+                shown = type(inner).__name__
+            place = f"module {path}{name}, {shown}"
+            if (layer := self.layer(inner, f"{path}{name}", place)) is not None:
+                found.append(layer)
+                self.first = False
+        return found
+
+    def layer(self, module: Any, path: str, place: str) -> Layer | None:
+        """Return the layer that a module is; None for one that does nothing."""
+        if id(module) in self.made:
+            return self.made[id(module)][0]
+        if module._forward_hooks or module._forward_pre_hooks:
+            raise ConversionError(
+                f"{place} has hooks, and a layer has none", fix="remove them, or make a rule of what they do"
+            )
+        kind = type(module)
+        if kind is self.nn.Identity or (kind is self.nn.Flatten and self.flat(module)):
+            return None
+        layer: Layer
+        if kind in (self.nn.Sequential, self.own.Residual):
+            self.check_in_place(module, place)
+            inner = self.sequence(module, f"{path}.")
+            layer = Residual(*inner) if kind is self.own.Residual else Sequential(*inner)
+        else:
+            layer = self.leaf(module, path, place)
+        self.made[id(module)] = layer, module
+        return layer
+
+    def flat(self, module: Any) -> bool:
+        """Whether a module that flattens stands where the rows come in, and these are flat already."""
+        return self.first and self.axes == 1 and (module.start_dim, module.end_dim) == (1, -1)
+
+    def check_in_place(self, module: Any, place: str) -> None:
+        """Refuse what changes a residual's input before it is added."""
+        if type(module) is self.own.Residual and any(getattr(m, "inplace", False) for m in module.modules()):
+            raise ConversionError(
+                f"{place}: a module in it works in place, and may change what is added",
+                fix="give inplace=False",
+            )
+
+    def leaf(self, module: Any, path: str, place: str) -> Layer:
+        row = self.known.get(type(module))
+        if row is None:
+            raise explain_unknown(module, place)
+        if problem := objection(module, row, self.axes):
+            raise ConversionError(f"{place}: {problem[0]}", fix=problem[1])
+        options = {name: getattr(module, called) for name, called in row.options.items()}
+        if row.layer is Linear:
+            options |= {"bias": module.bias is not None, "layout": "out_in"}
+        if row.layer is GELU:
+            options["form"] = next(
+                form for form, called in GELU_FORMS.items() if called == module.approximate
+            )
+        try:
+            layer = row.layer(**options)
+        except HandgradError as error:
+            raise ConversionError(f"{place}: {error.problem}", given=error.given, fix=error.fix) from None
+        self.axes += row.module == "Embedding"
+        self.leaves[id(module)] = path, module, layer, row
+        return layer
+
+    def tensors(self) -> Iterator[tuple[str, Any, str, Layer]]:
+        """Yield every tensor with its name, the layer that keeps it, and the name in that layer's rule."""
+        for path, module, layer, row in self.leaves.values():
+            for argument, called in row.arrays.items():
+                tensor = getattr(module, called)
+                if tensor is not None:
+                    yield f"{path}.{called}", tensor, argument, layer
+
+    def dtype(self) -> str:
+        """Return the one type of all numbers."""
+        kinds: dict[str, str] = {}
+        for name, tensor, *_ in self.tensors():
+            kinds.setdefault(str(tensor.dtype).removeprefix("torch."), name)
+        for kind, name in kinds.items():
+            if kind not in ("float32", "float64"):
+                raise ConversionError(
+                    f"{name} is {kind}, and a network computes in float32 or float64", fix="module.float()"
+                )
+        if len(kinds) > 1:
+            given = ", ".join(f"{name} is {kind}" for kind, name in kinds.items())
+            raise ConversionError(
+                "the model has several types of numbers, and a network has one",
+                given=given,
+                fix="module.float() or module.double()",
+            )
+        return next(iter(kinds), "float32")
+
+    def fill(self, network: Network) -> None:
+        """Copy every number into the network."""
+        graph = network.graph()
+        owners: dict[int, str] = {}
+        for name, tensor, argument, layer in self.tensors():
+            other = owners.setdefault(id(tensor), name)
+            if other != name:
+                raise ConversionError(
+                    f"{other} and {name} are one tensor of two modules, and layers share only whole",
+                    fix="use one module twice, or give each a copy",
+                )
+            if tensor.is_meta:
+                raise ConversionError(f"{name} has no numbers: it is on the device meta")
+            array = graph.names_of(layer)[argument]
+            network.arrays[array][...] = np.asarray(tensor.detach().cpu())
+        frozen = [name for name, tensor, argument, _ in self.tensors() if _is_frozen(tensor, argument)]
+        if frozen:
+            notice = f"{', '.join(frozen)} need no gradient in the model; handgrad trains every parameter"
+            warnings.warn(HandgradNotice(notice), stacklevel=3)
+
+
+def _is_frozen(tensor: Any, argument: str) -> bool:
+    states = ("running_mean", "running_var", "mean", "deviation")
+    return argument not in states and not tensor.requires_grad

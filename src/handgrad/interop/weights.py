@@ -1,0 +1,164 @@
+"""Weights in safetensors files, named as in a ``state_dict`` of PyTorch's; PyTorch itself is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.errors import ConversionError, DataError
+from handgrad.files import write_file
+from handgrad.interop.counterparts import Kept, places, state_names
+from handgrad.layers import BatchNorm
+from handgrad.network import Network
+from handgrad.rules import show_shape
+
+Array = NDArray[Any]
+
+COUNTER = "num_batches_tracked"
+"""What PyTorch counts beside running statistics, and uses for nothing unless momentum is None."""
+
+TYPES = {"F32": "float32", "F64": "float64"}
+
+
+def to_state(network: Network) -> dict[str, Array]:
+    """Return what the ``state_dict`` of the network's PyTorch module holds: copies, in PyTorch's layout."""
+    state = {}
+    for name, kept in state_names(network).items():
+        array = network.arrays[kept.array]
+        state[name] = np.array(array.T if kept.transposed else array, order="C")
+    counted = (place.path for place in places(network.body) if type(place.layer) is BatchNorm)
+    return state | {f"{path}.{COUNTER}": np.zeros((), np.int64) for path in counted}
+
+
+def save_torch_weights(network: Network, path: str | Path) -> None:
+    """Write a network's weights and running statistics as PyTorch would name them: ``0.weight``, ``0.bias``.
+
+    ``model.load_state_dict(safetensors.torch.load_file(path))`` reads them into what `to_torch` makes, or into any
+    model of the same modules.
+
+    Raises
+    ------
+    ConversionError
+        When a layer that keeps arrays has no counterpart.
+    RunError
+        When the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from handgrad import BatchNorm, Linear, Network
+    >>> from handgrad.interop import load_torch_weights, save_torch_weights
+    >>> network = Network(Linear(5, 3), BatchNorm())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_torch_weights(network, Path(folder, "model.safetensors"))
+    ...     load_torch_weights(Network(Linear(5, 3), BatchNorm()), Path(folder, "model.safetensors"))
+    """
+    from safetensors.numpy import save
+
+    write_file(Path(path), save(to_state(network), metadata={"format": "pt"}))
+
+
+def load_torch_weights(network: Network, path: str | Path, *, layers: Sequence[str] | None = None) -> None:
+    """Read weights and running statistics from a file with PyTorch's names; nothing changes unless all fits.
+
+    Parameters
+    ----------
+    network
+        Takes the numbers over.
+    path
+        A safetensors file, as `save_torch_weights` or ``safetensors.torch.save_file`` writes it.
+    layers
+        What the file calls the layers that keep arrays, in order, where it does not count them as the network does:
+        ``["fc1", "fc2"]``.
+
+    Raises
+    ------
+    DataError
+        When the file is missing or damaged, or a name, a shape or a type in it is not the network's.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    path = Path(path)
+    wanted = _renamed(network, layers)
+    try:
+        path.open("rb").close()  # whose error says what is wrong better than safetensors'
+        with safe_open(path, framework="numpy") as file:
+            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+            _check_names(path, wanted, parts)
+            for name, kept in wanted.items():
+                _check_array(path, name, parts[name], network.arrays[kept.array], kept)
+            arrays = {name: file.get_tensor(name) for name in wanted}
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or error}") from None
+    except SafetensorError as error:
+        raise DataError(f"{path}: damaged, or no safetensors file: {error}") from None
+    _check_shared(path, wanted, arrays)
+    for name, kept in wanted.items():
+        network.arrays[kept.array][...] = arrays[name].T if kept.transposed else arrays[name]
+
+
+def _renamed(network: Network, layers: Sequence[str] | None) -> dict[str, Kept]:
+    """Return the arrays by the names they are to have in the file."""
+    names = state_names(network)
+    if layers is None:
+        return names
+    own = list(dict.fromkeys(name.rpartition(".")[0] for name in names))
+    if len(layers) != len(own) or len(set(layers)) != len(layers):
+        raise ConversionError(
+            f"layers has {len(layers)} names, and {len(own)} layers keep arrays",
+            given=f"the network's are {', '.join(own)}",
+            fix="give one name for each, all different",
+        )
+    called = dict(zip(own, layers, strict=True))
+    return {f"{called[path]}.{last}": kept for (path, _, last), kept in _parted(names)}
+
+
+def _parted(names: Mapping[str, Kept]) -> list[tuple[tuple[str, str, str], Kept]]:
+    return [(name.rpartition("."), kept) for name, kept in names.items()]
+
+
+def _check_names(path: Path, wanted: Mapping[str, Kept], parts: Mapping[str, Any]) -> None:
+    there = [name for name in parts if name.rpartition(".")[2] != COUNTER]
+    missing, more = [n for n in wanted if n not in parts], [n for n in there if n not in wanted]
+    if not missing and not more:
+        return
+    problem = f"there is no {missing[0]}" if missing else f"{more[0]} is not the network's"
+    found = list(dict.fromkeys(name.rpartition(".")[0] for name in there))
+    fits = len(found) == len({name.rpartition(".")[0] for name in wanted})
+    raise DataError(
+        f"{path}: {problem}",
+        given=f"the file has {_listed(there)}; the network has {_listed(list(wanted))}",
+        fix=f"if they are the same layers, give layers={found!r}" if fits and missing and more else "",
+    )
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(name[:80] for name in names[:8])
+    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown or "nothing"
+
+
+def _check_array(path: Path, name: str, part: Any, own: Array, kept: Kept) -> None:
+    """Check shape and type before the numbers are read."""
+    shape, kind = tuple(part.get_shape()), part.get_dtype()
+    wanted = own.shape[::-1] if kept.transposed else own.shape
+    if shape != wanted or TYPES.get(kind) != own.dtype:
+        raise DataError(
+            f"{path}: {name} is {TYPES.get(kind, kind)}{show_shape(shape)} in the file, "
+            f"and the network needs {own.dtype}{show_shape(wanted)}",
+            fix=f"save the model as {own.dtype}" if shape == wanted else "",
+        )
+
+
+def _check_shared(path: Path, wanted: Mapping[str, Kept], arrays: Mapping[str, Array]) -> None:
+    """Check that what the network keeps once is the same under each of its names."""
+    first: dict[str, str] = {}
+    for name, kept in wanted.items():
+        other = first.setdefault(kept.array, name)
+        if other != name and arrays[name].tobytes() != arrays[other].tobytes():
+            raise DataError(
+                f"{path}: {other} and {name} are one array in the network, and differ in the file"
+            )

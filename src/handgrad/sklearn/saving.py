@@ -1,0 +1,173 @@
+"""Estimators in run folders: what `handgrad train` leaves, with the estimator's own parameters beside it.
+
+estimator.json  the parameters, the classes, and what the fit left behind
+
+So everything that opens a run opens these: ``handgrad show``, ``handgrad predict``. Nothing in them is ever run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from handgrad.errors import HandgradError, RunError
+from handgrad.files import parse_json, read_file, write_file
+from handgrad.layers import Schedule
+from handgrad.runs import Run, load_run, save_run
+from handgrad.sklearn.labels import Kind, Labels
+from handgrad.specs import schedule_from, to_table
+from handgrad.training import EpochRecord, History, metric_name
+
+NAME = "estimator.json"
+FORMAT = 1
+MOST_BYTES = 64 * 2**20
+
+FITTED = (
+    "n_iter_",
+    "t_",
+    "loss_",
+    "best_loss_",
+    "best_validation_score_",
+    "loss_curve_",
+    "validation_scores_",
+)
+"""Attributes that are numbers or lists of them."""
+
+E = TypeVar("E")
+
+
+class _Table(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What estimator.json holds."""
+
+    format: int
+    type: str
+    parameters: dict[str, Any]
+    fitted: dict[str, int | float | list[float] | None]
+    kind: Kind | None
+    classes: list[str | int | float | bool]
+    class_type: str
+
+
+def save(estimator: Any, folder: Path) -> None:
+    """Write a fitted estimator into a run folder; see `MLPClassifier.save`."""
+    labels: Labels | None = getattr(estimator, "_labels", None)
+    several = labels is not None and labels.kind == "multilabel-indicator"
+    if labels is not None and len(labels.classes) < 2:
+        raise RunError(
+            f"{folder}: a classifier of one class has nothing to keep", fix="fit it to two or more"
+        )
+    names = tuple(map(str, labels.classes)) if labels is not None else ()
+    run = Run(
+        estimator.network_,
+        source=f"handgrad.sklearn.{type(estimator).__name__}",
+        task="regression" if labels is None or several else "classification",
+        target=[f"label_{name}" for name in names] if several else None,
+        classes=() if several else names,
+        feature_names=tuple(map(str, getattr(estimator, "feature_names_in_", ()))),
+    )
+    (folder / NAME).unlink(missing_ok=True)
+    save_run(folder, run, _history(estimator), f"# fitted by {run.source}; its parameters are in {NAME}\n")
+    table = {
+        "format": FORMAT,
+        "type": type(estimator).__name__,
+        "parameters": {name: _plain(value, name) for name, value in estimator.get_params().items()},
+        "fitted": {name: getattr(estimator, name) for name in FITTED if hasattr(estimator, name)},
+        "kind": labels.kind if labels is not None else None,
+        "classes": labels.classes.tolist() if labels is not None else [],
+        "class_type": labels.classes.dtype.str if labels is not None else "",
+    }
+    write_file(folder / NAME, json.dumps(table, indent=2, default=float) + "\n")
+
+
+def _history(estimator: Any) -> History:
+    """Return the training as a run folder keeps it."""
+    losses = getattr(estimator, "loss_curve_", None) or [estimator.loss_]
+    scores = getattr(estimator, "validation_scores_", None) or [None] * len(losses)
+    rate = float(estimator.learning_rate_init)
+    records = [
+        EpochRecord(number, loss, None, score, rate, 0.0)
+        for number, (loss, score) in enumerate(zip(losses, scores, strict=False), 1)
+    ]
+    return History(metric_name(estimator.network_.loss), records)
+
+
+def _plain(value: Any, name: str) -> Any:
+    """Return a parameter as JSON has it."""
+    if isinstance(value, Schedule):
+        return to_table(value)
+    if isinstance(value, np.random.RandomState) or name == "after_epoch":
+        return None  # a generator's state and a function are no settings
+    if name == "class_weight" and isinstance(value, dict):
+        return [[_plain(key, ""), float(weight)] for key, weight in value.items()]
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def load(kind: type[E], folder: Path) -> E:
+    """Open what `save` wrote; see `MLPClassifier.load`."""
+    path = folder / NAME
+    place, data = str(path), read_file(path, MOST_BYTES)
+    found = parse_json(data, dict[str, Any], place).get("format")
+    if found != FORMAT:
+        raise RunError(f"{place}: format {found!r}, and this handgrad reads {FORMAT}")
+    table = parse_json(data, _Table, place)
+    if table.type != kind.__name__:
+        raise RunError(f"{place}: holds a {table.type}", fix=f"open it with {table.type}.load")
+    run = load_run(folder)
+    try:
+        estimator: Any = kind(**_parameters(table.parameters, place))
+        estimator._validate_params()
+        _set_fitted(estimator, table, run)
+    except (TypeError, ValueError, HandgradError) as error:
+        raise RunError(f"{place}: damaged, or not handgrad's: {error}") from None
+    return estimator
+
+
+def _parameters(plain: dict[str, Any], place: str) -> dict[str, Any]:
+    parameters = dict(plain)
+    if isinstance(parameters.get("learning_rate"), dict):
+        parameters["learning_rate"] = schedule_from(parameters["learning_rate"], f"{place}: learning_rate")
+    if isinstance(parameters.get("class_weight"), list):
+        parameters["class_weight"] = dict(parameters["class_weight"])
+    if isinstance(parameters.get("hidden_layer_sizes"), list):
+        parameters["hidden_layer_sizes"] = tuple(parameters["hidden_layer_sizes"])
+    return parameters
+
+
+def _set_fitted(estimator: Any, table: _Table, run: Run) -> None:
+    """Give an estimator what its fit left behind, and check that all of it fits together."""
+    network = run.network
+    if len(network.row) != 1 or len(network.output_shape) != 2:
+        raise ValueError("the network takes no rows of features, or has no outputs for each")
+    outputs = int(network.output_shape[1])
+    if table.kind is not None:
+        estimator._labels = Labels(table.kind, np.array(table.classes, _class_type(table.class_type)))
+        estimator.classes_ = estimator._labels.classes
+        if estimator._labels.outputs != outputs:
+            raise ValueError(f"{len(table.classes)} classes, and the network has {outputs} outputs")
+    if table.fitted.keys() - set(FITTED):
+        raise ValueError(f"{min(table.fitted.keys() - set(FITTED))} is nothing that a fit leaves behind")
+    for name, value in table.fitted.items():
+        setattr(estimator, name, value)
+    estimator.n_outputs_, estimator.n_features_in_ = outputs, network.row[0]
+    estimator.network_ = network
+    estimator.n_layers_ = len(estimator.coefs_) + 1
+    estimator.out_activation_ = estimator._loss(outputs)[1]
+    estimator._position = None
+    if run.feature_names:
+        estimator.feature_names_in_ = np.array(run.feature_names, object)
+
+
+def _class_type(name: str) -> Any:
+    """Return the type of classes by its name; texts are as long as they are, and not as long as the name says."""
+    if re.fullmatch(r"[<>|=](U\d+|O)", name):
+        return object if name.endswith("O") else str
+    if not re.fullmatch(r"[<>|=][biuf][1248]", name):
+        raise ValueError(f"classes of type {name!r}")
+    return np.dtype(name)

@@ -1,0 +1,154 @@
+"""A training in the middle, as plain data: all that is needed to go on as if it had never stopped.
+
+Orders of rows are drawn from (seed, epoch), masks from (seed, step), and the learning rates of all steps are known
+before the first. So the seed among the settings and the position are the whole state of what is random or scheduled.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from handgrad.data.fingerprint import Fingerprint, find_change
+from handgrad.errors import ConfigurationError, DataError, EngineError, HandgradNotice
+from handgrad.training.history import EpochRecord, History
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Done:
+    """How far an epoch has come: its batches, the loss they came to as (total, count), the seconds they took."""
+
+    batches: int = 0
+    total: float = 0.0
+    count: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class EpochEnd:
+    """A training at the end of an epoch.
+
+    Attributes
+    ----------
+    epoch
+        How many are finished.
+    arrays
+        Parameters, states and the optimiser's slots.
+    best
+        The same at the end of the epoch with the lowest validation loss.
+    best_loss, best_epoch, waited
+        That loss, that epoch, and how many there were since.
+    """
+
+    epoch: int
+    arrays: Mapping[str, Array]
+    best: Mapping[str, Array]
+    best_loss: float = float("inf")
+    best_epoch: int = 0
+    waited: int = 0
+
+    def after(self, record: EpochRecord, arrays: Mapping[str, Array]) -> EpochEnd:
+        """Return the end of the next epoch."""
+        loss = record.validation_loss
+        if loss is not None and loss < self.best_loss:
+            return EpochEnd(record.epoch, arrays, arrays, loss, record.epoch)
+        return replace(self, epoch=record.epoch, arrays=arrays, waited=self.waited + 1)
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """A training between two batches.
+
+    Attributes
+    ----------
+    settings
+        What it was started with, each as text.
+    data
+        The fingerprints of the arrays it learns from and watches.
+    facts
+        What runs it: engine, BLAS library, threads.
+    history
+        Its finished epochs.
+    done
+        How far it is in the epoch after those.
+    start
+        The largest value of each array when it began, for the explanation of a loss that is not finite.
+    last
+        The end of the last finished epoch.
+    now
+        The arrays in the middle of an epoch; {} between two.
+    """
+
+    settings: Mapping[str, str]
+    data: Mapping[str, Fingerprint]
+    facts: Mapping[str, Any]
+    history: History
+    done: Done
+    start: Mapping[str, float]
+    last: EpochEnd
+    now: Mapping[str, Array]
+
+    def check(self, other: TrainingState) -> None:
+        """Check that the training in ``other``, which is about to start, is the one that this state is of.
+
+        Raises
+        ------
+        ConfigurationError
+            When a setting is another; it says which.
+        DataError
+            When the data has changed; it says how.
+        EngineError
+            When another engine would run it.
+        """
+        for name in self.settings.keys() | other.settings.keys():
+            before, now = self.settings.get(name), other.settings.get(name)
+            if before != now:
+                raise ConfigurationError(
+                    f"{name} is {now}, and the training that is to go on has {before}",
+                    fix="give it the same settings, or begin a new training",
+                )
+        if change := find_change(self.data, other.data):
+            raise DataError(
+                f"the data has changed since the training began: {change}",
+                fix="bring back the data as it was, or begin a new training",
+            )
+        if self.facts["engine"] != other.facts["engine"]:
+            raise EngineError(
+                f"the {other.facts['engine']} engine would go on with what the {self.facts['engine']} engine began, "
+                "and their last digits differ",
+                fix="see the notice of why the engine is not used, or begin a new training",
+            )
+        for name in self.facts.keys() & other.facts.keys():
+            if self.facts[name] != other.facts[name]:
+                notice = f"{name} is {other.facts[name]} and was {self.facts[name]}: last digits may differ"
+                warnings.warn(HandgradNotice(notice), stacklevel=4)
+
+
+class CheckpointStore(Protocol):
+    """Where a training puts its state, and finds it again; entered for as long as it trains."""
+
+    @property
+    def seconds(self) -> float:
+        """How often it wants to be asked within an epoch."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def load(self, arrays: Mapping[str, Array]) -> TrainingState | None:
+        """Return the state to go on from, whose arrays are of the names, shapes and types of these; None to begin."""
+
+    def is_due(self, *, between_epochs: bool) -> bool:
+        """Whether a state should be saved now."""
+
+    def save(self, state: TrainingState) -> None:
+        """Keep a state; its arrays change when training goes on."""

@@ -1,0 +1,144 @@
+"""Estimators among what their users have: data frames, sparse rows, pipelines, searches, threads."""
+
+from __future__ import annotations
+
+import io
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from handgrad.engines.compiled.blas import find_blas
+from handgrad.sklearn import programs
+
+from .fitting import BOTH, data_for, digits, fit, iris, labels, ours, values
+
+pytestmark = pytest.mark.peers
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize("name", BOTH)
+def test_data_frames_keep_the_names_of_their_columns(name: str, frame: Any) -> None:
+    X, y = data_for(name)
+    named = frame({f"feature {k}": column for k, column in enumerate(X.T)})
+    estimator = fit(ours(name, max_iter=3, random_state=0, early_stopping=True), named, y)
+    plain = fit(ours(name, max_iter=3, random_state=0, early_stopping=True), X, y)
+    assert list(estimator.feature_names_in_) == list(named.columns)
+    np.testing.assert_array_equal(estimator.predict(named), plain.predict(X))
+    others = frame({f"other {k}": column for k, column in enumerate(X.T)})
+    with pytest.raises(ValueError, match="feature names should match"):
+        estimator.predict(others)
+
+
+@pytest.mark.parametrize("form", ["csr_matrix", "csr_array", "csc_matrix", "coo_array"])
+@pytest.mark.parametrize("solver", ["adam", "lbfgs"])
+def test_sparse_rows_are_the_same_rows(solver: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made dense a few batches at a time: the numbers are those of dense rows, bit for bit."""
+    monkeypatch.setattr("handgrad.sklearn.rows.AT_A_TIME", 64)
+    X, y = digits(3)
+    sparse = getattr(scipy.sparse, form)(X)
+    parameters = {"solver": solver, "batch_size": 24, "max_iter": 5, "random_state": 0, "dropout": 0.0}
+    dense = fit(ours("MLPClassifier", **parameters), X, y)
+    own = fit(ours("MLPClassifier", **parameters), sparse, y)
+    for array, other in zip(own.coefs_, dense.coefs_, strict=True):
+        np.testing.assert_array_equal(array, other)
+    np.testing.assert_allclose(own.predict_proba(sparse), dense.predict_proba(X), rtol=1e-12)
+
+
+def test_sparse_labels() -> None:
+    X, y = labels()
+    classifier = fit(ours("MLPClassifier", max_iter=5, random_state=0), X, y)
+    own = fit(ours("MLPClassifier", max_iter=5, random_state=0), X, scipy.sparse.csr_matrix(y))
+    np.testing.assert_array_equal(own.predict(X), classifier.predict(X))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_pipelines_searches_and_clones() -> None:
+    X, y = iris()
+    line = make_pipeline(
+        StandardScaler(), ours("MLPClassifier", max_iter=60, random_state=0, learning_rate_init=0.01)
+    )
+    line.set_output(transform="pandas")
+    search = GridSearchCV(
+        line, {"mlpclassifier__alpha": [1e-4, 1e2], "mlpclassifier__activation": ["relu", "gelu"]}
+    )
+    search.fit(X, y)
+    assert search.best_params_["mlpclassifier__alpha"] == 1e-4
+    assert search.best_score_ > 0.9
+    copy = clone(search.best_estimator_)
+    assert not hasattr(copy[-1], "network_")
+    np.testing.assert_array_equal(copy.fit(X, y).predict(X), search.predict(X))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_jobs_at_the_same_time_change_no_number(backend: str) -> None:
+    X, y = iris()
+    estimator = ours("MLPClassifier", max_iter=20, random_state=0)
+    alone = cross_val_score(estimator, X, y, cv=4)
+    with joblib.parallel_backend(backend):
+        together = cross_val_score(estimator, X, y, cv=4, n_jobs=2)
+    np.testing.assert_array_equal(alone, together)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_threads_that_fit_the_same_shape_do_not_share_weights() -> None:
+    X, y = values()
+
+    def weights(seed: int) -> Any:
+        return ours("MLPRegressor", hidden_layer_sizes=11, max_iter=30, random_state=seed).fit(X, y).coefs_[0]
+
+    alone = [weights(seed) for seed in range(6)]
+    with ThreadPoolExecutor(3) as pool:
+        for array, other in zip(alone, pool.map(weights, range(6)), strict=True):
+            np.testing.assert_array_equal(array, other)
+
+
+def test_limits_of_threads_are_kept() -> None:
+    """What threadpoolctl allows BLAS is what a fit may use, and nothing more is left behind."""
+    from threadpoolctl import threadpool_limits
+
+    blas, X, y = find_blas(), *values()
+    assert blas is not None
+    with threadpool_limits(1, user_api="blas"):
+        allowed = blas.allowed_threads
+        fit(ours("MLPRegressor", max_iter=2), X, y)
+        assert blas.allowed_threads == allowed == 1
+
+
+def test_programs_are_made_once_and_only_a_few_are_kept() -> None:
+    X, y = values()
+    for width in range(1, programs.MOST_IDLE + 4):
+        fit(ours("MLPRegressor", hidden_layer_sizes=width, max_iter=1), X, y)
+    assert len(programs._idle) == programs.MOST_IDLE
+    newest = list(programs._idle.values())[-1]
+    fit(ours("MLPRegressor", hidden_layer_sizes=width, max_iter=1, learning_rate_init=0.5), X, y)
+    assert list(programs._idle.values())[-1] is newest
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_joblib_keeps_an_estimator(name: str) -> None:
+    X, y = data_for(name)
+    estimator = fit(ours(name, max_iter=3, random_state=0), X, y)
+    file = io.BytesIO()
+    joblib.dump(estimator, file)
+    file.seek(0)
+    opened = joblib.load(file)
+    np.testing.assert_array_equal(opened.predict(X), estimator.predict(X))
+    np.testing.assert_array_equal(opened.partial_fit(X, y).coefs_[0], estimator.partial_fit(X, y).coefs_[0])
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_rows_that_may_not_be_written_are_read(name: str) -> None:
+    X, y = data_for(name)
+    X.flags.writeable = False
+    fit(ours(name, max_iter=2), np.asfortranarray(X), y)

@@ -1,0 +1,94 @@
+"""Estimators in run folders."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from handgrad import Cosine, RunError
+from handgrad.runs import load_run
+
+from ..conftest import Command
+from .fitting import digits, fit, labels, ours, values
+
+pytestmark = pytest.mark.peers
+
+X, Y = digits(3)
+FITS: dict[str, tuple[str, Any, Any, dict[str, Any]]] = {
+    "classes": ("MLPClassifier", X, Y, {"hidden_layer_sizes": (9, 4)}),
+    "texts": ("MLPClassifier", X, np.array(["nought", "one", "two"])[Y], {"class_weight": {"nought": 2.0, "two": 1.5}}),
+    "two": ("MLPClassifier", X, Y > 1, {"normalisation": "batch", "early_stopping": True}),
+    "labels": ("MLPClassifier", *labels(), {"learning_rate": Cosine(warmup=1.0)}),
+    "value": ("MLPRegressor", *values(), {"dropout": 0.2}),
+    "float32": ("MLPRegressor", values()[0].astype("float32"), values()[1], {}),
+    "counts": ("MLPRegressor", values(2)[0], np.abs(values(2)[1]), {"loss": "poisson", "solver": "lbfgs"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FITS)
+def test_what_was_saved_opens(kind: str, tmp_path: Path) -> None:
+    """Predictions bit for bit, parameters, and what the fit left behind; and it goes on learning."""
+    name, X, y, parameters = FITS[kind]
+    estimator = fit(ours(name, max_iter=4, random_state=0, **parameters), X, y)
+    estimator.save(tmp_path / "run")
+    opened = type(estimator).load(tmp_path / "run")
+    np.testing.assert_array_equal(opened.predict(X), estimator.predict(X))
+    assert opened.predict(X).dtype == estimator.predict(X).dtype
+    own, other = estimator.get_params(), opened.get_params()
+    assert {key: repr(value) for key, value in own.items()} == {
+        key: repr(value) for key, value in other.items()
+    }
+    for fact in ("n_iter_", "t_", "loss_", "n_layers_", "n_outputs_", "out_activation_", "n_features_in_"):
+        assert getattr(opened, fact) == getattr(estimator, fact), fact
+    assert getattr(opened, "loss_curve_", 0) == getattr(estimator, "loss_curve_", 0)
+    if opened.solver != "lbfgs" and not opened.early_stopping:
+        opened.partial_fit(X, y)
+
+
+def test_the_folder_is_a_run(tmp_path: Path, handgrad: Command) -> None:
+    """The command line shows it and answers with it."""
+    named = np.array(["nought", "one", "two"])[Y]
+    fit(ours("MLPClassifier", max_iter=40, random_state=0), X, named).save(tmp_path / "run")
+    np.save(tmp_path / "rows.npy", X[:3])
+    answers = handgrad("predict", "run", "rows.npy").stdout.splitlines()
+    assert [line.split(",")[0] for line in answers[1:]] == list(named[:3])
+    assert load_run(tmp_path / "run").source == "handgrad.sklearn.MLPClassifier"
+
+
+DAMAGE: dict[str, dict[str, Any]] = {
+    "format": {"format": 99},
+    "type": {"type": "MLPRegressor"},
+    "parameter": {"parameters": {"hidden_layer_sizes": [3], "no_such": 1}},
+    "value": {"parameters": {"alpha": -1}},
+    "classes": {"classes": [0, 1, 2, 3]},
+    "kind": {"kind": "binary"},
+    "class type": {"class_type": "|V8"},
+    "long texts": {"class_type": "<V1000000000"},
+    "attribute": {"fitted": {"__class__": 1}},
+    "more": {"more": 1},
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damage_is_refused(kind: str, tmp_path: Path) -> None:
+    classifier = fit(ours("MLPClassifier", max_iter=2, hidden_layer_sizes=3), X, Y)
+    classifier.save(tmp_path)
+    path = tmp_path / "estimator.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | DAMAGE[kind]))
+    with pytest.raises(RunError, match=r"estimator\.json"):
+        type(classifier).load(tmp_path)
+
+
+def test_nothing_is_saved_before_a_fit(tmp_path: Path) -> None:
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        ours("MLPRegressor").save(tmp_path)
+    with pytest.raises(RunError, match="one class"):
+        fit(ours("MLPClassifier", max_iter=1), [[1.0], [2.0]], ["a", "a"]).save(tmp_path)
+    with pytest.raises(RunError, match=r"estimator\.json"):
+        type(ours("MLPRegressor")).load(tmp_path)

@@ -1,0 +1,230 @@
+"""Networks to ONNX: checked, run by onnxruntime, and equal; rules of one's own too, or the line that is not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from handgrad import (
+    BatchNorm,
+    BinaryCrossEntropy,
+    ConversionError,
+    Dropout,
+    Embedding,
+    Linear,
+    MissingPackageError,
+    Network,
+    Poisson,
+    ReLU,
+    Residual,
+    RunError,
+    Standardise,
+    Tanh,
+)
+from handgrad.interop import to_onnx
+
+from .comparing import distance
+from .networks import COUNT, drawn
+
+Array = NDArray[Any]
+peers = pytest.mark.peers
+
+BOUND = 1e-5
+"""How far onnxruntime may be from the network, relative to the largest number."""
+
+
+def run(model: Path | bytes, x: Array) -> Array:
+    """Return what onnxruntime computes."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    session = onnxruntime.InferenceSession(model if isinstance(model, bytes) else str(model), options)
+    (given,) = session.get_inputs()
+    kind = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}[given.type]
+    assert given.name == "x"
+    (found,) = session.run(None, {"x": x.astype(kind)})
+    return found
+
+
+def apart(network: Network, model: Path | bytes, x: Array, *, prediction: bool = False) -> float:
+    """Return how far a file is from its network, for batches of one row, of some, and of all."""
+    expected = network.predict(x) if prediction else network.output(x)
+    found = np.concatenate([run(model, x[:1]), run(model, x[1:8]), run(model, x[8:])])
+    assert found.dtype == expected.dtype
+    return distance(found, expected)
+
+
+@peers
+@pytest.mark.parametrize("prediction", [False, True])
+@pytest.mark.parametrize("number", range(COUNT))
+def test_onnxruntime_gives_the_network_s_answers(tmp_path: Path, number: int, prediction: bool) -> None:
+    made = drawn(number)
+    to_onnx(made.network, tmp_path / "net.onnx", prediction=prediction)
+    assert apart(made.network, tmp_path / "net.onnx", made.x, prediction=prediction) <= BOUND
+
+
+@peers
+def test_what_the_file_says(tmp_path: Path) -> None:
+    """Versions that runtimes know, weights by their names, a batch of any size, and each node its line."""
+    import onnx
+
+    network = Network(Standardise(), Linear(5, 7), ReLU(), Linear(7, 3), inputs=(4, 5))
+    to_onnx(network, tmp_path / "deep" / "net.onnx")
+    model = onnx.load(tmp_path / "deep" / "net.onnx")
+    assert (model.ir_version, model.opset_import[0].version, model.producer_name) == (10, 21, "handgrad")
+    assert model.doc_string == str(network.evaluation_program())
+    shape = [d.dim_param or d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
+    assert shape == ["n", 4, 5]
+    assert model.graph.output[0].name == "output"
+    held = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    for name, array in network.arrays.items():
+        np.testing.assert_array_equal(held[name], array)
+    nodes = {node.output[0]: node.doc_string for node in model.graph.node}
+    assert nodes["a2"] == "a2 = np.maximum(z2, 0)"
+    assert nodes["z2"] == "z2 = h1 @ W2 + b2"
+
+
+@peers
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_standardisation_is_left_out_on_request(tmp_path: Path, dtype: str) -> None:
+    """Then the file takes rows that are standardised already; arrays it does not need are not in it."""
+    import onnx
+
+    network = Network(Standardise(), Linear(5, 7), Tanh(), Linear(7, 3), dtype=dtype)
+    x = np.random.default_rng(0).normal(30, 4, (20, 5))
+    network.standardise(x)
+    to_onnx(network, tmp_path / "net.onnx", standardise=False)
+    arrays = network.states
+    rows = (x - arrays["mean1"]) / arrays["deviation1"]
+    assert distance(run(tmp_path / "net.onnx", rows), network.output(x)) <= BOUND
+    assert distance(run(tmp_path / "net.onnx", x), network.output(x)) > 0.1
+    names = {tensor.name for tensor in onnx.load(tmp_path / "net.onnx").graph.initializer}
+    assert {"W2", "b2", "W3", "b3"} == {name for name in names if name[0].isalpha() and " " not in name}
+    plain = Network(Linear(5, 3))
+    to_onnx(plain, tmp_path / "plain.onnx", standardise=False)
+    assert apart(plain, tmp_path / "plain.onnx", x.astype("float32")) <= BOUND
+
+
+@peers
+def test_standardisation_that_is_not_the_only_reader_cannot_be_left_out(tmp_path: Path) -> None:
+    network = Network(Residual(Standardise(), Linear(5, 5)))
+    with pytest.raises(
+        ConversionError, match=r"^line `.*` \(layer 1, Residual\) reads the rows as they come"
+    ):
+        to_onnx(network, tmp_path / "net.onnx", standardise=False)
+
+
+@peers
+def test_a_network_that_does_nothing_outside_training(tmp_path: Path) -> None:
+    """Its output is its input."""
+    network = Network(Dropout(), inputs=3)
+    to_onnx(network, tmp_path / "net.onnx")
+    assert apart(network, tmp_path / "net.onnx", np.ones((9, 3), np.float32)) == 0
+
+
+@peers
+def test_predictions_of_other_losses(tmp_path: Path) -> None:
+    """Probabilities of a yes, and expected counts."""
+    x = np.random.default_rng(0).normal(size=(20, 5))
+    for loss in (BinaryCrossEntropy(), Poisson()):
+        network = Network(Linear(5, 3), loss=loss)
+        to_onnx(network, tmp_path / "net.onnx", prediction=True)
+        assert apart(network, tmp_path / "net.onnx", x, prediction=True) <= BOUND
+
+
+@peers
+def test_precision_where_a_plain_formula_would_cancel(tmp_path: Path) -> None:
+    """exp(z) - 1 and log(1 + e) near 0, relative to each value and not to the largest."""
+    from handgrad import ELU, Softplus
+
+    z = np.concatenate([-np.logspace(-30, 2, 400), np.logspace(-30, 2, 400)])[:, None]
+    for layer in (ELU(), Softplus()):
+        for dtype, tight in (("float32", 1e-6), ("float64", 1e-14)):
+            network = Network(layer, inputs=1, dtype=dtype)
+            to_onnx(network, tmp_path / "net.onnx")
+            expected = network.output(z).astype(float)
+            found = run(tmp_path / "net.onnx", z)
+            seen = np.abs(expected) > 1e-30  # smaller ones are subnormal in float32
+            assert (np.abs(found - expected)[seen] <= tight * np.abs(expected)[seen]).all(), (layer, dtype)
+
+
+# The comparison sees a file that is wrong.
+
+
+SWAPPED = {
+    "Add": "Sub", "Sub": "Add", "Mul": "Div", "Div": "Mul", "Max": "Min", "Min": "Max", "Tanh": "Atan", "Exp": "Abs",
+    "Sqrt": "Abs", "ReduceSum": "ReduceMax", "Greater": "Less", "GreaterOrEqual": "Less", "Log": "Exp", "Neg": "Abs",
+}  # fmt: skip
+"""For every operation another that could stand in its place."""
+
+
+def mutated(model: Any, rng: np.random.Generator) -> Any:
+    """Put another operation in the place of one."""
+    nodes = [node for node in model.graph.node if node.op_type in SWAPPED]
+    node = nodes[rng.integers(len(nodes))]
+    node.op_type = SWAPPED[node.op_type]
+    return model
+
+
+def perturbed(model: Any, rng: np.random.Generator) -> Any:
+    """Change one number of one array of the network a little."""
+    import onnx
+
+    arrays = [tensor for tensor in model.graph.initializer if " " not in tensor.name]
+    tensor = arrays[rng.integers(len(arrays))]
+    numbers = onnx.numpy_helper.to_array(tensor).copy()
+    numbers[:1] = numbers[:1] * 1.02 + 0.002
+    tensor.CopyFrom(onnx.numpy_helper.from_array(numbers, tensor.name))
+    return model
+
+
+@peers
+@pytest.mark.parametrize("number", range(0, COUNT, 2))
+@pytest.mark.parametrize("change", [mutated, perturbed])
+def test_a_wrong_file_is_seen(tmp_path: Path, number: int, change: Callable[[Any, Any], Any]) -> None:
+    """Another operation, or another number, is far outside the bound."""
+    import onnx
+
+    made = drawn(number)
+    to_onnx(made.network, tmp_path / "net.onnx")
+    model = change(onnx.load(tmp_path / "net.onnx"), np.random.default_rng(number))
+    with np.errstate(all="ignore"):
+        assert not apart(made.network, model.SerializeToString(), made.x) <= BOUND
+
+
+@peers
+def test_weights_beyond_what_a_file_holds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("handgrad.interop.onnx.MOST_BYTES", 31)
+    with pytest.raises(ConversionError, match="over 2 GB"):
+        to_onnx(Network(Linear(3, 2)), tmp_path / "net.onnx")
+
+
+def test_without_onnx_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(
+        MissingPackageError, match=r"needs the package onnx\n  fix    pip install 'handgrad\[onnx\]'"
+    ):
+        to_onnx(Network(Linear(3, 2)), tmp_path / "net.onnx")
+
+
+@peers
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="cannot be written"):
+        to_onnx(Network(Linear(3, 2)), tmp_path / "file" / "net.onnx")
+
+
+@peers
+def test_indices_and_stacks_with_batch_norm(tmp_path: Path) -> None:
+    """The input is whole numbers; the rows of a stack are normalised by their last axis."""
+    network = Network(Embedding(9, 4), BatchNorm(), Linear(4, 2), inputs=(3,), dtype="float64")
+    network.states["running_mean1"][...] = [1.0, 2.0, 3.0, 4.0]
+    to_onnx(network, tmp_path / "net.onnx")
+    assert apart(network, tmp_path / "net.onnx", np.random.default_rng(0).integers(0, 9, (12, 3))) <= BOUND

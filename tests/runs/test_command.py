@@ -1,0 +1,218 @@
+"""`handgrad train` and its run folder: stopped and gone on with, refused, followed while it runs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from handgrad import History
+from handgrad.training import EpochRecord
+
+from ..conftest import ENVIRONMENT, HANDGRAD, Command
+
+SMALL = ["--hidden", "5", "--epochs", "6", "--seed", "3"]
+LONG = ["moons", "--hidden", "5", "--epochs", "100000", "--out", "run"]
+
+
+def write_table(path: Path, rows: int = 40, columns: int = 2, seed: int = 0) -> None:
+    x = np.random.default_rng(seed).normal(size=(rows, columns)).round(3)
+    table = np.column_stack([x, (x[:, 0] > 0).astype(int)])
+    header = ",".join([*"abcdef"[:columns], "t"])
+    np.savetxt(path, table, delimiter=",", header=header, comments="", fmt="%g")
+
+
+def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start the command, and wait until its history has an epoch and a checkpoint lies beside it."""
+    process = subprocess.Popen(
+        [*HANDGRAD, "train", *arguments],
+        cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not (folder / "run" / "checkpoint.safetensors").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    return process
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Train on a table of one's own, far too long, and stop it."""
+    folder = tmp_path_factory.mktemp("stopped")
+    write_table(folder / "t.csv")
+    process = started(folder, "t.csv", "--target", "t", *LONG[1:])
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    process.communicate()
+    return folder
+
+
+@pytest.fixture
+def again(stopped: Path, tmp_path: Path) -> Path:
+    """Copy it, so that each test has its own."""
+    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
+    config = tmp_path / "run" / "config.toml"
+    config.write_text(config.read_text().replace(str(stopped), str(tmp_path)))
+    return tmp_path
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_keeps_the_last_epoch_and_its_number_is_in_the_exit_code(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """128 more than the signal's, as shells have it; the results are printed; the folder is a run, and can go on."""
+    process = started(tmp_path, *LONG, "--json")
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    results = json.loads(out)
+    assert results["stopped"] == "interrupted"
+    assert len(err.splitlines()) in (results["epochs"], results["epochs"] + 1)
+    assert {"run.json", "checkpoint.safetensors"} <= {path.name for path in (tmp_path / "run").iterdir()}
+
+
+def test_the_history_can_be_read_while_it_runs(tmp_path: Path) -> None:
+    """As JSON Lines and as CSV, an epoch after the other; the folder is locked meanwhile."""
+    process = started(tmp_path, *LONG)
+    while len((text := (tmp_path / "run" / "history.jsonl").read_text()).splitlines()) < 3:
+        time.sleep(0.01)
+    history = History.from_json_lines(text[: text.rindex("\n") + 1])
+    assert history.stopped == "running"
+    rows = list(csv.DictReader((tmp_path / "run" / "history.csv").read_text().splitlines()[:3]))
+    assert [float(row["loss"]) for row in rows] == [record.loss for record in history.epochs[:2]]
+    assert list(rows[0]) == [*EpochRecord.__dataclass_fields__]
+    second = subprocess.run(
+        [*HANDGRAD, "train", *LONG],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert (second.returncode, second.stdout) == (1, "")
+    assert second.stderr.startswith(
+        f"Error: run: another process is training into this folder: its number is {process.pid}\n"
+    )
+
+
+REFUSED: dict[str, tuple[list[str], int, str]] = {
+    "epochs": (["--epochs", "9"], 1, "training.epochs is 9, and the run in run has 100000"),
+    "rate": (["--learning-rate", "0.5"], 1, "training.optimiser is Adam(0.5), and the run in run has Adam()"),
+    "hidden": (["--hidden", "6"], 1, "network.hidden is [6], and the run in run has [5]"),
+    "engine": (
+        ["--engine", "reference"],
+        1,
+        "training.engine is 'reference', and the run in run has 'compiled'",
+    ),
+    "data": (["moons"], 1, "data.source is 'moons', and the run in run has "),
+    "folder": (["--out", "other"], 2, "Give --out or --resume"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_other_settings_are_named(again: Path, handgrad: Command, what: str) -> None:
+    more, code, said = REFUSED[what]
+    assert said in handgrad("train", "--resume", "run", *more, code=code).stderr
+
+
+def test_changed_data_is_named(again: Path, handgrad: Command) -> None:
+    """Rows, columns, or the numbers; also when a finished run is scored on its own rows again."""
+    cases = {
+        "x has 41 rows, and had 40": {"rows": 41},
+        "x has 3 columns, and had 2 columns": {"columns": 3},
+        "the numbers in x are others": {"seed": 1},
+    }
+    for said, change in cases.items():
+        write_table(again / "t.csv", **change)
+        for command in (["train", "--resume", "run"], ["evaluate", "run"]):
+            assert f"the data has changed since the run: {said}" in handgrad(*command, code=1).stderr
+
+
+def test_the_same_settings_may_be_given_again(again: Path) -> None:
+    """And the file may be named from where one stands."""
+    process = subprocess.Popen(
+        [*HANDGRAD, "train", "t.csv", "--target", "t", "--epochs", "100000", "--resume", "run"],
+        cwd=again, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    before = (again / "run" / "checkpoint.safetensors").stat().st_ino
+    while (again / "run" / "checkpoint.safetensors").stat().st_ino == before:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+
+
+def test_a_finished_run_has_nothing_to_go_on_with(handgrad: Command) -> None:
+    """Its results are printed again, so that a script may ask until it is finished."""
+    handgrad("train", "moons", *SMALL, "--out", "run")
+    done = handgrad("train", "--resume", "run", "--json")
+    assert done.stderr == "run: the training is finished\n"
+    assert json.loads(done.stdout).keys() == {"test_accuracy", "run"}
+
+
+def test_an_unfinished_run_says_how_it_goes_on(again: Path, handgrad: Command) -> None:
+    (again / "run" / "run.json").unlink()
+    said = handgrad("predict", "run", "t.csv", code=1).stderr
+    assert "the training is not finished: handgrad train --resume run" in said
+
+
+def test_nothing_comes_of_a_folder_that_is_none(handgrad: Command, tmp_path: Path) -> None:
+    assert "there is no training that could go on" in handgrad("train", "--resume", "no", code=1).stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def records(content: bytes) -> Iterator[bytes]:
+    """Yield the records of a file: each has its length, a checksum, the bytes, and a checksum."""
+    while content:
+        (size,) = struct.unpack("<Q", content[:8])
+        yield content[12 : 12 + size]
+        content = content[16 + size :]
+
+
+@pytest.mark.peers
+def test_event_files_for_tensorboard(again: Path, handgrad: Command) -> None:
+    """Every epoch's numbers, as the history has them; what goes on begins a file that passes over what was later."""
+    from tensorboardX.proto.event_pb2 import Event
+
+    handgrad("train", "moons", *SMALL, "--tensorboard", "--out", "watched")
+    (events,) = (again / "watched" / "tensorboard").iterdir()
+    history = History.from_json_lines((again / "watched" / "history.jsonl").read_text())
+    seen = {
+        (value.tag, event.step): value.simple_value
+        for event in map(Event.FromString, records(events.read_bytes()))
+        for value in event.summary.value
+    }
+    for record in history.epochs:
+        assert seen["loss/training", record.epoch] == np.float32(record.loss)
+        assert seen["accuracy/validation", record.epoch] == np.float32(record.validation_metric)
+    assert {name for name, _ in seen} == {
+        "loss/training", "loss/validation", "accuracy/validation", "learning_rate", "seconds"
+    }  # fmt: skip
+
+
+def test_without_its_package_tensorboard_is_an_error_before_training(
+    tmp_path: Path, handgrad: Command
+) -> None:
+    (tmp_path / "nothing").mkdir()
+    (tmp_path / "nothing" / "tensorboardX.py").write_text("raise ImportError")
+    done = subprocess.run(
+        [*HANDGRAD, "train", "moons", *SMALL, "--tensorboard", "--out", "run"], cwd=tmp_path, text=True,
+        env={**ENVIRONMENT, "PYTHONPATH": os.pathsep.join([str(tmp_path / "nothing"), ENVIRONMENT.get("PYTHONPATH", "")])},
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "Error: event files for TensorBoard need the package tensorboardX" in done.stderr
+    assert "pip install 'handgrad[tensorboard]'" in done.stderr
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,149 @@
+"""A training that is killed goes on as if it had not been: the same weights and the same history, to the last bit."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.numpy import load_file
+
+from ..conftest import ENVIRONMENT, HANDGRAD
+
+KILLS = 50
+TRAINING = [
+    "moons", "--hidden", "8", "--normalisation", "batch", "--dropout", "0.2", "--epochs", "40", "--batch-size", "35",
+    "--patience", "30", "--schedule", "OneCycle", "--optimiser", "AdamW", "--snapshots", "4",
+]  # fmt: skip
+OFTEN = ["--checkpoint-minutes", "0.0001"]  # every 6 ms: kills find every place in the writing
+
+# Forks a process for each command, from one that has imported everything: a kill costs a tenth of a second, not two.
+SERVER = """
+import json, os, signal, sys, time, warnings
+import handgrad.cli, handgrad.cli.train, handgrad.explaining.page, handgrad.training.plot, safetensors.numpy, tomli_w
+for line in sys.stdin:
+    folder, after, *arguments = json.loads(line)
+    started = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        log = os.open(os.path.join(folder, "log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for path in (1, 2):
+            os.dup2(log, path)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        sys.argv = ["handgrad", *arguments]
+        warnings.simplefilter("error")
+        os.chdir(folder)
+        try:
+            handgrad.cli.main()
+        except SystemExit as end:
+            os._exit(end.code)
+    while after is not None and not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        if time.monotonic() - started >= after:
+            os.kill(child, signal.SIGKILL)
+            break
+        time.sleep(0.0005)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class Killing:
+    """Runs the command line, and kills it after a while."""
+
+    def __init__(self, server: subprocess.Popen[str]) -> None:
+        self.server = server
+
+    def __call__(self, folder: Path, *arguments: str, after: float | None = None) -> int:
+        """Return the exit code; after so many seconds, kill it."""
+        assert self.server.stdin is not None
+        assert self.server.stdout is not None
+        self.server.stdin.write(json.dumps([str(folder), after, *arguments]) + "\n")
+        self.server.stdin.flush()
+        code = int(self.server.stdout.readline())
+        assert code in (0, -signal.SIGKILL), (folder / "log").read_text()
+        return code
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Killing]:
+    """Start the server."""
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER], env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )  # fmt: skip
+    with server:
+        yield Killing(server)
+        assert server.stdin is not None
+        server.stdin.close()
+
+
+def what_was_promised(run: Path) -> dict[str, Any]:
+    """Return all of a run that must not depend on whether it was stopped: everything but times."""
+    head, *epochs = map(json.loads, (run / "history.jsonl").read_text().splitlines())
+    with (run / "history.csv").open(newline="") as file:
+        table = [{name: v for name, v in row.items() if name != "seconds"} for row in csv.DictReader(file)]
+    return {
+        "weights": {name: array.tobytes() for name, array in load_file(run / "weights.safetensors").items()},
+        "epochs": [{name: value for name, value in record.items() if name != "seconds"} for record in epochs],
+        "ended": (head["stopped"], head["best_epoch"]),
+        "table": table,
+        "curve": (run / "learning_curve.png").read_bytes(),
+        "snapshots": (run / "snapshots.jsonl").read_bytes(),
+        "run": (run / "run.json").read_bytes(),
+        "settings": (run / "config.toml").read_bytes(),
+    }
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(
+    run: Callable[..., int], tmp_path: Path, engine: str
+) -> None:
+    """At 25 random moments each, a kill during the resumed training among them, and no file of another time is left."""
+    arguments = ["train", *TRAINING, "--engine", engine, "--out", "run"]
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    assert run(whole, *arguments) == 0
+    expected, names = what_was_promised(whole / "run"), {path.name for path in (whole / "run").iterdir()}
+    started = time.monotonic()
+    assert run(whole, *arguments[:-1], "timed", *OFTEN) == 0
+    seconds = time.monotonic() - started
+    moments, runs, kills, resumed = random.Random(engine), 0, 0, 0
+    while kills < KILLS // 2:
+        runs += 1
+        folder = tmp_path / str(runs)
+        folder.mkdir()
+        going_on = False
+        for _ in range(3):  # killed up to three times before it may end
+            command = ["train", "--resume", "run"] if going_on else arguments
+            code = run(folder, *command, *OFTEN, after=moments.uniform(0, 1.1 * seconds))
+            kills += code != 0
+            resumed += going_on
+            going_on = (folder / "run" / "checkpoint.safetensors").exists()
+            if code == 0 or (folder / "run" / "run.json").exists():
+                break
+            left = {path.name for path in (folder / "run").iterdir()} if (folder / "run").exists() else set()
+            assert going_on or "run.json" not in left, left
+        done = run(folder, *(["train", "--resume", "run"] if going_on else arguments))
+        assert done == 0
+        assert what_was_promised(folder / "run") == expected
+        left = {path.name for path in (folder / "run").iterdir() if not path.name.startswith(".")}
+        assert left == names
+    assert resumed >= 5
+
+
+def test_killed_before_anything_was_kept_nothing_is_promised(run: Callable[..., int], tmp_path: Path) -> None:
+    """The folder says so when it is to go on."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".lock").write_text("1\n")  # what a killed process leaves
+    done = subprocess.run(
+        [*HANDGRAD, "train", "--resume", "run"],
+        cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: run: there is no training that could go on\n")
