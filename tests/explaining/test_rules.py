@@ -70,6 +70,15 @@ STRUCTURES = {
     "sum_of_rows": {"l": "full: 1"},
     "weighted_mean": {"l": "full: w / count"},
     "weighted_sum_of_rows": {"l": "full: w"},
+    "half_square": {"W": "full: W"},
+    "penalised_mean": {"l": "full: 1 / count", "penalty": "full: 0.0001 / count"},
+    "penalised_weighted_mean": {
+        "l": "full: w / count",
+        "penalty": "full: np.where(weight > 0, 0.0001 / count, 0)",
+    },
+    "poisson_deviance": {"z": "block diagonal: (expected - t) / t.shape[-1]"},
+    "exponential": {"z": "diagonal: diag(a)"},
+    "sum_of_outputs": {"m": "diagonal: I"},
 }
 """What the Jacobian of each rule is, with respect to each argument: generated, and put down here to be read."""
 

@@ -48,7 +48,8 @@ class Between:
     example: int | None = None
 
     def __post_init__(self) -> None:
-        known = {name: value for name, value in self.trace.values.items() if np.ndim(value) or name == "loss"}
+        taken = {value.name for node in self.trace.nodes for value in (node.output, *node.inputs)}
+        known = {name: value for name, value in self.trace.values.items() if np.ndim(value) or name in taken}
         made_forward = [name for name in known if name in self.trace.given or not self._is_backward(name)]
         for name in (self.output, self.input):
             if name not in made_forward:
