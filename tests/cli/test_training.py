@@ -241,7 +241,9 @@ def test_without_test_rows_there_is_no_score(command: Command, tmp_path: Path) -
     """Nor a validation loss without validation rows; evaluate says that there is nothing to score on."""
     done = command("train", "moons", *SMALL, "--test", "0", "--validation", "0", "--out", "run")
     names = [re.split("  +", line.strip())[0] for line in done.stdout.splitlines()]
-    assert names == ["epochs", "stopped", "kept epoch", "training loss", "engine", "rows per second", "run"]
+    assert names == [
+        "epochs", "stopped", "kept epoch", "training loss", "engine", "rows per second", "run", "explanation"
+    ]  # fmt: skip
     problem = command("evaluate", "run", code=1).stderr
     assert problem == "Error: run: no rows were kept for the test\n  fix    name rows to score on\n"
 
