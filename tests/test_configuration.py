@@ -33,6 +33,7 @@ def test_every_default() -> None:
     assert msgspec.to_builtins(read_configuration(None, {})) == {
         "data": {
             "source": "digits", "target": None, "task": None, "test": 0.2, "validation": 0.1, "standardise": "auto",
+            "fingerprint": None,
         },
         "network": {
             "hidden": [256], "activation": "relu", "normalisation": "none", "dropout": 0.0, "layers": [],

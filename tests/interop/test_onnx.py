@@ -215,6 +215,21 @@ def test_without_onnx_the_error_says_what_to_install(monkeypatch: pytest.MonkeyP
 
 
 @peers
+def test_a_file_that_the_checker_refuses_is_not_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import onnx
+
+    def refuse(model: Any, full_check: bool) -> None:
+        raise onnx.checker.ValidationError(f"{len(model.graph.node)} nodes")
+
+    monkeypatch.setattr(onnx.checker, "check_model", refuse)
+    with pytest.raises(onnx.checker.ValidationError, match="3 nodes"):
+        to_onnx(Network(Linear(3, 2)), tmp_path / "net.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+@peers
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot be written"):

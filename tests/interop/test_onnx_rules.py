@@ -70,6 +70,19 @@ def drawn_anew_backward(dy):
     return dz  # noqa: RET504 - rules return names
 
 
+@rule("N T F -> N F")
+def pooled(x):
+    """Add the rows of each sample up: from rank 3 to rank 2."""
+    y = x.sum(axis=1)
+    return y  # noqa: RET504 - rules return names
+
+
+@pooled.backward
+def pooled_backward(dy, x):
+    dx = np.zeros_like(x) + dy[:, None]
+    return dx  # noqa: RET504 - rules return names
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Own(Layer):
     """A layer of a rule of one's own, with a gain where it takes one."""
@@ -93,6 +106,14 @@ def test_a_rule_of_one_s_own_is_exported(tmp_path: Path, dtype: str) -> None:
     to_onnx(network, tmp_path / "net.onnx")
     assert distance(run(tmp_path / "net.onnx", x), network.output(x)) <= BOUND
     assert distance(run(tmp_path / "net.onnx", x[:1]), network.output(x[:1])) <= BOUND
+
+
+@pytest.mark.peers
+def test_a_rule_may_take_an_axis_away(tmp_path: Path) -> None:
+    network = Network(Linear(5, 7), Own(pooled), Linear(7, 3), inputs=(4, 5))
+    x = np.random.default_rng(0).normal(size=(9, 4, 5))
+    to_onnx(network, tmp_path / "net.onnx")
+    assert distance(run(tmp_path / "net.onnx", x), network.output(x)) <= BOUND
 
 
 LINES = {

@@ -179,6 +179,16 @@ def test_batch_norm_of_stacks_says_which_axis(torch: Any) -> None:
     assert "BatchNormOfRows" in caught.value.fix
 
 
+@pytest.mark.peers
+def test_an_embedding_adds_an_axis(torch: Any) -> None:
+    """So the last axis is the second after one index a row, and the third after several."""
+    nn = torch.nn
+    for inputs, dim in (((), 1), (7, 2)):
+        from_torch(nn.Sequential(nn.Embedding(5, 4), nn.Softmax(dim)), inputs=inputs)
+        with pytest.raises(ConversionError, match="and handgrad's is the last"):
+            from_torch(nn.Sequential(nn.Embedding(5, 4), nn.Softmax(3 - dim)), inputs=inputs)
+
+
 WRONG_LOSSES: dict[str, Callable[[Any], Any]] = {
     "BCELoss": lambda nn: nn.BCELoss(),
     "NLLLoss": lambda nn: nn.NLLLoss(),

@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file
 
 from handgrad import HalfSquaredError, HandgradError, History, Layer, Linear, Network, RunError
 from handgrad.checkpoints import read_checkpoint, read_past
 from handgrad.configuration import read_configuration
+from handgrad.data import load
 from handgrad.layers import Graph, Value
 from handgrad.runs import Run, load_run, read_snapshots, save_run
 
@@ -248,3 +251,15 @@ def test_layers_of_ones_own_are_named_and_given(tmp_path: Path) -> None:
     assert repr(opened) == repr(network)
     x = np.ones((2, 4))
     np.testing.assert_array_equal(opened.predict(x), network.predict(x))
+
+
+def test_a_parquet_file_of_a_long_text_stays_small(tmp_path: Path) -> None:
+    """A text that stands once in the file for all its rows stands once in memory too: 100 kB do not become 400 MB."""
+    rows, text = 400, "x" * 2**20
+    column = pa.DictionaryArray.from_arrays(pa.array([row % 2 for row in range(rows)]), [text, text + "y"])
+    table = pa.table({"a": np.arange(float(rows)), "t": column})
+    pq.write_table(table, tmp_path / "long.parquet", store_schema=False)
+    data = load(tmp_path / "long.parquet", target="t")
+    assert [len(name) for name in data.classes] == [2**20, 2**20 + 1]
+    assert data.t.tolist() == [row % 2 for row in range(rows)]
+    assert (pa.default_memory_pool().max_memory() or 0) < 100 * 2**20

@@ -382,3 +382,16 @@ def test_a_look_at_every_batch(tmp_path: Path) -> None:
     loss = sum(r.loss * n for r, n in zip(seen[:7], rows, strict=True)) / 38
     assert loss == pytest.approx(history.epochs[0].loss, rel=1e-6)
     assert seen[-1].learning_rate == history.epochs[-1].learning_rate
+
+
+def test_the_logger_hears_of_every_epoch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Through the standard library, at INFO, under "handgrad"; and of where a training goes on."""
+    stop(tmp_path, 10)
+    with caplog.at_level("INFO", logger="handgrad"):
+        go_on(tmp_path)
+    assert {record.name.partition(".")[0] for record in caplog.records} == {"handgrad"}
+    said = [record.getMessage() for record in caplog.records]
+    assert said[0] == "going on after epoch 1 and 2 batches"
+    assert [text.startswith(f"EpochRecord(epoch={epoch}, ") for epoch, text in enumerate(said[1:], 2)] == [
+        True
+    ] * 6

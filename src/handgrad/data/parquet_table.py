@@ -81,14 +81,26 @@ def _read(
         ) from error
     with reading(path, pa.ArrowException, UnicodeDecodeError), path.open("rb") as stream:
         file = pq.ParquetFile(stream)
-        columns = choose(file.schema_arrow.names)
+        schema = file.schema_arrow
+        columns = choose(schema.names)
         _check_size(path, file.metadata)
-        table = file.read()
+        for index in columns.features:
+            _check_number(path, columns.names[index], schema.field(index).type)
+        # A text stands once in the file for all its rows, and once in memory: 100 kB could ask for gigabytes else.
+        texts = [columns.names[index] for index in columns.targets if _is_text(schema.field(index).type)]
+        chosen = [columns.names[index] for index in (*columns.features, *columns.targets)]
+        table = pq.ParquetFile(stream, read_dictionary=texts).read(columns=chosen)
         x = np.empty((table.num_rows, len(columns.features)))
-        for place, index in enumerate(columns.features):
-            x[:, place] = _numbers(path, columns.names[index], table.column(index))
-        targets = [_target(path, columns.names[index], table.column(index)) for index in columns.targets]
+        for place, name in enumerate(columns.feature_names):
+            x[:, place] = _numbers(path, name, table.column(name))
+        targets = [_target(path, name, table.column(name)) for name in columns.target_names]
     return columns, x, targets
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return types.is_string(kind) or types.is_large_string(kind)
 
 
 def _check_size(path: Path, metadata: Any) -> None:
@@ -102,11 +114,13 @@ def _target(path: Path, name: str, column: Any) -> NDArray[Any]:
     """Return a column of a target, (n,) numbers, booleans or texts."""
     from pyarrow import types
 
+    if types.is_dictionary(column.type) and _is_text(column.type.value_type):
+        _check_present(path, name, column)
+        whole = column.unify_dictionaries().combine_chunks()
+        values: NDArray[Any] = np.array(whole.dictionary.to_pylist(), dtype=object)[whole.indices.to_numpy()]
+        return values
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if types.is_string(column.type) or types.is_large_string(column.type):
-        _check_present(path, name, column)
-        return np.array(column.to_pylist(), dtype=object)
     return _numbers(path, name, column)
 
 
@@ -115,16 +129,23 @@ def _numbers(path: Path, name: str, column: Any) -> NDArray[Any]:
     import pyarrow as pa
     from pyarrow import types
 
-    kind = column.type
-    if types.is_decimal(kind):
+    _check_number(path, name, column.type)
+    if types.is_decimal(column.type):
         column = column.cast(pa.float64())
-    elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-        raise DataError(
-            f"{path}: column {name!r} is of type {kind}, and numbers are needed", fix="leave out the column"
-        )
     _check_present(path, name, column)
     values: NDArray[Any] = column.to_numpy()
     return values
+
+
+def _check_number(path: Path, name: str, kind: Any) -> None:
+    from pyarrow import types
+
+    if not (
+        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+    ):
+        raise DataError(
+            f"{path}: column {name!r} is of type {kind}, and numbers are needed", fix="leave out the column"
+        )
 
 
 def _check_present(path: Path, name: str, column: Any) -> None:

@@ -1,11 +1,12 @@
 """Training: the loop, what it records, and what it says when something goes wrong; how fast engines are at it."""
 
 from handgrad.training.bench import EngineTime, measure_engines
-from handgrad.training.history import EpochRecord, History
+from handgrad.training.history import BatchRecord, EpochRecord, History
 from handgrad.training.metrics import measure_metric, metric_name, r_squared
 from handgrad.training.train import train
 
 __all__ = [
+    "BatchRecord",
     "EngineTime",
     "EpochRecord",
     "History",
