@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 from handgrad.errors import ConfigurationError
@@ -55,7 +55,7 @@ def show_call(made: Any) -> str:
     for field in fields(made) if is_dataclass(made) else ():
         value = getattr(made, field.name)
         if repr(value) != repr(field.default):
-            positional = field.name in ("inputs", "outputs", "entries", "features", "learning_rate")
+            positional = field.default is MISSING or field.name == "learning_rate"
             parts.append(repr(value) if positional else f"{field.name}={value!r}")
     return f"{type(made).__name__}({', '.join(parts)})"
 
