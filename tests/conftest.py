@@ -19,6 +19,9 @@ CACHE = tempfile.TemporaryDirectory(prefix="handgrad-cache-", ignore_cleanup_err
 
 os.environ["HANDGRAD_CACHE"] = CACHE.name  # for subprocesses too
 
+# Tests write a module, and write it again within a second: Python would take up the code it kept of the first.
+sys.dont_write_bytecode = True
+
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "PYTHONUNBUFFERED": "1"}
 
 
