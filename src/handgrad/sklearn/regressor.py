@@ -101,7 +101,7 @@ class MLPRegressor(RegressorMixin, Perceptron):
     --------
     >>> from sklearn.datasets import make_regression
     >>> X, y = make_regression(n_features=3, random_state=0)
-    >>> regressor = MLPRegressor(solver="lbfgs", max_iter=1000, random_state=0).fit(X, y)
+    >>> regressor = MLPRegressor(learning_rate_init=0.1, max_iter=1000, random_state=0).fit(X, y)
     >>> regressor.score(X, y) > 0.99
     True
     """
@@ -222,6 +222,11 @@ class MLPRegressor(RegressorMixin, Perceptron):
             case "huber":
                 return Huber(float(self.huber_delta), "sum", l2=l2), "identity"
         return HalfSquaredError("mean", l2=l2), "identity"
+
+    def _tolerance(self) -> float:
+        """Return scikit-learn's, whose squared errors are the mean of the outputs', for a loss that is their sum."""
+        summed = self.loss == "squared_error" and not self.early_stopping
+        return float(self.tol) * (self.n_outputs_ if summed else 1)
 
     def _score_of(self, answers: Array, t: Array, w: Array | None) -> float:
         return r_squared(answers, t, w)
