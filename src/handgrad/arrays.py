@@ -29,7 +29,7 @@ def as_array(name: str, given: Any) -> NDArray[Any]:
     --------
     >>> as_array("x", [[1.0, 2.0], [3.0]])
     Traceback (most recent call last):
-    handgrad.errors.DataError: x has rows of different lengths: x[0] holds 2 values and x[1] holds 1
+    handgrad.errors.DataError: x has rows of different lengths: x[0] holds 2 values and x[1] holds 1 value
     """
     if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
         raise DataError(f"{name} has masked values", fix="fill them in, or remove their rows")

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.data import Dataset, Task
 from handgrad.errors import DataError, HandgradError, RunError
-from handgrad.files import Tensors, check_arrays, parse_json, read_file, write_file
+from handgrad.files import Tensors, check_arrays, check_file, parse_json, read_file, write_file
 from handgrad.layers import LAYERS, LOSSES, Layer, Loss, Parameter, Sequential
 from handgrad.network import Network
 from handgrad.specs import network_from, network_to_table
@@ -144,7 +144,7 @@ def load_run(folder: Path, *, own: Sequence[type[Layer] | type[Loss]] = ()) -> R
     Parameters
     ----------
     folder
-        That `handgrad train` or `save_run` wrote, this one or an older.
+        That ``handgrad train`` or `save_run` wrote, this one or an older.
     own
         Layers and losses of your own that the network has: a run folder never names code to be run.
 
@@ -192,9 +192,10 @@ def load_run(folder: Path, *, own: Sequence[type[Layer] | type[Loss]] = ()) -> R
 def read_facts(folder: Path) -> dict[str, str | int]:
     """Return what trained a run: engine, BLAS library and threads, as its history says; {} when it does not."""
     try:
+        check_file(folder / "history.jsonl", MOST_BYTES)
         with (folder / "history.jsonl").open("rb") as file:
             said = msgspec.json.decode(file.readline(2**16), type=_HistoryHead).facts
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (OSError, RunError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     facts: dict[str, str | int] = {
         name: "".join(filter(str.isprintable, text))

@@ -10,10 +10,11 @@ import numpy as np
 
 from handgrad.cli.console import show_results
 from handgrad.cli.options import load_data
-from handgrad.configuration import Configuration, read_configuration
+from handgrad.configuration import MOST_BYTES, Configuration, read_configuration
 from handgrad.data import Dataset, load, split
 from handgrad.engines import Epoch, ReferenceEngine
 from handgrad.errors import DataError
+from handgrad.files import check_file
 from handgrad.runs import Run, load_run, match_classes
 from handgrad.training import measure_metric, metric_name
 
@@ -39,6 +40,7 @@ def command(run: Path, source: str | None, target: str | None, as_json: bool) ->
     """
     trained = load_run(run)
     if source is None:
+        check_file(run / "config.toml", MOST_BYTES)
         settings = read_configuration(run / "config.toml", {})
         dataset = load_data(settings)
         rows = _test_rows(run, settings, dataset)

@@ -19,10 +19,10 @@ import click
 import msgspec
 
 from handgrad.checkpoints import NAME, Checkpoints, read_past
-from handgrad.configuration import Configuration, read_configuration, write_configuration
+from handgrad.configuration import MOST_BYTES, Configuration, read_configuration, write_configuration
 from handgrad.data.sources import BUILT_IN
 from handgrad.errors import ConfigurationError, HandgradNotice, RunError
-from handgrad.files import write_file
+from handgrad.files import check_file, write_file
 from handgrad.network import Network
 from handgrad.runs import give_up, read_snapshots, write_snapshots
 from handgrad.tracking import Journal, TensorBoard
@@ -183,6 +183,7 @@ def resumed(folder: Path, given: Callable[[Path], Configuration]) -> Configurati
         When the command line sets something else; it says what.
     """
     path = folder / "config.toml"
+    check_file(path, MOST_BYTES)
     before = read_configuration(path, {})
     now = located(given(path), before)
     ours, theirs = _flat(now), _flat(before)

@@ -26,7 +26,7 @@ Array = NDArray[Any]
 
 
 class MLPClassifier(ClassifierMixin, Perceptron):
-    """A multi-layer perceptron that tells classes apart, in place of `sklearn.neural_network.MLPClassifier`.
+    """A multi-layer perceptron that tells classes apart, in place of ``sklearn.neural_network.MLPClassifier``.
 
     y may have two classes, several, or several labels a row. It computes in the type of X, float32 or float64.
 
@@ -83,21 +83,21 @@ class MLPClassifier(ClassifierMixin, Perceptron):
 
     Attributes
     ----------
-    network_
+    ``network_``
         The network itself, a `handgrad.Network`: print its program, explain it, save it.
-    coefs_, intercepts_
+    ``coefs_``, ``intercepts_``
         Its weights and biases, layer by layer; setting them sets the network's.
-    loss_, loss_curve_, best_loss_
+    ``loss_``, ``loss_curve_``, ``best_loss_``
         The loss of the last epoch, of each, and the least.
-    validation_scores_, best_validation_score_
+    ``validation_scores_``, ``best_validation_score_``
         With early stopping, the score of each epoch on the rows held out, and the best.
-    n_iter_, t_
+    ``n_iter_``, ``t_``
         Epochs of the last fit, and rows seen in all.
-    n_layers_, n_outputs_, out_activation_
+    ``n_layers_``, ``n_outputs_``, ``out_activation_``
         Layers with input and output, outputs, and what makes answers of them.
-    n_features_in_, feature_names_in_
+    ``n_features_in_``, ``feature_names_in_``
         Of the rows; names where the rows were a data frame.
-    classes_
+    ``classes_``
         The classes, in the order of `predict_proba`.
 
     Examples

@@ -222,6 +222,10 @@ class Perceptron(BaseEstimator, ABC):
             )
         return Rows(arrays, learned), held_out
 
+    def _tolerance(self) -> float:
+        """Return by how much the loss or the score must become better."""
+        return float(self.tol)
+
     def _strata(self, y: Array) -> Array | None:
         return None
 
@@ -237,7 +241,7 @@ class Perceptron(BaseEstimator, ABC):
             rate = "constant"  # as scikit-learn: these two are for sgd
         return Settings(
             min(batch_size, rows), self.shuffle, rate, float(self.learning_rate_init), self.power_t, self.max_iter,
-            self.tol, self.n_iter_no_change, bool(self.verbose), incremental, self.after_epoch,
+            self._tolerance(), self.n_iter_no_change, bool(self.verbose), incremental, self.after_epoch,
         )  # fmt: skip
 
     def _answers(self, X: Any) -> Array:

@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 class MLPRegressor(RegressorMixin, Perceptron):
-    """A multi-layer perceptron for values, in place of `sklearn.neural_network.MLPRegressor`.
+    """A multi-layer perceptron for values, in place of ``sklearn.neural_network.MLPRegressor``.
 
     y may have several outputs, whose losses add up. It computes in the type of X, float32 or float64.
 
@@ -82,26 +82,26 @@ class MLPRegressor(RegressorMixin, Perceptron):
 
     Attributes
     ----------
-    network_
+    ``network_``
         The network itself, a `handgrad.Network`: print its program, explain it, save it.
-    coefs_, intercepts_
+    ``coefs_``, ``intercepts_``
         Its weights and biases, layer by layer; setting them sets the network's.
-    loss_, loss_curve_, best_loss_
+    ``loss_``, ``loss_curve_``, ``best_loss_``
         The loss of the last epoch, of each, and the least.
-    validation_scores_, best_validation_score_
+    ``validation_scores_``, ``best_validation_score_``
         With early stopping, the score of each epoch on the rows held out, and the best.
-    n_iter_, t_
+    ``n_iter_``, ``t_``
         Epochs of the last fit, and rows seen in all.
-    n_layers_, n_outputs_, out_activation_
+    ``n_layers_``, ``n_outputs_``, ``out_activation_``
         Layers with input and output, outputs, and what makes answers of them.
-    n_features_in_, feature_names_in_
+    ``n_features_in_``, ``feature_names_in_``
         Of the rows; names where the rows were a data frame.
 
     Examples
     --------
     >>> from sklearn.datasets import make_regression
     >>> X, y = make_regression(n_features=3, random_state=0)
-    >>> regressor = MLPRegressor(solver="lbfgs", max_iter=1000, random_state=0).fit(X, y)
+    >>> regressor = MLPRegressor(learning_rate_init=0.1, max_iter=1000, random_state=0).fit(X, y)
     >>> regressor.score(X, y) > 0.99
     True
     """
@@ -222,6 +222,11 @@ class MLPRegressor(RegressorMixin, Perceptron):
             case "huber":
                 return Huber(float(self.huber_delta), "sum", l2=l2), "identity"
         return HalfSquaredError("mean", l2=l2), "identity"
+
+    def _tolerance(self) -> float:
+        """Return scikit-learn's, whose squared errors are the mean of the outputs', for a loss that is their sum."""
+        summed = self.loss == "squared_error" and not self.early_stopping
+        return float(self.tol) * (self.n_outputs_ if summed else 1)
 
     def _score_of(self, answers: Array, t: Array, w: Array | None) -> float:
         return r_squared(answers, t, w)
