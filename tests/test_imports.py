@@ -25,7 +25,7 @@ HOMES = {
     "llvmlite": ("handgrad.engines.compiled", "the one place that makes native code"),
     "matplotlib": ("handgrad.training.plot", "slow to import: the one place that draws"),
     "msgspec": (
-        "handgrad.configuration handgrad.runs handgrad.specs",
+        "handgrad.configuration handgrad.runs handgrad.sklearn.saving handgrad.specs",
         "tables of others become checked objects",
     ),
     "pooch": ("handgrad.data.download", "an extra: the one place that downloads"),
