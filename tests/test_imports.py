@@ -28,7 +28,8 @@ HOMES = {
     "math_core": ("handgrad.explaining.page", "formulas as a browser shows them"),
     "matplotlib": ("handgrad.training.plot", "slow to import: the one place that draws"),
     "msgspec": (
-        "handgrad.configuration handgrad.explaining handgrad.runs handgrad.specs",
+        "handgrad.checkpoints handgrad.cli.run_folder handgrad.configuration handgrad.explaining handgrad.files "
+        "handgrad.runs handgrad.sklearn.saving handgrad.specs handgrad.training.history",
         "tables of others become checked objects",
     ),
     "pooch": ("handgrad.data.download", "an extra: the one place that downloads"),
@@ -44,11 +45,12 @@ HOMES = {
         "handgrad.checking.peers handgrad.interop.modules",
         "a peer: autograd functions, when the user has one; modules, when one is converted",
     ),
+    "tensorboardX": ("handgrad.tracking", "an extra: the one place that writes event files"),
     "tomli_w": ("handgrad.configuration", "the one place that writes TOML"),
 }
 
 # These may be missing, and are imported in the function that needs them.
-EXTRAS = {"jax", "pooch", "pyarrow", "torch"}
+EXTRAS = {"jax", "pooch", "pyarrow", "tensorboardX", "torch"}
 
 # But what inherits from a peer's class is a module of its own, imported where that peer is.
 CLASSES_OF_PEERS = {"handgrad.interop.modules"}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 from unittest import SkipTest
 
@@ -154,3 +157,12 @@ def test_sample_weights_are_those_of_scikit_learn(solver: str, weighted: bool) -
         return  # scikit-learn before 1.7
     peer = fit(theirs("MLPClassifier", **parameters), X, y, sample_weight=w)
     np.testing.assert_allclose(own.predict_proba(X), peer.predict_proba(X), rtol=1e-5, atol=1e-8)
+
+
+def test_examples_of_scikit_learn_have_the_same_scores() -> None:
+    """The script ends with 1 when one is lower; warnings would be errors."""
+    script = Path(__file__).parents[2] / "examples" / "sklearn_examples.py"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", script], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

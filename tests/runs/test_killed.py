@@ -20,8 +20,8 @@ from ..conftest import ENVIRONMENT, HANDGRAD
 
 KILLS = 50
 TRAINING = [
-    "moons", "--hidden", "8", "--normalisation", "batch", "--dropout", "0.2", "--epochs", "40", "--batch-size", "35",
-    "--patience", "30", "--schedule", "OneCycle", "--optimiser", "AdamW", "--snapshots", "4",
+    "moons", "--hidden", "8", "--normalisation", "batch", "--dropout", "0.2", "--epochs", "25", "--batch-size", "35",
+    "--patience", "20", "--schedule", "OneCycle", "--optimiser", "AdamW", "--snapshots", "4",
 ]  # fmt: skip
 OFTEN = ["--checkpoint-minutes", "0.0001"]  # every 6 ms: kills find every place in the writing
 

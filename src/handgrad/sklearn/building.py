@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from handgrad.layers import (
     ELU,
@@ -32,8 +28,6 @@ from handgrad.layers import (
     Tanh,
 )
 from handgrad.network import Network
-
-Array = NDArray[Any]
 
 ACTIVATIONS: dict[str, type[Layer] | None] = {
     "identity": None,
@@ -67,25 +61,6 @@ def build_network(
         layers += [kind()] if kind else []
         layers += [Dropout(dropout)] if dropout else []
     return Network(*layers, Linear(*last, initialiser="glorot_uniform"), loss=loss, dtype=dtype)
-
-
-def draw_weights(network: Network, activation: str, state: np.random.RandomState) -> None:
-    """Draw weights and biases as scikit-learn does: the same state gives the same numbers."""
-    factor = 2 if activation == "logistic" else 6
-    for W, b in zip(weights_of(network), biases_of(network), strict=True):
-        bound = np.sqrt(factor / sum(W.shape))
-        W[...] = state.uniform(-bound, bound, W.shape)
-        b[...] = state.uniform(-bound, bound, b.shape)
-
-
-def weights_of(network: Network) -> list[Array]:
-    """Return the matrices of the linear layers, in order."""
-    return [array for name, array in network.parameters.items() if re.fullmatch(r"W\d+", name)]
-
-
-def biases_of(network: Network) -> list[Array]:
-    """Return the biases of the linear layers, in order."""
-    return [array for name, array in network.parameters.items() if re.fullmatch(r"b\d+", name)]
 
 
 def build_optimiser(parameters: dict[str, Any]) -> Optimiser:

@@ -21,26 +21,17 @@ from handgrad.sklearn.building import (
     ACTIVATIONS,
     NORMALISATIONS,
     SCHEDULES,
-    biases_of,
     build_network,
     build_optimiser,
-    draw_weights,
-    weights_of,
 )
 from handgrad.sklearn.descent import Descent, Position, Settings
 from handgrad.sklearn.errors import EstimatorError
 from handgrad.sklearn.minimising import minimise
 from handgrad.sklearn.programs import ready
 from handgrad.sklearn.rows import Rows, predict
+from handgrad.sklearn.weights import Written, biases_of, draw_weights, weights_of, write
 
 Array = NDArray[Any]
-
-
-class Written(list[Array]):
-    """Arrays of a network in a list; setting one writes its numbers into the network."""
-
-    def __setitem__(self, place: Any, numbers: Any) -> None:
-        self[place][...] = numbers
 
 
 class Perceptron(BaseEstimator, ABC):
@@ -75,8 +66,7 @@ class Perceptron(BaseEstimator, ABC):
         "after_epoch": [callable, None],
     }
 
-    _numeric: ClassVar[bool]
-    """Whether y holds numbers."""
+    _numeric: ClassVar[bool]  # whether y holds numbers
 
     @abstractmethod
     def _targets(self, y: Array, *, first: bool, incremental: bool) -> Array:
@@ -246,8 +236,7 @@ class Perceptron(BaseEstimator, ABC):
 
     def _answers(self, X: Any) -> Array:
         """Return the network's answers for rows that come from outside."""
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
-        return predict(self.network_, X)
+        return predict(self.network_, validate_data(self, X, accept_sparse="csr", reset=False))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator into a folder, which is a run folder of handgrad's: no pickle.
@@ -290,7 +279,7 @@ class Perceptron(BaseEstimator, ABC):
 
     @coefs_.setter
     def coefs_(self, arrays: list[ArrayLike]) -> None:
-        _write(self.coefs_, arrays, "coefs_")
+        write(self.coefs_, arrays, "coefs_")
 
     @property
     def intercepts_(self) -> list[Array]:
@@ -299,7 +288,7 @@ class Perceptron(BaseEstimator, ABC):
 
     @intercepts_.setter
     def intercepts_(self, arrays: list[ArrayLike]) -> None:
-        _write(self.intercepts_, arrays, "intercepts_")
+        write(self.intercepts_, arrays, "intercepts_")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
@@ -308,12 +297,3 @@ class Perceptron(BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _write(own: list[Array], arrays: list[ArrayLike], name: str) -> None:
-    """Write arrays into those of the network, after a look at their shapes."""
-    shapes, given = [array.shape for array in own], [np.shape(array) for array in arrays]
-    if shapes != given:
-        raise EstimatorError(f"{name} are {shapes}, and {given} are given")
-    for array, numbers in zip(own, arrays, strict=True):
-        array[...] = numbers
