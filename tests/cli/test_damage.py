@@ -120,7 +120,7 @@ DAMAGE: dict[str, tuple[Any, str]] = {
     ),
     "empty weights": (lambda run: cut(run / "weights.safetensors", 0), "run/weights.safetensors: damaged: "),
     "half the weights": (lambda run: cut(run / "weights.safetensors", 400), "run/weights.safetensors: damaged: "),
-    "other weights": (half, "run/weights.safetensors: W2 is BF16(3, 9) in the file and float32(3, 9) in the network"),
+    "other weights": (half, "run/weights.safetensors: W1 is BF16(3, 9) in the file and float32(3, 9) in the network"),
     "wrong type": (
         lambda run: rewrite(run, retype),
         "run/weights.safetensors: W1 is float64(3, 9) in the file and float32(3, 9) in the network",

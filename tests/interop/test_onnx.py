@@ -87,8 +87,8 @@ def test_what_the_file_says(tmp_path: Path) -> None:
     for name, array in network.arrays.items():
         np.testing.assert_array_equal(held[name], array)
     nodes = {node.output[0]: node.doc_string for node in model.graph.node}
-    assert nodes["a2"] == "a2 = np.maximum(z2, 0)"
-    assert nodes["z2"] == "z2 = h1 @ W2 + b2"
+    assert nodes["a1"] == "a1 = np.maximum(z1, 0)"
+    assert nodes["z1"] == "z1 = h1 @ W1 + b1"
 
 
 @peers
@@ -106,7 +106,7 @@ def test_standardisation_is_left_out_on_request(tmp_path: Path, dtype: str) -> N
     assert distance(run(tmp_path / "net.onnx", rows), network.output(x)) <= BOUND
     assert distance(run(tmp_path / "net.onnx", x), network.output(x)) > 0.1
     names = {tensor.name for tensor in onnx.load(tmp_path / "net.onnx").graph.initializer}
-    assert {"W2", "b2", "W3", "b3"} == {name for name in names if name[0].isalpha() and " " not in name}
+    assert {"W1", "b1", "W2", "b2"} == {name for name in names if name[0].isalpha() and " " not in name}
     plain = Network(Linear(5, 3))
     to_onnx(plain, tmp_path / "plain.onnx", standardise=False)
     assert apart(plain, tmp_path / "plain.onnx", x.astype("float32")) <= BOUND

@@ -66,10 +66,10 @@ def test_names_shapes_and_numbers_are_those_of_a_state_dict(path: Path) -> None:
     """Matrices lie as (outputs, inputs), whatever their layout in handgrad."""
     state, arrays = load_file(path), network().arrays
     assert {name: array.shape for name, array in state.items()} == NAMES
-    np.testing.assert_array_equal(state["1.weight"], arrays["W2"].T)
-    np.testing.assert_array_equal(state["4.0.weight"], arrays["W4"])
-    np.testing.assert_array_equal(state["2.running_var"], arrays["running_var3"])
-    np.testing.assert_array_equal(state["2.bias"], arrays["beta3"])
+    np.testing.assert_array_equal(state["1.weight"], arrays["W1"].T)
+    np.testing.assert_array_equal(state["4.0.weight"], arrays["W2"])
+    np.testing.assert_array_equal(state["2.running_var"], arrays["running_var2"])
+    np.testing.assert_array_equal(state["2.bias"], arrays["beta2"])
     assert state["2.num_batches_tracked"].dtype == np.int64
 
 

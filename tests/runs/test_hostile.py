@@ -101,19 +101,19 @@ LIES: dict[str, Callable[[Path], bytes]] = {
     "a head of 2⁶³ bytes": lambda path: struct.pack("<Q", 2**63) + path.read_bytes()[8:],
     "a head longer than the file": lambda path: struct.pack("<Q", 10**6) + path.read_bytes()[8:],
     "more data than there is": lambda path: head_of(
-        path, W2={"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}
+        path, W1={"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}
     ),
     "a size that runs over": lambda path: head_of(
-        path, W2={"dtype": "F32", "shape": [2**33, 2**33], "data_offsets": [0, 16]}
+        path, W1={"dtype": "F32", "shape": [2**33, 2**33], "data_offsets": [0, 16]}
     ),
     "a size below zero": lambda path: head_of(
-        path, W2={"dtype": "F32", "shape": [-1], "data_offsets": [0, 16]}
+        path, W1={"dtype": "F32", "shape": [-1], "data_offsets": [0, 16]}
     ),
     "a size that is no number": lambda path: path.read_bytes().replace(b"[2,2]", b"[NaN]"),
     "data that overlaps": lambda path: head_of(
-        path, W2={"dtype": "F32", "shape": [2, 2], "data_offsets": [4, 20]}
+        path, W1={"dtype": "F32", "shape": [2, 2], "data_offsets": [4, 20]}
     ),
-    "another name": lambda path: path.read_bytes().replace(b"W2", b"..", 1),
+    "another name": lambda path: path.read_bytes().replace(b"W1", b"..", 1),
     "a name that leads elsewhere": lambda path: head_of(
         path, **{"../../x": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}}
     ),
@@ -153,7 +153,7 @@ def test_a_network_larger_than_its_weights_is_not_made(run: Path) -> None:
     ]
     damage_json(run, lambda table: table["network"].update(layers=layers, row=[10**6]))
     tracemalloc.start()
-    with pytest.raises(RunError, match=r"W1 is only in the network"):
+    with pytest.raises(RunError, match=r"W1 is float32\(2, 2\) in the file and float32\(1000000, 1000000\)"):
         load_run(run)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

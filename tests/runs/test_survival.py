@@ -292,7 +292,7 @@ def test_data_that_has_changed_is_refused(tmp_path: Path, what: str) -> None:
     with pytest.raises(HandgradError) as caught:
         train(made, x, t, checkpoints=Checkpoints(tmp_path, resume=True), **HOW)
     if what == "columns":  # the network has to be another too, and that is noticed first
-        assert "last/W2 is float32(5, 9) in the file and float32(4, 9) in the network" in str(caught.value)
+        assert "last/W1 is float32(5, 9) in the file and float32(4, 9) in the network" in str(caught.value)
     else:
         assert isinstance(caught.value, DataError)
         assert caught.value.problem == f"the data has changed since the training began: {said}"
@@ -335,7 +335,7 @@ def test_other_settings_are_refused(tmp_path: Path, what: str) -> None:
 
 def test_another_optimiser_or_network_keeps_other_arrays(tmp_path: Path) -> None:
     stop(tmp_path, 10)
-    with pytest.raises(RunError, match=r"last/m_W2 is only in the file"):
+    with pytest.raises(RunError, match=r"last/m_W1 is only in the file"):
         go_on(tmp_path, optimiser=SGD(0.1))
 
 

@@ -220,7 +220,7 @@ def test_a_division_by_zero_in_a_users_own_rule_is_named() -> None:
     made = Network(Linear(FEATURES, 2, initialiser="zeros"), Naive("reciprocal"), loss=MeanSquaredError())
     error = Watch(made).fails(X, np.ones((ROWS, 2)), epochs=1, batch_size=8)
     assert error.problem == (
-        "step 1 (batch 1 of 3): line `a1 = 1 / z1` (forward, layer 2, Naive(which='reciprocal')) "
+        "step 1 (batch 1 of 3): line `a1 = 1 / z1` (forward, layer 2, Naive('reciprocal')) "
         "gave infinity (8, 2); first at a1[0, 0]"
     )
     assert error.given == "|z1| up to 0"

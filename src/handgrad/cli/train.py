@@ -93,7 +93,7 @@ def command(
     """
     chosen = Keeping(checkpoint_minutes, snapshots or 0, tensorboard)
     if resume is None:
-        configuration = located(configuration_from(source, config, settings))
+        configuration = configuration_from(source, config, settings)
         with nullcontext(out) if out else new_folder(Path(configuration.data.source).stem) as folder:
             return _run(configuration, chosen, folder, as_json=as_json)
     if out is not None:
@@ -108,8 +108,9 @@ def command(
 
 def _run(configuration: Configuration, chosen: Keeping, folder: Path, *, as_json: bool) -> int:
     """Train into a folder, with nobody else in it."""
-    dataset = load_data(configuration)
+    dataset = load_data(configuration)  # errors name the files as they were given
     configuration.data.fingerprint = fingerprints(dataset)
+    configuration = located(configuration)
     shares, seed = configuration.data, configuration.training.seed
     rows = split(dataset, test=shares.test, validation=shares.validation, seed=seed)
     network = configuration.build(dataset)
