@@ -161,7 +161,7 @@ def test_sample_weights_are_those_of_scikit_learn(solver: str, weighted: bool) -
 
 def test_examples_of_scikit_learn_have_the_same_scores() -> None:
     """The script ends with 1 when one is lower; warnings would be errors."""
-    script = Path(__file__).parents[2] / "examples" / "sklearn_examples.py"
+    script = Path(__file__).parents[2] / "benchmarks" / "sklearn_examples.py"
     done = subprocess.run(
         [sys.executable, "-W", "error", script], capture_output=True, text=True, check=False, timeout=300
     )
