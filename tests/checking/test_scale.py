@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -143,12 +142,10 @@ def pictures(rng: np.random.Generator) -> dict[str, Any]:
     return {"x": x, "t": rng.integers(0, 10, 32)}
 
 
-def test_a_network_of_a_hundred_thousand_parameters_is_checked_in_seconds() -> None:
-    """Processor time, which another program at work does not lengthen."""
+def test_a_network_of_a_hundred_thousand_parameters_is_checked() -> None:
+    """How long that takes is what `benchmarks/checking.py` prints."""
     network = Network(Linear(784, 128), ReLU(), Linear(128, 10), loss=SoftmaxCrossEntropy())
-    start = time.process_time()
     report = check(network, inputs=pictures(np.random.default_rng(0)))
-    assert time.process_time() - start < 10
     assert report.verdict == "right", str(report)
     assert [each.name for each in report.arguments] == ["W1", "b1", "W2", "b2"]
 
