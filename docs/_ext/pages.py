@@ -59,12 +59,12 @@ def generate(kind: str, *names: str) -> str:
 
     ``rules`` (of these families, or of all without a page of their own), ``kinds`` (of their arguments),
     ``settings`` (of a table), ``choices`` (of layers, losses, optimisers or schedules), ``initialisers``, or
-    ``explained`` (what `handgrad explain` prints when it is given these words), or ``counterparts`` (of layers in PyTorch,
-    or what has none).
+    ``explained`` (what `handgrad explain` prints when it is given these words), ``usage`` (of a command), or
+    ``counterparts`` (of layers in PyTorch, or what has none).
     """
     parts: dict[str, Any] = {
         "rules": rules, "kinds": kinds, "settings": settings, "choices": choices, "initialisers": initialisers,
-        "explained": explained, "counterparts": counterparts,
+        "explained": explained, "usage": usage, "counterparts": counterparts,
     }  # fmt: skip
     text: str = parts[kind](*names)
     return text
@@ -240,15 +240,24 @@ def kinds() -> str:
     return "\n\n".join(entries)
 
 
-# Explanations.
+# Commands.
 
 
 def explained(*words: str) -> str:
-    """Return what a command prints, with the command above it."""
-    said = (
-        CliRunner().invoke(group, ["explain", *words], catch_exceptions=False, standalone_mode=False).output
+    """Return what `handgrad explain` prints, with the command above it."""
+    return _printed("explain", *words)
+
+
+def usage(command: str) -> str:
+    """Return a command's help, with the command above it."""
+    return _printed(command, "--help")
+
+
+def _printed(*words: str) -> str:
+    said = CliRunner().invoke(
+        group, words, prog_name="handgrad", catch_exceptions=False, standalone_mode=False
     )
-    return f"```text\n$ handgrad explain {' '.join(words)}\n{said.rstrip()}\n```"
+    return f"```text\n$ handgrad {' '.join(words)}\n{said.output.rstrip()}\n```"
 
 
 # Settings and choices.

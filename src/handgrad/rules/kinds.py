@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = ["Index", "Mask", "Shares", "State", "Target", "Weight"]
+
 Array = NDArray[Any]
 
 Index = Annotated[Array, "index"]
