@@ -43,7 +43,8 @@ def generated(pages: ModuleType) -> str:
 def test_every_public_name_has_an_entry(package: ModuleType) -> None:
     entries = re.findall(r"^\.\. (?:auto\w+|py:data):: (?:[\w.]+\.)?(\w+)$", TEXT, re.MULTILINE)
     missing = set(package.__all__) - set(entries)
-    assert not missing, f"docs/reference: no page has `.. autoclass:: {package.__name__}.NAME` for {missing}"
+    home = "a layer's place is docs/reference/layers.md"
+    assert not missing, f"no page has `.. autoclass:: {package.__name__}.NAME` for {missing}; {home}"
 
 
 def test_every_rule_has_one_section(pages: ModuleType, generated: str) -> None:
