@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -37,19 +39,46 @@ def made_in(module: ModuleType) -> Iterator[str]:
 @pytest.mark.parametrize(("package", "module"), FAMILIES)
 def test_what_a_module_makes_is_public(package: Any, module: ModuleType) -> None:
     """A rule or a layer is listed in its module, and its module in the package."""
-    place = f"src/{module.__name__.replace('.', '/')}.py"
+    place, home = (f"src/{each.__name__.replace('.', '/')}" for each in (module, package))
     for name in made_in(module):
-        assert name in getattr(module, "__all__", ()), f"{place}: __all__ does not list {name}"
-        star = f"from {module.__name__} import *"
-        assert hasattr(package, name), f"src/{package.__name__.replace('.', '/')}/__init__.py: no `{star}`"
-        if isinstance(getattr(package, name), type):
-            assert hasattr(handgrad, name), f"src/handgrad/__init__.py: no `{star}`"
+        assert name in getattr(module, "__all__", ()), f"{place}.py: __all__ does not list {name}"
+        assert hasattr(package, name), f"{home}/__init__.py: no `from {module.__name__} import *`"
 
 
 def test_the_list_of_public_names_has_no_name_twice() -> None:
     """``__all__`` is what a reader takes for the contents."""
     assert len(set(handgrad.__all__)) == len(handgrad.__all__)
     assert all(hasattr(handgrad, name) for name in handgrad.__all__)
+
+
+def imported(block: ast.If) -> Iterator[tuple[str, str]]:
+    """Yield each name that a block imports, and from where; of a star, each that the module lists."""
+    for node in block.body:
+        if isinstance(node, ast.ImportFrom):
+            home = str(node.module)
+            names = [alias.name for alias in node.names]
+            yield from (
+                (name, home) for name in (importlib.import_module(home).__all__ if names == ["*"] else names)
+            )
+
+
+def test_a_name_is_imported_from_where_type_checkers_see_it() -> None:
+    """The imports that only type checkers run, and the names that come when they are asked for, are the same."""
+    tree = ast.parse(Path(handgrad.__file__).read_text(encoding="utf-8"))
+    (seen,) = (node for node in tree.body if isinstance(node, ast.If) and isinstance(node.test, ast.Name))
+    homes = dict(imported(seen))
+    missing, unseen = homes.keys() - set(handgrad.__all__), set(handgrad.__all__) - homes.keys()
+    assert not missing, f"src/handgrad/__init__.py: PUBLIC does not list {missing}"
+    assert not unseen, f"src/handgrad/__init__.py: nothing is imported for type checkers as {unseen}"
+    for name, home in homes.items():
+        assert getattr(handgrad, name) is getattr(importlib.import_module(home), name)
+
+
+def test_what_is_not_imported_yet_is_shown_all_the_same() -> None:
+    """Completion in a notebook offers every public name; another is an error as of any module."""
+    assert set(handgrad.__all__) <= set(dir(handgrad))
+    with pytest.raises(AttributeError, match=r"^module 'handgrad' has no attribute 'Lineer'$"):
+        handgrad.Lineer  # type: ignore[attr-defined] # noqa: B018
 
 
 @pytest.mark.parametrize("name", handgrad.__all__)

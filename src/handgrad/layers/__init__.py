@@ -33,3 +33,4 @@ LAYERS = _by_name(Layer)  # type: ignore[type-abstract]  # only its subclasses a
 LOSSES = _by_name(Loss)  # type: ignore[type-abstract]  # as above
 OPTIMISERS = _by_name(Optimiser)
 SCHEDULES = _by_name(Schedule)
+KINDS = LAYERS | LOSSES | OPTIMISERS | SCHEDULES
