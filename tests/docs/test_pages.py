@@ -15,6 +15,7 @@ import pytest
 import handgrad.data
 from handgrad import rules
 from handgrad.cli.options import SETTINGS
+from handgrad.engines import ENGINES
 from handgrad.layers import LAYERS, LOSSES, OPTIMISERS, SCHEDULES
 from handgrad.rules import RULES, UpdateRule
 
@@ -142,6 +143,12 @@ def test_a_page_names_the_layers_with_the_rule(rule_pages: ModuleType) -> None:
     assert rule_pages.users_of(RULES["gelu_tanh"]) == ["GELU"]
     assert rule_pages.users_of(RULES["linear"]) == ["Linear"]
     assert rule_pages.users_of(rules.sgd_nesterov) == ["SGD"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_has_a_row(engine: str) -> None:
+    rows = (DOCS / "engines.md").read_text(encoding="utf-8")
+    assert f"\n| `{engine}` | " in rows, f"docs/engines.md: the table has no row of {engine}"
 
 
 def test_every_setting_is_in_a_table(pages: ModuleType, generated: str) -> None:

@@ -53,7 +53,6 @@ from .agreement import (
     Case,
     Training,
     check_agreement,
-    check_case,
     check_same,
     threads,
 )
@@ -278,13 +277,6 @@ def with_optimiser(optimiser: Optimiser) -> Case:
 
 
 NETWORKS |= {repr(optimiser): with_optimiser(optimiser) for optimiser in OPTIMISERS}
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", NETWORKS)
-def test_it_agrees_with_the_reference(name: str, dtype: str) -> None:
-    """Trained at every size of batch, each gradient alone, and outside training; with threads, bit for bit."""
-    check_case(NETWORKS[name], dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
