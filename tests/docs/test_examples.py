@@ -6,6 +6,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ NEED_PEERS = (
     "docs/sklearn.md",
     "handgrad.sklearn",
 )  # their examples import other libraries
-LANGUAGES = {"python", "text", "console", "toml", "sh"}  # sh is not run: .ci/run does what the README says
+LANGUAGES = {"python", "text", "console", "toml", "diff", "sh"}  # sh is not run: .ci/run does what the README says
 
 MODULES = [
     module.name
@@ -37,11 +38,21 @@ def marked(name: str) -> list[pytest.MarkDecorator]:
     return [pytest.mark.peers] if name.startswith(NEED_PEERS) else []
 
 
+def copy_checkout(folder: Path) -> None:
+    """Copy what a contributor changes and tests."""
+    for name in ("docs", "src", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "_build"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+
+
 @pytest.mark.parametrize(
     "page", [pytest.param(path, id=name, marks=marked(name)) for name, path in PAGES.items()]
 )
 def test_examples_of_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    if "```diff\n" in page.read_text(encoding="utf-8"):
+        copy_checkout(tmp_path)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"))
     for example in examples.PAGES.parse(page):
         example.evaluate()
 

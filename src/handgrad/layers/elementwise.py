@@ -10,7 +10,18 @@ from handgrad.errors import ConfigurationError
 from handgrad.layers.graph import Graph, Value
 from handgrad.layers.layer import RuleLayer, check_choice
 
-__all__ = ["ELU", "GELU", "Dropout", "LeakyReLU", "ReLU", "SiLU", "Sigmoid", "Softmax", "Softplus", "Tanh"]
+__all__ = [
+    "ELU",
+    "GELU",
+    "Dropout",
+    "LeakyReLU",
+    "ReLU",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softplus",
+    "Tanh",
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
