@@ -24,7 +24,7 @@ NEED_PEERS = (
     "docs/sklearn.md",
     "handgrad.sklearn",
 )  # their examples import other libraries
-LANGUAGES = {"python", "text", "console", "toml", "diff", "sh"}  # sh is not run: .ci/run does what the README says
+LANGUAGES = {*examples.EVALUATED, "sh"}  # sh is not run: .ci/run does what the README says
 
 MODULES = [
     module.name
