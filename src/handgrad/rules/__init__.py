@@ -48,7 +48,7 @@ from handgrad.rules.targets import (
     smoothed_answers,
     smoothed_targets,
 )
-from handgrad.rules.text import Line, Text, read_text
+from handgrad.rules.text import Line, Text
 from handgrad.rules.updates import (
     adam,
     adamw,
@@ -114,7 +114,6 @@ __all__ = [
     "penalised_weighted_mean",
     "poisson_deviance",
     "primitive",
-    "read_text",
     "relu",
     "rmsprop",
     "rule",
