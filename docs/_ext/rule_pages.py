@@ -187,7 +187,7 @@ def _letters(explanation: Explanation) -> dict[int, str]:
     axes = (
         pair for entry in explanation.ledger.values() for pair in zip(entry.sizes, entry.axes, strict=True)
     )
-    return dict(sorted(axes, key=lambda pair: pair[0]))
+    return dict(axes)
 
 
 def _derivation(explanation: Explanation, letters: dict[int, str], name: str) -> str:

@@ -90,7 +90,7 @@ def run_command(command: str, expected: str) -> str:
         check=False,
     )
     printed = "\n".join(line.rstrip() for line in done.stdout.splitlines()).rstrip()
-    fails = re.search(r"^(E +)?\w*Error:", expected, re.MULTILINE) is not None
+    fails = re.search(r"^((E +)?\w*Error:|\S+: wrong$)", expected, re.MULTILINE) is not None
     if matches(expected, printed) and fails == (done.returncode != 0):
         return ""
     said, did = (textwrap.indent(text, "    ") for text in (expected, printed))

@@ -17,8 +17,9 @@ import handgrad
 from . import examples
 
 ROOT = Path(__file__).parents[2]
-WRITTEN = (path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if "_build" not in path.parts)
-PAGES = {str(path.relative_to(ROOT)): path for path in WRITTEN}
+FOUND = (path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if "_build" not in path.parts)
+RULES = ROOT / "docs" / "rules"  # but for the index, its pages are made by a build: they may be there
+PAGES = {str(path.relative_to(ROOT)): path for path in FOUND if path.parent != RULES or path.stem == "index"}
 NEED_PEERS = (
     "docs/interop.md",
     "docs/sklearn.md",

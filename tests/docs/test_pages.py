@@ -1,4 +1,4 @@
-"""The documentation is complete: what is public has an entry, and what is generated leaves nothing out."""
+"""The documentation is complete: what is generated leaves nothing out, and every example and benchmark is named."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 
-import handgrad.data
 from handgrad import rules
 from handgrad.cli.options import SETTINGS
 from handgrad.engines import ENGINES
@@ -55,14 +54,6 @@ def written(rule_pages: ModuleType) -> dict[Any, str]:
 def generated(pages: ModuleType) -> str:
     """Make all that the pages have made, as one text."""
     return "\n".join(pages.generate(*arguments.split()) for arguments in GENERATED)
-
-
-@pytest.mark.parametrize("package", [handgrad, handgrad.data])
-def test_every_public_name_has_an_entry(package: ModuleType) -> None:
-    entries = re.findall(r"^\.\. (?:auto\w+|py:data):: (?:[\w.]+\.)?(\w+)$", TEXT, re.MULTILINE)
-    missing = set(package.__all__) - set(entries)
-    home = "a layer's place is docs/reference/layers.md"
-    assert not missing, f"no page has `.. autoclass:: {package.__name__}.NAME` for {missing}; {home}"
 
 
 def test_every_rule_has_a_page_and_a_place_in_the_index(
@@ -170,3 +161,19 @@ def test_the_help_of_an_option_says_the_default_of_its_setting(pages: ModuleType
             default = defaults[name]
             shown = ",".join(map(str, default)) if isinstance(default, list) else f"{default}"
             assert said[1] == shown.removesuffix(".0"), flag
+
+
+def test_every_example_is_answered_on_the_page_of_questions() -> None:
+    questions = (DOCS / "questions.md").read_text(encoding="utf-8")
+    named = re.findall(r"`python examples/(\w+)\.py`", questions)
+    assert named == sorted(path.stem for path in (DOCS.parent / "examples").glob("notes_*.py"))
+    assert len(re.findall("^## ", questions, re.MULTILINE)) == len(named)
+
+
+def test_every_benchmark_is_named_and_every_command_is_there() -> None:
+    """A figure without its command could not be had again."""
+    named = set(re.findall(r"python benchmarks/(\w+)\.py", TEXT))
+    assert named == {path.stem for path in (DOCS.parent / "benchmarks").glob("*.py")}
+    assert named == set(
+        re.findall(r"python benchmarks/(\w+)\.py", (DOCS / "benchmarks.md").read_text("utf-8"))
+    )
