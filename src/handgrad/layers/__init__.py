@@ -30,7 +30,16 @@ def _by_name(base: type[T]) -> dict[str, type[T]]:
 
 
 LAYERS = _by_name(Layer)  # type: ignore[type-abstract]  # only its subclasses are made
+"""Every layer by name, for configurations."""
+
 LOSSES = _by_name(Loss)  # type: ignore[type-abstract]  # as above
+"""Every loss by name."""
+
 OPTIMISERS = _by_name(Optimiser)
+"""Every optimiser by name."""
+
 SCHEDULES = _by_name(Schedule)
+"""Every schedule by name."""
+
 KINDS = LAYERS | LOSSES | OPTIMISERS | SCHEDULES
+"""All of these."""
