@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 import numpy as np
 import pytest
 
-from handgrad.engines import ENGINES, NonFiniteLossError
+from handgrad import engines
+from handgrad.engines import ENGINES, Engine, NonFiniteLossError
 
 from .agreement import BOUNDS, Case, Training, check_case
 from .test_compiled_agreement import NETWORKS
@@ -19,6 +23,17 @@ SIMPLE = NETWORKS["one layer"]
 def test_it_agrees_with_the_reference(engine: str, name: str, dtype: str) -> None:
     """Trained at every size of batch, each gradient alone, and outside training; with threads, bit for bit."""
     check_case(NETWORKS[name], dtype, engine=ENGINES[engine])
+
+
+def test_whatever_binds_programs_has_a_name() -> None:
+    """An engine that the table does not name would be tested by nothing."""
+    named = {type(make()) for make in ENGINES.values()}
+    for found in pkgutil.iter_modules(engines.__path__, "handgrad.engines."):
+        for made in vars(importlib.import_module(found.name)).values():
+            if isinstance(made, type) and hasattr(made, "bind") and made is not Engine:
+                assert made in named, (
+                    f"src/handgrad/engines/__init__.py: ENGINES does not name {made.__name__}"
+                )
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 import pytest
 
+from handgrad.errors import RuleError
 from handgrad.rules import RULES, Rule
 
 from .table import CASES, TABLE
@@ -30,3 +33,18 @@ def test_every_option_is_varied() -> None:
 def test_cases_have_ids_that_differ() -> None:
     """A failing test names its rule and options."""
     assert max(Counter(map(str, CASES)).values()) == 1
+
+
+def test_a_rule_that_its_file_does_not_list_is_named(tmp_path: Path) -> None:
+    """Before anything else fails for want of it."""
+    file = tmp_path / "trial.py"
+    file.write_text(
+        "from handgrad.rules.rule import rule\n\n__all__ = []\n\n\n"
+        '@rule("... -> ...")\ndef forgotten(z):\n    a = 2 * z\n    return a\n'
+    )
+    spec = spec_from_file_location("handgrad.rules.trial", file)
+    with pytest.raises(RuleError) as caught:
+        spec.loader.exec_module(module_from_spec(spec))
+    assert caught.value.problem.endswith("trial.py:7): forgotten is not in __all__")
+    assert caught.value.fix == "add it to the list at the top of the file"
+    assert "forgotten" not in RULES

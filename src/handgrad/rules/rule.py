@@ -257,7 +257,7 @@ def rule(
     def declare(function: Callable[..., Any]) -> Rule:
         declared = Rule(function, signature, constant=constant, evaluation=evaluation)
         if function.__module__.startswith("handgrad.rules."):
-            if declared.name not in function.__globals__["__all__"]:
+            if declared.name not in function.__globals__.get("__all__", ()):
                 raise RuleError(
                     f"{declared.forward.place}: {declared.name} is not in __all__",
                     fix="add it to the list at the top of the file",
