@@ -117,8 +117,17 @@ def test_a_public_name_says_what_it_is(name: str) -> None:
 def test_every_public_name_is_in_the_documentation(module: str, names: list[str]) -> None:
     """It has an entry in the reference, or, as a rule, a page of its own."""
     missing = set(names) - ENTRIES - KINDS - (set(rules_in(module)) if module.startswith("rules/") else set())
-    home = "docs/reference/layers.md" if module.startswith("layers/") else "docs/reference"
+    home = next(page for page in homes(module) if (ROOT / page).exists())
     assert not missing, f"src/handgrad/{module} makes {missing} public, and {home} has no entry of it"
+
+
+def homes(module: str) -> Iterator[str]:
+    """Yield where the entries of a module's names stand: losses have a page, other layers share one."""
+    folder, _, file = module.rpartition("/")
+    if folder == "layers":
+        yield f"docs/{Path(file).stem}.md"
+    yield f"docs/reference/{folder}.md"
+    yield "docs/reference"
 
 
 def rules_in(module: str) -> Iterator[str]:
