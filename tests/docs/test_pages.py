@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -169,3 +170,12 @@ def test_every_benchmark_is_named_and_every_command_is_there() -> None:
     assert named == set(
         re.findall(r"python benchmarks/(\w+)\.py", (DOCS / "benchmarks.md").read_text("utf-8"))
     )
+
+
+def test_every_package_that_can_be_added_is_on_the_page_of_installing() -> None:
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for_developers = {"test", "peers", "browser", "docs", "fuzz", "lint"}
+    named = re.findall(
+        r"`pip install 'handgrad\[(\w+)\]'`", (DOCS / "install.md").read_text(encoding="utf-8")
+    )
+    assert sorted(named) == sorted(project["optional-dependencies"].keys() - for_developers)
