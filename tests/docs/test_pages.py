@@ -11,9 +11,11 @@ from types import ModuleType
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from handgrad import rules
+from handgrad.checking.adapters import draw_for
 from handgrad.cli.options import SETTINGS
 from handgrad.layers import LAYERS, LOSSES, OPTIMISERS, SCHEDULES
 from handgrad.rules import RULES, UpdateRule
@@ -127,6 +129,23 @@ def test_a_page_has_every_note_of_the_docstring(rule_pages: ModuleType, written:
         assert opening, rule.name
         assert notes.keys() <= known, rule.name
         assert all(f"\n{name}\n: " in page for name in notes)
+
+
+def test_a_rule_with_a_kink_at_zero_says_which_slope_it_takes(rule_pages: ModuleType) -> None:
+    """Where a gradient jumps as an argument goes through 0, its page has a note of it."""
+    found = set()
+    for rule in RULES.values():
+        for name in differentiable(rule):
+            inputs = draw_for(rule, np.random.default_rng(0))
+            sides = []
+            for near in (-1e-9, 1e-9):
+                inputs[name] = np.full_like(inputs[name], near)
+                upstream = np.ones_like(rule(*inputs.values()))
+                sides.append(rule.gradients(upstream, *inputs.values())[name])
+            if not np.allclose(*sides, rtol=1e-3, atol=1e-3):
+                found.add(rule.name)
+                assert "Kinks" in rule_pages.read_doc(rule.forward.doc)[1], rule.name
+    assert found == {"relu", "leaky_relu"}
 
 
 def test_a_page_names_the_layers_with_the_rule(rule_pages: ModuleType) -> None:
