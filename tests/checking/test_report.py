@@ -101,10 +101,11 @@ def test_html_is_the_text_in_colour() -> None:
 
 @pytest.mark.parametrize("code", MISTAKES)
 def test_every_mistake_has_words(code: str) -> None:
-    """A title and a reason that fit a line or two, and a page."""
+    """A title, what is noticed and a reason that fit a line or two, and a page."""
     mistake = MISTAKES[code]
     assert mistake.code == code
     assert 10 < len(mistake.title) < 100
+    assert 10 < len(mistake.shows) < 100
     assert 10 < len(mistake.why) < 130
     assert mistake.page == f"mistakes/{code}"
 
