@@ -121,7 +121,7 @@ def measure_engines(
     >>> rows = xor(rows=400)
     >>> network = Network(Linear(2, 16), ReLU(), Linear(16, 2), loss=SoftmaxCrossEntropy())
     >>> (timed,) = measure_engines(network, rows.x, rows.t, engines=["reference"], seconds=0.05)
-    >>> timed.engine, timed.ratio, 0 < timed.step_seconds < 0.05
+    >>> timed.engine, timed.ratio, timed.step_seconds > 0
     ('reference', 1.0, True)
     """
     names = list(ENGINES if engines is None else engines)

@@ -13,7 +13,7 @@ from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError, nearest
 from handgrad.layers import Adam, Constant, Optimiser, Schedule
 from handgrad.network import Network
-from handgrad.training.history import BatchRecord, EpochRecord, History, facts_of
+from handgrad.training.history import BatchRecord, EpochRecord, History, facts_of, says_enough
 from handgrad.training.progress import progress_for
 from handgrad.training.rows import Validation, divide_rows
 from handgrad.training.state import CheckpointStore
@@ -38,7 +38,7 @@ def train(
     shuffle: bool = True,
     engine: str = "compiled",
     progress: bool | None = None,
-    after_epoch: Callable[[EpochRecord], None] | None = None,
+    after_epoch: Callable[[EpochRecord], object] | None = None,
     after_batch: Callable[[BatchRecord], None] | None = None,
     checkpoints: CheckpointStore | None = None,
 ) -> History:
@@ -70,7 +70,8 @@ def train(
     progress
         Whether to show a bar; by default where standard error is a terminal.
     after_epoch, after_batch
-        Called with each epoch's and each batch's record. A look at every batch takes longer than a small batch does.
+        Called with each epoch's and each batch's record. True from ``after_epoch`` ends the training. A look at
+        every batch takes longer than a small batch does.
     checkpoints
         Where the state is kept now and then, so that a training that was stopped, however, can go on as if it had
         not been: `handgrad.Checkpoints`.
@@ -119,14 +120,15 @@ def train(
             })  # fmt: skip
         try:
             with progress_for(progress, epochs, len(training), run.history.metric) as bar:
-                while len(run.history.epochs) < epochs and not run.has_waited(patience):
+                enough = run.has_waited(patience)
+                while len(run.history.epochs) < epochs and not enough:
                     record = run.epoch(rates, bar)
                     bar.finished(record)
-                    if after_epoch is not None:
-                        after_epoch(record)
-                    run.save()
+                    asked = after_epoch is not None and says_enough(after_epoch(record))
+                    enough = asked or run.has_waited(patience)
+                    run.save(due=asked)
+            run.history.stopped = "early" if enough else "finished"
             if patience is not None:
-                run.history.stopped = "early" if run.has_waited(patience) else "finished"
                 run.keep_best()
         except KeyboardInterrupt:
             run.interrupted()
