@@ -4,8 +4,7 @@ from types import FunctionType
 import numpy as np
 import pytest
 
-from handgrad.checking import adjoint_table as table
-from handgrad.checking.adjoint import Plant, contribution, cotangents, jacobian
+from handgrad.checking.adjoint import Plant, contribution, cotangents, jacobian, table
 from handgrad.checking.recording import record
 from handgrad.checking.writing import write_gradient
 

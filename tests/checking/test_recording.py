@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from handgrad.checking.recording import NotRecordedError, Recording, record
-from handgrad.checking.traced import Traced
+from handgrad.checking.recording.traced import Traced
 
 from . import forwards_to_record as written
 

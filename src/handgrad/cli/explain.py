@@ -12,8 +12,8 @@ from typing import Any
 import click
 import numpy as np
 
-from handgrad.checking.adapters import draw_for, draw_rows
-from handgrad.checking.draws import draw
+from handgrad.checking.subject.adapters import draw_for, draw_rows
+from handgrad.checking.subject.draws import draw
 from handgrad.cli.evaluate import arranged
 from handgrad.cli.options import configuration_from, load_data, with_settings
 from handgrad.cli.user_file import Found, find, import_file, importing_from

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.checking.numerics import slopes
+from handgrad.checking.judging.numerics import slopes
 from handgrad.errors import ConfigurationError, ProgramError, nearest
 from handgrad.explaining.tracing import Scope, Trace, code_of, run_lines
 from handgrad.layers import Node

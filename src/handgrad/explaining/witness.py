@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.checking.numerics import Slopes, slopes, slopes_along
+from handgrad.checking.judging.numerics import Slopes, slopes, slopes_along
 from handgrad.errors import RuleError
 from handgrad.explaining.explanation import Witness
 from handgrad.explaining.jacobians import Between

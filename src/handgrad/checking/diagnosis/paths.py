@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.diagnosis.evidence import CLOSE
+from handgrad.checking.diagnosis.guess import CLOSE
 from handgrad.checking.diagnosis.planted import Planted, Predict, at, edge_groups
 from handgrad.checking.diagnosis.replayed import Replay, Replays
 from handgrad.checking.recording import Operation

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.adjoint import Plant, cotangents
-from handgrad.checking.diagnosis.evidence import Guess, agree, nearer
+from handgrad.checking.diagnosis.guess import Guess, agree, nearer
 from handgrad.checking.diagnosis.replayed import Replay, Replays
 from handgrad.checking.recording import Operation
 from handgrad.checking.subject import Array

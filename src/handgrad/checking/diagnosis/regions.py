@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.adjoint import cotangents, jacobian
-from handgrad.checking.diagnosis.evidence import agree
 from handgrad.checking.diagnosis.formulas import FORMULAS
+from handgrad.checking.diagnosis.guess import agree
 from handgrad.checking.diagnosis.planted import Planted, Predict
 from handgrad.checking.diagnosis.replayed import Replay, Replays
 from handgrad.checking.recording import Operation

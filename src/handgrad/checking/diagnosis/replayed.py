@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.adjoint import cotangents, edge_contribution
-from handgrad.checking.diagnosis.evidence import Evidence
 from handgrad.checking.effort import Effort
+from handgrad.checking.evidence import Evidence
+from handgrad.checking.judging.verdict import Expectation, Sample
 from handgrad.checking.recording import NotRecordedError, Operation, Recording
 from handgrad.checking.subject import Array
-from handgrad.checking.verdict import Expectation, Sample
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,12 @@
+"""The chain rule over a recording: a table of derivatives as text, and gradients carried by it."""
+
+from handgrad.checking.adjoint.chain_rule import (
+    Plant,
+    contribution,
+    cotangents,
+    edge_contribution,
+    edge_text,
+    jacobian,
+)
+
+__all__ = ["Plant", "contribution", "cotangents", "edge_contribution", "edge_text", "jacobian"]
