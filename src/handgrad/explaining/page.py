@@ -15,7 +15,8 @@ import math_core
 import msgspec
 from markupsafe import Markup
 
-from handgrad.explaining.explanation import ExplainedLine, Explanation, Factor, Jacobian
+from handgrad.explaining.explanation import Explanation
+from handgrad.explaining.record import ExplainedLine, Factor, Jacobian
 from handgrad.rules import show_shape
 
 FOLDER = files("handgrad.explaining") / "page"

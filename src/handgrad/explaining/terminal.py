@@ -6,15 +6,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from handgrad.errors import ProgramError, nearest
-from handgrad.explaining.explanation import (
-    ExplainedLine,
-    Explanation,
-    Factor,
-    Jacobian,
-    LedgerEntry,
-    Sample,
-    Witness,
-)
+from handgrad.explaining.explanation import Explanation
+from handgrad.explaining.record import ExplainedLine, Factor, Jacobian, LedgerEntry, Sample, Witness
 
 WIDTH = 80
 SHOWN = 6  # numbers of a row, and rows of an array, that are printed

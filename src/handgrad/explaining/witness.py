@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from handgrad.checking.judging.numerics import Slopes, slopes, slopes_along
 from handgrad.errors import RuleError
-from handgrad.explaining.explanation import Witness
 from handgrad.explaining.jacobians import Between
+from handgrad.explaining.record import Witness
 from handgrad.explaining.tracing import Scope, Trace, run_lines
 from handgrad.layers import Node
 

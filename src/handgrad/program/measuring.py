@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.program.line import Program, ProgramLine
+from handgrad.program.program import Program, ProgramLine
 from handgrad.rules import PRIMITIVES, Shape, Size
 
 

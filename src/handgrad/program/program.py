@@ -1,17 +1,23 @@
-"""A program as data: lines, what comes in, what is kept, what goes out."""
+"""A program as data: lines, what comes in, what is kept, what goes out; and how its page looks."""
 
 from __future__ import annotations
 
 import ast
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import groupby
 from typing import Any, Literal
 
+import numpy as np
+
 from handgrad.errors import ProgramError, nearest
-from handgrad.html import Shown
+from handgrad.html import Shown, heading, table
 from handgrad.layers import Parameter, Value
-from handgrad.rules import PRIMITIVES, Shape
+from handgrad.rules import PRIMITIVES, Shape, show_shape
+
+WIDEST_CODE = 56  # of a line whose reason stands beside it
 
 Phase = Literal["sample", "forward", "loss", "backward", "update"]
 
@@ -53,6 +59,11 @@ class ProgramLine:
 
     def __str__(self) -> str:
         return f"{self.target} {self.operator} {self.expression}"
+
+    @property
+    def shown_shape(self) -> str:
+        """The shape in print, "" until it is measured."""
+        return show_shape(self.shape) if self.shape is not None else ""
 
     @cached_property
     def reads(self) -> frozenset[str]:
@@ -108,14 +119,10 @@ class Program(Shown):
     dtype: str
 
     def __str__(self) -> str:
-        from handgrad.program.text import render_text
-
         return render_text(self)
 
     def _repr_html_(self) -> str:
-        from handgrad.program.text import render_html
-
-        return render_html(self)
+        return _render_html(self)
 
     def phase(self, *phases: str) -> tuple[ProgramLine, ...]:
         """Return the lines of these phases, in order."""
@@ -163,8 +170,39 @@ class Program(Shown):
 
     def initial(self, seed: int) -> dict[str, Any]:
         """Draw the arrays the network keeps, parameters and states, from a seed."""
-        import numpy as np
-
         generator, dtype = np.random.default_rng(seed), np.dtype(self.dtype)
         kept = {**self.parameters, **self.states}
         return {name: parameter.initial(generator, dtype) for name, parameter in kept.items()}
+
+
+def render_text(program: Program, width: int = 120) -> str:
+    """Return the program as text, with each line's shape and the reason beside it.
+
+    Parameters
+    ----------
+    program
+        What to show.
+    width
+        Columns at most; a reason that does not fit goes on below itself.
+    """
+    code = max((len(str(line)) for line in program.lines if len(str(line)) <= WIDEST_CODE), default=0)
+    column = max((len(line.shown_shape) for line in program.lines), default=0)
+    margin = 2 + code + 2 + column + 3
+    page = [f"{program.title} · n rows"]
+    for phase, lines in groupby(program.lines, key=lambda line: line.phase):
+        page += ["", phase]
+        for line in lines:
+            shown = f"  {line!s:<{code}}  {line.shown_shape:<{column}}"
+            reason = textwrap.wrap(line.reason, max(20, width - margin)) or [""]
+            page.append(f"{shown}   {reason[0]}".rstrip())
+            page += [" " * margin + more for more in reason[1:]]
+    return "\n".join(page)
+
+
+def _render_html(program: Program) -> str:
+    """Return the program as a table for a notebook."""
+    rows: list[tuple[str, ...]] = []
+    for phase, lines in groupby(program.lines, key=lambda line: line.phase):
+        rows.append((phase,))
+        rows += [(str(line), line.shown_shape, line.reason) for line in lines]
+    return heading(f"{program.title} · n rows") + table(("line", "shape", "reason"), rows, code=(0, 1))
