@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.recording.primitives import Slot, fill
+from handgrad.checking.recording.sizes import Size
 from handgrad.checking.recording.tape import Tape
-from handgrad.checking.recording.traced import NotRecordedError, Size, Traced
+from handgrad.checking.recording.traced import NotRecordedError, Traced
 
 _MAKERS = ("default_rng", "RandomState")
 _Call = tuple[str, tuple[Any, ...], dict[str, Any]]

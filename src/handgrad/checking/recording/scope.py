@@ -11,8 +11,9 @@ import numpy as np
 
 from handgrad.checking.recording import dispatch
 from handgrad.checking.recording.generators import Draws, Maker, constant, constants_only
+from handgrad.checking.recording.sizes import Size
 from handgrad.checking.recording.tape import Tape
-from handgrad.checking.recording.traced import NotRecordedError, Size, Traced
+from handgrad.checking.recording.traced import NotRecordedError, Traced
 
 _ABSENT = object()
 _MATH = {

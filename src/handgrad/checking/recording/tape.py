@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import dis
 import operator
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
-from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
+from handgrad.checking.recording.place import look_around
 from handgrad.checking.recording.primitives import Slot, getitem, setitem
-from handgrad.checking.recording.traced import NotRecordedError, Size, Traced
+from handgrad.checking.recording.sizes import Size
+from handgrad.checking.recording.traced import NotRecordedError, Traced, View
 
 ELEMENTWISE, STRUCTURAL, REDUCTION, PRODUCT, OTHER = (
     "elementwise",
@@ -173,7 +170,7 @@ class Tape:
             raise NotRecordedError("the forward pass is too long: check it on smaller inputs")
         inputs = tuple([self.index_of(o) for o in operands])
         output = self._add(result)
-        place, target = self._look_around()
+        place, target = look_around(self._scopes)
         kind = ELEMENTWISE if name in _ELEMENTWISE_UFUNCS else _KINDS.get(name, OTHER)
         operation = Operation(len(self.operations), name, kind, function, inputs, options, output, place)
         self.operations.append(operation)
@@ -260,9 +257,7 @@ class Tape:
                 template.append(operator.index(part))
         return tuple(template), rest
 
-    def write_through(
-        self, base: Traced, view: tuple[str, Any, tuple[Any, ...], dict[str, Any]], fresh: Any
-    ) -> Any:
+    def write_through(self, base: Traced, view: View, fresh: Any) -> Any:
         """Return what an array becomes when a view of it becomes `fresh`."""
         name, function, rest, options = view
         if name == "getitem":
@@ -296,30 +291,6 @@ class Tape:
         """Run a method of an array."""
         return self._numpy.method(self, name, array, args, options)
 
-    # ------------------------------------------------------------------ where in the user's source
-
-    def _look_around(self) -> tuple[tuple[str, int, str], str]:
-        """Return the place of the user's line that runs now, and the name that its result is given."""
-        frame: FrameType | None = sys._getframe(2)
-        for _ in range(40):
-            if frame is None or id(frame.f_globals) in self._scopes:
-                break
-            frame = frame.f_back
-        if frame is None or id(frame.f_globals) not in self._scopes:
-            return ("", 0, ""), ""
-        code = frame.f_code
-        place = (code.co_filename, frame.f_lineno, code.co_name)
-        target = ""
-        caller: FrameType | None = frame
-        for _ in range(4):
-            if caller is None or id(caller.f_globals) not in self._scopes:
-                break
-            target = _targets(caller.f_code).get(caller.f_lasti, "")
-            if target != "return":
-                break
-            target, caller = "", caller.f_back
-        return place, target
-
 
 _ELEMENTWISE_UFUNCS = frozenset(
     name
@@ -341,19 +312,3 @@ def _disjoint(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
         elif type(left) not in (int, slice) or type(right) not in (int, slice):
             return False
     return False
-
-
-@lru_cache(maxsize=512)
-def _targets(code: CodeType) -> dict[int, str]:
-    """Map the offset of an instruction to the variable its result is stored in, or to "return"."""
-    instructions = [i for i in dis.get_instructions(code) if i.opname not in ("EXTENDED_ARG", "NOP")]
-    targets: dict[int, str] = {}
-    for now, after in pairwise(instructions):
-        name = ""
-        if after.opname.startswith(("STORE_FAST", "STORE_NAME", "STORE_DEREF", "STORE_GLOBAL")):
-            name = after.argval if isinstance(after.argval, str) else after.argval[0]
-        elif after.opname == "RETURN_VALUE":
-            name = "return"
-        # while a Python function is called, the offset points behind the call's inline cache
-        targets.update(dict.fromkeys(range(now.offset, after.offset, 2), name))
-    return targets

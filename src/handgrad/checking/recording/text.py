@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.recording.primitives import Slot
+from handgrad.checking.recording.sizes import Shape, Size
 from handgrad.checking.recording.tape import Operation
-from handgrad.checking.recording.traced import Shape, Size
 
 
 class NoTextError(Exception):

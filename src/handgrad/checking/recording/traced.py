@@ -4,82 +4,61 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from handgrad.checking.recording.tape import Tape
+from handgrad.checking.recording.sizes import Shape, Size
+
+View = tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]]  # how an array is read from another
 
 
 class NotRecordedError(Exception):
     """The forward cannot be recorded; the message says why. Nothing is wrong with the user's code."""
 
 
-class Size(int):
-    """A size that knows how it is spelled: ``x.shape[0]`` rather than 5.
-
-    Examples
-    --------
-    >>> half = Size(6, "len(x)") // 2
-    >>> half, half.text
-    (3, 'len(x) // 2')
-    """
-
-    text: str
-    origin: Traced | None  # the traced integer that it is
-
-    def __new__(cls, value: int, text: str, origin: Traced | None = None) -> Size:
-        """Make an integer with a spelling."""
-        size = super().__new__(cls, value)
-        size.text, size.origin = text, origin
-        return size
-
-
-class Shape(tuple[int, ...]):
-    """A shape that knows how it is spelled."""
-
-    __slots__ = ()
-
-    @property
-    def text(self) -> str:
-        """The spelling, ``x.shape``, from that of the first size."""
-        first = self[0] if self else 0
-        return first.text.removesuffix("[0]") if isinstance(first, Size) else ""
-
-
-def _size_operator(symbol: str, compute: Callable[[int, int], int]) -> tuple[Any, Any]:
-    def forwards(self: Size, other: Any) -> Any:
-        if type(other) is int or type(other) is Size:
-            text = f"{_bracketed(self)} {symbol} {_bracketed(other)}"
-            return Size(compute(int(self), int(other)), text)
-        return compute(int(self), other) if not isinstance(other, Traced) else NotImplemented
-
-    def backwards(self: Size, other: Any) -> Any:
-        if type(other) is int:
-            return Size(compute(other, int(self)), f"{other} {symbol} {_bracketed(self)}")
-        return compute(other, int(self)) if not isinstance(other, Traced) else NotImplemented
-
-    return forwards, backwards
-
-
-def _bracketed(size: int) -> str:
-    text = size.text if isinstance(size, Size) else str(size)
-    return f"({text})" if " " in text else text
-
-
-for _name, _symbol, _compute in (
-    ("add", "+", operator.add),
-    ("sub", "-", operator.sub),
-    ("mul", "*", operator.mul),
-    ("floordiv", "//", operator.floordiv),
-):
-    _forwards, _backwards = _size_operator(_symbol, _compute)
-    setattr(Size, f"__{_name}__", _forwards)
-    setattr(Size, f"__r{_name}__", _backwards)
-
-
 _OPERANDS = (np.ndarray, np.generic, int, float, complex, list, tuple)
+
+
+class Scribe(Protocol):
+    """What a traced value asks of the tape that it is written on."""
+
+    leaked: bool  # whether a value became a plain number, somewhere out of sight
+
+    def text_of(self, index: int | None) -> str:
+        """Return how an input is spelled, "" for what is computed."""
+
+    def constant(self, value: Any) -> Traced:
+        """Return something that does not depend on the inputs."""
+
+    def apply_operator(self, name: str, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+        """Run one of Python's operators."""
+
+    def ufunc(self, ufunc: np.ufunc, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Run a ufunc, or a method of it."""
+
+    def call(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Run a function of NumPy by its name."""
+
+    def call_function(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Run a function of NumPy that handed itself over."""
+
+    def method(self, name: str, array: Traced, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Run a method of an array."""
+
+    def getitem(self, array: Traced, key: Any) -> Traced:
+        """Read entries."""
+
+    def setitem(self, array: Traced, key: Any, value: Any) -> Traced:
+        """Return what an array is after an assignment."""
+
+    def view(
+        self, name: str, function: Callable[..., Any], operands: tuple[Any, ...], options: dict[str, Any]
+    ) -> Traced:
+        """Read a view again, after the array under it was written to."""
+
+    def write_through(self, base: Traced, view: View, fresh: Any) -> Any:
+        """Return what an array becomes when a view of it becomes `fresh`."""
 
 
 class Traced:
@@ -94,11 +73,11 @@ class Traced:
 
     def __init__(
         self,
-        tape: Tape,
+        tape: Scribe,
         value: Any,
         index: int | None = None,
         base: Traced | None = None,
-        view: tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None = None,
+        view: View | None = None,
     ) -> None:
         self._tape, self._value, self._index = tape, value, index
         self._base, self._view = base, view
