@@ -112,16 +112,14 @@ def trace_network(network: Network, x: Any, t: Any, w: Any = None, *, seed: int 
     ShapeError
         When rows, targets or weights do not fit the network.
     """
-    x = network.check_rows(np.asarray(x))
-    if not len(x):
+    batch = network.check_batch(x, t, w)
+    rows = len(batch["x"])
+    if not rows:
         raise ConfigurationError("the batch has no rows", fix="give one row or more")
-    arrays: Scope = {"x": x, "t": network.check_targets(np.asarray(t), len(x))}
-    if w is not None:
-        arrays["w"] = network.check_weights(w, len(x))
     program = network.program(weighted=w is not None).without_updates()
-    given: Scope = {value.name: convert(arrays[value.name], value, program.dtype) for value in program.inputs}
-    given |= {**network.arrays, "n": len(x), "seed": seed, "step": 1}
-    return Trace(program, network.nodes(weighted=w is not None), given, len(x))
+    given: Scope = {value.name: convert(batch[value.name], value, program.dtype) for value in program.inputs}
+    given |= {**network.arrays, "n": rows, "seed": seed, "step": 1}
+    return Trace(program, network.nodes(weighted=w is not None), given, rows)
 
 
 def trace_rule(rule: Rule, arrays: Collection[Any], *, seed: int = 0, **options: Any) -> Trace:

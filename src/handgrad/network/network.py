@@ -8,43 +8,19 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from handgrad.arrays import as_array
 from handgrad.engines import ReferenceEngine
 from handgrad.engines.reference import BoundReference
-from handgrad.errors import ConfigurationError, DataError, ShapeError, nearest
+from handgrad.errors import ConfigurationError, DataError
 from handgrad.html import Shown, heading, table
 from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
 from handgrad.layers.statistics import STATISTICS
+from handgrad.network import given
+from handgrad.network.arrays import Array, Arrays
 from handgrad.program import Loop, Program, write_evaluation, write_loss, write_script, write_training
 from handgrad.rules import Shape, Size, identity, show_shape
-
-Array = NDArray[Any]
-
-
-class Arrays(dict[str, Array]):
-    """Arrays by name, with fixed shapes and types: setting one copies the numbers into it.
-
-    Examples
-    --------
-    >>> arrays = Arrays({"b1": np.zeros(2)})
-    >>> arrays["b1"] = [1, 2]
-    >>> arrays["b1"]
-    array([1., 2.])
-    """
-
-    def __reduce__(self) -> tuple[type[Arrays], tuple[dict[str, Array]]]:
-        return Arrays, (dict(self),)  # a copy is made whole, not name by name
-
-    def __setitem__(self, name: str, numbers: Any) -> None:
-        if name not in self:
-            raise ConfigurationError(f"the network keeps no {name!r}", fix=nearest(name, self))
-        if np.shape(numbers) != self[name].shape:
-            raise ShapeError(
-                f"{name} is {show_shape(self[name].shape)}, and {show_shape(np.shape(numbers))} is given"
-            )
-        self[name][...] = numbers
 
 
 class Network(Shown):
@@ -329,37 +305,21 @@ class Network(Shown):
         >>> network.gradients(np.array([[2.0]]), np.array([[5.0]]))
         {'W1': array([[-6.]], dtype=float32), 'b1': array([-3.], dtype=float32)}
         """
-        self._need_loss()
-        x = self.check_rows(x)
-        t = self.check_targets(t, len(x))
+        batch = self.check_batch(x, t, w)
         program = self.program(weighted=w is not None).without_updates()
-        bound = ReferenceEngine().bind(program, self.arrays)
-        given: dict[str, Any] = {"x": x, "t": t, "seed": seed, "step": 1}
-        given |= {"w": self.check_weights(w, len(x))} if w is not None else {}
-        outputs = bound.run(**given)
+        outputs = ReferenceEngine().bind(program, self.arrays).run(**batch, seed=seed, step=1)
         return {name: outputs[f"d{name}"] for name in self.parameters if f"d{name}" in outputs}
 
+    def check_batch(self, x: ArrayLike, t: ArrayLike, w: ArrayLike | None = None) -> dict[str, Array]:
+        """Return rows, targets and row weights, if there are any, by name, each checked."""
+        self._need_loss()
+        x = self.check_rows(x)
+        batch = {"x": x, "t": self.check_targets(t, len(x))}
+        return batch if w is None else batch | {"w": self.check_weights(w, len(x))}
+
     def check_rows(self, x: ArrayLike) -> Array:
-        """Return ``x`` as an array, or raise `ShapeError` when its rows are not the network's input."""
-        x = as_array("x", x)
-        if x.shape[1:] != self.row or x.ndim == 0:
-            first = next(iter(self.body.layers))
-            raise ShapeError(
-                f"the data has rows of {show_shape(x.shape[1:])}, the network takes {show_shape(self.row)}",
-                given=f"x{show_shape(x.shape)}; layer 1 is {first!r}",
-                fix=f"x{show_shape(('n', *self.row))} would fit",
-            )
-        if x.dtype.kind not in "fiub":
-            raise DataError(f"x holds {x.dtype}, not numbers")
-        if self.entries is not None:
-            wrong = (x < 0) | (x >= self.entries) | (x != np.floor(x))
-            if (place := _first(wrong)) is not None:
-                raise DataError(
-                    f"x[{', '.join(map(str, place))}] is {x[place]}, and an index is a whole number "
-                    f"from 0 to {self.entries - 1}",
-                    given=f"layer 1 is {self.body.layers[0]!r}",
-                )
-        return x
+        """Return ``x`` as an array, or raise an error when its rows are not the network's input."""
+        return given.check_rows(x, self.row, self.entries, first=self.body.layers[0])
 
     @cached_property
     def entries(self) -> int | None:
@@ -377,67 +337,12 @@ class Network(Shown):
         """
         self._need_loss()
         assert self.loss is not None
-        t = as_array("t", t)
-        shape, kind = self.loss.target(self.output_shape)
-        wanted = tuple(rows if size == "n" else size for size in shape)
-        if t.shape == wanted[:-1] and wanted[-1:] == (1,) and kind != "class":
-            t = t[..., None]
-        if t.shape != wanted:
-            raise ShapeError(
-                f"{self.loss!r}: the targets are {show_shape(t.shape)}, and {rows} rows need {show_shape(wanted)}",
-                fix="class numbers need one whole number a row" if kind == "class" else "",
-            )
-        if kind == "class":
-            self._check_classes(t)
-        elif t.dtype.kind not in "fiub":
-            raise DataError(f"the targets hold {t.dtype}, not numbers")
-        elif self.loss.task != "regression":
-            self._check_shares(t)
-        elif self.loss.least is not None and (place := _first(t < self.loss.least)) is not None:
-            raise DataError(
-                f"{self.loss!r}: the target of row {place[0]} is {t[place]}, and must be {self.loss.least:g} or more"
-            )
-        return t
-
-    def _check_shares(self, t: Array) -> None:
-        """Check what is a probability: each between 0 and 1; those of one class of several add up to 1."""
-        assert self.loss is not None
-        if (place := _first(~((t >= 0) & (t <= 1)))) is not None:
-            raise DataError(
-                f"{self.loss!r}: the target of row {place[0]} is {t[place]}, and must be from 0 to 1"
-            )
-        total = t.sum(axis=-1) if self.loss.task == "classification" else np.ones(1)
-        if (place := _first(np.abs(total - 1) > 1e-3)) is not None:
-            raise DataError(
-                f"{self.loss!r}: the target shares of row {place[0]} add up to {total[place]:.4g}, not to 1"
-            )
+        return given.check_targets(t, rows, self.loss, self.output_shape)
 
     def check_weights(self, w: ArrayLike, rows: int) -> Array:
         """Return the row weights, or raise an error; (n,) also fits rows of several answers, (n, time)."""
-        w = as_array("w", w)
         shape = next(value.shape for value in self._connect(weighted=True)[1] if value.name == "w")
-        wanted = tuple(rows if size == "n" else int(size) for size in shape)
-        if w.shape == (rows,):
-            w = np.broadcast_to(w.reshape(rows, *[1] * (len(wanted) - 1)), wanted)
-        if w.shape != wanted:
-            raise ShapeError(
-                f"the weights are {show_shape(w.shape)}, and {rows} rows need {show_shape(wanted)}"
-            )
-        if (place := _first(~(np.isfinite(w) & (w >= 0)))) is not None:
-            raise DataError(f"the weight of row {place[0]} is {w[place]}, and must be finite, 0 or more")
-        return w
-
-    def _check_classes(self, t: Array) -> None:
-        classes = int(self.output_shape[-1])
-        if t.dtype.kind not in "iub":
-            raise DataError(f"{self.loss!r}: the targets hold {t.dtype}, and classes are whole numbers")
-        ignored = getattr(self.loss, "ignored", None)
-        wrong = ((t < 0) | (t >= classes)) & (t != ignored if ignored is not None else True)
-        if (place := _first(wrong)) is not None:
-            raise DataError(
-                f"{self.loss!r}: the target of row {place[0]} is class {t[place]}, "
-                f"and the network has {classes} outputs (0 to {classes - 1})"
-            )
+        return given.check_weights(w, rows, shape)
 
     def _need_loss(self) -> None:
         if self.loss is None:
@@ -484,11 +389,6 @@ def _makes_and_keeps(node: Node) -> tuple[str, str, str]:
         for values in ([node.output], takes, keeps)
     )
     return made, taken, kept
-
-
-def _first(wrong: Array) -> tuple[int, ...] | None:
-    """Return the position of the first true value, or None."""
-    return tuple(map(int, np.argwhere(wrong)[0])) if wrong.any() else None
 
 
 def _reads_indices(node: Node, x: Value) -> bool:
