@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -92,10 +91,6 @@ class Explanation(Shown):
             return msgspec.json.decode(text, type=cls)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise DataError(f"this is no explanation: {error}") from None
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the record as dictionaries, lists and numbers."""
-        return dict(msgspec.to_builtins(self))
 
 
 def _health(explanation: Explanation) -> Iterator[str]:

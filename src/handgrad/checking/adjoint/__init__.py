@@ -2,11 +2,10 @@
 
 from handgrad.checking.adjoint.chain_rule import (
     Plant,
-    contribution,
     cotangents,
     edge_contribution,
     edge_text,
     jacobian,
 )
 
-__all__ = ["Plant", "contribution", "cotangents", "edge_contribution", "edge_text", "jacobian"]
+__all__ = ["Plant", "cotangents", "edge_contribution", "edge_text", "jacobian"]

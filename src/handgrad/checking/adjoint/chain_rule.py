@@ -14,7 +14,7 @@ import numpy as np
 from handgrad.checking.adjoint import calls, products, structure  # noqa: F401 - they register entries
 from handgrad.checking.adjoint.differences import numerical_contribution
 from handgrad.checking.adjoint.kinks import sides
-from handgrad.checking.adjoint.table import Site, is_broadcasting, local_text, operand_name, reduction_text
+from handgrad.checking.adjoint.table import Site, is_broadcasting, local_text, reduction_text
 from handgrad.checking.recording import Array, Recording
 from handgrad.checking.recording.tape import Operation
 
@@ -118,21 +118,6 @@ def _descendants(recording: Recording, starts: Iterable[int]) -> set[int]:
         if any(i in found for i in operation.inputs):
             found.add(operation.output)
     return found
-
-
-def contribution(
-    recording: Recording,
-    values: Sequence[Any],
-    gradients: Mapping[int, Any],
-    operation: Operation | int,
-    k: int,
-) -> Any:
-    """Return what flows along one edge: the share of operand `k`'s gradient that comes through an operation."""
-    if not isinstance(operation, Operation):
-        operation = next(o for o in recording.operations if o.number == operation)
-    beside = sides(recording, values).get(operation.number)
-    with np.errstate(all="ignore"):
-        return edge_contribution(operation, k, values, gradients[operation.output], beside)
 
 
 def edge_contribution(
@@ -241,14 +226,3 @@ def jacobian(recording: Recording, values: Sequence[Any], from_value: int, to_va
         if from_value in found:
             matrix[row] = np.ravel(found[from_value])
     return matrix
-
-
-__all__ = [
-    "Plant",
-    "contribution",
-    "cotangents",
-    "edge_contribution",
-    "edge_text",
-    "jacobian",
-    "operand_name",
-]

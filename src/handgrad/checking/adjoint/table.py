@@ -75,14 +75,15 @@ class Site:
 
 
 Entry = Callable[[Site], str | None]
-_ENTRIES: dict[str, Entry] = {}
+ENTRIES: dict[str, Entry] = {}
+"""What writes the entry of each operation, by the operation's name."""
 
 
 def entry(*names: str) -> Callable[[Entry], Entry]:
     """Register a function that writes the entry of operations."""
 
     def register(function: Entry) -> Entry:
-        _ENTRIES.update(dict.fromkeys(names, function))
+        ENTRIES.update(dict.fromkeys(names, function))
         return function
 
     return register
@@ -144,6 +145,18 @@ _BINARY = {
     "fmod": ("g", "-g * np.trunc(a / b)"),
     "copysign": ("g * np.where(np.signbit(a) == np.signbit(b), 1, -1)", "0 * g * b"),
 }
+
+
+@entry(*_UNARY)
+def _unary(site: Site) -> str:
+    return _UNARY[site.operation.name]
+
+
+@entry(*_BINARY)
+def _binary(site: Site) -> str:
+    return _BINARY[site.operation.name][site.k]
+
+
 _ORDER = {"maximum": ">", "fmax": ">", "minimum": "<", "fmin": "<"}
 
 
@@ -214,17 +227,8 @@ def local_text(site: Site) -> str | None:
     >>> local_text(Site(recording.operations[0], 0, recording.values))
     'g * out'
     """
-    name = site.operation.name
-    if name in _ENTRIES:
-        return _ENTRIES[name](site)
-    if name in _UNARY:
-        return _UNARY[name]
-    return _BINARY[name][site.k] if name in _BINARY else None
-
-
-def known_operations() -> frozenset[str]:
-    """Return the names of all operations that have an entry."""
-    return frozenset(_ENTRIES) | frozenset(_UNARY) | frozenset(_BINARY)
+    found = ENTRIES.get(site.operation.name)
+    return found(site) if found is not None else None
 
 
 def is_broadcasting(operation: Operation) -> bool:

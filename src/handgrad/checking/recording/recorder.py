@@ -112,19 +112,6 @@ class Recording:
         """Return the line of the user's source that an operation belongs to."""
         return linecache.getline(operation.place[0], operation.place[1]).strip()
 
-    def show(self) -> str:
-        """Return the recording as text, one operation a line."""
-        lines = []
-        for operation in self.operations:
-            operands = ", ".join(self.label(i) for i in operation.inputs)
-            options = "".join(f", {name}={value}" for name, value in operation.options.items())
-            shape = np.shape(self.values[operation.output])
-            lines.append(
-                f"{self.label(operation.output)} = {operation.name}({operands}{options})  # {shape}, "
-                f"line {operation.place[1]}"
-            )
-        return "\n".join(lines)
-
     def label(self, value: int) -> str:
         """Return a short name of a value for people."""
         if value in self.constants and np.ndim(self.values[value]) == 0:
