@@ -33,48 +33,49 @@ def _torch_pair(function: Any) -> tuple[Callable[..., Any], Callable[..., Any], 
     """Call a torch.autograd.Function in the precision of its inputs, float64 at most."""
     import torch
 
-    def tensors(values: dict[str, Array]) -> dict[str, Any]:
-        """Return tensors that share the arrays' memory, so that a change in place is seen; flags stay numbers."""
-        return {
-            name: torch.from_numpy(v).requires_grad_(v.dtype.kind == "f")
-            if v.ndim or v.dtype.kind == "f"
-            else v.item()
-            for name, v in zip(values, map(_narrow, values.values()), strict=True)
-        }
-
     def forward(**values: Array) -> Any:
-        output = function.apply(*tensors(values).values())
+        output = function.apply(*_tensors(values).values())
         if isinstance(output, tuple):
             return tuple(part.detach().numpy() for part in output)
         return output.detach().numpy()
 
     def backward(upstream: Any, **values: Array) -> dict[str, Array]:
-        given = tensors(values)
-        output = function.apply(*given.values())
-        outputs = output if isinstance(output, tuple) else (output,)
-        upstreams = [
-            torch.from_numpy(_narrow(u)) for u in (upstream if isinstance(upstream, tuple) else (upstream,))
-        ]
-        wanted = {
-            name: tensor for name, tensor in given.items() if torch.is_tensor(tensor) and tensor.requires_grad
-        }
+        given = _tensors(values)
+        wanted = [name for name, v in given.items() if torch.is_tensor(v) and v.requires_grad]
+        outputs = _all(function.apply(*given.values()))
+        upstreams = [torch.from_numpy(_narrow(part)) for part in _all(upstream)]
         try:
-            found = torch.autograd.grad(outputs, list(wanted.values()), upstreams, allow_unused=True)
+            chosen = [given[name] for name in wanted]
+            found = torch.autograd.grad(outputs, chosen, upstreams, allow_unused=True)
         except RuntimeError as error:
             if "invalid gradient" not in str(error):
                 raise
             # the shape is wrong, which torch refuses: what backward returned is judged as it is
-            returned = function.backward(outputs[0].grad_fn, *upstreams)
-            pairs = zip(given, returned if isinstance(returned, tuple) else (returned,), strict=False)
-            found = tuple(gradient for name, gradient in pairs if name in wanted)
-        return {
-            name: gradient.detach().numpy()
-            for name, gradient in zip(wanted, found, strict=True)
-            if gradient is not None
-        }
+            returned = _all(function.backward(outputs[0].grad_fn, *upstreams))
+            found = tuple(v for name, v in zip(given, returned, strict=False) if name in wanted)
+        pairs = zip(wanted, found, strict=True)
+        return {name: gradient.detach().numpy() for name, gradient in pairs if gradient is not None}
 
     forward.in_numpy = torch_in_numpy(function)  # type: ignore[attr-defined]
     return forward, backward, _without_context(function)
+
+
+def _tensors(values: dict[str, Array]) -> dict[str, Any]:
+    """Return tensors that share the arrays' memory, so that a change in place is seen; flags stay numbers."""
+    import torch
+
+    narrow = {name: _narrow(value) for name, value in values.items()}
+    return {
+        name: torch.from_numpy(v).requires_grad_(v.dtype.kind == "f")
+        if v.ndim or v.dtype.kind == "f"
+        else v.item()
+        for name, v in narrow.items()
+    }
+
+
+def _all(output: Any) -> tuple[Any, ...]:
+    """Return what a function gave as a tuple, one or several."""
+    return output if isinstance(output, tuple) else (output,)
 
 
 def _without_context(function: Any) -> Callable[..., Any]:
