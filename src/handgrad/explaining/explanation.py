@@ -74,6 +74,19 @@ class Explanation(Shown):
             parts.append(folded(told, table(JACOBIANS, map(_jacobian, self.jacobians), (0,))))
         return "".join(parts)
 
+    def undone(self, line: ExplainedLine) -> ExplainedLine | None:
+        """Return the forward line that a backward line undoes."""
+        return next((other for other in self.lines if other.target == line.undoes), None)
+
+    def gradient_of(self, line: ExplainedLine) -> str:
+        """Return the name of the value whose gradient a line makes; "" when it makes none."""
+        entry = self.ledger.get(line.target)
+        return entry.gradient_of if entry else ""
+
+    def between(self, line: ExplainedLine) -> tuple[str, str]:
+        """Return the two values whose Jacobian a line of a rule brings a gradient through; "" for each that is none."""
+        return (line.undoes, self.gradient_of(line)) if line.rule else ("", "")
+
     def to_json(self) -> str:
         """Return the record as JSON."""
         return msgspec.json.encode(self).decode()
@@ -111,7 +124,7 @@ def _ledger(explanation: Explanation) -> Iterator[tuple[str, ...]]:
             yield (phase,)
         entry = explanation.ledger.get(line.target)
         cells = _entry(entry) if entry is not None else ("", "", "")
-        yield f"{line.target} {line.operator} {line.expression}", *cells, line.reason, _checked(line.witness)
+        yield str(line), *cells, line.reason, _checked(line.witness)
 
 
 def _entry(entry: LedgerEntry) -> tuple[str, str, str]:

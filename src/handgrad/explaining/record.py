@@ -129,6 +129,9 @@ class ExplainedLine:
     tex: str
     witness: Witness | None = None
 
+    def __str__(self) -> str:
+        return f"{self.target} {self.operator} {self.expression}"
+
 
 @dataclass(frozen=True)
 class Factor:

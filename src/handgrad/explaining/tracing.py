@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from types import CodeType
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,11 @@ from handgrad.engines.engine import convert
 from handgrad.errors import ConfigurationError
 from handgrad.layers import Node, Value
 from handgrad.network import Network
-from handgrad.program import Program, ProgramLine, write_rule
-from handgrad.rules import PRIMITIVES, Rule, Shape
+from handgrad.program import Program, write_rule
+from handgrad.program.running import Scope, run_lines
+from handgrad.rules import Rule, Shape
 
 Array = NDArray[Any]
-Scope = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -77,26 +76,6 @@ class Trace:
         kept = {**self.program.parameters, **self.program.states}
         shapes |= {name: parameter.shape for name, parameter in kept.items()}
         return shapes | {line.target: line.shape or () for line in self.program.lines}
-
-
-@lru_cache(maxsize=4096)
-def code_of(expression: str) -> CodeType:
-    """Compile an expression once."""
-    return compile(expression, "<line>", "eval")
-
-
-def evaluate(expression: str, scope: Mapping[str, Any]) -> Any:
-    """Compute an expression over some values."""
-    return eval(code_of(expression), dict(PRIMITIVES), scope)
-
-
-def run_lines(lines: Iterable[ProgramLine], given: Mapping[str, Any]) -> Scope:
-    """Run lines one after another, and return every value they know afterwards."""
-    scope = dict(given)
-    with np.errstate(all="ignore"):
-        for line in lines:
-            scope[line.target] = evaluate(line.expression, scope)
-    return scope
 
 
 def widened(value: Any) -> Any:

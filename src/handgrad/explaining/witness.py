@@ -12,8 +12,9 @@ from handgrad.checking.judging.numerics import Slopes, slopes, slopes_along
 from handgrad.errors import RuleError
 from handgrad.explaining.jacobians import Between
 from handgrad.explaining.record import Witness
-from handgrad.explaining.tracing import Scope, Trace, run_lines
+from handgrad.explaining.tracing import Trace
 from handgrad.layers import Node
+from handgrad.program.running import Scope, run_lines
 
 Array = NDArray[Any]
 Vector = Callable[[Array], Array]
