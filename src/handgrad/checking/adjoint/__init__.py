@@ -6,6 +6,8 @@ from handgrad.checking.adjoint.chain_rule import (
     edge_contribution,
     edge_text,
     jacobian,
+    stretched_axes,
+    summed,
 )
 
-__all__ = ["Plant", "cotangents", "edge_contribution", "edge_text", "jacobian"]
+__all__ = ["Plant", "cotangents", "edge_contribution", "edge_text", "jacobian", "stretched_axes", "summed"]

@@ -143,7 +143,7 @@ def edge_contribution(
         if not np.isfinite(flow).all():
             flow = np.where(gradient == 0, 0, flow)  # 0 times infinity: nothing arrives, nothing passes
         if flow.shape != shape:
-            flow = _summed(flow, np.shape(values[operation.output]), shape)
+            flow = summed(np.broadcast_to(flow, np.shape(values[operation.output])), shape)
     return flow
 
 
@@ -160,11 +160,22 @@ class _Overlaid(Sequence[Any]):
         return len(self.values)
 
 
-def _summed(flow: Any, full: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    flow = np.broadcast_to(flow, full)
+def stretched_axes(full: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the axes along which a shape was broadcast to the full one.
+
+    Examples
+    --------
+    >>> stretched_axes((7, 5, 3), (1, 3)), stretched_axes((5, 3), (5, 3))
+    ((0, 1), ())
+    """
     extra = len(full) - len(shape)
-    stretched = tuple(k + extra for k, n in enumerate(shape) if n == 1 and full[k + extra] != 1)
-    return flow.sum(axis=tuple(range(extra)) + stretched).reshape(shape)
+    ones = (k + extra for k, n in enumerate(shape) if n == 1 and full[k + extra] != 1)
+    return (*range(extra), *ones)
+
+
+def summed(flow: Any, shape: tuple[int, ...]) -> Any:
+    """Sum a gradient over what was broadcast, to the operand's shape."""
+    return flow.sum(axis=stretched_axes(np.shape(flow), shape)).reshape(shape)
 
 
 _NAME = re.compile(r"\b([abcg]|out|v\d+)\b")

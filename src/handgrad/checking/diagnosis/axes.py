@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import edge_contribution
+from handgrad.checking.adjoint import edge_contribution, stretched_axes
 from handgrad.checking.diagnosis.planted import Change, Flow, Mistake
 from handgrad.checking.diagnosis.replayed import Replays
 from handgrad.checking.recording import Operation
@@ -23,7 +23,7 @@ def broadcast_sums(replays: Replays, operation: Operation, k: int, label: str) -
     full = np.shape(replays.first.values[operation.output])
     if shape == full:
         return
-    right = _stretched(full, shape)
+    right = stretched_axes(full, shape)
     for axes in (axes for size in range(1, len(full) + 1) for axes in combinations(range(len(full)), size)):
         left = math.prod(full[a] for a in range(len(full)) if a not in axes)
         if axes != right and left == math.prod(shape):
@@ -35,19 +35,6 @@ def broadcast_sums(replays: Replays, operation: Operation, k: int, label: str) -
     for axis in right:
         words = f"the gradient of {label} is not summed over axis {axis}"
         yield "broadcast-not-summed", words, 1.15, _summed_without(axis, right)
-
-
-def _stretched(full: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the axes along which a shape was broadcast to the full one."""
-    extra = len(full) - len(shape)
-    ones = (a + extra for a, n in enumerate(shape) if n == 1 and full[a + extra] > 1)
-    return (*range(extra), *ones)
-
-
-def reduced(flow: Array, shape: tuple[int, ...]) -> Array:
-    """Sum a gradient to the shape of what was broadcast."""
-    axes = _stretched(flow.shape, shape)
-    return flow.sum(axis=axes).reshape(shape) if axes else flow
 
 
 def _spread(flow: Flow) -> Array:

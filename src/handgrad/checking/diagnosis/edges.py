@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.diagnosis.axes import broadcast_sums, moved_axes, reduced
+from handgrad.checking.adjoint import summed
+from handgrad.checking.diagnosis.axes import broadcast_sums, moved_axes
 from handgrad.checking.diagnosis.paths import left_out
 from handgrad.checking.diagnosis.planted import Change, Flow, Mistake, Planted, at, edge_groups
 from handgrad.checking.diagnosis.products import other_products, rows_first
@@ -88,7 +89,7 @@ def _slopes(operation: Operation, label: str) -> Iterator[Mistake]:
 
 def _above(flow: Flow) -> Any:
     """Return what arrives at the operation."""
-    return reduced(np.asarray(flow.gradient), flow.shape)
+    return summed(np.asarray(flow.gradient), flow.shape)
 
 
 def _squared(flow: Flow) -> Any:
