@@ -13,8 +13,8 @@ from handgrad.checking.diagnosis.rounding import cast, lost_digits, right_with_m
 from handgrad.checking.evidence import Evidence
 from handgrad.checking.judging.numerics import Slopes
 from handgrad.checking.judging.verdict import expect, judge
-from handgrad.checking.subject import Array, CheckError, Inputs, widened
-from handgrad.checking.subject.draws import shortened
+from handgrad.checking.subject import Array, CheckError, widened
+from handgrad.checking.subject.draws import shorter
 
 
 def by_numbers(evidence: Evidence) -> Iterator[Guess]:
@@ -175,14 +175,9 @@ def _batch_sizes(evidence: Evidence, argument: str, factor: float) -> str:
 
 def _factor_with_fewer(evidence: Evidence, argument: str, size: int) -> float | None:
     """Return the factor when every axis of this length is one shorter, or None when that cannot be."""
-    inputs: Inputs = dict(evidence.subject.inputs)
-    for axis_of_first in (True, False):
-        shorter = {
-            name: shortened(value, size, first_only=axis_of_first)
-            for name, value in widened(inputs, np.float64).items()
-        }
+    for inputs in shorter(widened(evidence.subject.inputs, np.float64), size):
         try:
-            expected = expect(evidence.subject, shorter, (argument,), 1)
+            expected = expect(evidence.subject, inputs, (argument,), 1)
             sample = judge(evidence.subject, expected).samples[0]
         except (CheckError, ValueError, IndexError):
             continue

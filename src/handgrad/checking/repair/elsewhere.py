@@ -18,7 +18,7 @@ from handgrad.checking.judging.reference import record_subject
 from handgrad.checking.judging.verdict import expect, judge
 from handgrad.checking.recording import NotRecordedError, Recording
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, widened
-from handgrad.checking.subject.draws import jittered, shortened
+from handgrad.checking.subject.draws import jittered, shorter
 
 DRAWS = 24
 FAR = 3.0  # every other draw is that much farther away
@@ -60,7 +60,7 @@ class Elsewhere:
         """Other sizes, where forward takes them: each length is one less wherever it stands."""
         if self._entries > LARGEST:
             return []
-        spots = (self._spot(inputs, None) for inputs in shorter(self.inputs))
+        spots = (self._spot(inputs, None) for inputs in all_shorter(self.inputs))
         return [spot for spot in spots if spot is not None]
 
     @property
@@ -111,29 +111,15 @@ class Elsewhere:
             return False
 
 
-def shorter(inputs: Inputs) -> Iterator[Inputs]:
-    """Yield the inputs with one length of an axis less by one: wherever it stands, or as a first axis only."""
-    lengths = {n for value in inputs.values() for n in value.shape if n > 1}
+def all_shorter(inputs: Inputs) -> Iterator[Inputs]:
+    """Yield the inputs with each length of an axis less by one, no sizes twice."""
     wide = widened(inputs, np.float64)
     seen = [_shapes(wide)]
-    for length in sorted(lengths):
-        for first_only in (True, False):
-            less = {
-                name: _as_shares(value, shortened(value, length, first_only=first_only))
-                for name, value in wide.items()
-            }
+    for length in sorted({n for value in inputs.values() for n in value.shape if n > 1}):
+        for less in shorter(wide, length):
             if _shapes(less) not in seen:
                 seen.append(_shapes(less))
                 yield less
-
-
-def _as_shares(before: Array, after: Array) -> Array:
-    """Return rows that add up to 1 again where they did before: targets stay targets with a class less."""
-    if before.ndim == 0 or after.size == 0 or np.any(before < 0) or not np.allclose(before.sum(axis=-1), 1):
-        return after
-    total = after.sum(axis=-1, keepdims=True)
-    first = np.arange(after.shape[-1]) == 0
-    return np.asarray(np.where(total > 0, after / np.where(total > 0, total, 1), first))
 
 
 def _shapes(inputs: Inputs) -> list[tuple[int, ...]]:

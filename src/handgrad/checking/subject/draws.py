@@ -1,8 +1,8 @@
-"""Fresh inputs like the ones at hand: jittered, and still in their domain."""
+"""Other inputs like the ones at hand: drawn, jittered, beside them or shorter, and still in their domain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -67,9 +67,7 @@ def _beside(value: Array, generator: np.random.Generator, *, only_up: bool) -> A
         np.abs(value) == np.abs(value).max(initial=0), -1, 1
     )  # the largest may be the largest allowed
     moved = np.where(value == 0, 1e-3 * scale * noise, value * (1 + 1e-3 * signs * np.abs(noise)))
-    if value.ndim == 2 and value.shape[0] == value.shape[1] and np.array_equal(value, value.T):
-        moved = (moved + moved.T) / 2
-    return np.asarray(moved, value.dtype)
+    return _kept(value, moved)
 
 
 def jittered(inputs: Inputs, generator: np.random.Generator, size: float = 1.0) -> Inputs:
@@ -93,9 +91,7 @@ def _jitter(value: Array, generator: np.random.Generator, size: float) -> Array:
     else:
         scale = float(np.median(np.abs(value[value != 0])))
         moved = value + 0.3 * size * np.minimum(scale, np.abs(value) + 0.5 * scale) * noise
-    if value.ndim == 2 and value.shape[0] == value.shape[1] and np.array_equal(value, value.T):
-        moved = (moved + moved.T) / 2
-    return np.asarray(moved, value.dtype)
+    return _kept(value, moved)
 
 
 def _shares(value: Array, moved: Array) -> Array:
@@ -106,10 +102,30 @@ def _shares(value: Array, moved: Array) -> Array:
     return np.minimum(moved, (1 + value) / 2)
 
 
-def shortened(value: Array, size: int, *, first_only: bool) -> Array:
-    """Take one off the axes of this length: the first axis only, or all."""
-    axes = range(min(1, value.ndim)) if first_only else range(value.ndim)
-    for axis in axes:
-        if value.shape[axis] == size:
-            value = np.take(value, range(size - 1), axis=axis)
+def _kept(value: Array, moved: Array) -> Array:
+    """Keep the type, and symmetry where there is some."""
+    if value.ndim == 2 and value.shape[0] == value.shape[1] and np.array_equal(value, value.T):
+        moved = (moved + moved.T) / 2
+    return np.asarray(moved, value.dtype)
+
+
+def shorter(inputs: Inputs, length: int) -> Iterator[Inputs]:
+    """Yield the inputs with one length of an axis less by one: as a first axis only, and wherever it stands."""
+    for axes in (slice(1), slice(None)):
+        yield {name: _as_shares(value, _shortened(value, length, axes)) for name, value in inputs.items()}
+
+
+def _shortened(value: Array, length: int, axes: slice) -> Array:
+    for axis in range(value.ndim)[axes]:
+        if value.shape[axis] == length:
+            value = np.take(value, range(length - 1), axis=axis)
     return value
+
+
+def _as_shares(before: Array, after: Array) -> Array:
+    """Return rows that add up to 1 again where they did before: targets stay targets with a class less."""
+    if before.ndim == 0 or after.size == 0 or np.any(before < 0) or not np.allclose(before.sum(axis=-1), 1):
+        return after
+    total = after.sum(axis=-1, keepdims=True)
+    first = np.arange(after.shape[-1]) == 0
+    return np.asarray(np.where(total > 0, after / np.where(total > 0, total, 1), first))
