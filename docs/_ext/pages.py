@@ -23,7 +23,7 @@ import numpy as np
 from click.testing import CliRunner
 
 import handgrad.rules
-from handgrad.checking.adapters import draw_for
+from handgrad.checking.subject.adapters import draw_for
 from handgrad.cli import group
 from handgrad.cli.options import SETTINGS
 from handgrad.configuration import DataSettings, NetworkSettings, TrainingSettings

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from handgrad import check
-from handgrad.checking.diagnosis import Evidence
 from handgrad.checking.diagnosis.edited import code_of_edit
 from handgrad.checking.diagnosis.jacobians import by_jacobian
 from handgrad.checking.diagnosis.numbers import affine, by_numbers
+from handgrad.checking.evidence import Evidence
+from handgrad.checking.judging.verdict import expect, judge
 from handgrad.checking.subject import Subject
-from handgrad.checking.verdict import expect, judge
 
 RNG = np.random.default_rng(5)
 X, A = RNG.normal(size=(3, 4)), RNG.normal(size=(4, 4))

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from handgrad import check
-from handgrad.checking.repair import Goal, Hint, SourceError, repair, write_repair
 from handgrad.checking.repair.guard import Guard
-from handgrad.checking.repair.source import read_source
+from handgrad.checking.repair.search import Hint, repair, write_repair
+from handgrad.checking.repair.source import SourceError, read_source
+from handgrad.checking.repair.trial import Goal
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.writing import Written
 

@@ -12,8 +12,8 @@ from typing import Any
 import click
 import numpy as np
 
-from handgrad.checking.adapters import draw_for, draw_rows
-from handgrad.checking.draws import draw
+from handgrad.checking.subject.adapters import draw_for, draw_rows
+from handgrad.checking.subject.draws import draw
 from handgrad.cli.evaluate import arranged
 from handgrad.cli.options import configuration_from, load_data, with_settings
 from handgrad.cli.user_file import Found, find, import_file, importing_from
@@ -21,8 +21,8 @@ from handgrad.configuration import read_configuration
 from handgrad.data import split
 from handgrad.errors import ConfigurationError
 from handgrad.explaining import Explanation, explain
-from handgrad.explaining.explanation import Snapshot
 from handgrad.explaining.snapshots import with_training
+from handgrad.explaining.state import Snapshot
 from handgrad.explaining.terminal import show_health, show_jacobian, show_line, show_overview
 from handgrad.files import write_file
 from handgrad.layers import Optimiser

@@ -15,8 +15,8 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from handgrad.checking import CheckError
-from handgrad.checking.adapters import checkable
-from handgrad.checking.draws import Source
+from handgrad.checking.subject.adapters import checkable
+from handgrad.checking.subject.draws import Source
 from handgrad.errors import nearest
 
 FIX = "name its functions forward, backward and inputs, or NAME, NAME_backward and NAME_inputs"

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.adjoint import cotangents, jacobian
-from handgrad.checking.diagnosis.evidence import agree
-from handgrad.checking.diagnosis.formulas import FORMULAS
+from handgrad.checking.diagnosis.formulas import FORMULAS, Formula
+from handgrad.checking.diagnosis.guess import agree
 from handgrad.checking.diagnosis.planted import Planted, Predict
 from handgrad.checking.diagnosis.replayed import Replay, Replays
 from handgrad.checking.recording import Operation
@@ -148,6 +148,10 @@ def in_regions(replays: Replays) -> Iterator[Planted]:
 
 
 Make = Callable[[Replay], Any]
+"""Return what the gradient of a region's start is instead; None where the mistake cannot be made."""
+
+Mistake = tuple[str, str, float, Make]
+"""Code, evidence, cost, and the gradient."""
 
 
 def in_layers(replays: Replays) -> Iterator[Planted]:
@@ -189,7 +193,7 @@ def _in_all(ordered: list[Region], makes: list[Make]) -> Predict:
     return predict
 
 
-def _own_mistakes(replays: Replays, region: Region) -> Iterator[tuple[str, str, float, Make]]:
+def _own_mistakes(replays: Replays, region: Region) -> Iterator[Mistake]:
     """Yield the mistakes in a region's slope that need no other value than its own two."""
     end, start = replays.label(region.end), replays.label(region.start)
 
@@ -201,12 +205,8 @@ def _own_mistakes(replays: Replays, region: Region) -> Iterator[tuple[str, str, 
     yield "extra-term", f"the slope from {start} to {end} is multiplied in twice", 1.4, region.twice
     for value in (region.start, region.end):
         for text, formula in FORMULAS.items():
-
-            def other(replayed: Replay, value: int = value, formula: Any = formula) -> Any:
-                return formula(np.asarray(replayed.values[value])) * replayed.gradients[region.end]
-
             words = f"the slope from {start} to {end} is taken to be {text.format(replays.label(value))}"
-            yield "wrong-local-derivative", words, 1.6, other
+            yield "wrong-local-derivative", words, 1.6, _formula_for_slope(region, value, formula)
 
 
 def _instead(region: Region, make: Make) -> Predict:
@@ -221,7 +221,7 @@ def _instead(region: Region, make: Make) -> Predict:
     return predict
 
 
-def _mistakes(replays: Replays, region: Region) -> Iterator[tuple[str, str, float, Make]]:
+def _mistakes(replays: Replays, region: Region) -> Iterator[Mistake]:
     end, start = replays.label(region.end), replays.label(region.start)
     size = 0.02 * len(region.operations)
 
@@ -235,9 +235,7 @@ def _mistakes(replays: Replays, region: Region) -> Iterator[tuple[str, str, floa
     yield from _formulas(replays, region, start, end, size)
 
 
-def _slopes(
-    replays: Replays, region: Region, start: str, end: str, size: float
-) -> Iterator[tuple[str, str, float, Make]]:
+def _slopes(replays: Replays, region: Region, start: str, end: str, size: float) -> Iterator[Mistake]:
     yield "extra-term", f"the slope from {start} to {end} is multiplied in twice", 1.4 + size, region.twice
     if not _depends(replays, region):
         return
@@ -261,7 +259,7 @@ def _depends(replays: Replays, region: Region) -> bool:
     return not agree(np.asarray(there), np.asarray(here))
 
 
-def _matrices(region: Region, start: str, end: str, size: float) -> Iterator[tuple[str, str, float, Make]]:
+def _matrices(region: Region, start: str, end: str, size: float) -> Iterator[Mistake]:
     def matrix(replayed: Replay) -> Array:
         return jacobian(replayed.recording, replayed.values, region.start, region.end)
 
@@ -284,9 +282,7 @@ def _matrices(region: Region, start: str, end: str, size: float) -> Iterator[tup
     yield "transposed", f"the Jacobian from {start} to {end} is used, not its transpose", 1.3 + size, turned
 
 
-def _scaled_after(
-    replays: Replays, region: Region, start: str, end: str, size: float
-) -> Iterator[tuple[str, str, float, Make]]:
+def _scaled_after(replays: Replays, region: Region, start: str, end: str, size: float) -> Iterator[Mistake]:
     """Multiply by a factor of the end behind the region rather than before it: where it has entries of others."""
     recording, shape = replays.recording, np.shape(replays.first.values[region.start])
     for operation, k in recording.readers.get(region.end, ()):
@@ -325,46 +321,49 @@ def _own_slopes(replays: Replays, region: Region) -> dict[str, int]:
         }  # fmt: skip
 
 
-def _formulas(
-    replays: Replays, region: Region, start: str, end: str, size: float
-) -> Iterator[tuple[str, str, float, Make]]:
-    """Another formula for the slope: of the input, of the output, or of any value of the same shape."""
-    shape = np.shape(replays.first.values[region.start])
-    same = [
-        i
-        for i, v in enumerate(replays.first.values)
-        if np.shape(v) == shape and np.asarray(v).dtype.kind == "f"
-    ]
-    same.sort(key=lambda i: i not in (region.start, region.end))
+def _formulas(replays: Replays, region: Region, start: str, end: str, size: float) -> Iterator[Mistake]:
+    """Yield another formula for the slope: of the input, of the output, or of any value of the same shape."""
     own = _own_slopes(replays, region)
-    for value in same[:12]:
+    for value in _alike(replays, region)[:12]:
+        here = np.asarray(replays.first.values[value])
+        label, far = replays.label(value), 0.0 if value in (region.start, region.end) else 0.2
         for text, formula in FORMULAS.items():
-            if text == "1":
-                continue
-
-            with np.errstate(all="ignore"):
-                here = formula(np.asarray(replays.first.values[value]))
-            if np.all(here == np.ravel(here)[0]):
+            if _is_constant(formula, here):
                 continue  # no more than a constant here: it shows nothing
-
-            def other(replayed: Replay, value: int = value, formula: Any = formula) -> Any:
-                return formula(np.asarray(replayed.values[value])) * replayed.gradients[region.end]
-
-            label = replays.label(value)
             words = f"the slope from {start} to {end} is taken to be {text.format(label)}"
-            far = 0.0 if value in (region.start, region.end) else 0.2
+            code, cost = "wrong-local-derivative", 1.6
             if own.get(text, value) != value:
                 words += f", and it is {text.format(replays.label(own[text]))}"
-                yield "wrong-evaluation-point", words, 1.35 + far + size, other
-            else:
-                yield "wrong-local-derivative", words, 1.6 + far + size, other
-
-            def factor(replayed: Replay, value: int = value, formula: Any = formula) -> Any:
-                extra = formula(np.asarray(replayed.values[value]))
-                return extra * region.flow(replayed, replayed.gradients[region.end])
-
+                code, cost = "wrong-evaluation-point", 1.35
+            yield code, words, cost + far + size, _formula_for_slope(region, value, formula)
             words = f"the gradient of {start} has a factor too many: {text.format(label)}"
             # of the slope's own value it is part of a formula for it, unless it is all of it: the slope once more
             part = region.diagonal and not far and text not in own
             code = "wrong-local-derivative" if part else "extra-term"
-            yield code, words, 1.7 + far + size, factor
+            yield code, words, 1.7 + far + size, _formula_as_factor(region, value, formula)
+
+
+def _alike(replays: Replays, region: Region) -> list[int]:
+    """Return the values of a region's shape, its own two first."""
+    values = replays.first.values
+    shape = np.shape(values[region.start])
+    same = [i for i, v in enumerate(values) if np.shape(v) == shape and np.asarray(v).dtype.kind == "f"]
+    return sorted(same, key=lambda i: i not in (region.start, region.end))
+
+
+def _is_constant(formula: Formula, here: Array) -> bool:
+    with np.errstate(all="ignore"):
+        found = formula(here)
+    return bool(np.all(found == np.ravel(found)[0]))
+
+
+def _formula_for_slope(region: Region, value: int, formula: Formula) -> Make:
+    return lambda replayed: (
+        formula(np.asarray(replayed.values[value])) * np.asarray(replayed.gradients[region.end])
+    )
+
+
+def _formula_as_factor(region: Region, value: int, formula: Formula) -> Make:
+    return lambda replayed: (
+        formula(np.asarray(replayed.values[value])) * region.flow(replayed, replayed.gradients[region.end])
+    )

@@ -1,0 +1,6 @@
+"""Layers, a loss and their arrays in one object that people hold."""
+
+from handgrad.network.arrays import Array
+from handgrad.network.network import Network
+
+__all__ = ["Array", "Network"]
