@@ -81,7 +81,10 @@ def main() -> None:
     except BrokenPipeError:  # the reader of a pipe has left, as `head` does
         sys.stderr.close()
         sys.exit(1)
-    except MemoryError:
-        click.echo("Error: not enough memory\n  fix    a smaller --batch-size, or fewer rows", err=True)
+    except MemoryError as error:  # NumPy says how much was wanted, and of what shape
+        wanted = HandgradError(
+            "not enough memory", given=str(error), fix="smaller layers or batches, or fewer rows"
+        )
+        click.echo(f"Error: {wanted}", err=True)
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
