@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
+import re
 import shlex
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import handgrad
 from handgrad.cli import COMMANDS
 
 from ..conftest import Command
@@ -137,6 +142,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "train --config beta.toml": (1, "beta.toml, line 2: training.optimiser: Adam: beta1 is 1.0"),
     "train --config epsilon.toml": (1, "epsilon.toml, line 2: training.optimiser: RMSProp: epsilon is 0.0"),
     "train --config steps.toml": (1, "steps.toml, line 2: training.schedule: StepDecay(every=0): every is 0, factor 0.1"),
+    "train --config cosine.toml": (1, "cosine.toml, line 2: training.schedule: Cosine(final=-1.0): warmup is 0.0, final -1.0"),
     "train --config cycle.toml": (1, "cycle.toml, line 2: training.schedule: OneCycle(rising=0.0): rising is 0.0, start 25.0, end 10000.0"),
     "train --config smoothing.toml": (1, "smoothing.toml, line 2: network.loss: SoftmaxCrossEntropy: smoothing is 1.0"),
     "train --config penalty.toml": (1, "penalty.toml, line 2: network.loss: SoftmaxCrossEntropy: l2 is -1.0"),
@@ -212,6 +218,11 @@ WRONG: dict[str, tuple[int, str]] = {
     "train --resume runs/unfinished --epochs 99": (1, "training.epochs is 99, and the run in runs/unfinished has 3"),
     "train --resume runs/unfinished": (1, "d.csv: there is no such file"),
     "train --resume runs/pets --out x": (2, "Give --out or --resume: a training goes on in its own folder."),
+    "predict runs/own pets.csv": (1, "runs/own/run.json: the network has a Mine, which is not handgrad's; it was defined in mine.py"),
+    "predict runs/linked pets.csv": (1, "runs/linked/weights.safetensors: is a link that leads out of the folder"),
+    "evaluate runs/large": (1, "runs/large/run.json: 134,217,728 bytes, and a run's has at most 67,108,864"),
+    "explain runs/snapshots": (1, "runs/snapshots/snapshots.jsonl:1: damaged, or no snapshot of handgrad's: Object missing required field `epoch`"),
+    "train --resume runs/checkpoint": (1, "runs/checkpoint/checkpoint.safetensors: damaged: Error while deserializing header: header too small"),
     # options
     "train --snapshots 1": (2, "Invalid value for '--snapshots': 1 is not in the range 2<=x<=1000."),
     "train --checkpoint-minutes -1": (2, "Invalid value for '--checkpoint-minutes': -1.0 is not in the range 0<=x<=1000000."),
@@ -282,6 +293,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "check in_place.py": (2, "square (in_place.py:3), line 5: y += changes a value in place"),
     # explaining
     "explain swish.py:swish": (1, "swish.py: 'swish_backward' is missing"),
+    "explain undefined.py": (1, "undefined.py: there is no network and no rule"),
     "explain rules.py": (1, "rules.py: there are 2: square, cube"),
     "explain nothing.py": (1, "nothing.py: there is nothing to check in it"),
     "explain network.py --epochs 3": (1, "network.py is a file of your own, which has its own settings"),
@@ -349,6 +361,63 @@ def test_a_mistake_is_one_message(at: Command, wrong: Path, arguments: str) -> N
     assert done.stdout == ""
     assert len(lines) - first <= 3  # the problem, what was given, what to do
     assert all(line.startswith(("  given  ", "  fix    ")) for line in lines[first + 1 :])
+
+
+# ------------------------------------------------------------------------------ whether any is missing above
+
+BEHIND_IT = (
+    "cli",
+    "checkpoints",
+    "configuration",
+    "data",
+    "explaining",
+    "files",
+    "layers",
+    "locks",
+    "runs",
+    "specs",
+    "tracking",
+)
+"""The modules that speak to whoever sits at the command line. Others say what the table above has from them."""
+
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "tests/cli/test_damage.py damages a run in each way": ("damaged: …", "damaged, or not handgrad's: …", "and no file", "format …, and this handgrad reads", "no loss, and a run's", "classes, and the network has", "is only in", "in the file and … in the network"),
+    "tests/runs shows it with another process, or without a package": ("another process is training", "event files for TensorBoard", "it is no folder", "its numbers contradict each other"),
+    "tests/data takes away the package or the network": ("reading Parquet needs", "downloading MNIST needs", "no mirror gave the file"),
+    "a reader gives sound ones, so only arrays of a Python program are so": ("x has dtype", "feature names for", "test_rows is", "class numbers must be", "class names must differ", "classes are numbered from 0", "targets must be float64", "regression has no classes", "split: …", "there is no task", "there are no rows", "the batch has no rows"),
+    "the command line has no option for it, so only a Python program gives it": ("arms is", "rows is", "noise is", "this is no explanation", "which is no layer", "ignored is a class number", "how many indices a row has", "has no features to normalise", "has no slopes", "is not finite here"),
+}  # fmt: skip
+"""What stands in no row above, by why it does not."""
+
+
+def messages() -> Iterator[str]:
+    """Yield what the modules behind the command line raise, with … for each value."""
+    for path in sorted(Path(handgrad.__file__).parent.rglob("*.py")):
+        if path.relative_to(Path(handgrad.__file__).parent).parts[0].removesuffix(".py") not in BEHIND_IT:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)):
+                continue
+            if ast.unparse(node.exc.func).endswith("Error") and ast.unparse(node.exc.func) not in vars(
+                builtins
+            ):
+                first = node.exc.args[0]
+                parts = first.values if isinstance(first, ast.JoinedStr) else [first]
+                yield "".join(part.value if isinstance(part, ast.Constant) else "…" for part in parts)
+
+
+def test_every_error_is_listed() -> None:
+    """Each message of the modules behind the command line is in a row of the table, or it is said why it is not."""
+    rows = [problem for _, problem in WRONG.values()]
+    raised = [message for message in messages() if re.search(r"[a-z]{2}", message)]
+    elsewhere = {part for parts in ELSEWHERE.values() for part in parts}
+    missing = [
+        message for message in raised
+        if not any(part in message for part in elsewhere)
+        and not any(re.search(re.escape(message).replace("…", ".+"), row) for row in rows)
+    ]  # fmt: skip
+    assert missing == []
+    assert [part for part in elsewhere if not any(part in message for message in raised)] == []
 
 
 def test_no_mistake_leaves_a_folder_behind(at: Command, runs: Path) -> None:

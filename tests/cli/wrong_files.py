@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import struct
 import zipfile
@@ -46,7 +47,7 @@ TEXTS: dict[str, str] = {
     "beta.toml": '[training]\noptimiser = {type = "Adam", beta1 = 1.0}\n',
     "epsilon.toml": '[training]\noptimiser = {type = "RMSProp", epsilon = 0.0}\n',
     "steps.toml": '[training]\nschedule = {type = "StepDecay", every = 0}\n',
-    "cosine.toml": '[training]\nschedule = {type = "Cosine", warmup = 2.0}\n',
+    "cosine.toml": '[training]\nschedule = {type = "Cosine", final = -1.0}\n',
     "cycle.toml": '[training]\nschedule = {type = "OneCycle", rising = 0.0}\n',
     "smoothing.toml": '[network]\nloss = {type = "SoftmaxCrossEntropy", smoothing = 1.0}\n',
     "penalty.toml": '[network]\nloss = {type = "SoftmaxCrossEntropy", l2 = -1.0}\n',
@@ -168,6 +169,30 @@ def _unfinished(folder: Path) -> None:
     (folder / "run.json").unlink()
 
 
+def _run(folder: Path, **changes: object) -> Path:
+    """Copy the run of all rows, and change what its run.json says."""
+    shutil.copytree(folder.parent / "all", folder)
+    head = json.loads((folder / "run.json").read_text()) | changes
+    (folder / "run.json").write_text(json.dumps(head))
+    return folder
+
+
+def _own_layer(folder: Path) -> None:
+    network = {"layers": [{"type": "Mine"}], "loss": None, "row": [3], "dtype": "float32", "seed": 0}
+    _run(folder, network=network, own={"Mine": "mine.py"})
+
+
+def _linked(folder: Path) -> None:
+    path = _run(folder) / "weights.safetensors"
+    path.unlink()
+    path.symlink_to(folder.parent / "all" / path.name)
+
+
+def _large(folder: Path) -> None:
+    with (_run(folder) / "run.json").open("wb") as file:
+        file.truncate(2**27)
+
+
 ROWS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 OTHERS: dict[str, Callable[[Path], object]] = {
     "latin.csv": lambda path: path.write_bytes("größe,kept\n1,no\n".encode("latin-1")),
@@ -203,12 +228,20 @@ OTHERS: dict[str, Callable[[Path], object]] = {
     "date.parquet": lambda path: pq.write_table(pa.table({"a": pa.array([0], "date32"), "t": [1.0]}), path),
     "gap.parquet": lambda path: pq.write_table(pa.table({"a": [1.0, None], "t": [1.0, 2.0]}), path),
     "runs/unfinished": _unfinished,
+    "runs/own": _own_layer,
+    "runs/linked": _linked,
+    "runs/large": _large,
+    "runs/snapshots": lambda folder: (_run(folder) / "snapshots.jsonl").write_text("{}\n"),
+    "runs/checkpoint": lambda folder: [
+        _unfinished(folder),
+        (folder / "checkpoint.safetensors").write_bytes(b"none"),
+    ],
 }
 """What is no text, or no file."""
 
 
 def write_wrong(folder: Path) -> None:
-    """Write them all into a folder."""
+    """Write them all into a folder, in which the run `runs/all` is."""
     for name, text in TEXTS.items():
         (folder / name).write_text(text, encoding="utf-8")
     for name, write in OTHERS.items():
