@@ -157,7 +157,7 @@ def problems_as_notices(what: str) -> Iterator[None]:
 
 def is_run(source: str | None) -> bool:
     """Whether a source of data or of a network is a run folder, finished or not."""
-    return bool(source) and any(Path(source, name).exists() for name in ("run.json", NAME))
+    return bool(source) and any((Path(source or "") / name).exists() for name in ("run.json", NAME))
 
 
 def is_finished(folder: Path) -> bool:
