@@ -253,18 +253,22 @@ def test_layers_of_ones_own_are_named_and_given(tmp_path: Path) -> None:
     np.testing.assert_array_equal(opened.predict(x), network.predict(x))
 
 
+POOL = pa.proxy_memory_pool(pa.default_memory_pool())
+"""Its peak is one test's own, whatever others took before. It must outlive the test: Arrow's threads give back late."""
+
+
 def test_a_parquet_file_of_a_long_text_stays_small(tmp_path: Path) -> None:
     """A text that stands once in the file for all its rows stands once in memory too: 100 kB do not become 400 MB."""
     rows, text = 400, "x" * 2**20
     column = pa.DictionaryArray.from_arrays(pa.array([row % 2 for row in range(rows)]), [text, text + "y"])
     table = pa.table({"a": np.arange(float(rows)), "t": column})
     pq.write_table(table, tmp_path / "long.parquet", store_schema=False)
-    usual, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
-    pa.set_memory_pool(pool)  # its peak is this load's own, whatever other tests took before
+    usual = pa.default_memory_pool()
+    pa.set_memory_pool(POOL)
     try:
         data = load(tmp_path / "long.parquet", target="t")
     finally:
         pa.set_memory_pool(usual)
     assert [len(name) for name in data.classes] == [2**20, 2**20 + 1]
     assert data.t.tolist() == [row % 2 for row in range(rows)]
-    assert 2**20 < pool.max_memory() < 100 * 2**20
+    assert 2**20 < POOL.max_memory() < 100 * 2**20

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +15,20 @@ from typing import Any, TextIO
 import click
 
 from handgrad.errors import HandgradNotice
+
+
+def prepare_streams() -> None:
+    """Let every terminal, pipe and service take what is said.
+
+    A character that it does not have is replaced. What is said on a closed stream goes nowhere, and no file that is
+    opened later takes its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def show_results(results: Mapping[str, Any], *, as_json: bool) -> None:

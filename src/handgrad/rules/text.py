@@ -199,12 +199,9 @@ def _definition(function: FunctionType) -> ast.FunctionDef:
     code = function.__code__
     linecache.checkcache(code.co_filename)
     source = "".join(linecache.getlines(code.co_filename))
-    if source:
-        for node in ast.walk(_parse(code.co_filename, source)):
-            if isinstance(node, ast.FunctionDef) and node.name == function.__name__:
-                first = min([node.lineno] + [decorator.lineno for decorator in node.decorator_list])
-                if first == code.co_firstlineno:
-                    return node
+    found = _definitions(code.co_filename, source).get((code.co_firstlineno, function.__name__))
+    if found is not None:
+        return found
     raise RuleError(
         f"{function.__name__}: its source is not at hand, and a rule is its text",
         fix="define it in a file or a notebook cell",
@@ -212,8 +209,13 @@ def _definition(function: FunctionType) -> ast.FunctionDef:
 
 
 @lru_cache(maxsize=16)
-def _parse(filename: str, source: str) -> ast.Module:
-    return ast.parse(source, filename)
+def _definitions(filename: str, source: str) -> dict[tuple[int, str], ast.FunctionDef]:
+    """Return a file's functions by their first line, decorators included, and their name."""
+    found = (node for node in ast.walk(ast.parse(source, filename)) if isinstance(node, ast.FunctionDef))
+    return {
+        (min([node.lineno, *(each.lineno for each in node.decorator_list)]), node.name): node
+        for node in found
+    }
 
 
 def _kinds(function: FunctionType, arguments: tuple[str, ...]) -> dict[str, str]:
