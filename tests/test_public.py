@@ -1,35 +1,102 @@
-"""The public names of handgrad."""
+"""The public names of handgrad: what ``__all__`` lists, in handgrad itself and in each module and package in it."""
 
 from __future__ import annotations
 
 import ast
 import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-import handgrad
+import handgrad.layers
+import handgrad.rules
+from handgrad.layers import Layer, Loss, Optimiser, Schedule
+from handgrad.rules import Rule, UpdateRule
+
+ROOT = Path(__file__).parents[1]
+DOCS = [path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts]
+ENTRIES = set(
+    re.findall(
+        r"^\.\. (?:auto\w+|py:data):: (?:[\w.]+\.)?(\w+)$",
+        "\n".join(path.read_text(encoding="utf-8") for path in DOCS),
+        re.MULTILINE,
+    )
+)
+KINDS = {"Index", "Mask", "Shares", "State", "Target", "Weight"}  # their entries are made from the code
+
+MODULES = [
+    importlib.import_module(f"{package.__name__}.{found.name}")
+    for package in (handgrad.rules, handgrad.layers)
+    for found in pkgutil.iter_modules(package.__path__)
+]
+"""Every module of rules and of layers."""
+
+ABSTRACT = {"Layer", "RuleLayer", "Loss", "Optimiser", "Schedule"}
 
 
-def test_the_list_of_public_names_is_in_order_and_has_no_name_twice() -> None:
+def public() -> dict[str, list[str]]:
+    """Return ``__all__`` of handgrad, and read those of its packages, without importing what needs other packages."""
+    folder = Path(handgrad.__file__).parent
+    found = {"__init__.py": list(handgrad.__all__)}
+    for path in sorted(
+        path for glob in ("*.py", "*/__init__.py", "rules/*.py", "layers/*.py") for path in folder.glob(glob)
+    ):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                found[str(path.relative_to(folder))] = ast.literal_eval(node.value)
+    return found
+
+
+def made_in(module: ModuleType) -> Iterator[str]:
+    """Yield the names of the rules, layers, losses, optimisers and schedules that a module defines."""
+    for name, value in vars(module).items():
+        is_layer = isinstance(value, type) and issubclass(value, Layer | Loss | Optimiser | Schedule)
+        is_kind = isinstance(value, Rule | UpdateRule) or (is_layer and name not in ABSTRACT)
+        if is_kind and value.__module__ == module.__name__:
+            yield name
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_what_a_module_makes_is_public(module: ModuleType) -> None:
+    """A rule or a layer is listed in its module, and its module in the package."""
+    package = importlib.import_module(module.__name__.rpartition(".")[0])
+    place, home = (f"src/{each.__name__.replace('.', '/')}" for each in (module, package))
+    for name in made_in(module):
+        assert name in getattr(module, "__all__", ()), f"{place}.py: __all__ does not list {name}"
+        assert hasattr(package, name), f"{home}/__init__.py: no `from {module.__name__} import *`"
+
+
+def test_the_list_of_public_names_has_no_name_twice() -> None:
     """``__all__`` is what a reader takes for the contents."""
     assert len(set(handgrad.__all__)) == len(handgrad.__all__)
     assert all(hasattr(handgrad, name) for name in handgrad.__all__)
+
+
+def imported(block: ast.If) -> Iterator[tuple[str, str]]:
+    """Yield each name that a block imports, and from where; of a star, each that the module lists."""
+    for node in block.body:
+        if isinstance(node, ast.ImportFrom):
+            home = str(node.module)
+            names = [alias.name for alias in node.names]
+            yield from (
+                (name, home) for name in (importlib.import_module(home).__all__ if names == ["*"] else names)
+            )
 
 
 def test_a_name_is_imported_from_where_type_checkers_see_it() -> None:
     """The imports that only type checkers run, and the names that come when they are asked for, are the same."""
     tree = ast.parse(Path(handgrad.__file__).read_text(encoding="utf-8"))
     (seen,) = (node for node in tree.body if isinstance(node, ast.If) and isinstance(node.test, ast.Name))
-    homes = {
-        alias.name: node.module
-        for node in seen.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    assert homes.keys() == set(handgrad.__all__)
+    homes = dict(imported(seen))
+    missing, unseen = homes.keys() - set(handgrad.__all__), set(handgrad.__all__) - homes.keys()
+    assert not missing, f"src/handgrad/__init__.py: PUBLIC does not list {missing}"
+    assert not unseen, f"src/handgrad/__init__.py: nothing is imported for type checkers as {unseen}"
     for name, home in homes.items():
-        assert getattr(handgrad, name) is getattr(importlib.import_module(str(home)), name)
+        assert getattr(handgrad, name) is getattr(importlib.import_module(home), name)
 
 
 def test_what_is_not_imported_yet_is_shown_all_the_same() -> None:
@@ -44,3 +111,25 @@ def test_a_public_name_says_what_it_is(name: str) -> None:
     """Every public class and function has a docstring."""
     value = getattr(handgrad, name)
     assert not callable(value) or value.__doc__.strip()
+
+
+@pytest.mark.parametrize(("module", "names"), public().items(), ids=public())
+def test_every_public_name_is_in_the_documentation(module: str, names: list[str]) -> None:
+    """It has an entry in the reference, or, as a rule, a page of its own."""
+    missing = set(names) - ENTRIES - KINDS - (set(rules_in(module)) if module.startswith("rules/") else set())
+    home = "docs/reference/layers.md" if module.startswith("layers/") else "docs/reference"
+    assert not missing, f"src/handgrad/{module} makes {missing} public, and {home} has no entry of it"
+
+
+def rules_in(module: str) -> Iterator[str]:
+    made = vars(importlib.import_module(f"handgrad.rules.{Path(module).stem}"))
+    return (name for name, value in made.items() if isinstance(value, Rule | UpdateRule))
+
+
+def test_the_packages_of_the_reference_are_found() -> None:
+    """A list that cannot be read would be passed over in silence."""
+    packages = {"checking", "data", "engines", "explaining", "interop", "program", "sklearn", "training"}
+    found = {module for module in public() if not module.startswith(("rules/", "layers/"))}
+    assert found == {f"{package}/__init__.py" for package in packages} | {"__init__.py", "testing.py"}
+    read = {Path(module).stem for module in public().keys() - found}
+    assert {module.__name__.rpartition(".")[2] for module in MODULES if any(made_in(module))} <= read

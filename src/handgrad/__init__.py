@@ -4,145 +4,73 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from handgrad.checking.check import check
-    from handgrad.checking.subject import CheckError
-    from handgrad.checkpoints import Checkpoints
-    from handgrad.errors import (
-        ConfigurationError,
-        ConversionError,
-        DataError,
-        HandgradError,
-        MissingPackageError,
-        RuleError,
-        RunError,
-        ShapeError,
-        TrainingError,
-    )
-    from handgrad.explaining.explain import explain
-    from handgrad.explaining.explanation import Explanation
-    from handgrad.layers import (
-        ELU,
-        GELU,
-        INITIALISERS,
-        SGD,
-        Adam,
-        AdamW,
-        BatchNorm,
-        BinaryCrossEntropy,
-        Constant,
-        Cosine,
-        Dropout,
-        Embedding,
-        HalfSquaredError,
-        Huber,
-        Layer,
-        LayerNorm,
-        LeakyReLU,
-        Linear,
-        Loss,
-        MeanSquaredError,
-        OneCycle,
-        Optimiser,
-        Poisson,
-        ReLU,
-        Residual,
-        RMSProp,
-        Sequential,
-        Sigmoid,
-        SiLU,
-        Softmax,
-        SoftmaxCrossEntropy,
-        Softplus,
-        Standardise,
-        StepDecay,
-        Tanh,
-    )
-    from handgrad.network import Network
-    from handgrad.program import Loop
-    from handgrad.rules import rule, update
-    from handgrad.training import History
-    from handgrad.training.train import train
+    from handgrad.checking.check import check as check
+    from handgrad.checking.subject import CheckError as CheckError
+    from handgrad.checkpoints import Checkpoints as Checkpoints
+    from handgrad.errors import ConfigurationError as ConfigurationError
+    from handgrad.errors import ConversionError as ConversionError
+    from handgrad.errors import DataError as DataError
+    from handgrad.errors import HandgradError as HandgradError
+    from handgrad.errors import MissingPackageError as MissingPackageError
+    from handgrad.errors import RuleError as RuleError
+    from handgrad.errors import RunError as RunError
+    from handgrad.errors import ShapeError as ShapeError
+    from handgrad.errors import TrainingError as TrainingError
+    from handgrad.explaining.explain import explain as explain
+    from handgrad.explaining.explanation import Explanation as Explanation
+    from handgrad.layers.composition import *
+    from handgrad.layers.elementwise import *
+    from handgrad.layers.initialisers import INITIALISERS as INITIALISERS
+    from handgrad.layers.layer import Layer as Layer
+    from handgrad.layers.linear import *
+    from handgrad.layers.losses import *
+    from handgrad.layers.normalisation import *
+    from handgrad.layers.optimisers import *
+    from handgrad.layers.schedules import *
+    from handgrad.network import Network as Network
+    from handgrad.program import Loop as Loop
+    from handgrad.rules import rule as rule
+    from handgrad.rules import update as update
+    from handgrad.training import History as History
+    from handgrad.training.train import train as train
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "ELU",
-    "GELU",
-    "INITIALISERS",
-    "SGD",
-    "Adam",
-    "AdamW",
-    "BatchNorm",
-    "BinaryCrossEntropy",
-    "CheckError",
-    "Checkpoints",
-    "ConfigurationError",
-    "Constant",
-    "ConversionError",
-    "Cosine",
-    "DataError",
-    "Dropout",
-    "Embedding",
-    "Explanation",
-    "HalfSquaredError",
-    "HandgradError",
-    "History",
-    "Huber",
-    "Layer",
-    "LayerNorm",
-    "LeakyReLU",
-    "Linear",
-    "Loop",
-    "Loss",
-    "MeanSquaredError",
-    "MissingPackageError",
-    "Network",
-    "OneCycle",
-    "Optimiser",
-    "Poisson",
-    "RMSProp",
-    "ReLU",
-    "Residual",
-    "RuleError",
-    "RunError",
-    "Sequential",
-    "ShapeError",
-    "SiLU",
-    "Sigmoid",
-    "Softmax",
-    "SoftmaxCrossEntropy",
-    "Softplus",
-    "Standardise",
-    "StepDecay",
-    "Tanh",
-    "TrainingError",
-    "check",
-    "explain",
-    "rule",
-    "train",
-    "update",
-]
-
-
 # fmt: off
-MODULES = (
-    "errors", "layers", "network", "program", "rules", "training", "checkpoints", "checking", "explaining", "data",
-)
+PUBLIC = {
+    "checking": ("CheckError", "check"),
+    "checkpoints": ("Checkpoints",),
+    "data": (),
+    "errors": (
+        "ConfigurationError", "ConversionError", "DataError", "HandgradError", "MissingPackageError", "RuleError",
+        "RunError", "ShapeError", "TrainingError",
+    ),
+    "explaining": ("Explanation", "explain"),
+    "layers": ("INITIALISERS", "Layer", "Loss", "Optimiser"),
+    "network": ("Network",),
+    "program": ("Loop",),
+    "rules": ("rule", "update"),
+    "training": ("History", "train"),
+}
 # fmt: on
-"""What can be reached as ``handgrad.name``; public names are looked for in this order, the quickest to import first."""
+"""What can be reached as ``handgrad.name``: modules, and what is in them; every layer, loss, optimiser and schedule too."""
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         """Import what a name stands for when it is first asked for, so that help and errors wait for nothing."""
-        if name in MODULES:
+        if name in PUBLIC:
             return import_module(f"handgrad.{name}")
-        if name in __all__:
-            modules = (import_module(f"handgrad.{module}") for module in MODULES)
-            globals()[name] = next(getattr(module, name) for module in modules if hasattr(module, name))
-            return globals()[name]
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name == "__all__":
+            kinds = import_module("handgrad.layers").KINDS
+            return [*kinds, *(name for names in PUBLIC.values() for name in names)]
+        home = next((module for module, names in PUBLIC.items() if name in names), "layers")
+        module = import_module(f"handgrad.{home}")
+        if name not in PUBLIC[home] and name not in module.KINDS:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = getattr(module, name)
+        return globals()[name]
 
     def __dir__() -> list[str]:
         """Return the public names too, which are not there before they are asked for."""
-        return sorted({*globals(), *MODULES, *__all__})
+        return sorted({*globals(), *PUBLIC, *__getattr__("__all__")})

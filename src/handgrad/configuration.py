@@ -17,40 +17,25 @@ from handgrad.data.fingerprint import Fingerprint
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError
 from handgrad.layers import (
-    ELU,
-    GELU,
+    ACTIVATIONS,
     BatchNorm,
     Dropout,
     Embedding,
     Layer,
     LayerNorm,
-    LeakyReLU,
     Linear,
     Loss,
     MeanSquaredError,
     Optimiser,
-    ReLU,
     Schedule,
     Sigmoid,
-    SiLU,
     SoftmaxCrossEntropy,
-    Softplus,
     Standardise,
     Tanh,
 )
 from handgrad.network import Network
 from handgrad.specs import explain, find, layer_from, loss_from, optimiser_from, schedule_from
 
-ACTIVATIONS: dict[str, type[Layer]] = {
-    "relu": ReLU,
-    "leaky_relu": LeakyReLU,
-    "elu": ELU,
-    "gelu": GELU,
-    "sigmoid": Sigmoid,
-    "silu": SiLU,
-    "softplus": Softplus,
-    "tanh": Tanh,
-}
 NORMALISATIONS: dict[str, type[Layer]] = {"batch": BatchNorm, "layer": LayerNorm}
 
 MOST_BYTES = 2**20  # of a file of settings

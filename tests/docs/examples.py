@@ -6,6 +6,7 @@ python   with ``>>>``, its output is compared; without, it is a file and is run 
 text     right after a python file that printed something, is compared with that
 console  each ``$`` command is run by a shell, and what it prints is compared
 toml     is a file, and is read as a configuration
+diff     is a change of handgrad itself, made in a copy of the checkout, where the page's commands then run
 
 A file is called what its first line says, as in ``# network.toml``. In an output, ``...`` stands for
 anything. In what a command or a file prints, a number with a decimal point may be a tenth off, because a
@@ -89,7 +90,7 @@ def run_command(command: str, expected: str) -> str:
         check=False,
     )
     printed = "\n".join(line.rstrip() for line in done.stdout.splitlines()).rstrip()
-    fails = re.search(r"^(Error|\w*Error):", expected, re.MULTILINE) is not None
+    fails = re.search(r"^((E +)?\w*Error:|\S+: wrong$)", expected, re.MULTILINE) is not None
     if matches(expected, printed) and fails == (done.returncode != 0):
         return ""
     said, did = (textwrap.indent(text, "    ") for text in (expected, printed))
@@ -114,6 +115,27 @@ def matches(expected: str, printed: str) -> bool:
     return all(abs(one - other) <= TOLERANCE * abs(one) for one, other in pairs)
 
 
+def apply_diff(example: Example) -> str:
+    """Make the changes of a block, wherever its lines stand in their files; return what is not there to be changed."""
+    for name, body in read_diff(str(example.parsed)):
+        path = Path(name)
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        for hunk in re.split(r"^@@.*\n", body, flags=re.MULTILINE)[1:]:
+            lines = hunk.splitlines(keepends=True)
+            before, after = ("".join(line[1:] or line for line in lines if line[0] != sign) for sign in "+-")
+            if text.count(before) != 1 and path.exists():
+                return f"{name} has these lines {text.count(before)} times\n{before}"
+            text = text.replace(before, after) if path.exists() else after
+        path.write_text(text, encoding="utf-8")
+    return ""
+
+
+def read_diff(block: str) -> list[tuple[str, str]]:
+    """Divide a diff into files and what is changed of each."""
+    parts = re.split(r"^--- .*\n\+\+\+ (\S+)\n", block, flags=re.MULTILINE)[1:]
+    return list(zip(parts[::2], parts[1::2], strict=True))
+
+
 def read_settings(example: Example) -> None:
     """Read a TOML block as a configuration."""
     read_configuration(write_file(example), {})
@@ -127,5 +149,11 @@ class Python(PythonCodeBlockParser):
         self.codeblock_parser = CodeBlockParser("python", run_file)
 
 
-OTHERS = {"console": run_commands, "text": compare_text, "toml": read_settings}
+OTHERS = {
+    "console": run_commands,
+    "text": compare_text,
+    "toml": read_settings,
+    "diff": apply_diff,
+}
+EVALUATED = {"python", *OTHERS}
 PAGES = Sybil([Python(), *(CodeBlockParser(name, evaluate) for name, evaluate in OTHERS.items())])

@@ -6,6 +6,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +17,15 @@ import handgrad
 from . import examples
 
 ROOT = Path(__file__).parents[2]
-WRITTEN = (path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if "_build" not in path.parts)
-PAGES = {str(path.relative_to(ROOT)): path for path in WRITTEN}
+FOUND = (path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if "_build" not in path.parts)
+RULES = ROOT / "docs" / "rules"  # but for the index, its pages are made by a build: they may be there
+PAGES = {str(path.relative_to(ROOT)): path for path in FOUND if path.parent != RULES or path.stem == "index"}
 NEED_PEERS = (
     "docs/interop.md",
     "docs/sklearn.md",
     "handgrad.sklearn",
 )  # their examples import other libraries
-LANGUAGES = {"python", "text", "console", "toml", "sh"}  # sh is not run: .ci/run does what the README says
+LANGUAGES = {*examples.EVALUATED, "sh"}  # sh is not run: .ci/run does what the README says
 
 MODULES = [
     module.name
@@ -37,11 +39,21 @@ def marked(name: str) -> list[pytest.MarkDecorator]:
     return [pytest.mark.peers] if name.startswith(NEED_PEERS) else []
 
 
+def copy_checkout(folder: Path) -> None:
+    """Copy what a contributor changes and tests."""
+    for name in ("docs", "src", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "_build"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+
+
 @pytest.mark.parametrize(
     "page", [pytest.param(path, id=name, marks=marked(name)) for name, path in PAGES.items()]
 )
 def test_examples_of_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    if "```diff\n" in page.read_text(encoding="utf-8"):
+        copy_checkout(tmp_path)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"))
     for example in examples.PAGES.parse(page):
         example.evaluate()
 

@@ -1,20 +1,22 @@
-"""The documentation is complete: what is public has an entry, and what is generated leaves nothing out."""
+"""The documentation is complete: what is generated leaves nothing out, and every example and benchmark is named."""
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import re
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import msgspec
 import pytest
 
-import handgrad.data
+from handgrad import rules
 from handgrad.cli.options import SETTINGS
+from handgrad.engines import ENGINES
 from handgrad.layers import LAYERS, LOSSES, OPTIMISERS, SCHEDULES
-from handgrad.rules import RULES
+from handgrad.rules import RULES, UpdateRule
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = "\n".join(path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md")))
@@ -22,15 +24,30 @@ GENERATED = re.findall(r"^```\{generated\} (.+)$", TEXT, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def pages() -> ModuleType:
+def extension() -> Iterator[pytest.MonkeyPatch]:
+    """Let the modules that make pages be imported, as the documentation imports them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(DOCS / "_ext")
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def pages(extension: pytest.MonkeyPatch) -> ModuleType:
     """Import the module that makes parts of the pages."""
-    spec = importlib.util.spec_from_file_location("handgrad_pages", DOCS / "_ext" / "pages.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("pages")
+
+
+@pytest.fixture(scope="module")
+def rule_pages(extension: pytest.MonkeyPatch) -> ModuleType:
+    """Import the module that makes the pages of the rules."""
+    return importlib.import_module("rule_pages")
+
+
+@pytest.fixture(scope="module")
+def written(rule_pages: ModuleType) -> dict[Any, str]:
+    """Write the page of every rule."""
+    all_rules = [rule for family in rule_pages.families() for rule in rule_pages.rules_of(family)]
+    return {rule: rule_pages.rule_page(rule) for rule in all_rules}
 
 
 @pytest.fixture(scope="module")
@@ -39,28 +56,52 @@ def generated(pages: ModuleType) -> str:
     return "\n".join(pages.generate(*arguments.split()) for arguments in GENERATED)
 
 
-@pytest.mark.parametrize("package", [handgrad, handgrad.data])
-def test_every_public_name_has_an_entry(package: ModuleType) -> None:
-    entries = re.findall(r"^\.\. (?:auto\w+|py:data):: (?:[\w.]+\.)?(\w+)$", TEXT, re.MULTILINE)
-    assert set(package.__all__) <= set(entries)
-
-
-def test_every_rule_has_one_section(pages: ModuleType, generated: str) -> None:
+def test_every_rule_has_a_page_and_a_place_in_the_index(
+    pages: ModuleType, rule_pages: ModuleType, written: dict[Any, str]
+) -> None:
     """Whatever is defined in a file of handgrad.rules appears, losses and updates too."""
-    sections = re.findall(r"^### (\w+)$", generated, re.MULTILINE)
-    names = [rule.name for family in pages.families() for rule in pages.rules_of(family)]
+    index = pages.generate("rules")
+    entries = re.findall(r"^\| \[`(\w+)`\]\(#rule-\1\)", index, re.MULTILINE)
+    in_trees = [name for tree in re.findall(r"\{toctree\}\n:hidden:\n\n(.*?)\n```", index, re.DOTALL)
+                for name in tree.split()]  # fmt: skip
     own = {name for name, rule in RULES.items() if rule.__module__.startswith("handgrad.rules.")}
-    assert sorted(sections) == sorted(names)
-    assert own <= set(names)
+    assert own <= set(entries)
+    assert entries == in_trees == list(rule_pages.names())
+    for rule, page in written.items():
+        assert page.startswith(f"(rule-{rule.name})=\n# {rule.name}\n")
 
 
-def test_the_section_of_a_rule_says_what_its_jacobians_are(pages: ModuleType) -> None:
+def test_the_page_of_a_rule_says_what_its_jacobians_are(written: dict[Any, str]) -> None:
     """As their numbers show: for each argument the structure, and what is stored."""
-    assert "by `z` diagonal plus low rank: `diag(y) - y yᵀ`" in pages.rule_section(RULES["softmax"])
-    for rule in RULES.values():
-        section = pages.rule_section(rule)
-        for name in rule.differentiable:
-            assert re.search(rf"by `{name}` (diagonal|kronecker|block diagonal|full)", section), rule.name
+    softmax = written[RULES["softmax"]]
+    assert "by `z`\n: [diagonal plus low rank](#jacobians): `diag(y) - y yᵀ`" in softmax
+    structures = "diagonal|kronecker|block diagonal|diagonal plus low rank|full"
+    for rule, page in written.items():
+        found = re.findall(rf"^by `(\w+)`\n: \[(?:{structures})\]\(#jacobians\): `", page, re.MULTILINE)
+        assert found == list(differentiable(rule)), rule.name
+
+
+def differentiable(rule: Any) -> tuple[str, ...]:
+    return () if isinstance(rule, UpdateRule) or rule.constant else tuple(rule.differentiable)
+
+
+def test_the_page_of_a_rule_derives_every_gradient(written: dict[Any, str]) -> None:
+    """In formulas, a line each, and with the letters of the axes rather than the sizes of the batch."""
+    for rule, page in written.items():
+        derived = page.partition("## Derivation\n")[2].partition("## Jacobian")[0]
+        assert re.findall(r"^`d(\w+)`$", derived, re.MULTILINE) == list(differentiable(rule)), rule.name
+        assert derived.count("<math ") >= len(differentiable(rule))
+        assert "<code>" not in derived, "a formula that is none"
+        assert not re.search(r"<m[ni]>(17|19|23|29|31)<", derived)
+
+
+def test_a_derivation_says_what_is_multiplied(written: dict[Any, str]) -> None:
+    """The gradient of a weight is a product of an (I, N) and an (N, O) factor."""
+    page = written[RULES["linear"]]
+    sizes = re.findall(
+        r"<mi>(\w)</mi><mo[^>]*>×</mo><mi>(\w)</mi>", page.partition("`dW`")[2].partition("`db`")[0]
+    )
+    assert sizes == [("I", "N"), ("N", "O")]
 
 
 def test_what_explain_prints_is_on_its_page(pages: ModuleType) -> None:
@@ -72,24 +113,33 @@ def test_what_explain_prints_is_on_its_page(pages: ModuleType) -> None:
     assert sum(words.startswith("explained") for words in GENERATED) >= 5
 
 
-def test_a_section_has_every_line_and_every_reason(pages: ModuleType) -> None:
-    for family in pages.families():
-        for rule in pages.rules_of(family):
-            section = pages.rule_section(rule).replace("\\|", "|")
-            for text in pages.texts_of(rule).values():
-                for line in text.lines:
-                    assert f"| `{line}` |" in section
-                    assert pages._inline(line.reason) in section
+def test_a_page_has_every_line_and_every_reason(rule_pages: ModuleType, written: dict[Any, str]) -> None:
+    for rule, page in written.items():
+        for text in rule_pages.texts_of(rule).values():
+            for line in text.lines:
+                assert f"| `{line}` |" in page.replace("\\|", "|")
+                assert rule_pages.inline(line.reason) in page.replace("\\|", "|")
 
 
-def test_a_section_has_every_note_of_the_docstring(pages: ModuleType) -> None:
-    known = {"Shapes", "Formula", "Gradient", "Stable", "Kinks", "Differs", "Source"}
-    for family in pages.families():
-        for rule in pages.rules_of(family):
-            opening, notes = pages.read_doc(pages.text_of(rule).doc)
-            assert opening, rule.name
-            assert notes.keys() <= known, rule.name
-            assert all(f"\n{name}\n: " in pages.rule_section(rule) for name in notes)
+def test_a_page_has_every_note_of_the_docstring(rule_pages: ModuleType, written: dict[Any, str]) -> None:
+    known = {*rule_pages.ABOVE, *rule_pages.BELOW}
+    for rule, page in written.items():
+        opening, notes = rule_pages.read_doc(rule_pages.text_of(rule).doc)
+        assert opening, rule.name
+        assert notes.keys() <= known, rule.name
+        assert all(f"\n{name}\n: " in page for name in notes)
+
+
+def test_a_page_names_the_layers_with_the_rule(rule_pages: ModuleType) -> None:
+    assert rule_pages.users_of(RULES["gelu_tanh"]) == ["GELU"]
+    assert rule_pages.users_of(RULES["linear"]) == ["Linear"]
+    assert rule_pages.users_of(rules.sgd_nesterov) == ["SGD"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_has_a_row(engine: str) -> None:
+    rows = (DOCS / "engines.md").read_text(encoding="utf-8")
+    assert f"\n| `{engine}` | " in rows, f"docs/engines.md: the table has no row of {engine}"
 
 
 def test_every_setting_is_in_a_table(pages: ModuleType, generated: str) -> None:
@@ -111,3 +161,19 @@ def test_the_help_of_an_option_says_the_default_of_its_setting(pages: ModuleType
             default = defaults[name]
             shown = ",".join(map(str, default)) if isinstance(default, list) else f"{default}"
             assert said[1] == shown.removesuffix(".0"), flag
+
+
+def test_every_example_is_answered_on_the_page_of_questions() -> None:
+    questions = (DOCS / "questions.md").read_text(encoding="utf-8")
+    named = re.findall(r"`python examples/(\w+)\.py`", questions)
+    assert named == sorted(path.stem for path in (DOCS.parent / "examples").glob("notes_*.py"))
+    assert len(re.findall("^## ", questions, re.MULTILINE)) == len(named)
+
+
+def test_every_benchmark_is_named_and_every_command_is_there() -> None:
+    """A figure without its command could not be had again."""
+    named = set(re.findall(r"python benchmarks/(\w+)\.py", TEXT))
+    assert named == {path.stem for path in (DOCS.parent / "benchmarks").glob("*.py")}
+    assert named == set(
+        re.findall(r"python benchmarks/(\w+)\.py", (DOCS / "benchmarks.md").read_text("utf-8"))
+    )

@@ -1,4 +1,4 @@
-"""The table of rules: how the inputs of each are drawn, its options, and PyTorch's function of that meaning.
+"""The table of rules: how the inputs of each are drawn, its options, PyTorch's function of that meaning, its Jacobians.
 
 A new rule has one row here; every test in this folder that walks over ``TABLE`` then holds for it.
 """
@@ -104,12 +104,16 @@ class Row:
         How an argument is drawn, where not as usual for its kind. Values are drawn before the rest.
     options
         Every setting of the options to test.
+    jacobians
+        For each argument with a gradient, the structure of the Jacobian and what is stored of it, as
+        `handgrad explain` says it: put down here to be read.
     """
 
     rule: Rule
     peer: Callable[..., Any]
     draws: Mapping[str, Draw] = field(default_factory=dict)
     options: tuple[Mapping[str, Any], ...] = ({},)
+    jacobians: Mapping[str, str] = field(default_factory=dict)
 
     def inputs(self, rng: Generator, rank: int, *, batch: int | None = None) -> dict[str, Array]:
         """Draw every argument in float64: all sizes differ, and ``batch`` replaces the first when given."""
@@ -151,47 +155,95 @@ def _batch_norm(torch: Any, x: Any, *kept: Any, training: bool, epsilon: float, 
 
 
 TABLE: tuple[Row, ...] = (
-    Row(rules.linear, lambda torch, x, W, b: torch.nn.functional.linear(x, W.T, b)),
-    Row(rules.linear_without_bias, lambda torch, x, W: torch.nn.functional.linear(x, W.T)),
-    Row(rules.linear_out_in, lambda torch, x, W, b: torch.nn.functional.linear(x, W, b)),
-    Row(rules.linear_out_in_without_bias, lambda torch, x, W: torch.nn.functional.linear(x, W)),
+    Row(
+        rules.linear,
+        lambda torch, x, W, b: torch.nn.functional.linear(x, W.T, b),
+        jacobians={"x": "kronecker: W.T ⊗ I", "W": "kronecker: x ⊗ I", "b": "kronecker: 1 ⊗ I"},
+    ),
+    Row(
+        rules.linear_without_bias,
+        lambda torch, x, W: torch.nn.functional.linear(x, W.T),
+        jacobians={"x": "kronecker: W.T ⊗ I", "W": "kronecker: x ⊗ I"},
+    ),
+    Row(
+        rules.linear_out_in,
+        lambda torch, x, W, b: torch.nn.functional.linear(x, W, b),
+        jacobians={"x": "kronecker: W ⊗ I", "W": "kronecker: x ⊗ I", "b": "kronecker: 1 ⊗ I"},
+    ),
+    Row(
+        rules.linear_out_in_without_bias,
+        lambda torch, x, W: torch.nn.functional.linear(x, W),
+        jacobians={"x": "kronecker: W ⊗ I", "W": "kronecker: x ⊗ I"},
+    ),
     Row(
         rules.embedding,
         lambda torch, i, E: torch.nn.functional.embedding(i, E),
         draws={"i": places_in_table},
+        jacobians={"E": "kronecker: I[i] ⊗ I"},
     ),
-    Row(rules.add, lambda torch, x, y: torch.add(x, y)),
-    Row(rules.identity, lambda torch, x: torch.nn.Identity()(x)),
+    Row(rules.add, lambda torch, x, y: torch.add(x, y), jacobians={"x": "diagonal: I", "y": "diagonal: I"}),
+    Row(rules.identity, lambda torch, x: torch.nn.Identity()(x), jacobians={"x": "diagonal: I"}),
     Row(
         rules.dropout,
         lambda torch, x, kept, rate: x * kept / (1 - rate),
         options=({"rate": 0.5}, {"rate": 0.2}, {"rate": 0.0}),
+        jacobians={"x": "diagonal: diag(kept / (1 - 0.5))"},
     ),
-    Row(rules.relu, lambda torch, z: torch.relu(z), draws={"z": off_zero}),
+    Row(
+        rules.relu,
+        lambda torch, z: torch.relu(z),
+        draws={"z": off_zero},
+        jacobians={"z": "diagonal: diag(z > 0)"},
+    ),
     Row(
         rules.leaky_relu,
         lambda torch, z, slope: torch.nn.functional.leaky_relu(z, slope),
         draws={"z": off_zero},
         options=({"slope": 0.01}, {"slope": 0.3}),
+        jacobians={"z": "diagonal: diag(np.where(z > 0, 1, 0.01))"},
     ),
     Row(
         rules.elu,
         lambda torch, z, alpha: torch.nn.functional.elu(z, alpha),
         draws={"z": off_zero},
         options=({"alpha": 1.0}, {"alpha": 0.4}),
+        jacobians={"z": "diagonal: diag(np.where(z > 0, 1, np.exp(below)))"},
     ),
-    Row(rules.sigmoid, lambda torch, z: torch.sigmoid(z)),
-    Row(rules.tanh, lambda torch, z: torch.tanh(z)),
-    Row(rules.gelu, lambda torch, z: torch.nn.functional.gelu(z)),
-    Row(rules.gelu_tanh, lambda torch, z: torch.nn.functional.gelu(z, approximate="tanh")),
-    Row(rules.silu, lambda torch, z: torch.nn.functional.silu(z)),
-    Row(rules.softplus, lambda torch, z: torch.nn.functional.softplus(z)),
-    Row(rules.exponential, lambda torch, z: torch.exp(z)),
-    Row(rules.softmax, lambda torch, z: torch.softmax(z, -1)),
+    Row(
+        rules.sigmoid, lambda torch, z: torch.sigmoid(z), jacobians={"z": "diagonal: diag(e / (1 + e) ** 2)"}
+    ),
+    Row(rules.tanh, lambda torch, z: torch.tanh(z), jacobians={"z": "diagonal: diag(4 * e / (1 + e) ** 2)"}),
+    Row(
+        rules.gelu,
+        lambda torch, z: torch.nn.functional.gelu(z),
+        jacobians={"z": "diagonal: diag(share + z * density)"},
+    ),
+    Row(
+        rules.gelu_tanh,
+        lambda torch, z: torch.nn.functional.gelu(z, approximate="tanh"),
+        jacobians={"z": "diagonal: diag(s + z * ds)"},
+    ),
+    Row(
+        rules.silu,
+        lambda torch, z: torch.nn.functional.silu(z),
+        jacobians={"z": "diagonal: diag(s + z * e / (1 + e) ** 2)"},
+    ),
+    Row(
+        rules.softplus,
+        lambda torch, z: torch.nn.functional.softplus(z),
+        jacobians={"z": "diagonal: diag(np.where(z >= 0, 1, e) / (1 + e))"},
+    ),
+    Row(rules.exponential, lambda torch, z: torch.exp(z), jacobians={"z": "diagonal: diag(a)"}),
+    Row(
+        rules.softmax,
+        lambda torch, z: torch.softmax(z, -1),
+        jacobians={"z": "diagonal plus low rank: diag(y) - y yᵀ"},
+    ),
     Row(
         rules.standardise,
         lambda torch, x, mean, deviation: (x - mean) / deviation,
         draws={"deviation": positive},
+        jacobians={"x": "diagonal: diag(1 / deviation)"},
     ),
     Row(
         rules.layer_norm,
@@ -199,29 +251,50 @@ TABLE: tuple[Row, ...] = (
             x, x.shape[-1:], gamma, beta, epsilon
         ),
         options=({"epsilon": 1e-5}, {"epsilon": 0.3}),
+        jacobians={
+            "x": "diagonal plus low rank: diag(gamma * rstd) + U Vᵀ, of rank 2",
+            "gamma": "block diagonal: xhat",
+            "beta": "kronecker: 1 ⊗ I",
+        },
     ),
     Row(
         rules.batch_norm,
         lambda torch, *arguments, **options: _batch_norm(torch, *arguments, training=True, **options),
         draws={"running_var": positive},
         options=({"epsilon": 1e-5, "momentum": 0.1}, {"epsilon": 0.3, "momentum": 0.5}),
+        jacobians={
+            "x": "diagonal plus low rank: diag(gamma * rstd) + U Vᵀ, of rank 2",
+            "gamma": "block diagonal: xhat",
+            "beta": "kronecker: 1 ⊗ I",
+        },
     ),
     Row(
         rules.batch_norm_evaluation,
         lambda torch, *arguments, **options: _batch_norm(torch, *arguments, training=False, **options),
         draws={"running_var": positive},
         options=({"epsilon": 1e-5}, {"epsilon": 0.3}),
+        jacobians={
+            "x": "diagonal: diag(gamma * rstd)",
+            "gamma": "block diagonal: xhat",
+            "beta": "kronecker: 1 ⊗ I",
+        },
     ),
     Row(
         rules.half_squared_error,
         lambda torch, y, t: torch.nn.functional.mse_loss(y, t, reduction="none").sum(-1) / 2,
+        jacobians={"y": "block diagonal: error"},
     ),
-    Row(rules.mean_squared_error, _row_mean("mse_loss")),
+    Row(
+        rules.mean_squared_error,
+        _row_mean("mse_loss"),
+        jacobians={"y": "block diagonal: 2 * error / error.shape[-1]"},
+    ),
     Row(
         rules.huber,
         _row_mean("huber_loss"),
         draws={"t": near_and_far},
         options=({"delta": 1.0}, {"delta": 0.7}, {"delta": 1.5}),
+        jacobians={"y": "block diagonal: clipped / error.shape[-1]"},
     ),
     Row(
         rules.poisson_deviance,
@@ -229,11 +302,13 @@ TABLE: tuple[Row, ...] = (
             torch.nn.functional.poisson_nll_loss(z, t, reduction="none") + torch.xlogy(t, t) - t
         ).mean(-1),
         draws={"t": counts},
+        jacobians={"z": "block diagonal: (expected - t) / t.shape[-1]"},
     ),
     Row(
         rules.binary_cross_entropy,
         _row_mean("binary_cross_entropy_with_logits"),
         draws={"z": off_zero, "t": yes_or_no},
+        jacobians={"z": "block diagonal: (p - t) / z.shape[-1]"},
     ),
     Row(
         rules.weighted_binary_cross_entropy,
@@ -241,6 +316,7 @@ TABLE: tuple[Row, ...] = (
             torch, z, t, pos_weight=positive
         ),
         draws={"z": off_zero, "t": yes_or_no, "positive": positive},
+        jacobians={"z": "block diagonal: (counted * p - positive * t) / z.shape[-1]"},
     ),
     Row(
         rules.softmax_cross_entropy,
@@ -248,6 +324,7 @@ TABLE: tuple[Row, ...] = (
             _last_to_second(z), _last_to_second(q), reduction="none"
         ),
         draws={"q": shares},
+        jacobians={"z": "block diagonal: p - q"},
     ),
     Row(
         rules.class_weighted_cross_entropy,
@@ -255,17 +332,20 @@ TABLE: tuple[Row, ...] = (
             _last_to_second(z), _last_to_second(q), class_weight, reduction="none"
         ),
         draws={"q": shares, "class_weight": positive},
+        jacobians={"z": "block diagonal: p * r.sum(axis=-1, keepdims=True) - r"},
     ),
     Row(
         rules.sum_of_outputs,
         lambda torch, m, outputs: torch.mul(m, outputs),
         options=({"outputs": 1}, {"outputs": 4}),
+        jacobians={"m": "diagonal: I"},
     ),
-    Row(rules.half_square, lambda torch, W: torch.sum(W**2) / 2),
+    Row(rules.half_square, lambda torch, W: torch.sum(W**2) / 2, jacobians={"W": "full: W"}),
     Row(
         rules.penalised_mean,
         lambda torch, losses, penalty, l2: losses.mean() + l2 * penalty / losses.numel(),
         options=({"l2": 1e-4}, {"l2": 0.7}),
+        jacobians={"l": "full: 1 / count", "penalty": "full: 0.0001 / count"},
     ),
     Row(
         rules.penalised_weighted_mean,
@@ -273,11 +353,20 @@ TABLE: tuple[Row, ...] = (
             (torch.dot(w.ravel(), losses.ravel()) + l2 * penalty) / v.sum()
         ),
         options=({"l2": 1e-4}, {"l2": 0.7}),
+        jacobians={"l": "full: w / count", "penalty": "full: np.where(weight > 0, 0.0001 / count, 0)"},
     ),
-    Row(rules.mean, lambda torch, losses: losses.mean()),
-    Row(rules.sum_of_rows, lambda torch, losses: losses.sum()),
-    Row(rules.weighted_mean, lambda torch, losses, w, v: torch.dot(w.ravel(), losses.ravel()) / v.sum()),
-    Row(rules.weighted_sum_of_rows, lambda torch, losses, w: torch.dot(w.ravel(), losses.ravel())),
+    Row(rules.mean, lambda torch, losses: losses.mean(), jacobians={"l": "full: 1 / count"}),
+    Row(rules.sum_of_rows, lambda torch, losses: losses.sum(), jacobians={"l": "full: 1"}),
+    Row(
+        rules.weighted_mean,
+        lambda torch, losses, w, v: torch.dot(w.ravel(), losses.ravel()) / v.sum(),
+        jacobians={"l": "full: w / count"},
+    ),
+    Row(
+        rules.weighted_sum_of_rows,
+        lambda torch, losses, w: torch.dot(w.ravel(), losses.ravel()),
+        jacobians={"l": "full: w"},
+    ),
 )
 
 

@@ -3,25 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
-from handgrad.rules import RULES
+import pytest
+
+from handgrad.errors import RuleError
+from handgrad.rules import RULES, Rule
 
 from .table import CASES, TABLE
 
 
-def test_every_rule_with_a_gradient_has_one_row() -> None:
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_every_rule_with_a_gradient_has_one_row(rule: Rule) -> None:
     """A rule of handgrad that is not constant stands in the table, once."""
-    own = {rule.name for rule in RULES.values() if not rule.constant}
-    assert Counter(row.rule.name for row in TABLE) == dict.fromkeys(own, 1)
+    rows = sum(row.rule is rule for row in TABLE)
+    assert rows == (not rule.constant), f"tests/rules/table.py: TABLE has {rows} rows of {rule.name}"
 
 
 def test_every_option_is_varied() -> None:
     """A row gives each option of its rule two values or more, so that no test can pass without reading it."""
     for row in TABLE:
         for option in row.rule.forward.options:
-            assert len({options[option] for options in row.options}) > 1, f"{row.rule.name}: {option}"
+            values = {options.get(option) for options in row.options}
+            place = f"tests/rules/table.py: the row of {row.rule.name}"
+            assert len(values - {None}) > 1, f"{place} does not give its option {option} two values"
 
 
 def test_cases_have_ids_that_differ() -> None:
     """A failing test names its rule and options."""
     assert max(Counter(map(str, CASES)).values()) == 1
+
+
+def test_a_rule_that_its_file_does_not_list_is_named(tmp_path: Path) -> None:
+    """Before anything else fails for want of it."""
+    file = tmp_path / "trial.py"
+    file.write_text(
+        "from handgrad.rules.rule import rule\n\n__all__ = []\n\n\n"
+        '@rule("... -> ...")\ndef forgotten(z):\n    a = 2 * z\n    return a\n'
+    )
+    spec = spec_from_file_location("handgrad.rules.trial", file)
+    with pytest.raises(RuleError) as caught:
+        spec.loader.exec_module(module_from_spec(spec))
+    assert caught.value.problem.endswith("trial.py:7): forgotten is not in __all__")
+    assert caught.value.fix == "add it to the list at the top of the file"
+    assert "forgotten" not in RULES

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from handgrad.errors import RuleError
-from handgrad.rules import adam, read_text, rule, update
+from handgrad.rules import adam, rule, update
+from handgrad.rules.text import read_text
 
 Load = Callable[[str], ModuleType]
 

@@ -11,8 +11,9 @@ import click
 from handgrad.configuration import Configuration, read_configuration
 from handgrad.data import Dataset, load
 from handgrad.data.fingerprint import Fingerprint, find_change
+from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError, DataError
-from handgrad.layers import LOSSES, OPTIMISERS, SCHEDULES
+from handgrad.layers import ACTIVATIONS, LOSSES, OPTIMISERS, SCHEDULES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,7 +24,7 @@ SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("data.validation", "--validation", {"type": float, "help": "Share of the rows watched in training [0.1]."}),
     ("data.standardise", "--standardise", {"metavar": "HOW", "help": "Mean 0 and deviation 1: by feature, all together, or none [auto]."}),
     ("network.hidden", "--hidden", {"metavar": "SIZES", "help": "Sizes of the hidden layers, as 128,64 [256]."}),
-    ("network.activation", "--activation", {"metavar": "NAME", "help": "relu, leaky_relu, elu, gelu, sigmoid, silu, softplus or tanh [relu]."}),
+    ("network.activation", "--activation", {"metavar": "NAME", "help": f"One of {', '.join(ACTIVATIONS)} [relu]."}),
     ("network.normalisation", "--normalisation", {"metavar": "KIND", "help": "none, batch or layer [none]."}),
     ("network.dropout", "--dropout", {"type": float, "help": "Share of hidden values dropped in training [0]."}),
     ("network.loss", "--loss", {"metavar": "NAME", "help": f"One of {', '.join(LOSSES)}; by default it follows from the data."}),
@@ -38,7 +39,7 @@ SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("training.schedule", "--schedule", {"metavar": "NAME", "help": f"One of {', '.join(SCHEDULES)} [Constant]."}),
     ("training.patience", "--patience", {"type": int, "help": "Stop after so many epochs without a lower validation loss."}),
     ("training.seed", "--seed", {"type": int, "help": "Of the split, the weights, the order and the masks [0]."}),
-    ("training.engine", "--engine", {"metavar": "NAME", "help": "What runs the program: compiled, or reference [compiled]."}),
+    ("training.engine", "--engine", {"metavar": "NAME", "help": f"What runs the program: one of {', '.join(ENGINES)} [compiled]."}),
 ]  # fmt: skip
 
 

@@ -22,7 +22,10 @@ def _compiled() -> Engine:
     return CompiledEngine()
 
 
-ENGINES: dict[str, Callable[[], Engine]] = {"compiled": _compiled, "reference": ReferenceEngine}
+ENGINES: dict[str, Callable[[], Engine]] = {
+    "compiled": _compiled,
+    "reference": ReferenceEngine,
+}
 """How to get every engine, by name."""
 
 

@@ -122,7 +122,8 @@ class BoundProgram(Protocol):
     Attributes
     ----------
     facts
-        What runs it, for the records of a training: ``engine``, and whatever else makes a difference.
+        What runs it, for the records of a training: ``engine``, its name in `ENGINES`, and whatever else makes a
+        difference.
     """
 
     @property
@@ -150,8 +151,6 @@ class BoundProgram(Protocol):
 
 class Engine(Protocol):
     """Binds programs to arrays."""
-
-    name: str
 
     def bind(self, program: Program, arrays: Mapping[str, Array]) -> BoundProgram:
         """Prepare a program to run on ``arrays``: every parameter, state and slot of it, by name."""

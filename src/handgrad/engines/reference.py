@@ -14,8 +14,6 @@ from handgrad.program import Program, compile_program
 class ReferenceEngine:
     """Runs the program's own Python lines."""
 
-    name = "reference"
-
     def bind(self, program: Program, arrays: Mapping[str, Array]) -> BoundReference:
         """Prepare a program to run on ``arrays``, which its updates change in place."""
         return BoundReference(program, arrays)

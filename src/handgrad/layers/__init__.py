@@ -1,105 +1,45 @@
-"""Layers, losses and optimisers: rules with what they keep and how it starts, and the graph they make."""
+"""Layers, losses and optimisers: rules with what they keep and how it starts, and the graph they make.
 
-from handgrad.layers.composition import Residual, Sequential
-from handgrad.layers.elementwise import (
-    ELU,
-    GELU,
-    Dropout,
-    LeakyReLU,
-    ReLU,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softplus,
-    Tanh,
-)
-from handgrad.layers.graph import Graph, Node, Parameter, Value
-from handgrad.layers.initialisers import INITIALISERS
-from handgrad.layers.layer import Layer
-from handgrad.layers.linear import Embedding, Linear
-from handgrad.layers.losses import (
-    LOSSES,
-    BinaryCrossEntropy,
-    HalfSquaredError,
-    Huber,
-    Loss,
-    MeanSquaredError,
-    Poisson,
-    SoftmaxCrossEntropy,
-    reduce_to_mean,
-)
-from handgrad.layers.normalisation import BatchNorm, LayerNorm, Standardise
-from handgrad.layers.optimisers import OPTIMISERS, SGD, Adam, AdamW, Optimiser, RMSProp
-from handgrad.layers.schedules import SCHEDULES, Constant, Cosine, OneCycle, Schedule, StepDecay
+What a module lists in its ``__all__`` is a name of `handgrad.layers`; the layers, losses, optimisers and schedules
+among it are also names of `handgrad`, and of configurations.
+"""
 
-LAYERS: dict[str, type[Layer]] = {
-    kind.__name__: kind
-    for kind in (
-        BatchNorm,
-        Dropout,
-        ELU,
-        Embedding,
-        GELU,
-        LayerNorm,
-        LeakyReLU,
-        Linear,
-        ReLU,
-        Residual,
-        Sequential,
-        SiLU,
-        Sigmoid,
-        Softmax,
-        Softplus,
-        Standardise,
-        Tanh,
-    )
-}
+from typing import TypeVar
+
+from handgrad.layers.composition import *
+from handgrad.layers.elementwise import *
+from handgrad.layers.elementwise import ACTIVATIONS as ACTIVATIONS
+from handgrad.layers.graph import *
+from handgrad.layers.initialisers import *
+from handgrad.layers.layer import *
+from handgrad.layers.linear import *
+from handgrad.layers.losses import *
+from handgrad.layers.losses import reduce_to_mean as reduce_to_mean
+from handgrad.layers.normalisation import *
+from handgrad.layers.optimisers import *
+from handgrad.layers.schedules import *
+from handgrad.layers.schedules import Schedule as Schedule
+
+T = TypeVar("T")
+
+
+def _by_name(base: type[T]) -> dict[str, type[T]]:
+    """Return what the modules above make of a base, by name, for configurations."""
+    kinds = [kind for kind in globals().values() if isinstance(kind, type) and issubclass(kind, base)]
+    return {kind.__name__: kind for kind in sorted(kinds, key=lambda kind: kind.__name__) if kind is not base}
+
+
+LAYERS = _by_name(Layer)  # type: ignore[type-abstract]  # only its subclasses are made
 """Every layer by name, for configurations."""
 
-__all__ = [
-    "ELU",
-    "GELU",
-    "INITIALISERS",
-    "LAYERS",
-    "LOSSES",
-    "OPTIMISERS",
-    "SCHEDULES",
-    "SGD",
-    "Adam",
-    "AdamW",
-    "BatchNorm",
-    "BinaryCrossEntropy",
-    "Constant",
-    "Cosine",
-    "Dropout",
-    "Embedding",
-    "Graph",
-    "HalfSquaredError",
-    "Huber",
-    "Layer",
-    "LayerNorm",
-    "LeakyReLU",
-    "Linear",
-    "Loss",
-    "MeanSquaredError",
-    "Node",
-    "OneCycle",
-    "Optimiser",
-    "Parameter",
-    "Poisson",
-    "RMSProp",
-    "ReLU",
-    "Residual",
-    "Schedule",
-    "Sequential",
-    "SiLU",
-    "Sigmoid",
-    "Softmax",
-    "SoftmaxCrossEntropy",
-    "Softplus",
-    "Standardise",
-    "StepDecay",
-    "Tanh",
-    "Value",
-    "reduce_to_mean",
-]
+LOSSES = _by_name(Loss)  # type: ignore[type-abstract]  # as above
+"""Every loss by name."""
+
+OPTIMISERS = _by_name(Optimiser)
+"""Every optimiser by name."""
+
+SCHEDULES = _by_name(Schedule)
+"""Every schedule by name."""
+
+KINDS = LAYERS | LOSSES | OPTIMISERS | SCHEDULES
+"""All of these."""

@@ -7,6 +7,8 @@ from handgrad.errors import ConfigurationError
 from handgrad.layers.graph import Graph, Value
 from handgrad.layers.layer import Layer
 
+__all__ = ["Residual", "Sequential"]
+
 
 class Sequential(Layer):
     """One layer after another.

@@ -8,7 +8,20 @@ from typing import Literal
 from handgrad import rules
 from handgrad.errors import ConfigurationError
 from handgrad.layers.graph import Graph, Value
-from handgrad.layers.layer import Layer, RuleLayer, check_choice
+from handgrad.layers.layer import RuleLayer, check_choice
+
+__all__ = [
+    "ELU",
+    "GELU",
+    "Dropout",
+    "LeakyReLU",
+    "ReLU",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softplus",
+    "Tanh",
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,7 +48,7 @@ class ELU(RuleLayer):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GELU(Layer):
+class GELU(RuleLayer):
     """Weigh each value by the normal distribution below it: ``a = z Φ(z)``.
 
     Parameters
@@ -45,12 +58,13 @@ class GELU(Layer):
     """
 
     form: Literal["exact", "tanh"] = "exact"
+    rule = rules.gelu
 
     def __post_init__(self) -> None:
         check_choice("GELU", "form", self.form, ("exact", "tanh"))
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
-        return graph.apply(rules.gelu if self.form == "exact" else rules.gelu_tanh, x)
+        return graph.apply(self.rule if self.form == "exact" else rules.gelu_tanh, x)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,3 +112,9 @@ class Dropout(RuleLayer):
     def __post_init__(self) -> None:
         if not 0 <= self.rate < 1:
             raise ConfigurationError(f"Dropout: rate is {self.rate}", fix="give 0 or more and less than 1")
+
+
+ACTIVATIONS = {
+    kind.rule.name: kind for kind in RuleLayer.__subclasses__() if str(kind.rule.signature) == "... -> ..."
+}
+"""The layers that work on each value by itself, by the name of their rule, for configurations."""

@@ -18,6 +18,8 @@ from handgrad.errors import ConfigurationError, ShapeError, nearest
 from handgrad.layers.initialisers import INITIALISERS
 from handgrad.rules import PRIMITIVES, Rule, Shape, show_shape
 
+__all__ = ["Graph", "Node", "Parameter", "Value"]
+
 RESERVED = frozenset({"n", "seed", "step", "learning_rate", "dloss", *PRIMITIVES})
 """Names of the program that are neither values nor a rule's own."""
 

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = ["INITIALISERS"]
+
 Array = NDArray[Any]
 Generator = np.random.Generator
 

@@ -10,6 +10,8 @@ from handgrad.errors import ConfigurationError
 from handgrad.layers.graph import Graph, Value
 from handgrad.rules import Rule
 
+__all__ = ["Layer"]
+
 
 class Layer(ABC):
     """What a network is made of: a rule, with what it keeps and how that starts.
@@ -40,7 +42,7 @@ class RuleLayer(Layer):
 
     rule: Rule
 
-    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+    def connect(self, graph: Graph, x: Value) -> Value:
         return graph.apply(self.rule, x, layer=self, **field_values(self))
 
 

@@ -10,6 +10,8 @@ from handgrad.errors import ConfigurationError
 from handgrad.layers.graph import Graph, Parameter, Value
 from handgrad.layers.layer import Layer, check_choice, check_size
 
+__all__ = ["Embedding", "Linear"]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Linear(Layer):

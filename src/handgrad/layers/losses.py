@@ -16,6 +16,16 @@ from handgrad.layers.graph import Graph, Parameter, Value
 from handgrad.layers.layer import check_choice, show_call
 from handgrad.rules import Rule, Shape
 
+__all__ = [
+    "BinaryCrossEntropy",
+    "HalfSquaredError",
+    "Huber",
+    "Loss",
+    "MeanSquaredError",
+    "Poisson",
+    "SoftmaxCrossEntropy",
+]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Loss(ABC):
@@ -289,10 +299,3 @@ class SoftmaxCrossEntropy(Loss):
             return reduce_to_mean(graph, row, w, l2=self.l2)
         counted = graph.apply(rules.class_shares, w, q, kept, layer=self)
         return reduce_to_mean(graph, row, w, counted, l2=self.l2)
-
-
-LOSSES: dict[str, type[Loss]] = {
-    kind.__name__: kind
-    for kind in (BinaryCrossEntropy, HalfSquaredError, Huber, MeanSquaredError, Poisson, SoftmaxCrossEntropy)
-}
-"""Every loss by name, for configurations."""

@@ -11,6 +11,8 @@ from handgrad.layers.graph import Graph, Parameter, Value
 from handgrad.layers.layer import Layer, check_choice
 from handgrad.rules import show_shape
 
+__all__ = ["BatchNorm", "LayerNorm", "Standardise"]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BatchNorm(Layer):

@@ -10,6 +10,8 @@ from handgrad.errors import ConfigurationError
 from handgrad.layers.layer import field_values, show_call
 from handgrad.rules import UpdateRule
 
+__all__ = ["SGD", "Adam", "AdamW", "Optimiser", "RMSProp"]
+
 
 @dataclass(frozen=True, repr=False)
 class Optimiser:
@@ -107,7 +109,3 @@ class AdamW(Adam):
     _: KW_ONLY
     weight_decay: float = 0.01
     rule: ClassVar[UpdateRule] = rules.adamw
-
-
-OPTIMISERS: dict[str, type[Optimiser]] = {kind.__name__: kind for kind in (SGD, Adam, AdamW, RMSProp)}
-"""Every optimiser by name, for configurations."""

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from handgrad.errors import ConfigurationError
 from handgrad.layers.layer import field_values, show_call
 
+__all__ = ["Constant", "Cosine", "OneCycle", "StepDecay"]
+
 Array = NDArray[Any]
 
 
@@ -135,9 +137,3 @@ class OneCycle(Schedule):
                 f"{self!r}: rising is {self.rising}, start {self.start}, end {self.end}",
                 fix="rising is between 0 and 1, start and end 1 or more",
             )
-
-
-SCHEDULES: dict[str, type[Schedule]] = {
-    kind.__name__: kind for kind in (Constant, Cosine, OneCycle, StepDecay)
-}
-"""Every schedule by name, for configurations."""

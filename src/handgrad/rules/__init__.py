@@ -1,141 +1,19 @@
-"""The mathematics by hand: each forward above its backward, one file per family."""
+"""The mathematics by hand: each forward above its backward, one file per family.
 
-from handgrad.rules.activations import (
-    elu,
-    exponential,
-    gelu,
-    gelu_tanh,
-    leaky_relu,
-    relu,
-    sigmoid,
-    silu,
-    softmax,
-    softplus,
-    tanh,
-)
-from handgrad.rules.combination import add
-from handgrad.rules.embedding import embedding
-from handgrad.rules.kinds import Index, Mask, Shares, State, Target, Weight
-from handgrad.rules.linear import linear, linear_out_in, linear_out_in_without_bias, linear_without_bias
-from handgrad.rules.losses import (
-    binary_cross_entropy,
-    class_weighted_cross_entropy,
-    half_square,
-    half_squared_error,
-    huber,
-    mean,
-    mean_squared_error,
-    penalised_mean,
-    penalised_weighted_mean,
-    poisson_deviance,
-    softmax_cross_entropy,
-    sum_of_outputs,
-    sum_of_rows,
-    weighted_binary_cross_entropy,
-    weighted_mean,
-    weighted_sum_of_rows,
-)
-from handgrad.rules.normalisation import batch_norm, batch_norm_evaluation, layer_norm, standardise
-from handgrad.rules.primitives import PRIMITIVES, primitive
-from handgrad.rules.regularisation import dropout, identity
-from handgrad.rules.rule import RULES, Rule, UpdateRule, rule, update
-from handgrad.rules.signature import Shape, Signature, Size, show_shape
-from handgrad.rules.targets import (
-    class_shares,
-    counted_rows,
-    every_row,
-    one_hot_targets,
-    smoothed_answers,
-    smoothed_targets,
-)
-from handgrad.rules.text import Line, Text, read_text
-from handgrad.rules.updates import (
-    adam,
-    adamw,
-    clip_scale,
-    clipped_gradient,
-    decayed_gradient,
-    rmsprop,
-    sgd,
-    sgd_momentum,
-    sgd_nesterov,
-    squared_norm,
-)
+What a module lists in its ``__all__`` is a name of `handgrad.rules`.
+"""
 
-__all__ = [
-    "PRIMITIVES",
-    "RULES",
-    "Index",
-    "Line",
-    "Mask",
-    "Rule",
-    "Shape",
-    "Shares",
-    "Signature",
-    "Size",
-    "State",
-    "Target",
-    "Text",
-    "UpdateRule",
-    "Weight",
-    "adam",
-    "adamw",
-    "add",
-    "batch_norm",
-    "batch_norm_evaluation",
-    "binary_cross_entropy",
-    "class_shares",
-    "class_weighted_cross_entropy",
-    "clip_scale",
-    "clipped_gradient",
-    "counted_rows",
-    "decayed_gradient",
-    "dropout",
-    "elu",
-    "embedding",
-    "every_row",
-    "exponential",
-    "gelu",
-    "gelu_tanh",
-    "half_square",
-    "half_squared_error",
-    "huber",
-    "identity",
-    "layer_norm",
-    "leaky_relu",
-    "linear",
-    "linear_out_in",
-    "linear_out_in_without_bias",
-    "linear_without_bias",
-    "mean",
-    "mean_squared_error",
-    "one_hot_targets",
-    "penalised_mean",
-    "penalised_weighted_mean",
-    "poisson_deviance",
-    "primitive",
-    "read_text",
-    "relu",
-    "rmsprop",
-    "rule",
-    "sgd",
-    "sgd_momentum",
-    "sgd_nesterov",
-    "show_shape",
-    "sigmoid",
-    "silu",
-    "smoothed_answers",
-    "smoothed_targets",
-    "softmax",
-    "softmax_cross_entropy",
-    "softplus",
-    "squared_norm",
-    "standardise",
-    "sum_of_outputs",
-    "sum_of_rows",
-    "tanh",
-    "update",
-    "weighted_binary_cross_entropy",
-    "weighted_mean",
-    "weighted_sum_of_rows",
-]
+from handgrad.rules.activations import *
+from handgrad.rules.combination import *
+from handgrad.rules.embedding import *
+from handgrad.rules.kinds import *
+from handgrad.rules.linear import *
+from handgrad.rules.losses import *
+from handgrad.rules.normalisation import *
+from handgrad.rules.primitives import *
+from handgrad.rules.regularisation import *
+from handgrad.rules.rule import *
+from handgrad.rules.signature import *
+from handgrad.rules.targets import *
+from handgrad.rules.text import *
+from handgrad.rules.updates import *

@@ -10,6 +10,20 @@ import numpy as np
 from handgrad.rules.primitives import normal_cdf
 from handgrad.rules.rule import rule
 
+__all__ = [
+    "elu",
+    "exponential",
+    "gelu",
+    "gelu_tanh",
+    "leaky_relu",
+    "relu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "tanh",
+]
+
 
 @rule("... -> ...")
 def relu(z):

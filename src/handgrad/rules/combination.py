@@ -2,6 +2,8 @@
 
 from handgrad.rules.rule import rule
 
+__all__ = ["add"]
+
 
 @rule("A..., A... -> A...")
 def add(x, y):

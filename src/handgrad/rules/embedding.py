@@ -4,6 +4,8 @@ from handgrad.rules.kinds import Index
 from handgrad.rules.primitives import add_rows_at
 from handgrad.rules.rule import rule
 
+__all__ = ["embedding"]
+
 
 @rule("N..., V D -> N... D")
 def embedding(i: Index, E):

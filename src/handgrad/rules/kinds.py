@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 from numpy.typing import NDArray
 
+__all__ = ["Index", "Mask", "Shares", "State", "Target", "Weight"]
+
 Array = NDArray[Any]
 
 Index = Annotated[Array, "index"]

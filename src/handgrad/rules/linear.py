@@ -3,6 +3,8 @@
 from handgrad.rules.primitives import rows
 from handgrad.rules.rule import rule
 
+__all__ = ["linear", "linear_out_in", "linear_out_in_without_bias", "linear_without_bias"]
+
 
 @rule("N... I, I O, O -> N... O")
 def linear(x, W, b):

@@ -9,6 +9,25 @@ import numpy as np
 from handgrad.rules.kinds import Shares, State, Target, Weight
 from handgrad.rules.rule import rule
 
+__all__ = [
+    "binary_cross_entropy",
+    "class_weighted_cross_entropy",
+    "half_square",
+    "half_squared_error",
+    "huber",
+    "mean",
+    "mean_squared_error",
+    "penalised_mean",
+    "penalised_weighted_mean",
+    "poisson_deviance",
+    "softmax_cross_entropy",
+    "sum_of_outputs",
+    "sum_of_rows",
+    "weighted_binary_cross_entropy",
+    "weighted_mean",
+    "weighted_sum_of_rows",
+]
+
 
 @rule("N... O, N... O -> N...")
 def half_squared_error(y, t: Target):

@@ -6,6 +6,8 @@ from handgrad.rules.kinds import State
 from handgrad.rules.primitives import rows
 from handgrad.rules.rule import rule
 
+__all__ = ["batch_norm", "batch_norm_evaluation", "layer_norm", "standardise"]
+
 
 @rule("N... F, F, F -> N... F")
 def standardise(x, mean: State, deviation: State):

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = ["PRIMITIVES", "primitive"]
+
 Array = NDArray[Any]
 
 PRIMITIVES: dict[str, Any] = {"np": np}

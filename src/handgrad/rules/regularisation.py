@@ -4,6 +4,8 @@ from handgrad.rules.kinds import Mask
 from handgrad.rules.primitives import uniform
 from handgrad.rules.rule import rule
 
+__all__ = ["dropout", "identity"]
+
 
 @rule("... -> ...")
 def identity(x):

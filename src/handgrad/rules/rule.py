@@ -12,6 +12,8 @@ from handgrad.rules.kinds import Array
 from handgrad.rules.signature import Signature, show_shape
 from handgrad.rules.text import Text, read_text
 
+__all__ = ["RULES", "Rule", "UpdateRule", "rule", "update"]
+
 RULES: dict[str, Rule] = {}
 """handgrad's own rules, by name."""
 
@@ -255,6 +257,11 @@ def rule(
     def declare(function: Callable[..., Any]) -> Rule:
         declared = Rule(function, signature, constant=constant, evaluation=evaluation)
         if function.__module__.startswith("handgrad.rules."):
+            if declared.name not in function.__globals__.get("__all__", ()):
+                raise RuleError(
+                    f"{declared.forward.place}: {declared.name} is not in __all__",
+                    fix="add it to the list at the top of the file",
+                )
             RULES[declared.name] = declared
         return declared
 
@@ -271,6 +278,7 @@ class UpdateRule:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
         self.text = read_text(function, updates=True)
         self.name = self.text.name
         self.slots = tuple(name for name, kind in self.text.kinds.items() if kind == "state")

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from handgrad.errors import RuleError, ShapeError
 
+__all__ = ["Shape", "Signature", "Size", "show_shape"]
+
 Size = int | str
 """An axis length: a number, or ``"n"`` for the rows of a batch."""
 

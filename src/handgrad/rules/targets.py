@@ -6,6 +6,15 @@ from handgrad.rules.kinds import Shares, State, Target, Weight
 from handgrad.rules.primitives import one_hot
 from handgrad.rules.rule import rule
 
+__all__ = [
+    "class_shares",
+    "counted_rows",
+    "every_row",
+    "one_hot_targets",
+    "smoothed_answers",
+    "smoothed_targets",
+]
+
 
 @rule("N..., N... C -> N... C", constant=True)
 def one_hot_targets(t: Target, z):

@@ -14,6 +14,8 @@ from typing import Any, get_type_hints
 from handgrad.errors import RuleError, nearest
 from handgrad.rules.primitives import PRIMITIVES
 
+__all__ = ["Line", "Text"]
+
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.Div: "/="}
 
 _BRANCHES_AND_LOOPS = (

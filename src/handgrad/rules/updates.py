@@ -8,6 +8,19 @@ import numpy as np
 from handgrad.rules.kinds import State
 from handgrad.rules.rule import rule, update
 
+__all__ = [
+    "adam",
+    "adamw",
+    "clip_scale",
+    "clipped_gradient",
+    "decayed_gradient",
+    "rmsprop",
+    "sgd",
+    "sgd_momentum",
+    "sgd_nesterov",
+    "squared_norm",
+]
+
 
 @update
 def sgd(W, dW, learning_rate):

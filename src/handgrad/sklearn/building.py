@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+from handgrad.layers import ACTIVATIONS as ELEMENTWISE
 from handgrad.layers import (
-    ELU,
-    GELU,
     SGD,
     Adam,
     BatchNorm,
@@ -15,30 +14,19 @@ from handgrad.layers import (
     Dropout,
     Layer,
     LayerNorm,
-    LeakyReLU,
     Linear,
     Loss,
     OneCycle,
     Optimiser,
-    ReLU,
     Schedule,
     Sigmoid,
-    SiLU,
-    Softplus,
-    Tanh,
 )
 from handgrad.network import Network
 
 ACTIVATIONS: dict[str, type[Layer] | None] = {
     "identity": None,
     "logistic": Sigmoid,
-    "tanh": Tanh,
-    "relu": ReLU,
-    "leaky_relu": LeakyReLU,
-    "elu": ELU,
-    "gelu": GELU,
-    "silu": SiLU,
-    "softplus": Softplus,
+    **{name: layer for name, layer in ELEMENTWISE.items() if layer is not Sigmoid},
 }
 """The activations by scikit-learn's names, and those it does not have."""
 

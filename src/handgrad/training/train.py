@@ -65,8 +65,8 @@ def train(
     shuffle
         Whether each epoch takes the rows in a new order.
     engine
-        "compiled", or "reference" (NumPy, line by line). Where a line cannot be compiled, the reference engine
-        takes over, with a notice that names the line.
+        Its name in `handgrad.engines.ENGINES`: "compiled", "reference" (NumPy, line by line), … Where it cannot run a
+        line, the reference engine takes over, with a notice that names the line.
     progress
         Whether to show a bar; by default where standard error is a terminal.
     after_epoch, after_batch

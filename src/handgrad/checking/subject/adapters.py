@@ -228,7 +228,7 @@ def _of_layer(layer: Layer, inputs: Any) -> Pair:
     def source(generator: np.random.Generator) -> Inputs:
         drawn = generator.normal(size=shape) if not tables else generator.integers(0, min(tables), shape)
         parameters = {name: array for name, array in arrays.items() if name in graph.parameters}
-        return {"x": drawn, **parameters, **(draw(inputs, generator) if inputs is not None else {})}
+        return {**parameters, "x": drawn, **(draw(inputs, generator) if inputs is not None else {})}
 
     forward.__wrapped__ = outputs.function  # type: ignore[attr-defined]
     return Pair(forward, backward, source, repr(layer))

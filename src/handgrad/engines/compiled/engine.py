@@ -43,8 +43,6 @@ SOURCES = {
 class CompiledEngine:
     """Runs programs as native code."""
 
-    name = "compiled"
-
     def bind(self, program: Program, arrays: Mapping[str, Array]) -> BoundCompiled:
         """Prepare a program to run on ``arrays``, which its updates change in place.
 
