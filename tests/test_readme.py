@@ -26,3 +26,21 @@ def test_every_file_it_links_to_exists():
     missing = [link for link in links if not (Path(__file__).parent.parent / link).exists()]
     assert links
     assert missing == []
+
+
+def test_its_figures_are_those_of_the_page_of_benchmarks():
+    """The one comparison in the README stands in the table there."""
+    benchmarks = (Path(__file__).parent.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    told = re.search(
+        r"a step of (\S+) with (\d+) rows takes (\S+) µs; JAX, a whole epoch compiled, takes (\S+) times as long, "
+        r"and PyTorch (\S+) times",
+        " ".join(README.split()),
+    )
+    assert told is not None
+    sizes, rows, ours, jax, torch = told.groups()
+    head = next(line for line in benchmarks.splitlines() if line.startswith("| network, batch"))
+    (row,) = [line for line in benchmarks.splitlines() if line.startswith(f"| {sizes}, {rows} |")]
+    figures = dict(zip(head.split(" | "), row.split(" | "), strict=True))
+    assert figures["handgrad"] == ours
+    assert figures["JAX, epoch in `lax.scan`"] == jax
+    assert figures["PyTorch, eager"] == torch

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import importlib
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from handgrad import rules
+from handgrad.checking.adapters import draw_for
 from handgrad.cli.options import SETTINGS
 from handgrad.engines import ENGINES
 from handgrad.layers import LAYERS, LOSSES, OPTIMISERS, SCHEDULES
@@ -130,6 +133,23 @@ def test_a_page_has_every_note_of_the_docstring(rule_pages: ModuleType, written:
         assert all(f"\n{name}\n: " in page for name in notes)
 
 
+def test_a_rule_with_a_kink_at_zero_says_which_slope_it_takes(rule_pages: ModuleType) -> None:
+    """Where a gradient jumps as an argument goes through 0, its page has a note of it."""
+    found = set()
+    for rule in RULES.values():
+        for name in differentiable(rule):
+            inputs = draw_for(rule, np.random.default_rng(0))
+            sides = []
+            for near in (-1e-9, 1e-9):
+                inputs[name] = np.full_like(inputs[name], near)
+                upstream = np.ones_like(rule(*inputs.values()))
+                sides.append(rule.gradients(upstream, *inputs.values())[name])
+            if not np.allclose(*sides, rtol=1e-3, atol=1e-3):
+                found.add(rule.name)
+                assert "Kinks" in rule_pages.read_doc(rule.forward.doc)[1], rule.name
+    assert found == {"relu", "leaky_relu"}
+
+
 def test_a_page_names_the_layers_with_the_rule(rule_pages: ModuleType) -> None:
     assert rule_pages.users_of(RULES["gelu_tanh"]) == ["GELU"]
     assert rule_pages.users_of(RULES["linear"]) == ["Linear"]
@@ -177,3 +197,12 @@ def test_every_benchmark_is_named_and_every_command_is_there() -> None:
     assert named == set(
         re.findall(r"python benchmarks/(\w+)\.py", (DOCS / "benchmarks.md").read_text("utf-8"))
     )
+
+
+def test_every_package_that_can_be_added_is_on_the_page_of_installing() -> None:
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for_developers = {"test", "peers", "browser", "docs", "fuzz", "lint"}
+    named = re.findall(
+        r"`pip install 'handgrad\[(\w+)\]'`", (DOCS / "install.md").read_text(encoding="utf-8")
+    )
+    assert sorted(named) == sorted(project["optional-dependencies"].keys() - for_developers)
