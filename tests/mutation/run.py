@@ -57,8 +57,7 @@ GIGABYTES = 12
 PATIENCE = 900
 """Seconds that tests may take in all, beside the limit on the processor's time: a mutant may wait for ever."""
 
-Outcome = str
-OUTCOMES = ("killed", "timed out", "survived")
+Outcome = str  # killed, timed out or survived
 
 
 class Remove(Operator):
@@ -291,24 +290,28 @@ def outcomes() -> dict[str, Outcome]:
     return {record["mutant"]: record["outcome"] for record in map(json.loads, lines)}
 
 
+def survivors() -> dict[str, dict[str, str]]:
+    """Return what survived once: ``killed_by`` names the test made for it, ``why`` explains it."""
+    listed = tomllib.loads((HERE / "survivors.toml").read_text()).get("survivor", [])
+    return {entry["mutant"]: entry for entry in listed}
+
+
 def run(chosen: Sequence[str], python: Sequence[str]) -> None:
-    """Try the mutants of the areas chosen; the log has what came of them."""
-    usual: dict[str, float] = {}
+    """Try the mutants of the areas or files chosen; the log has what came of them."""
     LOG.parent.mkdir(exist_ok=True)
+    usual: dict[str, float] = {}
+    tried, known = outcomes(), survivors()
     with tempfile.TemporaryDirectory(prefix="handgrad-mutation-") as folder:
         copy = Copy(Path(folder), python)
         for area, file, each, tests in areas():
-            if chosen and area not in chosen and file not in chosen:
-                continue
-            tried, explained = outcomes(), {entry["mutant"] for entry in survivors() if "why" in entry}
-            for mutant in mutants(file, each):
-                if tried.get(mutant.name, "survived") != "survived" or mutant.name in explained & set(tried):
+            for mutant in mutants(file, each) if not chosen or {area, file} & set(chosen) else ():
+                before = tried.get(mutant.name)
+                if before not in (None, "survived") or (before and "why" in known.get(mutant.name, {})):
                     continue
-                for stage in tests:
-                    if stage not in usual:
-                        outcome, usual[stage] = copy.test(stage, PATIENCE)
-                        if outcome != "survived":
-                            sys.exit(f"pytest {stage}, without any mutant: {outcome}\n{copy.output[-3000:]}")
+                for stage in set(tests) - set(usual):
+                    outcome, usual[stage] = copy.test(stage, PATIENCE)
+                    if outcome != "survived":
+                        sys.exit(f"without any mutant, pytest {stage} fails:\n{copy.output[-3000:]}")
                 outcome = copy.try_on(mutant, {stage: usual[stage] for stage in tests})
                 with LOG.open("a") as log:
                     log.write(
@@ -317,38 +320,29 @@ def run(chosen: Sequence[str], python: Sequence[str]) -> None:
                 print(f"{outcome:<10} {mutant.name}", flush=True)
 
 
-def survivors() -> list[dict[str, str]]:
-    """Return what survived once: ``killed_by`` names the test made for it, ``why`` explains it."""
-    return tomllib.loads((HERE / "survivors.toml").read_text()).get("survivor", [])
-
-
 def report() -> int:
     """Write results.md from the log; return how many mutants survived without an explanation."""
-    tried, known = outcomes(), {entry["mutant"]: entry for entry in survivors()}
-    counted: dict[str, list[int]] = {}
-    unexplained = []
-    for area, file, each, _ in areas():
-        row = counted.setdefault(area, [0] * 7)
-        for mutant in mutants(file, each):
-            outcome, entry = tried.get(mutant.name), known.get(mutant.name, {})
-            if outcome is None:
-                continue
-            row[0] += 1
-            row[1] += outcome == "killed" and "killed_by" not in entry
-            row[2] += outcome == "timed out"
-            row[3] += outcome == "survived" or "killed_by" in entry
-            row[4] += outcome != "survived" and "killed_by" in entry
-            row[5] += outcome == "survived" and "why" in entry
-            if outcome == "survived" and "why" not in entry:
-                row[6] += 1
-                unexplained.append(mutant.name)
-    total = [sum(row[i] for row in counted.values()) for i in range(7)]
-    lines = [
-        f"| {area} | " + " | ".join(map(str, row)) + " |" for area, row in [*counted.items(), ("all", total)]
-    ]
-    (HERE / "results.md").write_text(RESULTS + "\n".join(lines) + "\n")
-    print("\n".join(f"not explained: {name}" for name in unexplained))
-    return len(unexplained)
+    known, area_of = survivors(), {file: area for area, file, *_ in areas()}
+    rows = {area: [0] * 7 for area in (*area_of.values(), "all")}
+    for name, outcome in outcomes().items():
+        file, entry = name.split()[0], known.get(name, {})
+        survived = outcome == "survived"
+        counts = (
+            1,
+            outcome == "killed",
+            outcome == "timed out",
+            survived or "killed_by" in entry,
+            not survived and "killed_by" in entry,
+            survived and "why" in entry,
+            survived and "why" not in entry,
+        )
+        for area in (area_of[file], "all"):
+            rows[area] = [sum(pair) for pair in zip(rows[area], counts, strict=True)]
+        if counts[-1]:
+            print(f"not explained: {name}")
+    lines = (f"| {area} | {' | '.join(map(str, row))} |\n" for area, row in rows.items())
+    (HERE / "results.md").write_text(RESULTS + "".join(lines))
+    return rows["all"][-1]
 
 
 RESULTS = """# Mutation testing
@@ -357,7 +351,7 @@ Written by `python tests/mutation/run.py`. A mutant is one change of one place; 
 out when it takes five times as long as the tests do, and else survives. What survived when the tests were first tried
 was killed by a new or sharper test, or is explained in survivors.toml.
 
-| area | mutants | killed | timed out | survived at first | killed by new tests | explained | left |
+| area | mutants | killed | timed out | survived at first | of these killed now | of these explained | left |
 |:---|---:|---:|---:|---:|---:|---:|---:|
 """
 
