@@ -39,8 +39,8 @@ from typing import Any
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
-from cosmic_ray.operators.operator import Operator
 from cosmic_ray.plugins import get_operator, operator_names
+from removing import RemoveCall, RemoveStatement
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -57,78 +57,10 @@ GIGABYTES = 12
 PATIENCE = 900
 """Seconds that tests may take in all, beside the limit on the processor's time: a mutant may wait for ever."""
 
+NO_TESTS = 5
+"""Pytest's exit code where a selection by name selects none."""
+
 Outcome = str  # killed, timed out or survived
-
-
-class Remove(Operator):
-    """What Cosmic Ray leaves out: an operator that removes a node, or puts a part of it in its place."""
-
-    def part(self, node: Any) -> Any:
-        """Return what stands in the node's place, or None where the node stays."""
-        raise NotImplementedError
-
-    def mutation_positions(self, node: Any) -> Iterator[Any]:
-        if self.part(node) is not None:
-            yield node.start_pos, node.end_pos
-
-    def mutate(self, node: Any, index: int) -> Any:
-        part, before = self.part(node), node.get_first_leaf().prefix
-        part.get_first_leaf().prefix = before
-        return part
-
-    @classmethod
-    def examples(cls) -> Sequence[Any]:
-        return ()
-
-
-class RemoveStatement(Remove):
-    """Leave out a call whose result nobody takes, a ``raise``, or an assignment into what is there."""
-
-    def part(self, node: Any) -> Any:
-        if node.type != "simple_stmt":
-            return None
-        statement = node.children[0]
-        match statement.type:
-            case "expr_stmt":
-                goes = (
-                    is_call(statement.children[0]) or str(getattr(statement.children[1], "value", "=")) != "="
-                )
-            case kind:
-                goes = kind == "raise_stmt" or (
-                    is_call(statement) and statement.children[-1].type == "trailer"
-                )
-        return get_ast("pass\n").children[0] if goes else None
-
-
-class RemoveCall(Remove):
-    """Put ``x`` in the place of ``x.T``, ``x.method(...)`` and ``function(x, ...)``."""
-
-    def part(self, node: Any) -> Any:
-        if not is_call(node) or node.parent is None or node.parent.type in ("decorator", "simple_stmt"):
-            return None
-        *inner, last = node.children
-        if last.get_code() == ".T":
-            keep = inner
-        elif not last.get_code().startswith("(") or not all(child.type == "trailer" for child in inner[1:]):
-            return None
-        elif len(inner) > 1 and inner[-1].get_code().startswith(".") and inner[0].get_code().strip() != "np":
-            keep = inner[:-1]
-        else:
-            given = last.children[1]
-            first = given.children[0] if given.type == "arglist" else given
-            return None if first.type in ("operator", "argument") else copied(first)
-        return copied(*keep)
-
-
-def is_call(node: Any) -> bool:
-    """Whether a node is a name with trailers: a call, an attribute, an element."""
-    return node.type in ("power", "atom_expr")
-
-
-def copied(*nodes: Any) -> Any:
-    """Return the code of some nodes as one new node."""
-    tree = get_ast("".join(node.get_code() for node in nodes).strip())
-    return tree.children[0]
 
 
 @dataclass(frozen=True)
@@ -145,6 +77,11 @@ class Mutant:
     def name(self) -> str:
         """What it is called in the log and in survivors.toml."""
         return f"{self.file} {self.where}: {self.old} ⟶ {self.new}"
+
+    @property
+    def function(self) -> str:
+        """The function that is changed, by the name that its tests know: a backward is its rule's."""
+        return self.where.split(".")[-1].removesuffix("_backward")
 
 
 def operators() -> dict[str, Callable[[], Any]]:
@@ -255,7 +192,7 @@ class Copy:
         taken = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         if running.returncode in (-signal.SIGXCPU, 128 + signal.SIGXCPU) or taken >= seconds:
             return "timed out", taken
-        return ("killed" if running.returncode else "survived"), taken
+        return ("survived" if running.returncode in (0, NO_TESTS) else "killed"), taken
 
     def try_on(self, mutant: Mutant, stages: dict[str, float]) -> Outcome:
         """Test a mutant stage by stage, until one notices it."""
@@ -264,7 +201,7 @@ class Copy:
         path.write_text(mutant.text)
         try:
             for tests, usual in stages.items():
-                outcome, _ = self.test(tests, int(15 + 5 * usual))
+                outcome, _ = self.test(tests.format(name=mutant.function), int(15 + 5 * usual))
                 if outcome != "survived":
                     return outcome
         finally:
@@ -309,7 +246,7 @@ def run(chosen: Sequence[str], python: Sequence[str]) -> None:
                 if before not in (None, "survived") or (before and "why" in known.get(mutant.name, {})):
                     continue
                 for stage in set(tests) - set(usual):
-                    outcome, usual[stage] = copy.test(stage, PATIENCE)
+                    outcome, usual[stage] = copy.test(stage.format(name="''"), PATIENCE)
                     if outcome != "survived":
                         sys.exit(f"without any mutant, pytest {stage} fails:\n{copy.output[-3000:]}")
                 outcome = copy.try_on(mutant, {stage: usual[stage] for stage in tests})
