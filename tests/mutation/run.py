@@ -240,7 +240,8 @@ def run(chosen: Sequence[str], python: Sequence[str]) -> None:
     tried, known = outcomes(), survivors()
     with tempfile.TemporaryDirectory(prefix="handgrad-mutation-") as folder:
         copy = Copy(Path(folder), python)
-        for area, file, each, tests in areas():
+        for area, file, each, selections in areas():
+            tests = [tests.format(name="{name}", file=Path(file).stem) for tests in selections]
             for mutant in mutants(file, each) if not chosen or {area, file} & set(chosen) else ():
                 before = tried.get(mutant.name)
                 if before not in (None, "survived") or (before and "why" in known.get(mutant.name, {})):
