@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import compileall
 import difflib
 import hashlib
 import json
@@ -34,6 +35,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -160,17 +162,18 @@ class Copy:
         for name in filter(None, listed.stdout.split("\0")):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
+        compileall.compile_dir(folder / "src", quiet=1)
         self.environment = {
             **os.environ,
             "PYTHONPATH": str(folder / "src"),
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",  # a mutant's would be taken for the next one's
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # importing them takes longer than most tests
             "CI": "1",  # Hypothesis then draws the same examples each time
         }
 
     def test(self, tests: str, seconds: int) -> tuple[Outcome, float]:
         """Run one selection of tests; return what came out, and the seconds of the processor it took."""
-        options = ["-x", "-q", "-p", "no:cacheprovider"]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain"]
 
         def limit() -> None:
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
@@ -199,6 +202,7 @@ class Copy:
         path = self.folder / PACKAGE / mutant.file
         sound = path.read_text()
         path.write_text(mutant.text)
+        Path(cache_from_source(str(path))).unlink(missing_ok=True)
         try:
             for tests, usual in stages.items():
                 outcome, _ = self.test(tests.format(name=mutant.function), int(15 + 5 * usual))
