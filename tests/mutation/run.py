@@ -155,7 +155,7 @@ class Copy:
     """A copy of the checkout, to be changed and tested."""
 
     def __init__(self, folder: Path, python: Sequence[str]) -> None:
-        self.folder, self.python = folder, python
+        self.folder, self.python, self.times = folder, python, dict[str, float]()
         listed = subprocess.run(
             ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
         )
@@ -197,19 +197,26 @@ class Copy:
             return "timed out", taken
         return ("survived" if running.returncode in (0, NO_TESTS) else "killed"), taken
 
-    def try_on(self, mutant: Mutant, stages: dict[str, float]) -> Outcome:
-        """Test a mutant stage by stage, until one notices it."""
+    def usual(self, tests: str) -> float:
+        """Return how long a selection of tests takes without any mutant; they must pass."""
+        if tests not in self.times:
+            outcome, self.times[tests] = self.test(tests.format(name="''"), PATIENCE)
+            if outcome != "survived":
+                sys.exit(f"without any mutant, pytest {tests} fails:\n{self.output[-3000:]}")
+        return self.times[tests]
+
+    def try_on(self, mutant: Mutant, stages: Sequence[str]) -> Outcome:
+        """Test a mutant by one selection of tests after the other, until one notices it."""
         path = self.folder / PACKAGE / mutant.file
         sound = path.read_text()
-        path.write_text(mutant.text)
-        Path(cache_from_source(str(path))).unlink(missing_ok=True)
-        try:
-            for tests, usual in stages.items():
-                outcome, _ = self.test(tests.format(name=mutant.function), int(15 + 5 * usual))
-                if outcome != "survived":
-                    return outcome
-        finally:
+        for tests in stages:
+            seconds = int(15 + 5 * self.usual(tests))
+            path.write_text(mutant.text)
+            Path(cache_from_source(str(path))).unlink(missing_ok=True)
+            outcome, _ = self.test(tests.format(name=mutant.function), seconds)
             path.write_text(sound)
+            if outcome != "survived":
+                return outcome
         return "survived"
 
 
@@ -240,7 +247,6 @@ def survivors() -> dict[str, dict[str, str]]:
 def run(chosen: Sequence[str], python: Sequence[str]) -> None:
     """Try the mutants of the areas or files chosen; the log has what came of them."""
     LOG.parent.mkdir(exist_ok=True)
-    usual: dict[str, float] = {}
     tried, known = outcomes(), survivors()
     with tempfile.TemporaryDirectory(prefix="handgrad-mutation-") as folder:
         copy = Copy(Path(folder), python)
@@ -250,11 +256,7 @@ def run(chosen: Sequence[str], python: Sequence[str]) -> None:
                 before = tried.get(mutant.name)
                 if before not in (None, "survived") or (before and "why" in known.get(mutant.name, {})):
                     continue
-                for stage in set(tests) - set(usual):
-                    outcome, usual[stage] = copy.test(stage.format(name="''"), PATIENCE)
-                    if outcome != "survived":
-                        sys.exit(f"without any mutant, pytest {stage} fails:\n{copy.output[-3000:]}")
-                outcome = copy.try_on(mutant, {stage: usual[stage] for stage in tests})
+                outcome = copy.try_on(mutant, tests)
                 with LOG.open("a") as log:
                     log.write(
                         json.dumps({"mutant": mutant.name, "outcome": outcome}, ensure_ascii=False) + "\n"
