@@ -30,6 +30,9 @@ def test_mnist_is_loaded_by_name_and_from_a_folder(
 ) -> None:
     monkeypatch.setenv("HANDGRAD_MNIST", str(mnist_folder))
     assert np.array_equal(load("mnist").x, load(mnist_folder).x)
+    for source in ("mnist", mnist_folder):
+        with pytest.raises(DataError, match="mnist: task is 'regression', and this source is for classifi"):
+            load(source, task="regression")
 
 
 def test_files_are_read_by_their_suffix(tmp_path: Path) -> None:
