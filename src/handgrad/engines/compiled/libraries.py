@@ -54,7 +54,8 @@ def _fastest(openblas: Blas, mkl: Blas | None) -> Blas:
     remembered, each process measures anew.
     """
     found = [blas for blas in (openblas, mkl) if blas is not None]
-    key = " ".join((native().version, *(f"{blas.name} {Path(blas.library._name or "").name}" for blas in found)))
+    files = (Path(blas.library._name or "").name for blas in found)
+    key = " ".join((native().version, *(blas.name for blas in found), *files))
     file = f"blas-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     remembered = read_kept(file)
     if remembered != openblas.name.encode() and (copy := _with_avx2(openblas)) is not None:
