@@ -11,7 +11,8 @@ import numpy as np
 
 from handgrad.engines import BoundProgram, bind
 from handgrad.layers import Optimiser
-from handgrad.network import Array, Network
+from handgrad.network import Network
+from handgrad.network.arrays import Array
 from handgrad.program import Program
 
 MOST_IDLE = 8
