@@ -183,7 +183,7 @@ class _Search:
                     better.take(change, score)
             return bound[0] if bound is not None else None
 
-        small = [*statement_changes(source, facts, donors), *expression_changes(every)]
+        small = [*statement_changes(source, facts), *expression_changes(every)]
         found = attempt(sorted(small, key=self._rank), self._after(SHARE_OF_EDITS))
         if found is None and (better.change is None or holes.one_may_do):
             until = self._after(SHARE_OF_FORMULAS)
