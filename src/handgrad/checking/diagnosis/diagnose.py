@@ -10,8 +10,8 @@ from handgrad.checking.diagnosis.guess import Guess
 from handgrad.checking.diagnosis.numbers import affine, by_numbers
 from handgrad.checking.diagnosis.paths import accumulations, additions, factors, several_left_out, shifted
 from handgrad.checking.diagnosis.planted import plant
-from handgrad.checking.diagnosis.regions import in_layers, in_regions
 from handgrad.checking.diagnosis.replayed import replay
+from handgrad.checking.diagnosis.slopes import in_layers, in_regions
 from handgrad.checking.diagnosis.values import at_values
 from handgrad.checking.evidence import Evidence
 from handgrad.checking.judging.contract import UPSTREAM, Breach

@@ -68,9 +68,5 @@ def _lists(a: list[ast.AST], b: list[ast.AST]) -> Iterator[Pair]:
     seen = {ast.dump(x) for x in a}, {ast.dump(x) for x in b}
     gone = [x for x in a if ast.dump(x) not in seen[1]]
     came = [x for x in b if ast.dump(x) not in seen[0]]
-    if len(gone) == len(came):
-        for one, other in zip(gone, came, strict=True):
-            yield from differences(one, other)
-        return
     yield from ((x, None) for x in gone)
     yield from ((None, x) for x in came)

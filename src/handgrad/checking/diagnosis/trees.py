@@ -6,8 +6,6 @@ import ast
 import copy
 from collections.abc import Callable, Iterator
 
-MOST_AXES = 5
-
 
 def calls_in(node: ast.AST) -> list[ast.Call]:
     """Return every call in a tree."""
@@ -44,15 +42,6 @@ def axes(node: ast.AST) -> list[str]:
         for inner in ast.walk(node)
         if isinstance(inner, ast.keyword) and inner.arg == "axis"
     ]
-
-
-def is_axes(node: ast.AST) -> bool:
-    """Whether a tree is a tuple of axes."""
-    try:
-        found = ast.literal_eval(node) if isinstance(node, ast.Tuple) else ()
-    except ValueError:
-        return False
-    return bool(found) and all(isinstance(axis, int) and abs(axis) < MOST_AXES for axis in found)
 
 
 def is_product(node: ast.AST, operator: type[ast.operator]) -> bool:
@@ -101,17 +90,6 @@ def renamed(node: ast.AST, name: str, other: str) -> ast.AST:
     def change(inner: ast.AST) -> ast.AST:
         if isinstance(inner, ast.Attribute) and inner.attr == name:
             inner.attr = other
-        return inner
-
-    return _Rewriting(change).visit(copy.deepcopy(node))
-
-
-def without_axes(node: ast.AST) -> ast.AST:
-    """Return a tree in which every axis that is named is the same."""
-
-    def change(inner: ast.AST) -> ast.AST:
-        if isinstance(inner, ast.keyword) and inner.arg == "axis":
-            inner.value = ast.Constant(None)
         return inner
 
     return _Rewriting(change).visit(copy.deepcopy(node))

@@ -192,6 +192,16 @@ def _static(option: Any) -> Any:
     return option
 
 
+def as_array(tape: Tape, item: Any) -> Any:
+    """Return what NumPy's asarray makes of something."""
+    return call(tape, "asarray", (item,), {})
+
+
+def bare(item: Any) -> Any:
+    """Return what a traced value is worth, anything else as it is."""
+    return item.plain() if type(item) is Traced else item
+
+
 def holds_traced(item: Any) -> bool:
     """Whether a traced value is somewhere in an argument."""
     if type(item) is Traced:
@@ -266,7 +276,7 @@ _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "m
 def _run_ufunc(
     tape: Tape, function: np.ufunc, name: str, how: str, args: Any, options: dict[str, Any], out: Any
 ) -> Any:
-    args = tuple(call(tape, "asarray", (a,), {}) if isinstance(a, (list, tuple)) else a for a in args)
+    args = tuple(as_array(tape, a) if isinstance(a, (list, tuple)) else a for a in args)
     if how == "__call__" and function.nout == 1:
         where = options.pop("where", True)
         result = tape.apply(name, function, args, options)
@@ -280,7 +290,7 @@ def _run_ufunc(
         axis = args[1] if len(args) > 1 else options.get("axis", 0)
         return call(tape, "cumsum" if name == "add" else "cumprod", (args[0], axis), {})
     if how == "outer" and function.nin == 2:
-        left, right = (call(tape, "asarray", (a,), {}) for a in args[:2])
+        left, right = (as_array(tape, a) for a in args[:2])
         left = call(tape, "reshape", (left, tuple(left.shape) + (1,) * right.ndim), {})
         return tape.apply(name, function, (left, right), options)
     if how == "__call__":
@@ -310,5 +320,5 @@ def _at(tape: Tape, function: np.ufunc, array: Any, key: Any, value: Any = None)
         value = tape.apply("negative", np.negative, (value,), {})
     template, rest = tape.split_key(key)
     if isinstance(value, (list, tuple)):
-        value = call(tape, "asarray", (value,), {})
+        value = as_array(tape, value)
     array.write(tape.apply("add_at", primitives.add_at, (array, value, *rest), {"key": template}))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.recording import dispatch, special  # noqa: F401 - special functions register themselves
+from handgrad.checking.recording import choosing, dispatch, joining, making  # noqa: F401 - three of them register functions
 from handgrad.checking.recording.scope import recorded_scope
 from handgrad.checking.recording.tape import Operation, Tape
 from handgrad.checking.recording.traced import NotRecordedError
