@@ -59,6 +59,20 @@ CLASSES_OF_PEERS = {"handgrad.interop.modules"}
 REFUSED = {"marshal", "pickle", "shelve", "dill", "cloudpickle", "joblib"}
 
 
+# What speaks to the network, or starts a program.
+OUTSIDE = {
+    "asyncio",
+    "ftplib",
+    "http",
+    "multiprocessing",
+    "socket",
+    "ssl",
+    "subprocess",
+    "urllib",
+    "webbrowser",
+}
+
+
 def imports(path: Path) -> Iterator[tuple[str, bool]]:
     """Yield the top name of every package a file imports, and whether it does so at the top of the file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -95,6 +109,17 @@ def test_nothing_is_unpickled(module: str) -> None:
     text = MODULES[module].read_text(encoding="utf-8")
     assert not REFUSED & {package for package, _ in imports(MODULES[module])}
     assert "allow_pickle=True" not in text
+
+
+def test_only_the_download_speaks_to_the_network() -> None:
+    """Through pooch, which is imported there alone; and no program is started."""
+    used = {
+        module: {package for package, _ in imports(path)} & {*OUTSIDE, "pooch"}
+        for module, path in MODULES.items()
+    }
+    assert {module: packages for module, packages in used.items() if packages} == {
+        "handgrad.data.download": {"pooch"}
+    }
 
 
 @pytest.mark.parametrize(

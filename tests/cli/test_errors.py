@@ -319,7 +319,6 @@ WRONG: dict[str, tuple[int, str]] = {
     "show --config broken.toml": (1, "broken.toml: not TOML: Expected ']' at the end of a table declaration (at end of document)"),
     "write --config broken.toml": (1, "broken.toml: not TOML: Expected ']' at the end of a table declaration (at end of document)"),
     "write --out 'a file'": (2, "Invalid value for '--out': Directory 'a file' is a file."),
-    "export runs/all --onnx 'a file'/w.onnx": (1, "a file/w.onnx: cannot be written: a file is no folder"),
     "export runs/all": (2, "Nothing to write: give --onnx FILE or --torch FILE."),
     "export pets.csv --onnx w": (2, "Invalid value for 'RUN': Directory 'pets.csv' is a file."),
     "export runs/unfinished --onnx w": (1, "runs/unfinished/run.json: No such file or directory"),

@@ -63,7 +63,7 @@ def group() -> None:
 
 def main() -> None:
     """Run the command line; an error of handgrad's is one message and exit code 1, never a traceback."""
-    from handgrad.cli.console import notices_as_lines, prepare_streams
+    from handgrad.cli.console import notices_as_lines, prepare_streams, printable
     from handgrad.errors import HandgradError
 
     prepare_streams()
@@ -77,7 +77,7 @@ def main() -> None:
         click.echo("Stopped.", err=True)
         sys.exit(130)
     except HandgradError as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {printable(str(error))}", err=True)
         sys.exit(1)
     except BrokenPipeError:  # the reader of a pipe has left, as `head` does
         sys.stderr.close()

@@ -43,7 +43,7 @@ def show_results(results: Mapping[str, Any], *, as_json: bool) -> None:
         shown = (
             f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else value
         )
-        click.echo(f"  {click.style(name.replace('_', ' ').ljust(width), dim=True)}  {shown}")
+        click.echo(f"  {click.style(printable(name).replace('_', ' ').ljust(width), dim=True)}  {shown}")
 
 
 def engine_text(facts: Mapping[str, Any]) -> str:
@@ -79,12 +79,23 @@ def notices_as_lines() -> Iterator[None]:
             others(message, category, filename, lineno, file, line)
         elif str(message) not in said:
             said.add(str(message))
-            click.echo(f"Notice: {one_line(str(message))}", err=True)
+            click.echo(f"Notice: {printable(one_line(str(message)))}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", HandgradNotice)
         warnings.showwarning = show
         yield
+
+
+def printable(text: str) -> str:
+    """Return a text as a terminal may show it: what would move its cursor or rename its window is spelt out.
+
+    Examples
+    --------
+    >>> print(printable("there is no column '\\x1b[2Jage'"))
+    there is no column '\\x1b[2Jage'
+    """
+    return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
 
 
 def one_line(text: str) -> str:
