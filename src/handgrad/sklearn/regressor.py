@@ -36,8 +36,8 @@ class MLPRegressor(RegressorMixin, Perceptron):
     hidden_layer_sizes
         How many units each hidden layer has.
     activation
-        Of the hidden layers: "identity", "logistic", "tanh", "relu"; and "leaky_relu", "elu", "gelu", "silu",
-        "softplus".
+        Of the hidden layers: "identity", "logistic", "tanh", "relu"; and handgrad's other elementwise layers, each
+        by the name of its rule: "gelu", "leaky_relu", …
     solver
         "adam", "sgd" or "lbfgs".
     alpha
