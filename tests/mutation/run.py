@@ -238,6 +238,13 @@ def outcomes() -> dict[str, Outcome]:
     return {record["mutant"]: record["outcome"] for record in map(json.loads, lines)}
 
 
+def stands(name: str) -> bool:
+    """Whether the line that a mutant changes is still in its file."""
+    file, (_, old) = name.split()[0], name.split(" ⟶ ")[0].split(": ", 1)
+    path = ROOT / PACKAGE / file
+    return path.exists() and " ".join(old.split()) in " ".join(path.read_text().split())
+
+
 def survivors() -> dict[str, dict[str, str]]:
     """Return what survived once: ``killed_by`` names the test made for it, ``why`` explains it."""
     listed = tomllib.loads((HERE / "survivors.toml").read_text()).get("survivor", [])
@@ -270,6 +277,8 @@ def report() -> int:
     rows = {area: [0] * 7 for area in (*area_of.values(), "all")}
     for name, outcome in outcomes().items():
         file, entry = name.split()[0], known.get(name, {})
+        if not stands(name):
+            continue
         survived = outcome == "survived"
         counts = (
             1,
