@@ -48,8 +48,19 @@ def test_numbers_are_the_same_however_they_lie() -> None:
         (X, X.astype(np.float32), "x holds float32, and held float64"),
         (X.astype(np.float32), X, "x holds float64, and held float32"),
         (X, X + np.array([0, 0, 1e-12]), "the numbers in x are others"),
+        (X + np.array([0, 0, 1e-12]), X, "the numbers in x are others"),
     ],
-    ids=["nothing", "columns", "more than one", "pictures", "rows", "narrower", "wider", "numbers"],
+    ids=[
+        "nothing",
+        "columns",
+        "more than one",
+        "pictures",
+        "rows",
+        "narrower",
+        "wider",
+        "numbers",
+        "and back",
+    ],
 )
 def test_what_changed_is_named(before: NDArray, now: NDArray, change: str) -> None:
     t = Fingerprint.of(np.arange(3))
