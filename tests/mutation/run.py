@@ -4,7 +4,7 @@
     python tests/mutation/run.py rules readers   # these only
     python tests/mutation/run.py --show rules/linear.py
 
-Needs cosmic-ray (`pip install cosmic-ray`), which makes the mutants. Each is written into a copy of the checkout and
+Needs Cosmic Ray (`pip install -e '.[mutation]'`), which makes the mutants. Each is written into a copy of the checkout and
 tested there in a fresh process, because the text of rules is read from their files. ``areas.toml`` says which tests
 hold which files, and how many mutants of a file are tried. Of the changes possible at one place one is chosen, and of
 the places as many as the area says, by a digest of the mutant's name: the same ones on every machine, and most of them
@@ -56,7 +56,7 @@ LEFT_OUT = re.compile(
 )
 GIGABYTES = 12
 """What a mutant may ask for: a size may have become a power."""
-PATIENCE = 900
+PATIENCE = 300
 """Seconds that tests may take in all, beside the limit on the processor's time: a mutant may wait for ever."""
 
 NO_TESTS = 5
