@@ -176,6 +176,7 @@ class Copy:
         options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain"]
 
         def limit() -> None:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored in what a shell runs in the background
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
             resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES << 30, GIGABYTES << 30))
 
