@@ -443,7 +443,9 @@ def test_a_candidate_that_checks_is_refused():
     ],
 )
 def test_brackets_are_set_where_they_belong(tmp_path, wrong, right):
-    text = "import numpy as np\n\n\ndef forward(x):\n    return np.tanh(x)\n\n\ndef backward(grad_output, x):\n"
+    text = (
+        "import numpy as np\n\n\ndef forward(x):\n    return np.tanh(x)\n\n\ndef backward(grad_output, x):\n"
+    )
     text += f"    a = np.tanh(x)\n    return {{'x': {wrong}}}\n"
     upstream = np.arange(8.0).reshape(2, 4) / 3 - 2
     x = np.random.default_rng(4).normal(size=(2, 4))

@@ -4,7 +4,7 @@
     python tests/mutation/run.py rules readers   # these only
     python tests/mutation/run.py --show rules/linear.py
 
-Needs cosmic-ray (`pip install cosmic-ray`), which makes the mutants. Each is written into a copy of the checkout and
+Needs Cosmic Ray (`pip install -e '.[mutation]'`), which makes the mutants. Each is written into a copy of the checkout and
 tested there in a fresh process, because the text of rules is read from their files. ``areas.toml`` says which tests
 hold which files, and how many mutants of a file are tried. Of the changes possible at one place one is chosen, and of
 the places as many as the area says, by a digest of the mutant's name: the same ones on every machine, and most of them
@@ -56,7 +56,7 @@ LEFT_OUT = re.compile(
 )
 GIGABYTES = 12
 """What a mutant may ask for: a size may have become a power."""
-PATIENCE = 900
+PATIENCE = 300
 """Seconds that tests may take in all, beside the limit on the processor's time: a mutant may wait for ever."""
 
 NO_TESTS = 5
@@ -176,6 +176,7 @@ class Copy:
         options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain"]
 
         def limit() -> None:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored in what a shell runs in the background
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
             resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES << 30, GIGABYTES << 30))
 
@@ -238,6 +239,13 @@ def outcomes() -> dict[str, Outcome]:
     return {record["mutant"]: record["outcome"] for record in map(json.loads, lines)}
 
 
+def stands(name: str) -> bool:
+    """Whether the line that a mutant changes is still in its file."""
+    file, (_, old) = name.split()[0], name.split(" ⟶ ")[0].split(": ", 1)
+    path = ROOT / PACKAGE / file
+    return path.exists() and " ".join(old.split()) in " ".join(path.read_text().split())
+
+
 def survivors() -> dict[str, dict[str, str]]:
     """Return what survived once: ``killed_by`` names the test made for it, ``why`` explains it."""
     listed = tomllib.loads((HERE / "survivors.toml").read_text()).get("survivor", [])
@@ -270,6 +278,8 @@ def report() -> int:
     rows = {area: [0] * 7 for area in (*area_of.values(), "all")}
     for name, outcome in outcomes().items():
         file, entry = name.split()[0], known.get(name, {})
+        if not stands(name):
+            continue
         survived = outcome == "survived"
         counts = (
             1,
