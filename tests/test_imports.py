@@ -21,7 +21,7 @@ MODULES = {
 # Where each package beyond NumPy and the standard library may be imported, and why there.
 HOMES = {
     "click": ("handgrad.cli", "only the command line has options"),
-    "jax": ("handgrad.checking.peers", "a peer: functions with a custom VJP, when the user has one"),
+    "jax": ("handgrad.checking.subject.peers", "a peer: functions with a custom VJP, when the user has one"),
     "jinja2": ("handgrad.explaining.page", "the one place that writes a page"),
     "llvmlite": ("handgrad.engines.compiled", "the one place that makes native code"),
     "markupsafe": ("handgrad.explaining.page", "comes with jinja2: what is HTML already"),
@@ -29,20 +29,20 @@ HOMES = {
     "matplotlib": ("handgrad.training.plot", "slow to import: the one place that draws"),
     "msgspec": (
         "handgrad.checkpoints handgrad.cli.run_folder handgrad.configuration handgrad.explaining handgrad.files "
-        "handgrad.runs handgrad.sklearn.saving handgrad.specs handgrad.training.history",
+        "handgrad.runs handgrad.sklearn.going_on handgrad.sklearn.saving handgrad.specs handgrad.training.history",
         "tables of others become checked objects",
     ),
     "pooch": ("handgrad.data.download", "an extra: the one place that downloads"),
     "pyarrow": ("handgrad.data.parquet_table", "an extra: the one place that reads Parquet"),
     "rich": ("handgrad.training.progress", "slow to import: the one place that draws a bar"),
     "safetensors": (
-        "handgrad.checkpoints handgrad.files handgrad.interop.weights handgrad.runs",
+        "handgrad.checkpoints handgrad.files handgrad.interop.weights handgrad.runs handgrad.sklearn.going_on",
         "weights: handgrad's own, and as PyTorch names them",
     ),
     "scipy": ("handgrad.sklearn", "comes with scikit-learn: its sparse rows and its L-BFGS-B"),
     "sklearn": ("handgrad.sklearn", "an extra: what its estimators inherit"),
     "torch": (
-        "handgrad.checking.peers handgrad.interop.modules",
+        "handgrad.checking.subject.peers handgrad.interop.modules",
         "a peer: autograd functions, when the user has one; modules, when one is converted",
     ),
     "tensorboardX": ("handgrad.tracking", "an extra: the one place that writes event files"),
@@ -57,6 +57,20 @@ CLASSES_OF_PEERS = {"handgrad.interop.modules"}
 
 # Data and run folders come from strangers: what could run their contents is not in reach.
 REFUSED = {"marshal", "pickle", "shelve", "dill", "cloudpickle", "joblib"}
+
+
+# What speaks to the network, or starts a program.
+OUTSIDE = {
+    "asyncio",
+    "ftplib",
+    "http",
+    "multiprocessing",
+    "socket",
+    "ssl",
+    "subprocess",
+    "urllib",
+    "webbrowser",
+}
 
 
 def imports(path: Path) -> Iterator[tuple[str, bool]]:
@@ -95,6 +109,17 @@ def test_nothing_is_unpickled(module: str) -> None:
     text = MODULES[module].read_text(encoding="utf-8")
     assert not REFUSED & {package for package, _ in imports(MODULES[module])}
     assert "allow_pickle=True" not in text
+
+
+def test_only_the_download_speaks_to_the_network() -> None:
+    """Through pooch, which is imported there alone; and no program is started."""
+    used = {
+        module: {package for package, _ in imports(path)} & {*OUTSIDE, "pooch"}
+        for module, path in MODULES.items()
+    }
+    assert {module: packages for module, packages in used.items() if packages} == {
+        "handgrad.data.download": {"pooch"}
+    }
 
 
 @pytest.mark.parametrize(

@@ -58,14 +58,13 @@ class Checkpoints:
     >>> def network():
     ...     return Network(Linear(2, 1), loss=MeanSquaredError())
     >>> def stop(record):
-    ...     if record.epoch == 3:
-    ...         raise KeyboardInterrupt
+    ...     return record.epoch == 3
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     history = train(network(), x, x[:, 0], epochs=5, checkpoints=Checkpoints(folder), after_epoch=stop)
     ...     print(len(history.epochs), history.stopped)
     ...     history = train(network(), x, x[:, 0], epochs=5, checkpoints=Checkpoints(folder, resume=True))
     ...     print(len(history.epochs), history.stopped)
-    3 interrupted
+    3 early
     5 finished
     """
 

@@ -233,11 +233,13 @@ def _read_toml(path: Path | None) -> tuple[str, dict[str, Any]]:
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
-        text = content.decode().replace("\r\n", "\n")
-        if len(content) > MOST_BYTES or TOO_DEEP.search(text):
+        if len(content) > MOST_BYTES:
             raise ConfigurationError(
-                f"{path}: larger than {MOST_BYTES:,} bytes, or a key of more than 30 parts"
+                f"{path}: larger than {MOST_BYTES:,} bytes, the most that settings may have"
             )
+        text = content.decode().replace("\r\n", "\n")
+        if TOO_DEEP.search(text):
+            raise ConfigurationError(f"{path}: a key has more than 30 parts, and settings have 3 at most")
         return text, tomllib.loads(text)
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror or error}") from None

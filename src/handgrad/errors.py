@@ -74,7 +74,7 @@ class MissingPackageError(HandgradError, ImportError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return ``"did you mean 'x'?"``, or the list of what there is when nothing is near.
+    """Return ``"did you mean 'x'?"``, the list of what there is when nothing is near, or nothing where there is none.
 
     Examples
     --------
@@ -85,7 +85,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """
     names = sorted(known)
     close = get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(names)}"
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"choose from {', '.join(names)}" if names else ""
 
 
 class HandgradNotice(UserWarning):

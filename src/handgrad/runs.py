@@ -36,7 +36,7 @@ from handgrad.tracking import history_as_csv
 from handgrad.training import History
 
 if TYPE_CHECKING:  # what explains takes longer to import than what predicts
-    from handgrad.explaining.explanation import Snapshot
+    from handgrad.explaining.state import Snapshot
 
 Array = NDArray[Any]
 
@@ -213,7 +213,7 @@ def read_snapshots(folder: Path) -> tuple[Snapshot, ...]:
     RunError
         When the file is damaged; it names the line.
     """
-    from handgrad.explaining.explanation import Snapshot
+    from handgrad.explaining.state import Snapshot
 
     path = folder / "snapshots.jsonl"
     if not os.path.lexists(path):

@@ -178,7 +178,7 @@ def _make(kind: type[T], values: Mapping[str, Any], place: str) -> T:
 def _no_more(values: Mapping[str, Any], place: str, kind: type, known: tuple[str, ...]) -> None:
     for key in values:
         if key not in known:
-            fix = nearest(key, known) if known else "leave it out"
+            fix = nearest(key, known) or "leave it out"
             raise ConfigurationError(f"{place}.{key}: {kind.__name__} has no such setting", fix=fix)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from handgrad.checking import Report, check
-from handgrad.checking.draws import Source
+from handgrad.checking.subject.draws import Source
 
 __all__ = ["assert_right"]
 

@@ -107,9 +107,15 @@ class TensorBoard:
     ------
     MissingPackageError
         When tensorboardX is not installed.
+    RunError
+        When the folder is a link.
     """
 
     def __init__(self, folder: Path, metric: str) -> None:
+        if folder.is_symlink():  # in a stranger's run
+            raise RunError(
+                f"{folder}: is a link that leads out of the folder", fix="put the folder itself there"
+            )
         try:
             import tensorboardX  # noqa: F401 - to hear now that it is missing
         except ImportError:

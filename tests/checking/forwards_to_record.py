@@ -1,5 +1,6 @@
 """Forward passes as people write them, for the tests of recording: one function each, distinct prime sizes."""
 
+import copy
 import math
 from dataclasses import dataclass
 
@@ -659,3 +660,76 @@ def checked(x):
     with np.errstate(over="ignore"):
         y = np.asarray(x, dtype=float) * np.float64(x[0, 0]) + np.finfo(x.dtype).eps
     return np.ascontiguousarray(y.astype(np.float64)) + np.any(x > 0) + (x == x.max())
+
+
+# ------------------------------------------------------------------ what is written now and then
+
+
+@forward(a=np.array(1.3), x=n(3, 5), y=n(5))
+def products_with_numbers(a, x, y):
+    return np.dot(a, x) + np.inner(x, a) - np.dot(x, 0.5) + np.inner(y, y)
+
+
+@forward(A=n(2, 3, 3) + 3 * np.eye(3), b=n(3))
+def several_matrices_for_one_side(A, b):
+    return np.linalg.solve(A, b)
+
+
+@forward(x=n(2, 3, 5), W=n(5, 7))
+def einsum_without_an_arrow(x, W):
+    return np.einsum("...j,jk", x, W) + np.einsum("ijk,kl", x, W)
+
+
+@forward(x=n(3, 5))
+def norms_of_one_entry(x):
+    return np.linalg.norm(x, np.inf, axis=1) + np.linalg.norm(x, -np.inf, axis=1)
+
+
+@forward(x=n(3, 5), y=n(2, 4))
+def flattened(x, y):
+    z = np.sort(np.concatenate([x, y], axis=None), axis=None) * np.repeat(x, 2)[:23]
+    return z + np.take(x, [0, 7, 7]).sum() + np.take_along_axis(x, np.array([1, 4, 1]), axis=None).sum()
+
+
+@forward(x=n(3, 5), w=n(2))
+def changed_by_methods(x, w):
+    y, ordered = x.copy(), x[2].copy()
+    np.add.at(y, (0, [1, 1]), w)
+    np.subtract.at(y, (2, [0, 3]), w)
+    y[1] = x[:1] * 2
+    put, filled = np.zeros(4), np.empty(3)
+    put.put([0, 2], w)
+    filled.fill(w[0])
+    ordered.sort()
+    return y.swapaxes(0, 1) @ filled + ordered.conjugate() + put.sum()
+
+
+@forward(x=n(3, 5), y=positive(3, 5))
+def ufuncs_in_other_ways(x, y):
+    masked = np.exp(x, where=x > 0, out=np.zeros_like(x))
+    z = np.add.accumulate(x, 1) * masked + np.multiply.accumulate(y, 0)
+    return z + np.multiply.outer(x[0], y[0])[:3]
+
+
+@forward(x=n(3, 5), v=n(3))
+def assigned_through_views(x, v):
+    y = np.zeros((5, 3))
+    y.T[1] = x[0]
+    np.flip(y)[0] = v
+    y.flat[3] = 2 * v[0]
+    y.shape = (3, 5)
+    return y * x + x.real + np.r_[v, v[:2]] - np.c_[v, v][:, :1] + x.mT.mT
+
+
+@forward(x=n(3, 5), y=positive(3, 5))
+def pythons_own(x, y):
+    (_, rest), (_, left) = divmod(x, y), divmod(2.0, y)
+    z = copy.copy(x) * rest + copy.deepcopy(y) * left + [1.0, 2.0, 0.5, -1.0, 0.25]
+    return z + math.floor(x[0, 0]) + math.trunc(x[1, 1] * 3) + (0.5 in x) + len(f"{x[0, 0]:.3f}")
+
+
+@forward(x=n(2, 2, 2), y=n(3, 3))
+def without_a_text(x, y):
+    z = np.zeros(3)
+    z[[0, 0]] = y[0, :2]
+    return np.kron(x, y[:2, :2, None]) * np.einsum("ii", y) + np.repeat(y, [1, 2, 0] * 3).sum() + z.sum()

@@ -33,7 +33,7 @@ from handgrad import (
     check,
 )
 from handgrad.checking import Report
-from handgrad.checking.adapters import draw_for
+from handgrad.checking.subject.adapters import draw_for
 from handgrad.rules import RULES, Rule, embedding, rule, softmax_cross_entropy
 
 OWN = [each for each in RULES.values() if not each.constant]

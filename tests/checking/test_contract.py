@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from handgrad import CheckError, check
-from handgrad.checking.contract import breaches
+from handgrad.checking.judging.contract import breaches
+from handgrad.checking.judging.verdict import expect, judge
 from handgrad.checking.subject import Subject
-from handgrad.checking.verdict import expect, judge
 
 X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
 

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from handgrad.checking import check, mending
-from handgrad.checking.diagnosis import Evidence
-from handgrad.checking.elsewhere import Elsewhere
+from handgrad.checking import check
+from handgrad.checking.evidence import Evidence
+from handgrad.checking.judging.verdict import expect, judge
+from handgrad.checking.repair import mending
+from handgrad.checking.repair.elsewhere import Elsewhere
 from handgrad.checking.subject import Subject
-from handgrad.checking.verdict import expect, judge
 
 
 def leaky_mean(x):

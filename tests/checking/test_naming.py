@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from handgrad import check
-from handgrad.checking.diagnosis import Evidence
 from handgrad.checking.diagnosis.edited import code_of_edit
 from handgrad.checking.diagnosis.jacobians import by_jacobian
 from handgrad.checking.diagnosis.numbers import affine, by_numbers
+from handgrad.checking.evidence import Evidence
+from handgrad.checking.judging.verdict import expect, judge
 from handgrad.checking.subject import Subject
-from handgrad.checking.verdict import expect, judge
 
 RNG = np.random.default_rng(5)
 X, A = RNG.normal(size=(3, 4)), RNG.normal(size=(4, 4))
@@ -152,9 +152,36 @@ def test_a_gradient_in_a_narrower_type_than_its_argument(kind):
         ("np.sum(g)", "np.sum(g, axis=0)", "wrong-axis"),
         ("g", "g.sum(axis=0)", "broadcast-not-summed"),
         ("g * x", "np.sum(g * x, axis=0)", "broadcast-not-summed"),
+        ("np.random.normal(size=3) * g", "g", "nondeterministic"),
+        ("np.abs(g)", "g", "extra-term"),
+        ("x @ g", "x.swapaxes(-1, -2) @ g", "transposed"),
+        ("components * g", "g", "extra-term"),
     ],
 )
 def test_an_edit_is_named_by_the_trees_and_not_by_how_they_are_written(before, after, code):
     named = code_of_edit(f"d = {before}", f"d = ( {after} )")
     assert named is not None
     assert named[0] == code
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        ("d = g", "d = g\nd += h", "missing-term"),
+        ("d = g\nd += h", "d = g", "extra-term"),
+        ("d = g\nd -= h", "d = g", "stale-or-mutated-state"),
+        ("d[i] = g", "d[i] += g", "overwritten-not-accumulated"),
+        ("d = {'x': a, 'W': b}", "d = {'x': b, 'W': a}", "swapped-gradients"),
+        ("d = g\nd *= 2", "d = g.copy()\nd *= 2", "stale-or-mutated-state"),
+    ],
+)
+def test_an_edit_of_statements_is_named(before, after, code):
+    assert code_of_edit(before, after)[0] == code
+
+
+def test_an_edit_of_everything_has_no_name():
+    assert code_of_edit("d = g", "d = g") is None
+    assert (
+        code_of_edit("; ".join(f"d{k} = g" for k in range(9)), "; ".join(f"d{k} = h" for k in range(9)))
+        is None
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handgrad.checking.numerics import Slopes, slopes, slopes_along
+from handgrad.checking.judging.numerics import Slopes, slopes, slopes_along
 
 SMOOTH: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], list[float]]] = {
     "polynomial": (lambda x: x**3 - 2 * x, lambda x: 3 * x**2 - 2, [0.0, 1e-3, 1.0, -7.0, 1e4]),

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from handgrad import check
-from handgrad.checking.repair import Goal, Hint, SourceError, repair, write_repair
 from handgrad.checking.repair.guard import Guard
-from handgrad.checking.repair.source import read_source
+from handgrad.checking.repair.search import Hint, repair, write_repair
+from handgrad.checking.repair.source import SourceError, read_source
+from handgrad.checking.repair.trial import Goal
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.writing import Written
 
@@ -431,3 +432,22 @@ def test_a_candidate_that_checks_is_refused():
     with Guard().search(), pytest.raises(CheckError, match="while it looks for"):
         check(np.sin, lambda g, x: {"x": g * np.cos(x)}, {"x": X})
     assert check(np.sin, lambda g, x: {"x": g * np.cos(x)}, {"x": X}).verdict == "right"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("grad_output * (1 - a) ** 2", "grad_output * (1 - a ** 2)"),
+        ("grad_output * 1 - a ** 2", "grad_output * (1 - a ** 2)"),
+        ("grad_output - (grad_output * a) ** 2", "grad_output - grad_output * a ** 2"),
+    ],
+)
+def test_brackets_are_set_where_they_belong(tmp_path, wrong, right):
+    text = (
+        "import numpy as np\n\n\ndef forward(x):\n    return np.tanh(x)\n\n\ndef backward(grad_output, x):\n"
+    )
+    text += f"    a = np.tanh(x)\n    return {{'x': {wrong}}}\n"
+    upstream = np.arange(8.0).reshape(2, 4) / 3 - 2
+    x = np.random.default_rng(4).normal(size=(2, 4))
+    found = mended(tmp_path, text, {"x": upstream * (1 - np.tanh(x) ** 2)}, {"x": x}, upstream=upstream)
+    assert changed_lines(found)[1] == [f"return {{'x': {right}}}"]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from handgrad.checking.recording import record
-from handgrad.checking.repair import Goal, Hint, repair, write_repair
+from handgrad.checking.repair.search import Hint, repair, write_repair
+from handgrad.checking.repair.trial import Goal
 from handgrad.checking.subject import Subject, copy_of
 from handgrad.checking.writing import write_gradient
 

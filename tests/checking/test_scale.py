@@ -20,7 +20,8 @@ from handgrad import (
     Tanh,
     check,
 )
-from handgrad.checking import Report, scale
+from handgrad.checking import Report
+from handgrad.checking.judging import reference, scale
 
 Gradients = dict[str, Any]
 
@@ -102,8 +103,8 @@ def test_one_entry_of_ten_thousand_is_found(function: Callable[..., Any]) -> Non
 
 def test_without_a_recording_the_entry_is_found_too() -> None:
     """By halving: the place is in the numbers of the judgement."""
+    from handgrad.checking.judging.verdict import expect, judge
     from handgrad.checking.subject import Subject
-    from handgrad.checking.verdict import expect, judge
 
     subject = Subject.of(opaque, off_by_a_thousandth, inputs())
     judgement = judge(subject, expect(subject, subject.inputs, ("x", "W", "b"), 0))
@@ -169,7 +170,7 @@ def test_kinks_raise_no_false_alarm(monkeypatch: pytest.MonkeyPatch, name: str, 
         monkeypatch.setattr(scale, "WORK", 0)
         monkeypatch.setattr(scale, "FEW", 0)
     if way == "directions alone":
-        monkeypatch.setattr(scale.Reference, "gradients", lambda self, upstream: None)
+        monkeypatch.setattr(reference.Reference, "gradients", lambda self, upstream: None)
     network, rng = NETWORKS[name], np.random.default_rng(seed)
     x = np.round(rng.normal(size=(11, 30)))
     x[rng.uniform(size=11) < 0.4] = 0

@@ -158,7 +158,7 @@ def test_wrong_is_wrong(name: str, seed: int) -> None:
 
 def test_the_count_of_work_says_the_same_each_time() -> None:
     """It depends on what forward does, and on nothing else; a tracer that was there stays."""
-    from handgrad.checking.scale import work_of
+    from handgrad.checking.judging.scale import work_of
     from handgrad.checking.subject import Subject
 
     subject = Subject.of(narrow, narrow_backward, {"x": X, "W": W, "v": v})

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
+import re
 import shlex
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import handgrad
 from handgrad.cli import COMMANDS
 
 from ..conftest import Command
+from .wrong_files import write_wrong
 
 WRONG: dict[str, tuple[int, str]] = {
+    # data, settings and runs
     "train nowhere.csv --target kept": (1, "nowhere.csv: there is no such file"),
     "train nowhere": (1, "nowhere: there is no built-in data set and no folder of this name"),
     "train pets.txt": (1, "pets.txt: files that end in .txt are not read"),
@@ -103,21 +111,312 @@ WRONG: dict[str, tuple[int, str]] = {
     "train --epoch 3": (2, "No such option '--epoch'. Did you mean '--epochs'?"),
     "predit": (2, "No such command 'predit'. Did you mean 'predict'?"),
     "quite-another": (2, f"No such command 'quite-another'. Choose from {', '.join(sorted(COMMANDS))}"),
-    "train pets.csv more.csv": (2, "Got unexpected extra argument (more.csv)"),}  # fmt: skip
-"""A command, its exit code, and what its error begins with: its whole first line."""
+    "train pets.csv more.csv": (2, "Got unexpected extra argument (more.csv)"),
+    # settings in a file
+    "train --config broken.toml": (1, "broken.toml: not TOML: Expected ']' at the end of a table declaration (at end of document)"),
+    "train --config deep.toml": (1, "deep.toml: a key has more than 30 parts, and settings have 3 at most"),
+    "train --config large.toml": (1, "large.toml: larger than 1,048,576 bytes, the most that settings may have"),
+    "train --config slip.toml": (1, "slip.toml, line 2: training.epoch: there is no such setting"),
+    "train --config table.toml": (1, "table.toml, line 1: trainin: there is no such setting"),
+    "train --config type.toml": (1, "type.toml, line 2: training.epochs is '3'"),
+    "train --config share.toml": (1, "share.toml, line 2: data.test is 'half'"),
+    "train --config scalar.toml": (1, "scalar.toml, line 1: training is 3"),
+    "train --config twice.toml": (1, "twice.toml, line 2: network.hidden: network.layers says this already"),
+    "train --config number.toml": (1, "number.toml, line 2: network.layers[0] is 3"),
+    "train --config untyped.toml": (1, "untyped.toml, line 2: network.layers[0] is {'inputs': 64}"),
+    "train --config kind.toml": (1, "kind.toml, line 2: network.layers[0].type: 'Liner' is unknown"),
+    "train --config sizes.toml": (1, "sizes.toml, line 2: network.layers[0]: Linear needs outputs"),
+    "train --config setting.toml": (1, "setting.toml, line 2: network.layers[0].input: Linear has no such setting"),
+    "train --config zero.toml": (1, "zero.toml, line 2: network.layers[0]: Linear: outputs is 0"),
+    "train --config vast.toml": (1, "not enough memory"),
+    "train --config word.toml": (1, "word.toml, line 2: network.layers[0].inputs is '64'"),
+    "train --config start.toml": (1, "no initialiser is called 'he'"),
+    "train --config rate.toml": (1, "rate.toml, line 2: network.layers[0]: Dropout: rate is 2.0"),
+    "train --config negative.toml": (1, "layer 2, LeakyReLU(slope=nan): slope is nan"),
+    "train --config residual.toml": (1, "residual.toml, line 2: network.layers[0].layers is 3"),
+    "train --config inner.toml": (1, "inner.toml, line 2: network.layers[0].layers[0].type: 'Tanhh' is unknown"),
+    "train --config unequal.toml": (1, "layer 2, Residual: axis A... is (n, 64) in x(n, 64)[0:2] but (n, 10) in y(n, 10)[0:2]"),
+    "train --config late.toml": (1, "layer 3, Standardise(): Standardise takes the data itself"),
+    "train --config fewer.toml": (1, "network.layers: Linear(64, 9) gives 9 outputs, and digits with SoftmaxCrossEntropy() needs 10"),
+    "train --config momentum.toml": (1, "momentum.toml, line 2: training.optimiser: SGD: nesterov needs a momentum"),
+    "train --config beta.toml": (1, "beta.toml, line 2: training.optimiser: Adam: beta1 is 1.0"),
+    "train --config epsilon.toml": (1, "epsilon.toml, line 2: training.optimiser: RMSProp: epsilon is 0.0"),
+    "train --config steps.toml": (1, "steps.toml, line 2: training.schedule: StepDecay(every=0): every is 0, factor 0.1"),
+    "train --config cosine.toml": (1, "cosine.toml, line 2: training.schedule: Cosine(final=-1.0): warmup is 0.0, final -1.0"),
+    "train --config cycle.toml": (1, "cycle.toml, line 2: training.schedule: OneCycle(rising=0.0): rising is 0.0, start 25.0, end 10000.0"),
+    "train --config smoothing.toml": (1, "smoothing.toml, line 2: network.loss: SoftmaxCrossEntropy: smoothing is 1.0"),
+    "train --config penalty.toml": (1, "penalty.toml, line 2: network.loss: SoftmaxCrossEntropy: l2 is -1.0"),
+    "train --config weightless.toml": (1, "l2: the network has no weights to keep small"),
+    "train --config half.toml": (1, "digits holds classes, and HalfSquaredError(l2=0.1) is for values"),
+    "train moons --config half.toml": (1, "moons holds classes, and HalfSquaredError(l2=0.1) is for values"),
+    "train prices.csv --target price --config half.toml": (1, "HalfSquaredError: l2 is 0.1 beside a sum of rows"),
+    "train --config delta.toml": (1, "delta.toml, line 2: network.loss: Huber: delta is 0.0"),
+    "train --config positive.toml": (1, "positive.toml, line 2: network.loss: BinaryCrossEntropy: positive_weight is 0.0"),
+    "train --config weights.toml": (1, "weights.toml, line 2: network.loss: SoftmaxCrossEntropy: class_weight is [1.0, -1.0]"),
+    "train --config words.toml": (1, "x[0, 2] is 5, and an index is a whole number from 0 to 4"),
+    "train --config lookup.toml": (1, "network.layers: Embedding(5, 2) gives 2 outputs, and digits with SoftmaxCrossEntropy() needs 10"),
+    "train --config second.toml": (1, "layer 3, Embedding(5, 2): z1 holds values, and indices are wanted"),
+    "train --config pets.npz": (1, "pets.npz: not TOML: 'utf-8' codec can't decode byte 0xb1 in position 16: invalid start byte"),
+    "train --config runs": (2, "Invalid value for '--config': File 'runs' is a directory."),
+    # damaged data
+    "train again.csv --target kept": (1, "again.csv: columns 1 and 2 have the same name, 'width'"),
+    "train unnamed.csv --target kept": (1, "unnamed.csv: column 1 of 3 has no name"),
+    "train ragged.csv --target kept": (1, "ragged.csv, line 3: 3 cells found, and 2 expected, one a column"),
+    "train long.csv --target kept": (1, "long.csv: the file cannot be read: field larger than field limit (131072)"),
+    "train latin.csv --target kept": (1, "latin.csv: the file cannot be read: 'utf-8' codec can't decode byte 0xf6 in position 2: invalid start byte"),
+    "train folder.csv --target kept": (1, "folder.csv: target is 'kept', and this source has its own target"),
+    "train prices.csv --target price,price": (1, "prices.csv: the target 'price' is named twice"),
+    "train prices.csv --target width,height,age,price": (1, "prices.csv: every column is a target, and one feature or more is needed"),
+    "train both.csv --target price,rent --task classification": (1, "both.csv: classification takes one target, and 2 are named"),
+    "train pets.csv --target kept,age": (1, "pets.csv, line 2: column 'kept' holds 'no', and a finite number is needed"),
+    "train text.npy --target t.npy": (1, "text.npy: the array's header cannot be read: EOF: reading array header, expected 1869422703 bytes got 2"),
+    "train no.npy --target t.npy": (1, "no.npy: the array's header cannot be read: EOF: reading magic string, expected 8 bytes got 5"),
+    "train short.npy --target t.npy": (1, "short.npy: 96 bytes of data expected by the header, 87 found"),
+    "train complex.npy --target t.npy": (1, "complex.npy: the array has dtype complex128, and numbers are needed"),
+    "train objects.npy --target t.npy": (1, "objects.npy: the array has dtype object, and numbers are needed"),
+    "train none.npy --target t.npy": (1, "none.npy: the array has shape (0, 3), and one axis or more of 1 or more is needed"),
+    "train scalar.npy --target t.npy": (1, "scalar.npy: the array has shape (), and one axis or more of 1 or more is needed"),
+    "train nan.npy --target t.npy": (1, "nan.npy: x has 1 rows and t has shape (60,); rows must agree"),
+    "train nothing.npz": (1, "nothing.npz: there is no array x or X"),
+    "train nan.npz": (1, "nan.npz: x[0, 1] is inf, and must be finite"),
+    "train flat.npz": (1, "flat.npz: x has shape (2,), and one row or more of one feature or more is needed"),
+    "train fewer.npz": (1, "fewer.npz: x has 3 rows and t has shape (2,); rows must agree"),
+    "train texts.npz --task regression": (1, "texts.npz, t.npy: the target is text, and regression needs numbers"),
+    "train letters.npz": (1, "letters.npz/x.npy: the array has dtype <U1, and numbers are needed"),
+    "train deep.npz": (1, "network.hidden: a row of the data has the shape (2, 2), and one axis is needed"),
+    "train no.npz": (1, "no.npz: the file cannot be read: File is not a zip file"),
+    "train packed.npz": (1, "packed.npz: x.npy is packed otherwise than NumPy does"),
+    "train bomb.npz": (1, "bomb.npz: the file claims 320320256 bytes of contents, and 268435456 is the limit for a compressed file of 311760 bytes"),
+    "train images": (1, "images: train has images of (2, 2) pixels and t10k of (3, 3); they must agree"),
+    "train labels": (1, "labels: train has 4 images and 3 labels; they must agree"),
+    "train unlabelled": (1, "unlabelled: there is no file t10k-labels-idx1-ubyte"),
+    "train flat": (1, "flat/t10k-images-idx3-ubyte: bytes of rank 3 expected, uint8 of rank 1 found"),
+    "train cut": (1, "cut/t10k-images-idx3-ubyte: the file is cut short: 12 bytes of sizes expected, 2 found"),
+    "train no.parquet --target t": (1, "no.parquet: the file cannot be read: Parquet magic bytes not found in footer. Either the file is corrupted or this is not a parquet file."),
+    "train none.parquet --target t": (1, "none.parquet: the file has columns and no rows"),
+    "train date.parquet --target t": (1, "date.parquet: column 'a' is of type date32[day], and numbers are needed"),
+    "train gap.parquet --target t": (1, "gap.parquet: column 'a' has no value in row 1, counted from 0, and every row needs one"),
+    "train moons --task regression": (1, "moons: task is 'regression', and this source is for classification"),
+    "train digits --task regression": (1, "digits: task is 'regression', and this source is for classification"),
+    # runs
+    "predict runs/pets nan.npy": (1, "nan.npy: x[0, 2] (feature 'age') is nan, and must be finite"),
+    "predict runs/pets none.npy": (1, "none.npy: the array has shape (0, 3), and one axis or more of 1 or more is needed"),
+    "predict runs/pets folder.csv": (1, "folder.csv: the file cannot be read: Is a directory"),
+    "predict runs/pets bomb.npz": (1, "bomb.npz: the file claims 320000128 bytes of contents, and 268435456 is the limit for a compressed file of 311760 bytes"),
+    "predict runs/pets x.txt": (1, "x.txt: there is no such file"),
+    "predict runs/pets digits": (1, "digits: there is no such file"),
+    "predict pets.csv pets.csv": (2, "Invalid value for 'RUN': Directory 'pets.csv' is a file."),
+    "evaluate runs/all": (1, "runs/all: no rows were kept for the test"),
+    "evaluate runs/changed": (1, "changed.csv: the data has changed since the run: x has 25 rows, and had 60"),
+    "explain runs/changed": (1, "changed.csv: the data has changed since the run: x has 25 rows, and had 60"),
+    "explain runs/all --config x.toml": (1, "runs/all is a run, which has its own settings"),
+    "evaluate runs/unfinished": (1, "runs/unfinished/run.json: No such file or directory"),
+    "predict runs/unfinished pets.csv": (1, "runs/unfinished/run.json: No such file or directory"),
+    "show runs/unfinished": (1, "runs/unfinished/run.json: No such file or directory"),
+    "train --resume runs/nowhere": (1, "runs/nowhere: there is no training that could go on"),
+    "train --resume runs": (1, "runs: there is no training that could go on"),
+    "train --resume runs/unfinished --epochs 99": (1, "training.epochs is 99, and the run in runs/unfinished has 3"),
+    "train --resume runs/unfinished": (1, "d.csv: there is no such file"),
+    "train --resume runs/pets --out x": (2, "Give --out or --resume: a training goes on in its own folder."),
+    "predict runs/own pets.csv": (1, "runs/own/run.json: the network has a Mine, which is not handgrad's; it was defined in mine.py"),
+    "predict runs/linked pets.csv": (1, "runs/linked/weights.safetensors: is a link that leads out of the folder"),
+    "evaluate runs/large": (1, "runs/large/run.json: 134,217,728 bytes, and a run's has at most 67,108,864"),
+    "explain runs/snapshots": (1, "runs/snapshots/snapshots.jsonl:1: damaged, or no snapshot of handgrad's: Object missing required field `epoch`"),
+    "train --resume runs/checkpoint": (1, "runs/checkpoint/checkpoint.safetensors: damaged: Error while deserializing header: header too small"),
+    # options
+    "train --snapshots 1": (2, "Invalid value for '--snapshots': 1 is not in the range 2<=x<=1000."),
+    "train --checkpoint-minutes -1": (2, "Invalid value for '--checkpoint-minutes': -1.0 is not in the range 0<=x<=1000000."),
+    "train --checkpoint-minutes nan": (1, "checkpoints every nan minutes"),
+    "train prices.csv --target price --loss Poisson": (1, "Poisson(): the target of row 1 is -18.0, and must be 0 or more"),
+    "train --target ''": (1, "digits: target is '', and this source has its own target"),
+    "train both.csv --target price,rent --test 0.99999": (1, "both.csv: no training row is left of 60, as test takes 60 and validation 6"),
+    "bench nowhere": (1, "nowhere: there is no built-in data set and no folder of this name"),
+    "bench runs/all --seconds 0": (2, "Invalid value for '--seconds': 0.0 is not in the range 0<x<=3600."),
+    "bench moons --seconds nan": (1, "seconds is nan"),
+    "bench moons --optimiser SGD --learning-rate 1e30": (1, "the loss of step 2 is not finite"),
+    # functions of one's own
+    "check": (2, "Give a file, or --rules alone."),
+    "check --rules pets.csv": (2, "Give a file, or --rules alone."),
+    "check --rules --fix": (2, "Give a file, or --rules alone."),
+    "check --seed -1 --rules": (2, "Invalid value for '--seed': -1 is not in the range x>=0."),
+    "check nowhere.py": (2, "nowhere.py: there is no such file"),
+    "check pets.csv": (2, "pets.csv: is no Python file"),
+    "check syntax.py": (2, "syntax.py:1: SyntaxError: invalid syntax"),
+    "check missing.py": (2, "missing.py:2: ModuleNotFoundError: No module named 'nowhere_at_all'"),
+    "check exits.py": (2, "exits.py:2: SystemExit: 3"),
+    "check nothing.py": (2, "nothing.py: there is nothing to check in it"),
+    "check one_sided.py": (2, "one_sided.py: 'backward' is missing"),
+    "check number.py": (2, "number.py: 'forward' is no function"),
+    "check no_inputs.py": (2, "no_inputs.py: inputs is missing"),
+    "check pair.py": (2, "pair.py: f_inputs or inputs is missing"),
+    "check swish.py:swich": (2, "swish.py: there is no 'swich' in it"),
+    "check swish.py:swish": (2, "swish.py: 'swish_backward' is missing"),
+    "check ends.py": (2, "the file ends Python when it is imported or called"),
+    "check undefined.py": (2, "forward raised NameError: name 'y' is not defined"),
+    "check takes.py": (2, "forward does not take the inputs: missing a required argument: 'W'"),
+    "check text.py": (2, "forward returns <U1"),
+    "check fickle.py": (2, "forward returns something else when it is called again on the same inputs"),
+    "check infinite.py": (2, "forward is not finite at these inputs"),
+    "check empty.py": (2, "there are no inputs"),
+    "check whole.py": (2, "no input is of floating point, so there is nothing to differentiate"),
+    "check nan.py": (2, "the input 'x' is not finite"),
+    "check word.py": (2, "the input 'x' is <U4, not an array of real numbers"),
+    "check uneven.py": (2, "the input 'x' is no array: its rows have different lengths"),
+    "check named.py": (2, "an input is called 1"),
+    "check draws.py": (2, "the function of the inputs raised NameError: name 'nowhere' is not defined"),
+    "check vast.py": (2, "the inputs have 1,000,000,000 entries, and 20,000,000 are the most"),
+    "check two.py": (2, "backward returns 2 gradients, and there are 1 inputs"),
+    "check none.py": (2, "backward returns no gradient of an input of floating point"),
+    "check other.py": (2, "backward returns a gradient for 'W', which is no input"),
+    "check nobody.py": (2, "backward returns no gradient of an input of floating point"),
+    "check said.py": (2, "backward's dx is <U1, not an array of real numbers"),
+    "check jagged.py": (2, "backward's dx is no array: its rows have different lengths"),
+    "check network.py:network": (2, "Network(Linear(2, 3)) has no loss"),
+    "check no_backward.py:square": (2, "square (no_backward.py:3): no backward is written for square"),
+    "check no_backward.py": (2, "square (no_backward.py:3): no backward is written for square"),
+    "check wrong_name.py": (2, "square_backward (wrong_name.py:7): takes z, which square does not define"),
+    "check wrong_return.py": (2, "square_backward (wrong_return.py:7): returns dz where the gradients are dx"),
+    "check known_name.py": (2, "square_backward (known_name.py:7): y is already a name of square's forward"),
+    "check wrong_option.py": (2, "square_backward (wrong_option.py:7): takes the option rate, which square does not have"),
+    "check loop.py": (2, "square (loop.py:3), line 4: a line is `name = expression`: no loop, branch or subscript"),
+    "check branch.py": (2, "square (branch.py:3), line 4: a rule has no IfExp: use np.where or a primitive"),
+    "check builtin.py": (2, "square (builtin.py:3), line 4: max is not defined here (built-ins are not mathematics)"),
+    "check expression.py": (2, "square (expression.py:3), line 5: return names only: give the expression a line of its own"),
+    "check no_return.py": (2, "square (no_return.py:3): a rule ends by returning the names it computed"),
+    "check default.py": (2, "square (default.py:3): arguments are names, and options are keyword-only (after *)"),
+    "check tuple.py": (2, "square (tuple.py:3): a forward returns one value, this one returns a tuple"),
+    "check signature.py": (2, "signature.py:2: signature '... ... -> ...': only one '...' per argument"),
+    "check arrow.py": (2, "arrow.py:2: signature '...': write 'axes, axes -> axes'"),
+    "check axis.py": (2, "axis.py:2: signature 'n -> m': the output's axis m is in no argument"),
+    "check letter.py": (2, "letter.py:2: signature '1 -> n': '1' is not an axis name"),
+    "check arguments.py": (2, "square (arguments.py:3): the signature ..., ... -> ... has 2 arguments and the function 1"),
+    "check in_place.py": (2, "square (in_place.py:3), line 5: y += changes a value in place"),
+    # explaining
+    "explain swish.py:swish": (1, "swish.py: 'swish_backward' is missing"),
+    "explain undefined.py": (1, "undefined.py: there is no network and no rule"),
+    "explain rules.py": (1, "rules.py: there are 2: square, cube"),
+    "explain nothing.py": (1, "nothing.py: there is nothing to check in it"),
+    "explain network.py --epochs 3": (1, "network.py is a file of your own, which has its own settings"),
+    "explain runs/pets --epochs 3": (1, "runs/pets is a run, which has its own settings"),
+    "explain nowhere.py:f": (1, "nowhere.py: there is no such file"),
+    "explain --line dW9": (1, "no line makes 'dW9'"),
+    "explain --jacobian z1": (1, "'z1' names no two values"),
+    "explain --jacobian z1:z2": (1, "z1 does not depend on z2"),
+    "explain --jacobian a1:z1": (1, "the Jacobian of a1 with respect to z1 has 67,108,864 entries, and 6,000,000 are the most"),
+    "explain --jacobian z1:W1 --example 32": (1, "there is no row 32: the batch has 32"),
+    "explain --jacobian z1:q9": (1, "the forward has no value 'q9'"),
+    "explain --jacobian z9:W1": (1, "the forward has no value 'z9'"),
+    "explain --jacobian q:W1": (1, "the Jacobian of q with respect to W1 has 5,242,880 entries, and 4,000 are the most for a local value"),
+    "explain --jacobian z1:t": (1, "z1 does not depend on t"),
+    "explain --example -1": (2, "Invalid value for '--example': -1 is not in the range x>=0."),
+    "explain --rows 0": (2, "Invalid value for '--rows': 0 is not in the range x>=1."),
+    "explain nowhere.toml": (1, "nowhere.toml: No such file or directory"),
+    "explain broken.toml": (1, "broken.toml: not TOML: Expected ']' at the end of a table declaration (at end of document)"),
+    "explain --html 'a file'/x.html": (1, "a file/x.html: cannot be written: a file is no folder"),
+    "explain network.py": (1, "network.py: there is nothing to check in it"),
+    # the other commands
+    "show nowhere.csv": (1, "nowhere.csv: there is no such file"),
+    "show --config broken.toml": (1, "broken.toml: not TOML: Expected ']' at the end of a table declaration (at end of document)"),
+    "write --config broken.toml": (1, "broken.toml: not TOML: Expected ']' at the end of a table declaration (at end of document)"),
+    "write --out 'a file'": (2, "Invalid value for '--out': Directory 'a file' is a file."),
+    "export runs/all": (2, "Nothing to write: give --onnx FILE or --torch FILE."),
+    "export pets.csv --onnx w": (2, "Invalid value for 'RUN': Directory 'pets.csv' is a file."),
+    "export runs/unfinished --onnx w": (1, "runs/unfinished/run.json: No such file or directory"),
+    "train --json=3": (2, "Option '--json' does not take a value."),
+    "train --epochs": (2, "Option '--epochs' requires an argument."),
+    "train --seed 1.5": (2, "Invalid value for '--seed': '1.5' is not a valid integer."),
+    "train --tensorboard=1": (2, "Option '--tensorboard' does not take a value."),
+    "--bogus": (2, "No such option '--bogus'."),
+    "evaluate": (2, "Missing argument 'RUN'."),
+    "predict": (2, "Missing argument 'RUN'."),
+    "evaluate runs/pets runs/prices": (1, "runs/prices: there is no file train-images-idx3-ubyte"),
+    "show runs/unfinished --epochs 3": (1, "runs/unfinished is a run, which has its own settings"),
+    "predict runs/pets fewer.npz": (1, "the data has rows of (2,), the network takes (3,)"),
+    "explain runs/unfinished": (1, "runs/unfinished/run.json: No such file or directory"),
+}  # fmt: skip
+"""A command, its exit code, and the whole first line of its error."""
+
+
+@pytest.fixture(scope="session")
+def wrong(at: Command, runs: Path) -> Path:
+    """Add files that are wrong in one way each, a run without test rows, and one whose data has changed since."""
+    small = ["--target", "kept", "--hidden", "9", "--epochs", "1"]
+    at("train", "pets.csv", *small, "--test", "0", "--out", "runs/all")
+    shutil.copy(runs / "pets.csv", runs / "changed.csv")
+    at("train", "changed.csv", *small, "--out", "runs/changed")
+    shutil.copy(runs / "more.csv", runs / "changed.csv")
+    write_wrong(runs)
+    return runs
 
 
 @pytest.mark.parametrize("arguments", WRONG)
-def test_a_mistake_is_one_message(at: Command, runs: Path, arguments: str) -> None:
-    """Exit code 1 for what handgrad finds, 2 for what the command line does; nothing on standard output."""
+def test_a_mistake_is_one_message(at: Command, wrong: Path, arguments: str) -> None:
+    """Exit code 1 for what handgrad finds, 2 for what the command line or a check does; nothing on standard output."""
     code, problem = WRONG[arguments]
     done = at(*shlex.split(arguments), code=code)
-    lines = done.stderr.splitlines()
+    lines = done.stderr.replace(f"{wrong}/", "").splitlines()
     first = next(k for k, line in enumerate(lines) if line.startswith("Error: "))
     assert lines[first] == f"Error: {problem}"
     assert done.stdout == ""
     assert len(lines) - first <= 3  # the problem, what was given, what to do
     assert all(line.startswith(("  given  ", "  fix    ")) for line in lines[first + 1 :])
+
+
+# ------------------------------------------------------------------------------ whether any is missing above
+
+BEHIND_IT = (
+    "cli",
+    "checkpoints",
+    "configuration",
+    "data",
+    "explaining",
+    "files",
+    "layers",
+    "locks",
+    "runs",
+    "specs",
+    "tracking",
+)
+"""The modules that speak to whoever sits at the command line. Others say what the table above has from them."""
+
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "tests/cli/test_damage.py damages a run in each way": ("damaged: …", "damaged, or not handgrad's: …", "and no file", "format …, and this handgrad reads", "no loss, and a run's", "classes, and the network has", "is only in", "in the file and … in the network"),
+    "tests/runs shows it with another process, or without a package": ("another process is training", "event files for TensorBoard", "it is no folder", "its numbers contradict each other"),
+    "tests/data takes away the package or the network": ("reading Parquet needs", "downloading MNIST needs", "no mirror gave the file"),
+    "a reader gives sound ones, so only arrays of a Python program are so": ("x has dtype", "feature names for", "test_rows is", "class numbers must be", "class names must differ", "classes are numbered from 0", "targets must be float64", "regression has no classes", "split: …", "there is no task", "there are no rows", "the batch has no rows"),
+    "the command line has no option for it, so only a Python program gives it": ("arms is", "rows is", "noise is", "this is no explanation", "which is no layer", "ignored is a class number", "how many indices a row has", "has no features to normalise", "has no slopes", "is not finite here"),
+}  # fmt: skip
+"""What stands in no row above, by why it does not."""
+
+
+def messages() -> Iterator[str]:
+    """Yield what the modules behind the command line raise, with … for each value."""
+    for path in sorted(Path(handgrad.__file__).parent.rglob("*.py")):
+        if path.relative_to(Path(handgrad.__file__).parent).parts[0].removesuffix(".py") not in BEHIND_IT:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)):
+                continue
+            if ast.unparse(node.exc.func).endswith("Error") and ast.unparse(node.exc.func) not in vars(
+                builtins
+            ):
+                first = node.exc.args[0]
+                parts = first.values if isinstance(first, ast.JoinedStr) else [first]
+                yield "".join(part.value if isinstance(part, ast.Constant) else "…" for part in parts)
+
+
+def test_every_error_is_listed() -> None:
+    """Each message of the modules behind the command line is in a row of the table, or it is said why it is not."""
+    rows = [problem for _, problem in WRONG.values()]
+    raised = [message for message in messages() if re.search(r"[a-z]{2}", message)]
+    elsewhere = {part for parts in ELSEWHERE.values() for part in parts}
+    missing = [
+        message for message in raised
+        if not any(part in message for part in elsewhere)
+        and not any(re.search(re.escape(message).replace("…", ".+"), row) for row in rows)
+    ]  # fmt: skip
+    assert missing == []
+    assert [part for part in elsewhere if not any(part in message for message in raised)] == []
 
 
 def test_no_mistake_leaves_a_folder_behind(at: Command, runs: Path) -> None:

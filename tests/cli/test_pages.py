@@ -90,6 +90,64 @@ def test_a_pipe_that_closes_early_is_no_error(tmp_path: Path) -> None:
     assert process.wait(timeout=60) == 1
 
 
+@pytest.mark.parametrize("arguments", ["show moons --hidden 3", "--version", "train --help"])
+def test_standard_output_on_a_full_disk_is_one_message(tmp_path: Path, arguments: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*HANDGRAD, *arguments.split()],
+            cwd=tmp_path, env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "Error: standard output: No space left on device\n")
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_closed_stream_is_no_error(tmp_path: Path, closed: int) -> None:
+    """As under a service that gives none; no file of the run takes the stream's place."""
+    code = f"import os, sys; os.close({closed}); os.execv(sys.argv[1], sys.argv[1:])"
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        *HANDGRAD,
+        "train",
+        "xor",
+        "--hidden",
+        "3",
+        "--epochs",
+        "1",
+        "--out",
+        "run",
+    ]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == (
+        "" if closed == 2 else "xor: 700 training rows · network 2 → 3 → 2 · 17 parameters\n"
+    )
+    assert ("test accuracy" in done.stdout) == (closed != 1)
+    assert load_run(tmp_path / "run").network.row == (2,)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_without_unicode_is_no_error(tmp_path: Path, encoding: str) -> None:
+    """What it cannot show is replaced."""
+    done = subprocess.run(
+        [*HANDGRAD, "show", "moons", "--hidden", "3"],
+        cwd=tmp_path, env={**ENVIRONMENT, "PYTHONIOENCODING": encoding}, capture_output=True, check=True,
+    )  # fmt: skip
+    assert done.stderr == b""
+    assert b"dW1 = h1.T @ dz1" in done.stdout
+
+
+def test_folders_may_have_spaces_and_letters_of_any_language(command: Command, tmp_path: Path) -> None:
+    place = tmp_path / "läufe und" / "≤ 1"
+    command("train", "xor", "--hidden", "3", "--epochs", "1", "--out", place)
+    assert "accuracy" in command("evaluate", place).stdout
+    command("explain", place, "--html", place / "seite ß.html")
+    assert (place / "seite ß.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
 def test_write_leaves_a_script_and_its_data(command: Command, tmp_path: Path) -> None:
     """Both in the folder asked for; the script says how to run it, and runs."""
     done = command("write", "xor", "--hidden", "4", "--epochs", "1", "--out", "deep/xor")

@@ -71,7 +71,7 @@ def test_the_delimiter_of_tsv_is_a_tab(read: Read) -> None:
 
 
 def test_byte_order_mark_spaces_quotes_and_blank_lines_do_no_harm(read: Read) -> None:
-    text = '"a", b ,"the, kind"\r\n 1 , 2,"cat, small"\r\n\r\n3,"4", dog\r\n\r\n'
+    text = '"a", b ,"the, kind"\r\n 1 , 2,"cat, small"\r\n\r\n3,"4", dog \r\n\r\n'
     data = read(text, encoding="utf-8-sig", target="the, kind")
     assert data.feature_names == ("a", "b")
     assert data.x.tolist() == [[1, 2], [3, 4]]

@@ -27,6 +27,8 @@ def test_classes_are_balanced_and_all_rows_made(make: Callable[..., Dataset]) ->
 def test_the_seed_fixes_the_points(make: Callable[..., Dataset]) -> None:
     assert np.array_equal(make(seed=2).x, make(seed=2).x)
     assert not np.array_equal(make(seed=2).x, make(seed=3).x)
+    noise = {moons: 0.1, spirals: 0.03, xor: 0.1}[make]
+    assert np.array_equal(make().x, make(rows=1000, noise=noise, seed=0).x)
 
 
 @every

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from handgrad import data
-from handgrad.data import load
+from handgrad.data import load, load_features
 from handgrad.errors import DataError
 
 
@@ -30,6 +30,9 @@ def test_mnist_is_loaded_by_name_and_from_a_folder(
 ) -> None:
     monkeypatch.setenv("HANDGRAD_MNIST", str(mnist_folder))
     assert np.array_equal(load("mnist").x, load(mnist_folder).x)
+    for source in ("mnist", mnist_folder):
+        with pytest.raises(DataError, match="mnist: task is 'regression', and this source is for classifi"):
+            load(source, task="regression")
 
 
 def test_files_are_read_by_their_suffix(tmp_path: Path) -> None:
@@ -45,6 +48,28 @@ def test_files_are_read_by_their_suffix(tmp_path: Path) -> None:
         dataset = load(tmp_path / name, target=target)
         np.testing.assert_array_equal(dataset.x, x)
         np.testing.assert_array_equal(dataset.t, t)
+
+
+def test_features_alone_are_read_by_suffix_too(tmp_path: Path) -> None:
+    """Of a table the columns named, in that order; of the rest the whole array, images flat."""
+    x = np.arange(6.0).reshape(3, 2)
+    (tmp_path / "d.csv").write_text("b,y,a\n1,9,0\n3,9,2\n5,9,4\n")
+    (tmp_path / "d.tsv").write_text("b\ty\ta\n1\t9\t0\n3\t9\t2\n5\t9\t4\n")
+    pq.write_table(pa.table({"b": x[:, 1], "y": [9.0] * 3, "a": x[:, 0]}), tmp_path / "d.parquet")
+    np.save(tmp_path / "d.npy", x)
+    np.savez(tmp_path / "d.npz", x=x)
+    (tmp_path / "images").write_bytes(bytes([0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, *range(6)]))
+    for path in tmp_path.iterdir():
+        np.testing.assert_array_equal(load_features(path, ["a", "b"]), x, path.name)
+
+
+def test_features_that_no_network_can_take_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "none.npy", np.ones((0, 2)))
+    with pytest.raises(DataError, match=r"none\.npy: the array has shape \(0, 2\)"):
+        load_features(tmp_path / "none.npy")
+    np.savez(tmp_path / "d.npz", x=np.array([[1, 2], [3, np.inf]]))
+    with pytest.raises(DataError, match=r"d\.npz: x\[1, 1\] is inf, and must be finite"):
+        load_features(tmp_path / "d.npz")
 
 
 def test_the_task_is_handed_on(tmp_path: Path) -> None:

@@ -47,6 +47,14 @@ def test_every_row_is_in_one_part_and_classes_keep_their_shares(
         np.testing.assert_allclose(found, share * np.bincount(data.t), atol=2)
 
 
+@pytest.mark.parametrize("counts", [[4, 30, 4], [3, 30], [30, 3]])
+def test_the_only_row_of_a_part_is_of_the_largest_class(counts: list[int]) -> None:
+    """Rows are taken from the middle of even pieces, so that neither the first class nor the last comes too often."""
+    data = dataset(counts)
+    parts = split(data, test=0.01, validation=0.01)
+    assert data.t[[*parts.test, *parts.validation]].tolist() == [np.argmax(counts)] * 2
+
+
 def test_the_digits_split_into_70_10_and_20_hundredths() -> None:
     data = digits()
     parts = split(data)

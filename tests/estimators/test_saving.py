@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 
 from handgrad import Cosine, RunError
 from handgrad.runs import load_run
@@ -92,3 +94,63 @@ def test_nothing_is_saved_before_a_fit(tmp_path: Path) -> None:
         fit(ours("MLPClassifier", max_iter=1), [[1.0], [2.0]], ["a", "a"]).save(tmp_path)
     with pytest.raises(RunError, match=r"estimator\.json"):
         type(ours("MLPRegressor")).load(tmp_path)
+
+
+GOING_ON: dict[str, tuple[str, dict[str, Any]]] = {
+    "adam": ("MLPClassifier", {"dropout": 0.3, "batch_size": 17}),
+    "momentum": (
+        "MLPRegressor",
+        {"solver": "sgd", "learning_rate": "invscaling", "learning_rate_init": 0.01},
+    ),
+    "schedule": ("MLPClassifier", {"learning_rate": Cosine(), "normalisation": "batch"}),
+}
+
+
+@pytest.mark.parametrize("kind", GOING_ON)
+def test_a_descent_goes_on_to_the_same_bits(kind: str, tmp_path: Path) -> None:
+    """Put away between two calls of partial_fit, an estimator has the weights of one that never was."""
+    name, parameters = GOING_ON[kind]
+    X, y = digits(3) if name == "MLPClassifier" else values()
+    straight, stopped = (ours(name, random_state=4, max_iter=9, **parameters) for _ in range(2))
+    classes = [{"classes": np.unique(y)} if name == "MLPClassifier" else {}, {}, {}, {}]
+    for more in classes:
+        straight.partial_fit(X, y, **more)
+    for more in classes:
+        stopped.partial_fit(X, y, **more)
+        stopped.save(tmp_path)
+        stopped = type(stopped).load(tmp_path)
+    assert stopped.loss_curve_ == straight.loss_curve_
+    for own, other in zip(stopped.coefs_, straight.coefs_, strict=True):
+        np.testing.assert_array_equal(own, other)
+
+
+def test_without_a_descent_there_is_no_file_of_one(tmp_path: Path) -> None:
+    """Neither where lbfgs fitted, nor what an earlier estimator left in the folder."""
+    X, y = values()
+    fit(ours("MLPRegressor", max_iter=2), X, y).save(tmp_path)
+    assert (tmp_path / "descent.safetensors").exists()
+    fit(ours("MLPRegressor", solver="lbfgs", max_iter=2), X, y).save(tmp_path)
+    assert not (tmp_path / "descent.safetensors").exists()
+
+
+@pytest.mark.parametrize("kind", ["cut", "text", "slots", "key", "rate", "format", "more"])
+def test_a_damaged_descent_is_refused(kind: str, tmp_path: Path) -> None:
+    classifier = fit(ours("MLPClassifier", max_iter=2, hidden_layer_sizes=3), X, Y)
+    classifier.save(tmp_path)
+    path = tmp_path / "descent.safetensors"
+    with safe_open(path, framework="numpy") as file:
+        head = json.loads(file.metadata()["handgrad"])
+    arrays = load_file(path)
+    if kind == "slots":
+        arrays["slot/vb1"] = np.zeros(1)
+    elif kind == "key":
+        arrays["random/key"][5] = -1
+    else:
+        head |= {"rate": {"rate": -1.0}, "format": {"format": 2}, "more": {"more": 0}}.get(kind, {})
+    save_file(arrays, path, metadata={"handgrad": json.dumps(head)})
+    if kind == "cut":
+        path.write_bytes(path.read_bytes()[:-8])
+    elif kind == "text":
+        path.write_text("no safetensors")
+    with pytest.raises(RunError, match=r"descent\.safetensors"):
+        type(classifier).load(tmp_path)

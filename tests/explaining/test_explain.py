@@ -28,7 +28,8 @@ from handgrad import (
     rule,
 )
 from handgrad.errors import HandgradError
-from handgrad.explaining.tracing import evaluate, trace_network
+from handgrad.explaining.tracing import trace_network
+from handgrad.program.running import evaluate
 
 
 @pytest.fixture(scope="module")

@@ -36,8 +36,8 @@ from handgrad import (
     train,
 )
 from handgrad.data import digits, moons
-from handgrad.explaining.explanation import Health, HealthFinding
 from handgrad.explaining.health import measure_health
+from handgrad.explaining.state import Health, HealthFinding
 from handgrad.explaining.tracing import trace_network
 from handgrad.layers import Graph, Value
 

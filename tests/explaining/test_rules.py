@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from handgrad import rules
-from handgrad.checking.numerics import slopes
+from handgrad.checking.judging.numerics import slopes
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.describing import describe
 from handgrad.explaining.explain import explain_trace

@@ -28,8 +28,8 @@ from handgrad import (
 )
 from handgrad.data import digits, moons
 from handgrad.explaining.boundary import COLUMNS, ROWS, measure_boundary
-from handgrad.explaining.explanation import Boundary
 from handgrad.explaining.snapshots import Recorder, find_over_training, take_snapshot, with_training
+from handgrad.explaining.state import Boundary
 from handgrad.runs import Run, read_snapshots, save_run
 from handgrad.training import History
 

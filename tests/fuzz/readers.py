@@ -23,6 +23,7 @@ from handgrad.runs import load_run, read_facts, read_snapshots
 
 CORPUS = Path(__file__).parent / "corpus"
 RUN = CORPUS / "run"
+ESTIMATOR = CORPUS / "estimator"
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,12 @@ def _kept() -> dict[str, Any]:
     return {**network.arrays, **{name: np.zeros(shape, "float32") for name, shape in slots.items()}}
 
 
+def _estimator(path: Path) -> None:
+    from handgrad.sklearn import MLPClassifier
+
+    MLPClassifier.load(path.parent)
+
+
 READERS = {
     "idx": Reader("d.idx", _idx),
     "packed idx": Reader("packed.idx.gz", _idx),
@@ -120,4 +127,7 @@ READERS = {
     "snapshots": Reader("run/snapshots.jsonl", lambda path: read_snapshots(path.parent), RUN),
     "history": Reader("run/history.jsonl", _history, RUN),
     "checkpoint": Reader("run/checkpoint.safetensors", _checkpoint, RUN),
+    "estimator": Reader("estimator/estimator.json", _estimator, ESTIMATOR),
+    "descent": Reader("estimator/descent.safetensors", _estimator, ESTIMATOR),
 }
+NEED_SCIKIT_LEARN = {"estimator", "descent"}

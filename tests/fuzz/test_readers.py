@@ -9,10 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .mutations import damage
-from .readers import READERS
+from .readers import NEED_SCIKIT_LEARN, READERS
+
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.peers] if name in NEED_SCIKIT_LEARN else []) for name in READERS
+]
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_corpus_is_read(name: str) -> None:
     """The sound file without an error; what was hard before, with one of handgrad's or none."""
     reader = READERS[name]
@@ -23,7 +27,7 @@ def test_the_corpus_is_read(name: str) -> None:
     reader.read(path)
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None, max_examples=150)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_a_damaged_file_is_read_or_refused(name: str, seed: int) -> None:

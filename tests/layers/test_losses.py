@@ -225,13 +225,17 @@ def test_cross_entropy_is_its_definition(loss: SoftmaxCrossEntropy, weighted: bo
     check_slopes(network, **given)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.2], ids=["", "smoothed"])
 @pytest.mark.parametrize("positive", [None, 2.5, (0.5, 1, 2, 7)], ids=["plain", "one-weight", "weights"])
-def test_binary_cross_entropy_is_its_definition(positive: float | tuple[float, ...] | None) -> None:
-    """-positive t log σ - (1 - t) log (1 - σ), averaged over outputs and rows."""
-    loss = BinaryCrossEntropy(positive_weight=positive)
+def test_binary_cross_entropy_is_its_definition(
+    positive: float | tuple[float, ...] | None, smoothing: float
+) -> None:
+    """-positive q log σ - (1 - q) log (1 - σ) of smoothed answers q, averaged over outputs and rows."""
+    loss = BinaryCrossEntropy(positive_weight=positive, smoothing=smoothing)
     network, x = network_and_rows(loss, 2)
     t, share = targets_of(loss, (ROWS,)), network.predict(x)
-    expected = -(np.array(positive or 1) * t * np.log(share) + (1 - t) * np.log(1 - share)).mean()
+    q = (1 - smoothing) * t + smoothing / 2
+    expected = -(np.array(positive or 1) * q * np.log(share) + (1 - q) * np.log(1 - share)).mean()
     assert evaluate(network, x=x, t=t) == pytest.approx(expected, rel=1e-12)
     check_slopes(network, x=x, t=t)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from math import exp, log
 from typing import Any
 
 import numpy as np
 import pytest
 
 from handgrad import rules
-from handgrad.rules import Rule
+from handgrad.rules import RULES, Rule, UpdateRule
 
 from .table import CASES, Case
 
@@ -21,8 +22,41 @@ KINKS: dict[str, tuple[Rule, dict[str, Any], float]] = {
 """Rules with a kink at 0, and the slope their descriptions state there."""
 
 
+DEFAULTS: dict[str, dict[str, float]] = {
+    "leaky_relu": {"slope": 0.01},
+    "elu": {"alpha": 1.0},
+    "huber": {"delta": 1.0},
+    "sum_of_outputs": {"outputs": 1},
+    "penalised_mean": {"l2": 1e-4},
+    "penalised_weighted_mean": {"l2": 1e-4},
+    "batch_norm": {"epsilon": 1e-5, "momentum": 0.1},
+    "batch_norm_evaluation": {"epsilon": 1e-5},
+    "layer_norm": {"epsilon": 1e-5},
+    "dropout": {"rate": 0.5},
+    "smoothed_targets": {"smoothing": 0.1},
+    "smoothed_answers": {"smoothing": 0.1},
+    "counted_rows": {"ignored": -100},
+    "clip_scale": {"max_norm": 1.0},
+    "decayed_gradient": {"weight_decay": 0.0},
+    "sgd_momentum": {"momentum": 0.9},
+    "sgd_nesterov": {"momentum": 0.9},
+    "rmsprop": {"decay": 0.99, "epsilon": 1e-8},
+    "adam": {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8},
+    "adamw": {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "weight_decay": 0.01},
+}
+"""What every option is where it is not given: PyTorch's and scikit-learn's values, except where nothing is to be done."""
+
+
 def cases_of(*chosen: Rule) -> list[Any]:
     return [pytest.param(case, id=str(case)) for case in CASES if case.rule in chosen]
+
+
+def test_options_not_given_are_the_usual_ones() -> None:
+    """Every default of every rule; other tests give their options, and would not notice."""
+    updates = {name: update for name, update in vars(rules).items() if isinstance(update, UpdateRule)}
+    found = {name: dict(rule.forward.options) for name, rule in RULES.items() if rule.forward.options}
+    found |= {name: dict(update.text.options) for name, update in updates.items() if update.text.options}
+    assert found == DEFAULTS
 
 
 @pytest.mark.parametrize("zero", [0.0, -0.0])
@@ -162,3 +196,19 @@ def test_only_dropout_and_batch_norm_behave_otherwise_outside_training() -> None
     others = {case.rule.name: case.rule.evaluation.name for case in CASES}
     changed = {name: evaluation for name, evaluation in others.items() if name != evaluation}
     assert changed == {"batch_norm": "batch_norm_evaluation", "dropout": "identity"}
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_weights_count_by_their_ratios(scale: float) -> None:
+    """All weights a billionth of what they were: the same mean, and a penalty that weighs so much more."""
+    losses, w, v = np.array([2.0, 5.0, 11.0]), np.array([0.5, 0.0, 0.25]), np.array([1.0, 0.0, 0.5])
+    mean = rules.weighted_mean(losses, scale * w, scale * v)
+    penalised = rules.penalised_weighted_mean(losses, scale * w, scale * v, np.array(3.0), l2=0.5)
+    np.testing.assert_allclose([mean, penalised], [2.5, 2.5 + 1 / scale], rtol=1e-14)
+
+
+def test_the_deviance_of_a_count_is_its_formula() -> None:
+    """eᶻ - t z + t log t - t for counts below 1, at 1 and above; at 0 what is left of it, eᶻ."""
+    z, t = np.array([[0.5], [-1.0], [0.25], [2.0]]), np.array([[0.0], [0.3], [1.0], [4.0]])
+    expected = [exp(0.5)] + [exp(a) - b * a + b * log(b) - b for (a,), (b,) in zip(z[1:], t[1:], strict=True)]
+    np.testing.assert_allclose(rules.poisson_deviance(z, t), expected, rtol=1e-14)

@@ -40,6 +40,7 @@ def test_rows_are_counted(dtype: str) -> None:
     """Every row once; not those whose target is ignored; each as often as its class."""
     w = rules.every_row(np.zeros((3, 2, 5), dtype))
     np.testing.assert_array_equal(w, np.ones((3, 2), dtype))
+    np.testing.assert_array_equal(rules.every_row(np.zeros((3, 1), dtype)), np.ones(3, dtype))
     counted = rules.counted_rows(np.array([2, -1, 0]), np.array([3, 5, 7], dtype), ignored=-1)
     np.testing.assert_array_equal(counted, np.array([3, 0, 7], dtype))
     v = rules.class_shares(counted, np.eye(3, dtype=dtype), np.array([0.5, 2, 4], dtype))

@@ -169,6 +169,9 @@ WRONG_PARTS = {
     "draws-no-mask": (
         "draws", "shape", "mask = np.ones(shape)\n    return mask", "returns mask, the masks are kept", "",
     ),
+    "draws-another-name": (
+        "draws", "shape", "drawn = np.ones(shape)\n    return drawn", "returns drawn, the masks are kept", "",
+    ),
     "updates-unknown-name": (
         "updates", "inner, total", "total += inner\n    return total",
         "takes total, which own does not define", "choose from a, inner, kept, z",

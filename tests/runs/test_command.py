@@ -76,7 +76,9 @@ def test_a_signal_keeps_the_last_epoch_and_its_number_is_in_the_exit_code(
     assert process.returncode == code
     results = json.loads(out)
     assert results["stopped"] == "interrupted"
-    assert len(err.splitlines()) in (results["epochs"], results["epochs"] + 1)
+    assert (
+        abs(len(err.splitlines()) - results["epochs"]) <= 1
+    )  # the signal may come before an epoch's line, or after
     assert {"run.json", "checkpoint.safetensors"} <= {path.name for path in (tmp_path / "run").iterdir()}
 
 

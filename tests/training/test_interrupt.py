@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from handgrad import Adam, BatchNorm, Linear, MeanSquaredError, Network, ReLU, train
+from handgrad import Adam, BatchNorm, Checkpoints, Linear, MeanSquaredError, Network, ReLU, train
 from handgrad.training import EpochRecord
 from handgrad.training.progress import Bar, Progress
 
@@ -120,3 +121,39 @@ def test_the_bar_is_taken_away(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.setattr(Bar, "rows", stop)
     history = train(network(), X, T, epochs=5, progress=True)
     assert (history.stopped, len(history.epochs)) == ("interrupted", 1)
+
+
+def test_after_an_epoch_a_training_can_be_ended() -> None:
+    """True ends it, and nothing else does; the weights are that epoch's."""
+    answers = [None, 1, np.True_, True]
+    made = network()
+    history = train(made, X, T, epochs=5, engine=STEPWISE, after_epoch=lambda record: answers.pop(0))
+    assert (history.stopped, len(history.epochs), answers) == ("early", 3, [True])
+    assert weights_of(made) == weights_after(3)
+
+
+def test_a_training_that_was_ended_can_go_on(tmp_path: Path) -> None:
+    """Its state is kept, whether a checkpoint was due or not."""
+    made, straight = network(), network()
+    store = Checkpoints(tmp_path, minutes=1000)
+    train(made, X, T, epochs=5, checkpoints=store, after_epoch=lambda record: record.epoch == 2)
+    made = network()
+    train(made, X, T, epochs=5, checkpoints=Checkpoints(tmp_path, resume=True))
+    train(straight, X, T, epochs=5)
+    assert weights_of(made) == weights_of(straight)
+
+
+def test_who_ends_a_training_with_patience_gets_the_best_epoch() -> None:
+    made, seen = network(), []
+
+    def stop(record: EpochRecord) -> bool:
+        seen.append(weights_of(made))
+        return record.epoch == 6
+
+    history = train(
+        made, X, T, epochs=9, patience=8, validation=(X, -T), optimiser=Adam(0.05), after_epoch=stop
+    )
+    assert (history.stopped, len(history.epochs)) == ("early", 6)
+    assert history.best_epoch is not None
+    assert history.best_epoch < 6
+    assert weights_of(made) == seen[history.best_epoch - 1]

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adapters import Pair, pair_of
-from handgrad.checking.contract import Breach, breaches, remembered
-from handgrad.checking.diagnosis import Evidence, Guess, diagnose
-from handgrad.checking.draws import Source, draw, fresh
-from handgrad.checking.mending import mend
-from handgrad.checking.notes import not_proved, tried
-from handgrad.checking.repair import Repair, is_searching
+from handgrad.checking.diagnosis import Guess, diagnose
+from handgrad.checking.evidence import Evidence
+from handgrad.checking.judging.contract import Breach, breaches, remembered
+from handgrad.checking.judging.notes import not_proved, tried
+from handgrad.checking.judging.verdict import Judgement, Sample, expect, judge, settled
+from handgrad.checking.repair import Repair, is_searching, mend
 from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict
 from handgrad.checking.subject import CheckError, Subject
-from handgrad.checking.verdict import Judgement, Sample, expect, judge, settled
+from handgrad.checking.subject.adapters import Pair, pair_of
+from handgrad.checking.subject.draws import Source, draw, fresh
 
 REPAIR_SECONDS = 2.0
 FRESH = 2  # other inputs at which an explanation must hold, and a repair be right

@@ -63,9 +63,10 @@ def group() -> None:
 
 def main() -> None:
     """Run the command line; an error of handgrad's is one message and exit code 1, never a traceback."""
-    from handgrad.cli.console import notices_as_lines
+    from handgrad.cli.console import notices_as_lines, prepare_streams, printable
     from handgrad.errors import HandgradError
 
+    prepare_streams()
     try:
         with notices_as_lines():
             code = group.main(standalone_mode=False)
@@ -76,12 +77,18 @@ def main() -> None:
         click.echo("Stopped.", err=True)
         sys.exit(130)
     except HandgradError as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {printable(str(error))}", err=True)
         sys.exit(1)
     except BrokenPipeError:  # the reader of a pipe has left, as `head` does
         sys.stderr.close()
         sys.exit(1)
-    except MemoryError:
-        click.echo("Error: not enough memory\n  fix    a smaller --batch-size, or fewer rows", err=True)
+    except OSError as error:  # of a place that nobody names: standard output on a full disk
+        click.echo(f"Error: {error.filename or 'standard output'}: {error.strerror or error}", err=True)
+        sys.exit(1)
+    except MemoryError as error:  # NumPy says how much was wanted, and of what shape
+        wanted = HandgradError(
+            "not enough memory", given=str(error), fix="smaller layers or batches, or fewer rows"
+        )
+        click.echo(f"Error: {wanted}", err=True)
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)

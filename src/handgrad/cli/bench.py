@@ -13,6 +13,7 @@ import click
 
 from handgrad.cli.console import one_line
 from handgrad.cli.options import configuration_from, load_data, with_settings
+from handgrad.cli.run_folder import is_run
 from handgrad.data import split
 from handgrad.errors import EngineError
 from handgrad.training import EngineTime, measure_engines
@@ -44,7 +45,7 @@ def command(source: str | None, config: Path | None, seconds: float, as_json: bo
     handgrad bench mnist --hidden 128 --batch-size 128
     handgrad bench runs/digits --seconds 3 --json
     """
-    if source is not None and (Path(source) / "run.json").exists() and config is None:
+    if source is not None and is_run(source) and config is None:
         config, source = Path(source) / "config.toml", None
     configuration = configuration_from(source, config, settings)
     dataset, training, chosen = load_data(configuration), configuration.training, configuration.data

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +15,20 @@ from typing import Any, TextIO
 import click
 
 from handgrad.errors import HandgradNotice
+
+
+def prepare_streams() -> None:
+    """Let every terminal, pipe and service take what is said.
+
+    A character that it does not have is replaced. What is said on a closed stream goes nowhere, and no file that is
+    opened later takes its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def show_results(results: Mapping[str, Any], *, as_json: bool) -> None:
@@ -26,7 +43,7 @@ def show_results(results: Mapping[str, Any], *, as_json: bool) -> None:
         shown = (
             f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else value
         )
-        click.echo(f"  {click.style(name.replace('_', ' ').ljust(width), dim=True)}  {shown}")
+        click.echo(f"  {click.style(printable(name).replace('_', ' ').ljust(width), dim=True)}  {shown}")
 
 
 def engine_text(facts: Mapping[str, Any]) -> str:
@@ -62,12 +79,23 @@ def notices_as_lines() -> Iterator[None]:
             others(message, category, filename, lineno, file, line)
         elif str(message) not in said:
             said.add(str(message))
-            click.echo(f"Notice: {one_line(str(message))}", err=True)
+            click.echo(f"Notice: {printable(one_line(str(message)))}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", HandgradNotice)
         warnings.showwarning = show
         yield
+
+
+def printable(text: str) -> str:
+    """Return a text as a terminal may show it: what would move its cursor or rename its window is spelt out.
+
+    Examples
+    --------
+    >>> print(printable("there is no column '\\x1b[2Jage'"))
+    there is no column '\\x1b[2Jage'
+    """
+    return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
 
 
 def one_line(text: str) -> str:

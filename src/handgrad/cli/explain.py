@@ -12,17 +12,18 @@ from typing import Any
 import click
 import numpy as np
 
-from handgrad.checking.adapters import draw_for, draw_rows
-from handgrad.checking.draws import draw
+from handgrad.checking.subject.adapters import draw_for, draw_rows
+from handgrad.checking.subject.draws import draw
 from handgrad.cli.evaluate import arranged
 from handgrad.cli.options import configuration_from, load_data, with_settings
+from handgrad.cli.run_folder import is_run
 from handgrad.cli.user_file import Found, find, import_file, importing_from
 from handgrad.configuration import read_configuration
 from handgrad.data import split
 from handgrad.errors import ConfigurationError
 from handgrad.explaining import Explanation, explain
-from handgrad.explaining.explanation import Snapshot
 from handgrad.explaining.snapshots import with_training
+from handgrad.explaining.state import Snapshot
 from handgrad.explaining.terminal import show_health, show_jacobian, show_line, show_overview
 from handgrad.files import write_file
 from handgrad.layers import Optimiser
@@ -108,16 +109,16 @@ class _Subject:
 
 def _subject(source: str | None, config: Path | None, settings: Mapping[str, Any], rows: int) -> _Subject:
     named = source or ""
-    is_file, is_run = re.search(r"\.py(:\w+)?$", named), bool(named) and (Path(named) / "run.json").exists()
+    own = re.search(r"\.py(:\w+)?$", named)
     given = [name for name, value in {"config": config, **settings}.items() if value is not None]
-    if (is_file or is_run) and given:
-        what = "a file of your own" if is_file else "a run"
+    if (own or is_run(source)) and given:
+        what = "a file of your own" if own else "a run"
         raise ConfigurationError(
             f"{named} is {what}, which has its own settings", given=given[0].replace("__", ".")
         )
-    if is_file:
+    if own:
         return _of_file(named, rows)
-    if is_run:
+    if is_run(source):
         return _of_run(Path(named), rows)
     if named.endswith(".toml"):
         source, config = None, Path(named)

@@ -155,6 +155,11 @@ def problems_as_notices(what: str) -> Iterator[None]:
         warnings.warn(HandgradNotice(f"{what}: {error}"), stacklevel=2)
 
 
+def is_run(source: str | None) -> bool:
+    """Whether a source of data or of a network is a run folder, finished or not."""
+    return bool(source) and any((Path(source or "") / name).exists() for name in ("run.json", NAME))
+
+
 def is_finished(folder: Path) -> bool:
     """Whether a run is finished, or can go on; raises `RunError` when it is neither."""
     if (folder / NAME).exists():

@@ -10,6 +10,7 @@ import click
 
 from handgrad.cli.console import engine_text
 from handgrad.cli.options import configuration_from, load_data, with_settings
+from handgrad.cli.run_folder import is_run
 from handgrad.configuration import read_configuration
 from handgrad.errors import ConfigurationError
 from handgrad.program import render_text
@@ -30,7 +31,7 @@ def command(source: str | None, config: Path | None, evaluation: bool, **setting
     handgrad show moons --hidden 8 --activation tanh --optimiser SGD
     handgrad show runs/digits --evaluation
     """
-    if source is not None and (Path(source) / "run.json").exists():
+    if source is not None and is_run(source):
         given = [name for name, value in {"config": config, **settings}.items() if value is not None]
         if given:
             raise ConfigurationError(

@@ -31,8 +31,8 @@ from handgrad.runs import Run, load_run, save_run
 from handgrad.training import EpochRecord, History, measure_metric, metric_name, train
 
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
-    from handgrad.explaining.explanation import Snapshot
     from handgrad.explaining.snapshots import Recorder
+    from handgrad.explaining.state import Snapshot
 
 PAGE = "explanation.html"
 

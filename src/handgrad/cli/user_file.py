@@ -15,9 +15,9 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from handgrad.checking import CheckError
-from handgrad.checking.adapters import checkable
-from handgrad.checking.draws import Source
-from handgrad.errors import nearest
+from handgrad.checking.subject.adapters import checkable
+from handgrad.checking.subject.draws import Source
+from handgrad.errors import HandgradError, nearest
 
 FIX = "name its functions forward, backward and inputs, or NAME, NAME_backward and NAME_inputs"
 
@@ -86,6 +86,10 @@ def import_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
+    except HandgradError as error:  # a rule's, which names the line itself where it can
+        del sys.modules[name]
+        place = "" if file in error.problem else f"{_place(error, path)}: "
+        raise CheckError(f"{place}{error.problem}", given=error.given, fix=error.fix) from None
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         said = error.msg if isinstance(error, SyntaxError) else error
@@ -139,7 +143,7 @@ def _pairs(module: ModuleType) -> list[str]:
 def _named(names: Mapping[str, Any], path: Path, name: str) -> Found:
     if name not in names:
         known = [each for each in names if not each.startswith("_") and not inspect.ismodule(names[each])]
-        raise CheckError(f"{path}: there is no {name!r} in it", fix=nearest(name, known) if known else FIX)
+        raise CheckError(f"{path}: there is no {name!r} in it", fix=nearest(name, known) or FIX)
     if checkable(names[name]):
         return Found(name, names[name], None, _inputs(names, path, name))
     return _pair(names, path, name, f"{name}_backward", name)

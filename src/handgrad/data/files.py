@@ -49,7 +49,8 @@ def reading(path: Path, *damage: type[Exception]) -> Iterator[None]:
         fix = "check the path; it is looked up from the current folder"
         raise DataError(f"{path}: there is no such file", fix=fix) from error
     except unreadable as error:
-        raise DataError(f"{path}: the file cannot be read: {error}") from error
+        problem = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: the file cannot be read: {problem}") from error
 
 
 def check_shape(path: Path, shape: tuple[int, ...]) -> None:

@@ -71,7 +71,7 @@ def find_change(before: Mapping[str, Fingerprint], now: Mapping[str, Fingerprint
     >>> find_change({"t": t}, {"t": t, "w": t})
     'w is new'
     """
-    for name in before.keys() | now.keys():
+    for name in {**before, **now}:
         if name not in before or name not in now:
             return f"{name} is {'new' if name in now else 'missing'}"
     return next(filter(None, (before[name].change(name, now[name]) for name in before)), "")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from handgrad.explaining.tracing import Trace, evaluate
+from handgrad.explaining.tracing import Trace
+from handgrad.program.running import run_lines
 
 SHARE = "dl"  # each row's share of the loss's gradient: all backward lines after it are linear in it
 MOST_NUMBERS = 2**26  # of the gradients of single rows together: a second or so
@@ -28,10 +29,7 @@ def agreement_of_rows(trace: Trace, names: Sequence[str]) -> dict[str, float]:
     for row in range(trace.rows):
         own = np.zeros_like(shares)
         own[row] = shares[row]
-        scope = trace.values | {SHARE: own}
-        with np.errstate(all="ignore"):
-            for line in lines[first + 1 :]:
-                scope[line.target] = evaluate(line.expression, scope)
+        scope = run_lines(lines[first + 1 :], trace.values | {SHARE: own})
         for name in names:
             lengths[name] += float(np.linalg.norm(scope[f"d{name}"]))
     return {

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.explaining.explanation import Boundary
+from handgrad.explaining.state import Boundary
 from handgrad.network import Network
 
 Array = NDArray[Any]

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from handgrad.explaining.explanation import Derivation, Factor
 from handgrad.explaining.formulas import Formula, partial
 from handgrad.explaining.ledger import AxisNames
+from handgrad.explaining.record import Derivation, Factor
 from handgrad.explaining.tracing import Trace
 from handgrad.program import ProgramLine
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from handgrad.explaining.explanation import AddedTooEarly, Jacobian
 from handgrad.explaining.jacobians import Between
 from handgrad.explaining.ledger import AxisNames
 from handgrad.explaining.naming import name_stored
+from handgrad.explaining.record import AddedTooEarly, Jacobian
 from handgrad.explaining.samples import sample
 from handgrad.explaining.structures import EXACT, Stored, proof, recognise
 from handgrad.explaining.tracing import Trace

@@ -12,11 +12,13 @@ import numpy as np
 from handgrad.errors import ConfigurationError
 from handgrad.explaining.derivations import derive
 from handgrad.explaining.describing import describe
-from handgrad.explaining.explanation import Block, ExplainedLine, Explanation, Health, Jacobian, Witness
+from handgrad.explaining.explanation import Explanation
 from handgrad.explaining.formulas import Formula
 from handgrad.explaining.health import measure_health
 from handgrad.explaining.jacobians import NotFiniteError
 from handgrad.explaining.ledger import AxisNames, gradients_of, ledger
+from handgrad.explaining.record import Block, ExplainedLine, Jacobian, Witness
+from handgrad.explaining.state import Health
 from handgrad.explaining.tracing import Trace, trace_network, trace_rule
 from handgrad.explaining.witness import witnesses
 from handgrad.layers import Optimiser

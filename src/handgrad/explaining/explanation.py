@@ -1,389 +1,21 @@
-"""The record of an explanation: plain data, from which the terminal, the notebook and the page are all drawn."""
+"""An explanation: all that is recorded of a program on a batch, as JSON, in a few lines, and in a notebook."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import msgspec
 
 from handgrad.errors import DataError
-from handgrad.html import Shown
-from handgrad.program import Phase
+from handgrad.explaining.record import Block, Derivation, ExplainedLine, Jacobian, LedgerEntry, Witness
+from handgrad.explaining.state import LEAST_ROWS, Health, Snapshot
+from handgrad.html import Shown, folded, formula, heading, paragraph, table
+from handgrad.rules import show_shape
 
 FORMAT = 1
-
-Structure = Literal["zero", "diagonal", "kronecker", "block diagonal", "diagonal plus low rank", "full"]
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Some of an array's numbers: every ``step``-th place of each axis, few enough to be shown.
-
-    Attributes
-    ----------
-    shape
-        Of ``numbers``, after leaving out.
-    steps
-        How far apart the places are, along each axis.
-    numbers
-        Row by row; None where a number is not finite.
-    """
-
-    shape: tuple[int, ...]
-    steps: tuple[int, ...]
-    numbers: tuple[float | None, ...]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A whole array in a few numbers; the share of zeros and the count of what is not finite included."""
-
-    least: float
-    mean: float
-    most: float
-    deviation: float
-    norm: float
-    zeros: float
-    not_finite: int
-
-
-@dataclass(frozen=True)
-class LedgerEntry:
-    """One value of the program: its shape, what its gradient is, and what is kept of it for which line.
-
-    Attributes
-    ----------
-    name, kind
-        ``W1``; "input", "target", "parameter", "state", "slot", "mask", "value" or "gradient".
-    axes
-        A letter (or word) for each axis, from the signature of the rule that makes or takes it.
-    shape, sizes
-        With ``n`` for the rows, and of this batch.
-    bytes
-        Of this batch.
-    gradient_of, gradient
-        For a gradient, the value it belongs to; for a value, its gradient ("" where there is none).
-    kept_for
-        The backward lines that read this value of the forward, by their targets.
-    summary, sample
-        Of its numbers.
-    """
-
-    name: str
-    kind: str
-    axes: tuple[str, ...]
-    shape: tuple[int | str, ...]
-    sizes: tuple[int, ...]
-    dtype: str
-    bytes: int
-    gradient_of: str = ""
-    gradient: str = ""
-    kept_for: tuple[str, ...] = ()
-    summary: Summary | None = None
-    sample: Sample | None = None
-
-
-@dataclass(frozen=True)
-class Witness:
-    """What a numerical check of one backward line says.
-
-    Attributes
-    ----------
-    verdict
-        "right", "wrong", or "cannot tell".
-    error, allowed
-        The largest difference from the slopes, and how large the slopes' own uncertainty allows it to be.
-    entries
-        How many entries were judged.
-    """
-
-    verdict: Literal["right", "wrong", "cannot tell"]
-    error: float
-    allowed: float
-    entries: int
-
-
-@dataclass(frozen=True)
-class ExplainedLine:
-    """A line of the program with all that is said of it.
-
-    Attributes
-    ----------
-    number
-        Its place, from 0.
-    target, operator, expression, phase, layer, rule, reason, undoes
-        As in `ProgramLine`.
-    reads
-        The names of the values it reads, in the order they stand in the line.
-    tex
-        The line as a formula in TeX.
-    witness
-        For backward lines.
-    """
-
-    number: int
-    target: str
-    operator: str
-    expression: str
-    phase: Phase
-    layer: str
-    rule: str
-    reason: str
-    undoes: str
-    reads: tuple[str, ...]
-    tex: str
-    witness: Witness | None = None
-
-
-@dataclass(frozen=True)
-class Factor:
-    """One factor of a derivation: the line it stands for, in words of the chain rule.
-
-    Attributes
-    ----------
-    line
-        The number of the backward line.
-    symbol
-        In TeX, for example ``\\frac{\\partial z_2}{\\partial a_1}``.
-    tex
-        What the line does with what arrives, in TeX, with the shape under each operand.
-    text
-        The same for a terminal.
-    sizes
-        Of the gradient after this factor.
-    reason
-        The line's.
-    """
-
-    line: int
-    symbol: str
-    tex: str
-    text: str
-    sizes: tuple[int, ...]
-    reason: str
-
-
-@dataclass(frozen=True)
-class Derivation:
-    """The chain rule for one value: from the loss back to it, a factor for each line passed.
-
-    Attributes
-    ----------
-    of
-        The value: a parameter, or one between.
-    factors
-        From the loss to the value.
-    product
-        All lines put into one another, in TeX.
-    text
-        The same for a terminal.
-    """
-
-    of: str
-    factors: tuple[Factor, ...]
-    product: str
-    text: str
-
-
-@dataclass(frozen=True)
-class AddedTooEarly:
-    """What comes out when the rows' Jacobians are added up before the chain rule, beside what is right.
-
-    Attributes
-    ----------
-    right, wrong
-        Each row's Jacobian times its own upstream gradient, added up; and the sum of the Jacobians times the
-        sum of the gradients.
-    difference
-        How far the second is from the first, over the first's size.
-    explanation
-        For a reader.
-    """
-
-    right: Sample
-    wrong: Sample
-    difference: float
-    explanation: str
-
-
-@dataclass(frozen=True)
-class Jacobian:
-    """How each entry of one value depends on each entry of another, and how little of it need be stored.
-
-    Attributes
-    ----------
-    output, input
-        The two values.
-    example
-        The row it is of; None for the whole batch.
-    output_sizes, input_sizes
-        Its axes: the output's, then the input's.
-    structure
-        What the numbers showed.
-    stored
-        In words of this program what is kept instead: ``x ⊗ I``, ``(z1 > 0)``.
-    explanation
-        Why one may, for a reader, generated from the axes that are shared.
-    stored_numbers, full_numbers
-        How many numbers each form has.
-    stored_operations, full_operations
-        How many multiplications it takes to bring an upstream gradient through each.
-    proof
-        The largest difference between stored form times upstream and full product, relative to the product.
-    sample
-        Of the full matrix, outputs down, inputs across.
-    output_axes, input_axes
-        The letters of the axes.
-    added
-        Where the rows of the batch share the input, as they share a weight.
-    """
-
-    output: str
-    input: str
-    example: int | None
-    output_sizes: tuple[int, ...]
-    input_sizes: tuple[int, ...]
-    structure: Structure
-    stored: str
-    explanation: str
-    stored_numbers: int
-    full_numbers: int
-    stored_operations: int
-    full_operations: int
-    proof: float
-    sample: Sample
-    output_axes: tuple[str, ...] = ()
-    input_axes: tuple[str, ...] = ()
-    added: AddedTooEarly | None = None
-
-
-@dataclass(frozen=True)
-class HealthFinding:
-    """Something unhealthy, with its evidence, its cause, and what to change.
-
-    Attributes
-    ----------
-    code
-        "dead-units", "saturated", "vanishing", "exploding", "large-updates", "small-updates", "symmetric",
-        "conflicting-rows".
-    place
-        The layer or value.
-    evidence, cause, change
-        In one sentence each, with the numbers.
-    """
-
-    code: str
-    place: str
-    evidence: str
-    cause: str
-    change: str
-
-
-@dataclass(frozen=True)
-class LayerHealth:
-    """What was measured at one layer, whether or not anything is wrong with it.
-
-    Attributes
-    ----------
-    place
-        The layer's value: ``a1``.
-    layer
-        For people.
-    measures
-        By name: ``dead``, ``saturated``, ``gradient_norm``, ``update_to_weight``, …
-    """
-
-    place: str
-    layer: str
-    measures: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Health:
-    """The state of a network over one batch."""
-
-    layers: tuple[LayerHealth, ...] = ()
-    findings: tuple[HealthFinding, ...] = ()
-
-
-@dataclass(frozen=True)
-class Boundary:
-    """For two inputs: the answer at every place of a grid, with the rows that were trained on.
-
-    Attributes
-    ----------
-    x_range, y_range
-        Least and most of each input.
-    answers
-        The class, or the value, row by row from the lowest y.
-    """
-
-    x_range: tuple[float, float]
-    y_range: tuple[float, float]
-    columns: int
-    rows: int
-    answers: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The network at one moment of its training, on the same small batch each time.
-
-    Attributes
-    ----------
-    epoch, step
-        When; 0 before the first step.
-    loss
-        On the small batch.
-    samples
-        Of weights, gradients and activations, by name.
-    summaries
-        Of the same.
-    health
-        At that moment.
-    boundary
-        For two inputs.
-    """
-
-    epoch: int
-    step: int
-    loss: float
-    samples: dict[str, Sample]
-    summaries: dict[str, Summary]
-    health: Health = Health()
-    boundary: Boundary | None = None
-
-
-@dataclass(frozen=True)
-class Block:
-    """One box of the drawing: a layer, with the values it takes and gives.
-
-    Attributes
-    ----------
-    name
-        The value it makes.
-    label
-        The rule's name.
-    layer
-        For people.
-    inputs
-        Names of the blocks (or inputs) it reads from.
-    parameters
-        Names of what it keeps.
-    part
-        "input", "forward" or "loss".
-    lines
-        The numbers of its lines, forward and backward.
-    """
-
-    name: str
-    label: str
-    layer: str
-    inputs: tuple[str, ...]
-    parameters: tuple[str, ...]
-    part: str
-    lines: tuple[int, ...]
+LEDGER = ("line", "shape", "its gradient, or whose it is", "kept for", "reason", "checked")
+JACOBIANS = ("of : with respect to", "structure", "stored as", "size", "difference from the full one", "why")
 
 
 @dataclass(frozen=True)
@@ -427,14 +59,33 @@ class Explanation(Shown):
     format: int = FORMAT
 
     def __str__(self) -> str:
-        from handgrad.explaining.notebook import summary
-
-        return summary(self)
+        told = [f"explanation of {self.title}: {self.rows} rows, {len(self.lines)} lines"]
+        told += [f"{found.code} at {found.place}: {found.evidence}" for found in self.health.findings]
+        return "\n".join(told)
 
     def _repr_html_(self) -> str:
-        from handgrad.explaining.notebook import render_html
+        told = f"{self.title} · {self.rows} rows"
+        told += f" · loss {self.loss:.4g}" if self.loss is not None else ""
+        parts = [heading(told), *_health(self), table(LEDGER, _ledger(self), (0, 1))]
+        for of, found in self.derivations.items():
+            parts.append(folded(f"Why d{of} is what it is", *_derivation(found)))
+        if self.jacobians:
+            told = "Jacobians, and how little of each need be stored"
+            parts.append(folded(told, table(JACOBIANS, map(_jacobian, self.jacobians), (0,))))
+        return "".join(parts)
 
-        return render_html(self)
+    def undone(self, line: ExplainedLine) -> ExplainedLine | None:
+        """Return the forward line that a backward line undoes."""
+        return next((other for other in self.lines if other.target == line.undoes), None)
+
+    def gradient_of(self, line: ExplainedLine) -> str:
+        """Return the name of the value whose gradient a line makes; "" when it makes none."""
+        entry = self.ledger.get(line.target)
+        return entry.gradient_of if entry else ""
+
+    def between(self, line: ExplainedLine) -> tuple[str, str]:
+        """Return the two values whose Jacobian a line of a rule brings a gradient through; "" for each that is none."""
+        return (line.undoes, self.gradient_of(line)) if line.rule else ("", "")
 
     def to_json(self) -> str:
         """Return the record as JSON."""
@@ -454,6 +105,57 @@ class Explanation(Shown):
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise DataError(f"this is no explanation: {error}") from None
 
-    def as_data(self) -> dict[str, Any]:
-        """Return the record as dictionaries, lists and numbers."""
-        return dict(msgspec.to_builtins(self))
+
+def _health(explanation: Explanation) -> Iterator[str]:
+    health = explanation.health
+    if health.layers and not health.findings:
+        few = f" Whether units are dead is judged on {LEAST_ROWS} rows or more."
+        yield paragraph(f"Health: nothing found.{few if explanation.rows < LEAST_ROWS else ''}")
+    for found in health.findings:
+        yield heading(f"{found.code.replace('-', ' ')} at {found.place}")
+        yield paragraph(f"{found.evidence} {found.cause} {found.change}")
+
+
+def _ledger(explanation: Explanation) -> Iterator[tuple[str, ...]]:
+    phase = ""
+    for line in explanation.lines:
+        if line.phase != phase:
+            phase = line.phase
+            yield (phase,)
+        entry = explanation.ledger.get(line.target)
+        cells = _entry(entry) if entry is not None else ("", "", "")
+        yield str(line), *cells, line.reason, _checked(line.witness)
+
+
+def _entry(entry: LedgerEntry) -> tuple[str, str, str]:
+    """Return a value's shape, the value beside it and what it is kept for."""
+    axes = zip(entry.axes, entry.sizes, strict=False)
+    named = ", ".join(f"{axis}={size}" if axis != str(size) else axis for axis, size in axes)
+    shape = f"({named})" if named else show_shape(entry.sizes)
+    kept = f"{', '.join(entry.kept_for)} · {entry.bytes:,} bytes" if entry.kept_for else ""
+    return shape, entry.gradient or (f"of {entry.gradient_of}" if entry.gradient_of else ""), kept
+
+
+def _checked(witness: Witness | None) -> str:
+    if witness is None:
+        return ""
+    sign = {"right": "✓", "wrong": "✗", "cannot tell": "?"}[witness.verdict]
+    return f"{sign} {witness.verdict}: {witness.error:.1e} of {witness.allowed:.1e}"
+
+
+def _derivation(derivation: Derivation) -> Iterator[str]:
+    yield formula(derivation.product)
+    for factor in derivation.factors:
+        yield formula(factor.tex)
+        yield paragraph(factor.reason)
+
+
+def _jacobian(jacobian: Jacobian) -> tuple[str, ...]:
+    return (
+        f"{jacobian.output} : {jacobian.input}",
+        jacobian.structure,
+        jacobian.stored,
+        f"{jacobian.stored_numbers:,} of {jacobian.full_numbers:,} numbers",
+        f"{jacobian.proof:.1e}",
+        jacobian.explanation,
+    )

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from handgrad.explaining.agreement import agreement_of_rows
 from handgrad.explaining.causes import Place, dead_by_bias, why_dead, why_saturated, why_unequal_norms
-from handgrad.explaining.explanation import Health, HealthFinding, LayerHealth
 from handgrad.explaining.slopes import Slopes, measure_slopes
+from handgrad.explaining.state import LEAST_ROWS, Health, HealthFinding, LayerHealth
 from handgrad.explaining.tracing import Trace
 from handgrad.explaining.trial import Trial, try_learning_rate
 from handgrad.layers import Node, Optimiser
@@ -23,7 +23,6 @@ Array = NDArray[Any]
 
 # Each threshold lies between what healthy networks were seen to reach (sixteen kinds, three optimisers, eight
 # seeds, from the start to the end of training) and what the planted illnesses reach.
-LEAST_ROWS = 16  # of fewer, half a layer may be off by chance
 DEAD_SHARE = 0.97  # deep He networks on similar rows: up to 0.75; a layer that is dead: 1
 DEAD_BY_BIAS_SHARE = 0.3  # off, and on without the bias; healthy: up to 0.13; half a layer: 0.5
 SATURATED_SHARE = 0.65  # healthy: up to 0.33; weights 30 times as large: 0.88

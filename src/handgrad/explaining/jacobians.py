@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.checking.numerics import slopes
+from handgrad.checking.judging.numerics import slopes
 from handgrad.errors import ConfigurationError, ProgramError, nearest
-from handgrad.explaining.tracing import Scope, Trace, code_of, run_lines
+from handgrad.explaining.tracing import Trace
 from handgrad.layers import Node
+from handgrad.program.running import Scope, code_of, run_lines
 from handgrad.rules import PRIMITIVES, Shape
 
 Array = NDArray[Any]

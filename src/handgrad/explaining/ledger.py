@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.explaining.explanation import LedgerEntry
+from handgrad.explaining.record import LedgerEntry
 from handgrad.explaining.samples import sample, summarise
 from handgrad.explaining.tracing import Trace
 from handgrad.layers import Node

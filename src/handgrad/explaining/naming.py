@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from handgrad.explaining.jacobians import Between
 from handgrad.explaining.structures import Stored
-from handgrad.explaining.tracing import Scope, evaluate, run_lines
 from handgrad.layers import Node
 from handgrad.program import write_rule
+from handgrad.program.running import Scope, evaluate, run_lines
 
 Array = NDArray[Any]
 

@@ -15,7 +15,8 @@ import math_core
 import msgspec
 from markupsafe import Markup
 
-from handgrad.explaining.explanation import ExplainedLine, Explanation, Factor, Jacobian
+from handgrad.explaining.explanation import Explanation
+from handgrad.explaining.record import ExplainedLine, Factor, Jacobian
 from handgrad.rules import show_shape
 
 FOLDER = files("handgrad.explaining") / "page"
@@ -67,24 +68,15 @@ class Links:
         self.record = explanation
         self.made = {line.target: line.number for line in reversed(explanation.lines) if line.operator == "="}
 
-    def undone(self, line: ExplainedLine) -> ExplainedLine | None:
-        """Return the forward line that a backward line undoes."""
-        return self.record.lines[self.made[line.undoes]] if line.undoes in self.made else None
-
     def undone_by(self, line: ExplainedLine) -> list[ExplainedLine]:
         """Return the backward lines that undo a line."""
         if line.phase == "backward" or line.operator != "=":
             return []
         return [other for other in self.record.lines if other.undoes == line.target]
 
-    def gradient_of(self, line: ExplainedLine) -> str:
-        """Return the name of the value whose gradient a line makes; "" when it makes none."""
-        entry = self.record.ledger.get(line.target)
-        return entry.gradient_of if entry else ""
-
     def product(self, line: ExplainedLine) -> str:
         """Return, for the gradient of a parameter, all lines put into one another, in TeX."""
-        derivation = self.record.derivations.get(self.gradient_of(line))
+        derivation = self.record.derivations.get(self.record.gradient_of(line))
         return derivation.product if derivation and derivation.factors[-1].line == line.number else ""
 
     def factors(self, line: ExplainedLine) -> list[int]:
@@ -109,9 +101,8 @@ class Links:
 
     def jacobians(self, line: ExplainedLine) -> list[tuple[int, Jacobian]]:
         """Return the numbered Jacobians between the value a backward line undoes and what its gradient is of."""
-        of = self.gradient_of(line)
-        pairs = enumerate(self.record.jacobians)
-        return [(k, j) for k, j in pairs if of and (j.output, j.input) == (line.undoes, of)]
+        of = self.record.between(line)
+        return [(k, j) for k, j in enumerate(self.record.jacobians) if (j.output, j.input) == of]
 
 
 def _phases(explanation: Explanation) -> dict[str, list[ExplainedLine]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.explaining.explanation import Sample, Summary
+from handgrad.explaining.record import Sample, Summary
 
 MOST = 2048  # numbers of an array that are kept
 

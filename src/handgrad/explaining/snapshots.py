@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.explaining.boundary import measure_boundary
-from handgrad.explaining.explanation import Explanation, HealthFinding, Snapshot
+from handgrad.explaining.explanation import Explanation
 from handgrad.explaining.health import measure_health
 from handgrad.explaining.samples import sample, summarise
+from handgrad.explaining.state import HealthFinding, Snapshot
 from handgrad.explaining.tracing import trace_network
 from handgrad.layers import Optimiser
 from handgrad.network import Network

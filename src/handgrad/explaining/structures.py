@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.explaining.explanation import Structure
+from handgrad.explaining.record import Structure
 
 Array = NDArray[Any]
 

@@ -6,15 +6,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from handgrad.errors import ProgramError, nearest
-from handgrad.explaining.explanation import (
-    ExplainedLine,
-    Explanation,
-    Factor,
-    Jacobian,
-    LedgerEntry,
-    Sample,
-    Witness,
-)
+from handgrad.explaining.explanation import Explanation
+from handgrad.explaining.record import ExplainedLine, Factor, Jacobian, LedgerEntry, Sample, Witness
 
 WIDTH = 80
 SHOWN = 6  # numbers of a row, and rows of an array, that are printed
@@ -50,10 +43,10 @@ def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -
         known = [line.target for line in explanation.lines]
         raise ProgramError(f"no line makes {target!r}", fix=nearest(target, known))
     entry = explanation.ledger[target]
-    facts = {"line": f"{line.target} {line.operator} {line.expression}", "shape": _shape(entry)}
+    facts = {"line": str(line), "shape": _shape(entry)}
     if entry.gradient_of:
         facts["same shape as"] = f"{entry.gradient_of}, whose gradient it is"
-    facts |= {"because": line.reason, "undoes": _undone(explanation, line), "layer": line.layer}
+    facts |= {"because": line.reason, "undoes": str(explanation.undone(line) or ""), "layer": line.layer}
     facts["kept for"] = ", ".join(entry.kept_for)
     facts["witness"] = _witness(line.witness)
     parts = [target + "\n" + "\n".join(_table(facts))]
@@ -62,7 +55,7 @@ def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -
         factors = (text for factor in derivation.factors for text in _factor(factor))
         parts.append("chain rule\n" + "\n".join(factors))
         parts.append("all in one\n" + _wrapped(derivation.text))
-    found = (jacobian for jacobian in explanation.jacobians if _is_of(jacobian, line, entry))
+    found = (j for j in explanation.jacobians if (j.output, j.input) == explanation.between(line))
     parts += [show_jacobian(jacobian, explanation, numbers=numbers) for jacobian in found]
     if numbers:
         names = dict.fromkeys((*line.reads, target))
@@ -146,8 +139,7 @@ def _ledger(explanation: Explanation) -> Iterator[str]:
 def _short(line: ExplainedLine) -> Iterator[str]:
     """Show a line in one row, its reason in the next."""
     mark = MARKS[line.witness.verdict] if line.witness else " "
-    text = f"{line.target} {line.operator} {line.expression}"
-    yield from textwrap.wrap(text, WIDTH, initial_indent=f"  {mark} ", subsequent_indent=" " * 8)
+    yield from textwrap.wrap(str(line), WIDTH, initial_indent=f"  {mark} ", subsequent_indent=" " * 8)
     if line.reason:
         yield from textwrap.wrap(line.reason, WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 8)
 
@@ -158,21 +150,11 @@ def _factor(factor: Factor) -> Iterator[str]:
         yield from textwrap.wrap(factor.reason, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
 
 
-def _undone(explanation: Explanation, line: ExplainedLine) -> str:
-    """Return the forward line that a backward line undoes."""
-    made = next((other for other in explanation.lines if other.target == line.undoes), None)
-    return f"{made.target} {made.operator} {made.expression}" if made else ""
-
-
 def _witness_of(jacobian: Jacobian, explanation: Explanation) -> Witness | None:
     """Return what the slopes say of the line that brings a gradient through this Jacobian, if it is one line."""
+    of = jacobian.output, jacobian.input
     lines = (line for line in explanation.lines if line.phase == "backward")
-    found = (line.witness for line in lines if _is_of(jacobian, line, explanation.ledger[line.target]))
-    return next(found, None)
-
-
-def _is_of(jacobian: Jacobian, line: ExplainedLine, entry: LedgerEntry) -> bool:
-    return bool(line.rule) and (jacobian.output, jacobian.input) == (line.undoes, entry.gradient_of)
+    return next((line.witness for line in lines if explanation.between(line) == of), None)
 
 
 def _witness(witness: Witness | None) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from types import CodeType
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,11 @@ from handgrad.engines.engine import convert
 from handgrad.errors import ConfigurationError
 from handgrad.layers import Node, Value
 from handgrad.network import Network
-from handgrad.program import Program, ProgramLine, write_rule
-from handgrad.rules import PRIMITIVES, Rule, Shape
+from handgrad.program import Program, write_rule
+from handgrad.program.running import Scope, run_lines
+from handgrad.rules import Rule, Shape
 
 Array = NDArray[Any]
-Scope = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -79,26 +78,6 @@ class Trace:
         return shapes | {line.target: line.shape or () for line in self.program.lines}
 
 
-@lru_cache(maxsize=4096)
-def code_of(expression: str) -> CodeType:
-    """Compile an expression once."""
-    return compile(expression, "<line>", "eval")
-
-
-def evaluate(expression: str, scope: Mapping[str, Any]) -> Any:
-    """Compute an expression over some values."""
-    return eval(code_of(expression), dict(PRIMITIVES), scope)
-
-
-def run_lines(lines: Iterable[ProgramLine], given: Mapping[str, Any]) -> Scope:
-    """Run lines one after another, and return every value they know afterwards."""
-    scope = dict(given)
-    with np.errstate(all="ignore"):
-        for line in lines:
-            scope[line.target] = evaluate(line.expression, scope)
-    return scope
-
-
 def widened(value: Any) -> Any:
     """Return floating point in float64, anything else as it is."""
     return np.asarray(value, np.float64) if np.asarray(value).dtype.kind == "f" else value
@@ -112,16 +91,14 @@ def trace_network(network: Network, x: Any, t: Any, w: Any = None, *, seed: int 
     ShapeError
         When rows, targets or weights do not fit the network.
     """
-    x = network.check_rows(np.asarray(x))
-    if not len(x):
+    batch = network.check_batch(x, t, w)
+    rows = len(batch["x"])
+    if not rows:
         raise ConfigurationError("the batch has no rows", fix="give one row or more")
-    arrays: Scope = {"x": x, "t": network.check_targets(np.asarray(t), len(x))}
-    if w is not None:
-        arrays["w"] = network.check_weights(w, len(x))
     program = network.program(weighted=w is not None).without_updates()
-    given: Scope = {value.name: convert(arrays[value.name], value, program.dtype) for value in program.inputs}
-    given |= {**network.arrays, "n": len(x), "seed": seed, "step": 1}
-    return Trace(program, network.nodes(weighted=w is not None), given, len(x))
+    given: Scope = {value.name: convert(batch[value.name], value, program.dtype) for value in program.inputs}
+    given |= {**network.arrays, "n": rows, "seed": seed, "step": 1}
+    return Trace(program, network.nodes(weighted=w is not None), given, rows)
 
 
 def trace_rule(rule: Rule, arrays: Collection[Any], *, seed: int = 0, **options: Any) -> Trace:

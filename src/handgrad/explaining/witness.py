@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.checking.numerics import Slopes, slopes, slopes_along
+from handgrad.checking.judging.numerics import Slopes, slopes, slopes_along
 from handgrad.errors import RuleError
-from handgrad.explaining.explanation import Witness
 from handgrad.explaining.jacobians import Between
-from handgrad.explaining.tracing import Scope, Trace, run_lines
+from handgrad.explaining.record import Witness
+from handgrad.explaining.tracing import Trace
 from handgrad.layers import Node
+from handgrad.program.running import Scope, run_lines
 
 Array = NDArray[Any]
 Vector = Callable[[Array], Array]

@@ -5,26 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from handgrad import layers
 from handgrad.errors import ConversionError
-from handgrad.layers import (
-    ELU,
-    GELU,
-    BatchNorm,
-    Dropout,
-    Embedding,
-    Layer,
-    LayerNorm,
-    LeakyReLU,
-    Linear,
-    ReLU,
-    Sequential,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softplus,
-    Standardise,
-    Tanh,
-)
+from handgrad.layers import Layer, Sequential
 from handgrad.network import Network
 
 
@@ -58,41 +41,41 @@ RUNNING = {"running_mean": "running_mean", "running_var": "running_var"}
 
 COUNTERPARTS = (
     Counterpart(
-        Linear,
+        layers.Linear,
         "Linear",
         {"inputs": "in_features", "outputs": "out_features"},
         {"W": "weight", "b": "bias"},
     ),
     Counterpart(
-        Embedding,
+        layers.Embedding,
         "Embedding",
         {"entries": "num_embeddings", "features": "embedding_dim"},
         {"E": "weight"},
     ),
-    Counterpart(ReLU, "ReLU"),
-    Counterpart(LeakyReLU, "LeakyReLU", {"slope": "negative_slope"}),
-    Counterpart(ELU, "ELU", {"alpha": "alpha"}),
-    Counterpart(GELU, "GELU", {"form": "approximate"}),
-    Counterpart(SiLU, "SiLU"),
-    Counterpart(Sigmoid, "Sigmoid"),
-    Counterpart(Tanh, "Tanh"),
-    Counterpart(Softplus, "Softplus"),
-    Counterpart(Softmax, "Softmax"),
-    Counterpart(Dropout, "Dropout", {"rate": "p"}),
+    Counterpart(layers.ReLU, "ReLU"),
+    Counterpart(layers.LeakyReLU, "LeakyReLU", {"slope": "negative_slope"}),
+    Counterpart(layers.ELU, "ELU", {"alpha": "alpha"}),
+    Counterpart(layers.GELU, "GELU", {"form": "approximate"}),
+    Counterpart(layers.SiLU, "SiLU"),
+    Counterpart(layers.Sigmoid, "Sigmoid"),
+    Counterpart(layers.Tanh, "Tanh"),
+    Counterpart(layers.Softplus, "Softplus"),
+    Counterpart(layers.Softmax, "Softmax"),
+    Counterpart(layers.Dropout, "Dropout", {"rate": "p"}),
     Counterpart(
-        BatchNorm,
+        layers.BatchNorm,
         "BatchNorm1d",
         {"epsilon": "eps", "momentum": "momentum"},
         SCALED | RUNNING,
-        features="num_features",
+        "num_features",
     ),
-    Counterpart(LayerNorm, "LayerNorm", {"epsilon": "eps"}, SCALED, features="normalized_shape"),
+    Counterpart(layers.LayerNorm, "LayerNorm", {"epsilon": "eps"}, SCALED, "normalized_shape"),
     Counterpart(
-        Standardise,
+        layers.Standardise,
         "Standardise",
         {"over": "over"},
         {"mean": "mean", "deviation": "deviation"},
-        features="features",
+        "features",
     ),
 )
 

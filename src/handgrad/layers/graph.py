@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -280,15 +281,16 @@ class Graph:
         return rule.signature.output_shape(sizes)
 
 
-def _locals(rule: Rule) -> set[str]:
+@cache
+def _locals(rule: Rule) -> frozenset[str]:
     """Every name that gets the rule's number, forward and backward.
 
     The gradient of an argument is called after what is given for it, and needs no number: ``dz1`` for ``z1``. Where
     another line reads it, it is written also for what has no gradient, the data, and then with the number.
     """
     if rule.constant:
-        return set(rule.forward.locals)
+        return frozenset(rule.forward.locals)
     text = rule.backward_text
     follow = {f"d{name}" for name in rule.forward.arguments}.difference(*(line.names for line in text.lines))
     gradient = {f"d{rule.output}"} - RESERVED  # dloss, where it all begins, has no number
-    return {*rule.forward.locals, *text.locals, *gradient} - follow
+    return frozenset({*rule.forward.locals, *text.locals, *gradient} - follow)

@@ -1,9 +1,8 @@
 """Writing a network out as one straight-line program."""
 
-from handgrad.program.line import Phase, Program, ProgramLine
+from handgrad.program.program import Phase, Program, ProgramLine, render_text
 from handgrad.program.script import Loop, write_script
 from handgrad.program.source import compile_program, function_source
-from handgrad.program.text import render_text
 from handgrad.program.writing import write_evaluation, write_loss, write_rule, write_training
 
 __all__ = [

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.program.line import Program, ProgramLine
-from handgrad.rules import PRIMITIVES, Shape, Size
+from handgrad.program.program import Program, ProgramLine
+from handgrad.program.running import run_lines
+from handgrad.rules import Shape, Size
 
 
 def measure(program: Program) -> Program:
@@ -53,8 +54,6 @@ def _probe(program: Program, n: int) -> dict[str, Any]:
         scope[name] = array(kept.shape)
     for name, shape in program.slots.items():
         scope[name] = array(shape)
-    with np.errstate(all="ignore"):
-        for line in program.lines:
-            if line.operator == "=":  # what changes in place keeps its shape
-                scope[line.target] = eval(line.expression, dict(PRIMITIVES), scope)
-    return scope
+    return run_lines(
+        (line for line in program.lines if line.operator == "="), scope
+    )  # the others keep their shape

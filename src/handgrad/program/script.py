@@ -14,7 +14,7 @@ from handgrad.errors import ConfigurationError
 from handgrad.layers import INITIALISERS, Constant, Optimiser, Parameter, Schedule, Value
 from handgrad.layers.layer import field_values
 from handgrad.layers.statistics import STATISTICS
-from handgrad.program.line import Program
+from handgrad.program.program import Program
 from handgrad.program.source import function_source
 from handgrad.rules import PRIMITIVES
 

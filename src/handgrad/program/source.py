@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from handgrad.program.line import Program
-from handgrad.rules import PRIMITIVES, show_shape
+from handgrad.program.program import Program
+from handgrad.rules import PRIMITIVES
 
 
 def function_source(program: Program, name: str) -> str:
@@ -27,8 +27,7 @@ def function_source(program: Program, name: str) -> str:
         if line.phase != phase:
             body.append(f"    # {line.phase}")
             phase = line.phase
-        shape = show_shape(line.shape) if line.shape is not None else ""
-        body.append(f"    {line}  # {shape}{'  ' if line.reason else ''}{line.reason}")
+        body.append(f"    {line}  # {line.shown_shape}{'  ' if line.reason else ''}{line.reason}")
     outputs = ", ".join(program.outputs)
     body.append(f"    return {outputs}" if len(program.outputs) > 1 else f"    return ({outputs},)")
     return "\n".join(body) + "\n"

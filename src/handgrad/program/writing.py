@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-import copy
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handgrad.layers import Graph, Node, Optimiser, Value
-from handgrad.program.line import Phase, Program, ProgramLine
 from handgrad.program.measuring import measure
+from handgrad.program.program import Phase, Program, ProgramLine
 from handgrad.rules import (
     Line,
     Rule,
@@ -298,7 +297,7 @@ def _write(
     """Write lines of a rule with the program's names, its options as numbers."""
     rename = _Rename(names, options, matrix)
     for line in text.lines if isinstance(text, Text) else text:
-        expression = ast.unparse(rename.visit(copy.deepcopy(line.expression)))
+        expression = ast.unparse(rename.visit(line.expression))
         target = names.get(line.target, line.target)
         reason = _rename_reason(line.reason, names)
         yield ProgramLine(target, line.operator, expression, phase, layer, rule, reason, undoes)
@@ -315,8 +314,8 @@ def _rename_reason(reason: str, names: Mapping[str, str]) -> str:
     return re.sub(r"(?<!')\b[A-Za-z]\w*", rename, reason)
 
 
-class _Rename(ast.NodeTransformer):
-    """Puts the program's names, and the numbers of the options, into an expression."""
+class _Rename(ast.NodeVisitor):
+    """Copies an expression, with the program's names and the numbers of the options in it."""
 
     def __init__(self, names: Mapping[str, str], options: Mapping[str, Any], matrix: bool) -> None:
         self.names, self.options, self.matrix = names, options, matrix
@@ -329,6 +328,14 @@ class _Rename(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
         is_rows = isinstance(node.func, ast.Name) and node.func.id == "rows"
-        return node.args[0] if is_rows and self.matrix else node
+        return self.visit(node.args[0]) if is_rows and self.matrix else self.generic_visit(node)
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        return type(node)(**{name: self.copied(part) for name, part in ast.iter_fields(node)})
+
+    def copied(self, part: Any) -> Any:
+        """Return a copy of what a field of a node holds: a node, a list of nodes, or a text or number."""
+        if isinstance(part, list):
+            return [self.copied(each) for each in part]
+        return self.visit(part) if isinstance(part, ast.AST) else part

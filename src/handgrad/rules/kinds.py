@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["Index", "Mask", "Shares", "State", "Target", "Weight"]
@@ -32,5 +31,3 @@ Mask = Annotated[Array, "mask"]
 
 State = Annotated[Array, "state"]
 """An array kept between steps that no gradient trains: running statistics, an optimiser's moments."""
-
-Scalar = float | np.floating[Any]

@@ -188,7 +188,7 @@ class Rule:
         """
         known = self.forward.options
         for name in options.keys() - known.keys():
-            raise RuleError(f"{self.name} has no option {name}", fix=nearest(name, known) if known else "")
+            raise RuleError(f"{self.name} has no option {name}", fix=nearest(name, known))
         return {**known, **options}
 
     def gradients(self, upstream: Array, *arguments: Array, **options: Any) -> dict[str, Array]:

@@ -18,7 +18,7 @@ from handgrad.network import Network
 from handgrad.sklearn.errors import EstimatorError
 from handgrad.sklearn.programs import Ready
 from handgrad.sklearn.rows import Rows
-from handgrad.training.history import EpochRecord
+from handgrad.training.history import EpochRecord, says_enough
 from handgrad.training.nonfinite import explain_nonfinite, largest
 
 Array = NDArray[Any]
@@ -144,10 +144,12 @@ class Descent:
         if self.settings.learning_rate == "invscaling":
             self.go_on_at(self.settings.learning_rate_init / (record.t_ + 1) ** self.settings.power_t, ready)
         score = record.validation_scores_[-1] if self.score else None
-        ended = self.settings.after_epoch is not None and self.settings.after_epoch(
-            EpochRecord(record.n_iter_, record.loss_, None, score, rate, time.perf_counter() - started)
+        after_epoch = self.settings.after_epoch
+        seconds = time.perf_counter() - started
+        asked = after_epoch is not None and says_enough(
+            after_epoch(EpochRecord(record.n_iter_, record.loss_, None, score, rate, seconds))
         )
-        return self.is_over(ready) or ended is True
+        return self.is_over(ready) or asked
 
     def learn(self, ready: Ready, start: dict[str, float]) -> float | None:
         """Take every row once; return the last learning rate, or None where early stopping meets a diverged loss."""

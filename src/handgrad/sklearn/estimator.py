@@ -52,7 +52,7 @@ class Perceptron(BaseEstimator, ABC):
         "tol": [Interval(Real, 0, None, closed="left")],
         "verbose": ["verbose"],
         "warm_start": ["boolean"],
-        "momentum": [Interval(Real, 0, 1, closed="left")],
+        "momentum": [Interval(Real, 0, 1, closed="both")],
         "nesterovs_momentum": ["boolean"],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
@@ -241,8 +241,8 @@ class Perceptron(BaseEstimator, ABC):
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator into a folder, which is a run folder of handgrad's: no pickle.
 
-        The network, the parameters and what the fit left behind are kept; not a generator given as random_state, not
-        after_epoch, and not where the descent stands: `partial_fit` begins it anew, from the weights.
+        The network, the parameters and what the fit left behind are kept, and where the descent stands, so that
+        `partial_fit` goes on to the same bits; not a generator given as random_state, and not after_epoch.
 
         Parameters
         ----------

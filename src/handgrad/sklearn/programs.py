@@ -6,13 +6,17 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from handgrad.engines import BoundProgram, bind
 from handgrad.layers import Optimiser
-from handgrad.network import Array, Network
+from handgrad.network import Network
 from handgrad.program import Program
+
+Array = NDArray[Any]
 
 MOST_IDLE = 8
 

@@ -1,6 +1,7 @@
 """Estimators in run folders: what `handgrad train` leaves, with the estimator's own parameters beside it.
 
-estimator.json  the parameters, the classes, and what the fit left behind
+estimator.json       the parameters, the classes, and what the fit left behind
+descent.safetensors  where the descent stands: what the optimiser keeps, and the random state
 
 So everything that opens a run opens these: ``handgrad show``, ``handgrad predict``. Nothing in them is ever run.
 """
@@ -19,6 +20,7 @@ from handgrad.errors import HandgradError, RunError
 from handgrad.files import parse_json, read_file, write_file
 from handgrad.layers import Schedule
 from handgrad.runs import Run, load_run, save_run
+from handgrad.sklearn.going_on import load_position, save_position
 from handgrad.sklearn.labels import Kind, Labels
 from handgrad.specs import schedule_from, to_table
 from handgrad.training import EpochRecord, History, metric_name
@@ -81,6 +83,7 @@ def save(estimator: Any, folder: Path) -> None:
         "classes": labels.classes.tolist() if labels is not None else [],
         "class_type": labels.classes.dtype.str if labels is not None else "",
     }
+    save_position(estimator, folder)
     write_file(folder / NAME, json.dumps(table, indent=2, default=float) + "\n")
 
 
@@ -124,6 +127,9 @@ def load(kind: type[E], folder: Path) -> E:
         estimator: Any = kind(**_parameters(table.parameters, place))
         estimator._validate_params()
         _set_fitted(estimator, table, run)
+        load_position(estimator, folder)
+    except RunError:
+        raise
     except (TypeError, ValueError, HandgradError) as error:
         raise RunError(f"{place}: damaged, or not handgrad's: {error}") from None
     return estimator
@@ -159,7 +165,6 @@ def _set_fitted(estimator: Any, table: _Table, run: Run) -> None:
     estimator.network_ = network
     estimator.n_layers_ = len(estimator.coefs_) + 1
     estimator.out_activation_ = estimator._loss(outputs)[1]
-    estimator._position = None
     if run.feature_names:
         estimator.feature_names_in_ = np.array(run.feature_names, object)
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from statistics import median_low
 from typing import IO, Any
 
+import numpy as np
+
 from handgrad.errors import DataError
 from handgrad.html import Shown, heading, picture
 
@@ -63,6 +65,11 @@ class BatchRecord:
     learning_rate: float
 
 
+def says_enough(answer: object) -> bool:
+    """Whether what ``after_epoch`` returned ends the training: True, Python's or NumPy's, and nothing else."""
+    return isinstance(answer, bool | np.bool_) and bool(answer)
+
+
 @dataclass
 class History(Shown):
     """A training as plain data.
@@ -74,7 +81,8 @@ class History(Shown):
     epochs
         One record each.
     stopped
-        Why it ended: "finished", "early" (the validation loss no longer fell) or "interrupted".
+        Why it ended: "finished", "early" (the validation loss no longer fell, or ``after_epoch`` said so) or
+        "interrupted".
     best_epoch
         With patience, the epoch of the lowest validation loss, whose weights are kept; else None: the last
         epoch's are.

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from handgrad.engines import Epoch
 from handgrad.errors import TrainingError
 from handgrad.program import Program, ProgramLine
-from handgrad.rules import PRIMITIVES, show_shape
+from handgrad.program.running import run_line
+from handgrad.rules import show_shape
 
 Array = NDArray[Any]
 
@@ -53,11 +54,6 @@ def explain_nonfinite(
         f"the loss of batch {batch + 1} is not finite, but on the reference engine every line of it is",
         fix="train with engine='reference', or in float64",
     )
-
-
-def run_line(line: ProgramLine, scope: dict[str, Any]) -> None:
-    """Run one line of a program in ``scope``."""
-    exec(str(line), dict(PRIMITIVES), scope)
 
 
 def _report_data(program: Program, epoch: Epoch, number: int, name: str) -> TrainingError:

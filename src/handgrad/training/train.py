@@ -13,8 +13,8 @@ from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError, nearest
 from handgrad.layers import Adam, Constant, Optimiser, Schedule
 from handgrad.network import Network
-from handgrad.training.history import BatchRecord, EpochRecord, History, facts_of
-from handgrad.training.progress import progress_for
+from handgrad.training.history import BatchRecord, EpochRecord, History, facts_of, says_enough
+from handgrad.training.progress import Progress, progress_for
 from handgrad.training.rows import Validation, divide_rows
 from handgrad.training.state import CheckpointStore
 from handgrad.training.under_way import UnderWay
@@ -38,7 +38,7 @@ def train(
     shuffle: bool = True,
     engine: str = "compiled",
     progress: bool | None = None,
-    after_epoch: Callable[[EpochRecord], None] | None = None,
+    after_epoch: Callable[[EpochRecord], object] | None = None,
     after_batch: Callable[[BatchRecord], None] | None = None,
     checkpoints: CheckpointStore | None = None,
 ) -> History:
@@ -70,7 +70,8 @@ def train(
     progress
         Whether to show a bar; by default where standard error is a terminal.
     after_epoch, after_batch
-        Called with each epoch's and each batch's record. A look at every batch takes longer than a small batch does.
+        Called with each epoch's and each batch's record. True from ``after_epoch`` ends the training. A look at
+        every batch takes longer than a small batch does.
     checkpoints
         Where the state is kept now and then, so that a training that was stopped, however, can go on as if it had
         not been: `handgrad.Checkpoints`.
@@ -119,19 +120,28 @@ def train(
             })  # fmt: skip
         try:
             with progress_for(progress, epochs, len(training), run.history.metric) as bar:
-                while len(run.history.epochs) < epochs and not run.has_waited(patience):
-                    record = run.epoch(rates, bar)
-                    bar.finished(record)
-                    if after_epoch is not None:
-                        after_epoch(record)
-                    run.save()
+                _train_epochs(run, rates, epochs, patience, bar, after_epoch)
             if patience is not None:
-                run.history.stopped = "early" if run.has_waited(patience) else "finished"
                 run.keep_best()
         except KeyboardInterrupt:
             run.interrupted()
     run.history.facts |= facts_of(run.step.facts, len(training), batch_size, run.history.epochs)
     return run.history
+
+
+def _train_epochs(
+    run: UnderWay, rates: Array, epochs: int, patience: int | None, bar: Progress,
+    after_epoch: Callable[[EpochRecord], object] | None,
+) -> None:  # fmt: skip
+    """Train until all epochs are done, or somebody has had enough."""
+    enough = run.has_waited(patience)
+    while len(run.history.epochs) < epochs and not enough:
+        record = run.epoch(rates, bar)
+        bar.finished(record)
+        asked = after_epoch is not None and says_enough(after_epoch(record))
+        enough = asked or run.has_waited(patience)
+        run.save(due=asked)
+    run.history.stopped = "early" if enough else "finished"
 
 
 def _check_settings(*, epochs: int, batch_size: int, patience: int | None, seed: int, engine: str) -> None:

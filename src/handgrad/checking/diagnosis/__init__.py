@@ -1,6 +1,6 @@
 """Naming the mistake: which known mistake reproduces the wrong gradient."""
 
 from handgrad.checking.diagnosis.diagnose import diagnose
-from handgrad.checking.diagnosis.evidence import Evidence, Guess
+from handgrad.checking.diagnosis.guess import Guess
 
-__all__ = ["Evidence", "Guess", "diagnose"]
+__all__ = ["Guess", "diagnose"]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from handgrad.checking.contract import UPSTREAM, Breach
 from handgrad.checking.diagnosis.edges import at_edges
 from handgrad.checking.diagnosis.edited import code_of_edit
-from handgrad.checking.diagnosis.evidence import Evidence, Guess
+from handgrad.checking.diagnosis.guess import Guess
 from handgrad.checking.diagnosis.numbers import affine, by_numbers
 from handgrad.checking.diagnosis.paths import accumulations, additions, factors, several_left_out, shifted
 from handgrad.checking.diagnosis.planted import plant
-from handgrad.checking.diagnosis.regions import in_layers, in_regions
 from handgrad.checking.diagnosis.replayed import replay
+from handgrad.checking.diagnosis.slopes import in_layers, in_regions
 from handgrad.checking.diagnosis.values import at_values
+from handgrad.checking.evidence import Evidence
+from handgrad.checking.judging.contract import UPSTREAM, Breach
 from handgrad.checking.recording import NotRecordedError
 from handgrad.checking.repair import Repair
 

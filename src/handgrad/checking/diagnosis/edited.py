@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterator
 
+from handgrad.checking.diagnosis.differences import Pair, differences
 from handgrad.checking.diagnosis.trees import (
+    adds_at,
     axes,
     called,
     calls_in,
     functions,
+    has_size,
     has_transpose,
-    is_axes,
     is_product,
+    is_random,
+    is_zeros,
+    leading,
     multiplies,
+    nameless,
     names_in,
     operand,
     reductions,
@@ -22,15 +26,18 @@ from handgrad.checking.diagnosis.trees import (
     same,
     stripped,
     text_of,
-    without_axes,
+    types,
+    without_copies,
+    without_factor,
 )
-
-Pair = tuple[ast.AST | None, ast.AST | None]
 
 _HOLDERS = (ast.Subscript, ast.Call, ast.keyword)
 _INDEX = (ast.FloorDiv, ast.Mod)  # arithmetic of positions
 
+_MOVING = {"reshape", "swapaxes", "transpose", "moveaxis"}
 _REDUCTIONS = {"sum", "cumsum", "mean", "max", "var", "std"}
+_NARROW = {"float16", "float32", "half", "int", "astype"}
+_UPSTREAM = {"g", "dout", "dy", "upstream", "grad_output"}
 
 _COSTS = {
     "swapped-gradients": 0.9,
@@ -72,7 +79,7 @@ def code_of_edit(before: str, after: str) -> tuple[str, str, float] | None:
     'elementwise-instead-of-matmul'
     """
     tree = ast.parse(before)
-    pairs = list(_differences(tree, ast.parse(after)))
+    pairs = list(differences(tree, ast.parse(after)))
     if not pairs or len(pairs) > 8:
         return None
     codes = [code for pair in pairs if (code := _by_place(tree, pair[0]) or _code(*pair)) is not None]
@@ -99,97 +106,28 @@ def _by_place(tree: ast.AST, old: ast.AST | None) -> str | None:
         if (isinstance(node, _HOLDERS) or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)))
         and node is not old and any(inner is old for inner in ast.walk(node))
     ]  # fmt: skip
-    for holder in reversed(holders):  # the innermost is found last
-        if isinstance(holder, ast.keyword) and holder.arg in ("axis", "axes", "dim"):
+    found = (_by_holder(holder, old) for holder in reversed(holders))  # the innermost is found last
+    return next((code for code in found if code), None)
+
+
+def _by_holder(holder: ast.AST, old: ast.AST) -> str | None:
+    def holds(part: ast.AST) -> bool:
+        return any(inner is old for inner in ast.walk(part))
+
+    match holder:
+        case ast.keyword(arg="axis" | "axes" | "dim"):
             return "wrong-axis"
-        if isinstance(holder, ast.Call) and text_of(holder.func).split(".")[-1] in (
-            "reshape",
-            "swapaxes",
-            "transpose",
-            "moveaxis",
+        case ast.Call() if called(holder) in _MOVING or (
+            called(holder) in ("sum", "mean") and old in holder.args
         ):
             return "wrong-axis"
-        if isinstance(holder, ast.BinOp) and any(inner is old for inner in ast.walk(holder.right)):
-            return "wrong-local-derivative"  # another power
-        if isinstance(holder, ast.Call) and text_of(holder.func) == "range":
+        case ast.Call() if called(holder) == "range":
             return "missing-term"
-        if isinstance(holder, ast.Subscript) and any(inner is old for inner in ast.walk(holder.slice)):
+        case ast.BinOp() if holds(holder.right):
+            return "wrong-local-derivative"  # another power
+        case ast.Subscript() if holds(holder.slice):
             return "wrong-evaluation-point"
-        if (
-            isinstance(holder, ast.Call)
-            and text_of(holder.func).split(".")[-1] in ("sum", "mean")
-            and old in holder.args
-        ):
-            return "wrong-axis"
     return None
-
-
-def _differences(a: ast.AST, b: ast.AST) -> Iterator[Pair]:
-    """Yield the smallest parts in which two trees differ."""
-    if ast.dump(a) == ast.dump(b):
-        return
-    if type(a) is not type(b):
-        yield a, b
-        return
-    if isinstance(a, ast.expr) and not isinstance(a, ast.Dict | ast.Tuple | ast.Call | ast.BinOp):
-        inner = list(_fields(a, b))
-        yield from inner or [(a, b)]
-        return
-    if isinstance(a, ast.BinOp) and isinstance(b, ast.BinOp):
-        if type(a.op) is not type(b.op):
-            yield a, b
-            return
-        left, right = list(_differences(a.left, b.left)), list(_differences(a.right, b.right))
-        whole = (
-            left
-            and right
-            and (len(left) + len(right) > 6 or (a.left, b.left) in left or (a.right, b.right) in right)
-        )
-        yield from ([(a, b)] if whole else left + right)
-        return
-    if isinstance(a, ast.Call) and isinstance(b, ast.Call):
-        same_function = ast.dump(a.func) == ast.dump(b.func)
-        if not same_function or len(a.args) != len(b.args) or len(a.keywords) != len(b.keywords):
-            inner = (
-                list(_differences(a.func, b.func))
-                if [ast.dump(x) for x in a.args] == [ast.dump(x) for x in b.args]
-                and len(a.keywords) == len(b.keywords)
-                else []
-            )
-            yield from inner if inner and not isinstance(a.func, ast.Attribute) else [(a, b)]
-            return
-    yield from _fields(a, b)
-
-
-def _fields(a: ast.AST, b: ast.AST) -> Iterator[Pair]:
-    for name in a._fields:
-        one, other = getattr(a, name, None), getattr(b, name, None)
-        if isinstance(one, list) and isinstance(other, list):
-            yield from _lists(one, other)
-        elif isinstance(one, ast.AST) and isinstance(other, ast.AST):
-            if isinstance(one, ast.operator | ast.unaryop | ast.cmpop | ast.boolop):
-                if type(one) is not type(other):
-                    yield a, b
-            else:
-                yield from _differences(one, other)
-        elif one != other:
-            yield a, b
-
-
-def _lists(a: list[ast.AST], b: list[ast.AST]) -> Iterator[Pair]:
-    if len(a) == len(b):
-        for one, other in zip(a, b, strict=True):
-            yield from _differences(one, other)
-        return
-    seen = {ast.dump(x) for x in a}, {ast.dump(x) for x in b}
-    gone = [x for x in a if ast.dump(x) not in seen[1]]
-    came = [x for x in b if ast.dump(x) not in seen[0]]
-    if len(gone) == len(came):
-        for one, other in zip(gone, came, strict=True):
-            yield from _differences(one, other)
-        return
-    yield from ((x, None) for x in gone)
-    yield from ((None, x) for x in came)
 
 
 def _swapped(pairs: list[Pair]) -> bool:
@@ -202,68 +140,59 @@ def _swapped(pairs: list[Pair]) -> bool:
 
 def _code(old: ast.AST | None, new: ast.AST | None) -> str | None:
     """Name the mistake that one change mends."""
-    before, after = text_of(old), text_of(new)
     if isinstance(old, ast.AugAssign) and new is None:
         return "extra-term" if isinstance(old.op, ast.Add) else "stale-or-mutated-state"
-    if old is not None and new is not None:
-        for rule in (_calls, _types):
-            code = rule(old, new, before, after)
-            if code:
-                return code
-    if "default_rng()" in before or ("np.random." in before and before != after):
+    if old is not None and new is not None and (code := _calls(old, new) or _types(old, new)):
+        return code
+    if is_random(old):
         return "nondeterministic"
-    if ("add.at" in after and "add.at" not in before) or (
+    if (adds_at(new) and not adds_at(old)) or (
         isinstance(new, ast.AugAssign) and isinstance(old, ast.Assign)
     ):
         return "overwritten-not-accumulated"
-    if ".copy()" in after and ".copy()" not in before and after.replace(".copy()", "") == before:
+    if same(without_copies(new), old) and not same(new, old):
         return "stale-or-mutated-state"
-    if isinstance(old, ast.Dict) and isinstance(new, ast.Dict):
-        return "swapped-gradients"
     if old is None or new is None:
         return "missing-term" if old is None else "extra-term"
-    for rule in (_turned, _averages, _summed, _signs, _operators, _factors, _points):
-        code = rule(old, new, before, after)
-        if code:
+    for rule in (_turned, _averages, _summed, _signs, _operators, _points):
+        if code := rule(old, new):
             return code
     return "wrong-local-derivative"
 
 
-def _calls(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+def _calls(old: ast.AST, new: ast.AST) -> str | None:
     """Something put into a call, taken out of one, or in place of ones or zeros."""
-    if "ones" in before and "ones" not in after:
+    came, gone = functions(new) - functions(old), functions(old) - functions(new)
+    if gone & {"ones", "ones_like"}:
         return "ignores-upstream"
-    if before.startswith("np.zeros") and not after.startswith("np.zeros"):
+    if is_zeros(old) and not is_zeros(new):
         return "zero-gradient"
-    if "conj" in after and "conj" not in before:
+    if came & {"conj", "conjugate"}:
         return "transposed"
-    averages = (f"{after}.mean(", f"({after}).mean(", f"{after}.sum(", f"({after}).sum(")
-    if before.startswith(averages):
+    if any(same(operand(call), new) for call in leading(old) if called(call) in ("mean", "sum")):
         return "averaged-batch"
-    for name in names_in(new) ^ names_in(old):
-        if after.replace(f" * {name}", "") == before:
+    for name in sorted(names_in(new) ^ names_in(old)):
+        if same(without_factor(new, name), old) and not same(new, old):
             return "missing-local-derivative"
-        if before.replace(f" * {name}", "") == after:
+        if same(without_factor(old, name), new) and not same(new, old):
             return "extra-term"
-    if isinstance(old, ast.Call) and after in map(text_of, old.args):
+    if isinstance(old, ast.Call) and any(same(argument, new) for argument in old.args):
         return "extra-term"
     if (
         isinstance(new, ast.Call)
-        and before in map(text_of, new.args)
-        and "sum" not in after
-        and "mean" not in after
+        and any(same(argument, old) for argument in new.args)
+        and not reductions(new)
     ):
         is_value = isinstance(old, ast.Name) and not old.id.startswith(("d", "grad"))
         return "wrong-evaluation-point" if is_value else "missing-local-derivative"
     return None
 
 
-def _types(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
-    narrow = ("float16", "float32", "astype", "int(", "half")
-    return "dtype-or-overflow" if any(word in before and word not in after for word in narrow) else None
+def _types(old: ast.AST, new: ast.AST) -> str | None:
+    return "dtype-or-overflow" if (types(old) - types(new)) & _NARROW else None
 
 
-def _turned(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+def _turned(old: ast.AST, new: ast.AST) -> str | None:
     if same(stripped(old), stripped(new)) and not same(old, new):
         return "transposed"
     if is_product(old, ast.MatMult) and is_product(new, ast.MatMult) and names_in(old) == names_in(new):
@@ -273,7 +202,7 @@ def _turned(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
     return None
 
 
-def _averages(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+def _averages(old: ast.AST, new: ast.AST) -> str | None:
     joins = "outer" in functions(old) or any(
         isinstance(node, ast.Mult | ast.Subscript) for node in ast.walk(old)
     )
@@ -297,11 +226,7 @@ def _averages(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None
     return None
 
 
-def _summed(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
-    if is_axes(old) and is_axes(new):
-        return "wrong-axis"
-    if axes(old) and axes(new) and same(without_axes(old), without_axes(new)):
-        return "wrong-axis"
+def _summed(old: ast.AST, new: ast.AST) -> str | None:
     if (
         names_in(old) - {"np"} == names_in(new) - {"np"}
         and axes(old) != axes(new)
@@ -312,14 +237,10 @@ def _summed(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
         return "wrong-axis"
     if any(called(call) == "sum" and same(operand(call), old) for call in calls_in(new)):
         return "broadcast-not-summed"
-    whole = [call for call in reductions(old) if not call.keywords and call.args in ([], [operand(call)])]
-    along = [call for call in reductions(new) if axes(call)]
-    if any(called(a) == called(b) and same(operand(a), operand(b)) for a in whole for b in along):
-        return "wrong-axis"
     return None
 
 
-def _signs(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+def _signs(old: ast.AST, new: ast.AST) -> str | None:
     if (
         isinstance(old, ast.UnaryOp)
         and isinstance(old.op, ast.USub)
@@ -347,7 +268,7 @@ def _signs(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
     return None
 
 
-def _operators(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+def _operators(old: ast.AST, new: ast.AST) -> str | None:
     """Name a factor or a term that came or went."""
     for a, b, gone in ((old, new, False), (new, old, True)):
         if not isinstance(b, ast.BinOp):
@@ -364,31 +285,22 @@ def _operators(old: ast.AST, new: ast.AST, before: str, after: str) -> str | Non
 
 
 def _factor_code(factor: ast.AST, gone: bool) -> str:
-    text = text_of(factor)
-    if "grad_output" in text or text in ("g", "dout", "dy", "upstream"):
+    if "grad_output" in names_in(factor) or (isinstance(factor, ast.Name) and factor.id in _UPSTREAM):
         return "extra-term" if gone else "ignores-upstream"
     if isinstance(factor, ast.Constant) or (
         isinstance(factor, ast.UnaryOp) and isinstance(factor.operand, ast.Constant)
     ):
         return "wrong-local-derivative"  # a constant for the whole gradient is seen in the numbers
-    if text.startswith("len(") or ".shape[" in text or ".size" in text:
+    if has_size(factor):
         return "batch-mean-vs-sum"
     return "extra-term" if gone else "missing-local-derivative"
 
 
-def _factors(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
+def _points(old: ast.AST, new: ast.AST) -> str | None:
     if isinstance(old, ast.Constant) and isinstance(new, ast.Constant):
         return "wrong-local-derivative"
-    sizes = [("len(" in text or ".shape[" in text or ".size" in text) for text in (before, after)]
-    if sizes[0] != sizes[1] and names_in(old) - {"len"} == names_in(new) - {"len"}:
-        return "batch-mean-vs-sum"
-    return None
-
-
-def _points(old: ast.AST, new: ast.AST, before: str, after: str) -> str | None:
     if isinstance(old, ast.Name) or (isinstance(old, ast.Subscript) and isinstance(new, ast.Subscript)):
         return "wrong-evaluation-point"
-    shape = [re.sub(r"\b[A-Za-z_]\w*\b", "v", text) for text in (before, after)]
-    if shape[0] == shape[1] and names_in(old) != names_in(new):
+    if same(nameless(old), nameless(new)) and names_in(old) != names_in(new):
         return "wrong-evaluation-point"
     return None

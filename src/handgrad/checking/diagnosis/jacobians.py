@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from handgrad.checking.diagnosis.evidence import Evidence, Guess, agree, nearer
-from handgrad.checking.numerics import Slopes
+from handgrad.checking.diagnosis.guess import Guess, agree, nearer
+from handgrad.checking.evidence import Evidence
+from handgrad.checking.judging.numerics import Slopes
+from handgrad.checking.judging.verdict import Expectation
 from handgrad.checking.subject import Array, CheckError
-from handgrad.checking.verdict import Expectation
 
 MOST_OUTPUTS = 128  # for each of which backward runs once
 LARGEST = 65_536  # entries of the matrix

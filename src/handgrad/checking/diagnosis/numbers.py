@@ -7,11 +7,14 @@ from itertools import combinations
 
 import numpy as np
 
-from handgrad.checking.diagnosis.evidence import Evidence, Guess, agree, nearer
+from handgrad.checking.diagnosis.guess import Guess, agree, nearer
 from handgrad.checking.diagnosis.jacobians import by_jacobian
 from handgrad.checking.diagnosis.rounding import cast, lost_digits, right_with_more_digits, whole_numbers
-from handgrad.checking.numerics import Slopes
-from handgrad.checking.subject import Array, CheckError, Inputs, widened
+from handgrad.checking.evidence import Evidence
+from handgrad.checking.judging.numerics import Slopes
+from handgrad.checking.judging.verdict import expect, judge
+from handgrad.checking.subject import Array, CheckError, widened
+from handgrad.checking.subject.draws import shorter
 
 
 def by_numbers(evidence: Evidence) -> Iterator[Guess]:
@@ -172,16 +175,9 @@ def _batch_sizes(evidence: Evidence, argument: str, factor: float) -> str:
 
 def _factor_with_fewer(evidence: Evidence, argument: str, size: int) -> float | None:
     """Return the factor when every axis of this length is one shorter, or None when that cannot be."""
-    from handgrad.checking.verdict import expect, judge
-
-    inputs: Inputs = dict(evidence.subject.inputs)
-    for axis_of_first in (True, False):
-        shorter = {
-            name: shortened(value, size, first_only=axis_of_first)
-            for name, value in widened(inputs, np.float64).items()
-        }
+    for inputs in shorter(widened(evidence.subject.inputs, np.float64), size):
         try:
-            expected = expect(evidence.subject, shorter, (argument,), 1)
+            expected = expect(evidence.subject, inputs, (argument,), 1)
             sample = judge(evidence.subject, expected).samples[0]
         except (CheckError, ValueError, IndexError):
             continue
@@ -192,15 +188,6 @@ def _factor_with_fewer(evidence: Evidence, argument: str, size: int) -> float | 
         if agree(factor * right, got):
             return factor
     return None
-
-
-def shortened(value: Array, size: int, *, first_only: bool) -> Array:
-    """Take one off the axes of this length: the first axis only, or all."""
-    axes = range(min(1, value.ndim)) if first_only else range(value.ndim)
-    for axis in axes:
-        if value.shape[axis] == size:
-            value = np.take(value, range(size - 1), axis=axis)
-    return value
 
 
 def _not_finite(argument: str, pairs: list[tuple[Array, Array]]) -> str:

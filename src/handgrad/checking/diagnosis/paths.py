@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.diagnosis.evidence import CLOSE
-from handgrad.checking.diagnosis.planted import Planted, Predict, at, edge_groups
+from handgrad.checking.diagnosis.guess import CLOSE
+from handgrad.checking.diagnosis.planted import Change, Flow, Planted, Predict, at, edge_groups
 from handgrad.checking.diagnosis.replayed import Replay, Replays
 from handgrad.checking.recording import Operation
 from handgrad.checking.subject import Array
@@ -30,17 +30,22 @@ def shifted(replays: Replays) -> Iterator[Planted]:
             for j, index in enumerate(operation.inputs):
                 if (j == k and operation.kind != "elementwise") or index not in table:
                     continue
-
-                def neighbour(
-                    r: Replay, o: Operation, kk: int, flow: Any, g: Any, j: int = j, table: Any = table
-                ) -> Any:
-                    values = list(r.values)
-                    values[o.inputs[j]] = r.values[table.get(o.inputs[j], o.inputs[j])]
-                    return r.flow_of(o, kk, g, values)
-
                 label = replays.label(operation.inputs[k])
                 words = f"the gradient of {label} through {operation.name} takes {replays.label(index)} of the {step} step"
-                yield Planted("wrong-evaluation-point", words, 1.3, at(edges, neighbour), operation)
+                yield Planted(
+                    "wrong-evaluation-point", words, 1.3, at(edges, _neighbour(j, table)), operation
+                )
+
+
+def _neighbour(j: int, table: Mapping[int, int]) -> Change:
+    """Take operand j of the step that follows in a table."""
+
+    def neighbour(flow: Flow) -> Any:
+        values, index = list(flow.replay.values), flow.operation.inputs[j]
+        values[index] = values[table.get(index, index)]
+        return flow.from_gradient(flow.gradient, values)
+
+    return neighbour
 
 
 def several_left_out(replays: Replays) -> Iterator[Planted]:
@@ -58,7 +63,7 @@ def several_left_out(replays: Replays) -> Iterator[Planted]:
             labels = " and ".join(
                 dict.fromkeys(f"{o.name} to {replays.label(o.inputs[k])}" for o, k in edges)
             )
-            cut = at(list(edges), lambda r, o, j, flow, g: np.zeros_like(flow))
+            cut = at(list(edges), _nothing)
             yield Planted(
                 "missing-term",
                 f"the paths through {labels} are left out",
@@ -72,7 +77,7 @@ def left_out(replays: Replays, operation: Operation, k: int, label: str) -> Iter
     """Leave a path out: of one, of several, or all but one of several of a kind."""
     recording, index = replays.recording, operation.inputs[k]
     readers = [(o, j) for o, j in recording.readers[index] if o.output in replays.first.gradients]
-    cut = at([(operation, k)], lambda r, o, j, flow, g: np.zeros_like(flow))
+    cut = at([(operation, k)], _nothing)
     if len(readers) < 2:
         yield Planted(
             "zero-gradient", f"nothing flows back through {operation.name} to {label}", 2.0, cut, operation
@@ -103,8 +108,8 @@ def accumulations(replays: Replays) -> Iterator[Planted]:
                 yield Planted("missing-term", words, 1.25, at([(operation, k)], _nothing), operation)
 
 
-def _nothing(replayed: Replay, operation: Operation, k: int, flow: Any, gradient: Any) -> Any:
-    return np.zeros_like(flow)
+def _nothing(flow: Flow) -> Any:
+    return np.zeros_like(flow.right)
 
 
 def factors(replays: Replays) -> Iterator[Planted]:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import Plant, cotangents
-from handgrad.checking.diagnosis.evidence import Guess, agree, nearer
+from handgrad.checking.adjoint import Plant, cotangents, edge_contribution
+from handgrad.checking.diagnosis.guess import Guess, agree, nearer
 from handgrad.checking.diagnosis.replayed import Replay, Replays
 from handgrad.checking.recording import Operation
 from handgrad.checking.subject import Array
@@ -94,9 +94,48 @@ def _gives(replayed: Replay, predicted: Mapping[str, Array], name: str) -> bool:
     return agree(found, got, size) and (nearer(found, got, right) or not replayed.sample.wrong(name).any())
 
 
-Change = Callable[
-    [Replay, Operation, int, Any, Any], Any
-]  # (replay, operation, operand, right flow, gradient)
+@dataclass(frozen=True)
+class Flow:
+    """What flows along an edge: there a mistake may be made.
+
+    Attributes
+    ----------
+    replay, operation, k
+        Where: an operand of an operation, in one sample.
+    right
+        What flows when all is right.
+    gradient
+        Of the operation's output.
+    """
+
+    replay: Replay
+    operation: Operation
+    k: int
+    right: Any
+    gradient: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The operand's shape."""
+        return np.shape(self.right)
+
+    @property
+    def others(self) -> list[Array]:
+        """The values of the other operands."""
+        return [np.asarray(self.replay.values[i]) for j, i in enumerate(self.operation.inputs) if j != self.k]
+
+    def from_gradient(self, gradient: Any, values: list[Any] | None = None) -> Any:
+        """Return what would flow from another gradient of the output, or at other values."""
+        return edge_contribution(
+            self.operation, self.k, self.replay.values if values is None else values, gradient
+        )
+
+
+Change = Callable[[Flow], Any]
+"""Return what flows instead; None where the mistake cannot be made."""
+
+Mistake = tuple[str, str, float, Change]
+"""Code, evidence, cost, and what flows instead."""
 
 
 def at(edges: list[tuple[Operation, int]], change: Change) -> Predict:
@@ -109,7 +148,7 @@ def at(edges: list[tuple[Operation, int]], change: Change) -> Predict:
             def changed(flow: Any, _operation: Operation, _values: Any, gradient: Any) -> Any:
                 nonlocal failed
                 try:
-                    wrong = change(replayed, operation, k, flow, gradient)
+                    wrong = change(Flow(replayed, operation, k, flow, gradient))
                     if wrong is not None and np.shape(wrong) != np.shape(flow):
                         wrong = np.broadcast_to(wrong, np.shape(flow))
                 except (ValueError, IndexError):  # the shapes do not fit: nobody can have written this

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import cotangents, edge_contribution
-from handgrad.checking.diagnosis.evidence import Evidence
+from handgrad.checking.adjoint import cotangents
 from handgrad.checking.effort import Effort
+from handgrad.checking.evidence import Evidence
+from handgrad.checking.judging.verdict import Expectation, Sample
 from handgrad.checking.recording import NotRecordedError, Operation, Recording
 from handgrad.checking.subject import Array
-from handgrad.checking.verdict import Expectation, Sample
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,6 @@ class Replay:
     def upstream(self) -> list[Array]:
         """The upstream gradient, in float64."""
         return [np.asarray(part, np.float64) for part in self.sample.upstream]
-
-    def flow_of(self, operation: Operation, k: int, gradient: Any, values: list[Any] | None = None) -> Any:
-        """Return what would flow along an edge from another gradient, or at other values."""
-        return edge_contribution(operation, k, values if values is not None else self.values, gradient)
 
     def named(self, found: Mapping[int, Any]) -> dict[str, Array]:
         """Return the gradients of the arguments from those of all values."""

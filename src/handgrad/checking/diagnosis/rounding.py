@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from handgrad.checking.diagnosis.evidence import Evidence, Guess
+from handgrad.checking.diagnosis.guess import Guess
+from handgrad.checking.evidence import Evidence
+from handgrad.checking.judging.verdict import Expectation, Sample
 from handgrad.checking.subject import Array, CheckError, Subject, widened
-from handgrad.checking.verdict import Expectation, Sample
 
 MOST = 4 * float(np.finfo(np.float16).eps)  # of the largest entry: an error that is larger is no rounding
 TRIES = 5  # moves of the inputs, in the middle of which an error jumps

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable
-
-MOST_AXES = 5
+from collections.abc import Callable, Iterator
 
 
 def calls_in(node: ast.AST) -> list[ast.Call]:
@@ -44,15 +42,6 @@ def axes(node: ast.AST) -> list[str]:
         for inner in ast.walk(node)
         if isinstance(inner, ast.keyword) and inner.arg == "axis"
     ]
-
-
-def is_axes(node: ast.AST) -> bool:
-    """Whether a tree is a tuple of axes."""
-    try:
-        found = ast.literal_eval(node) if isinstance(node, ast.Tuple) else ()
-    except ValueError:
-        return False
-    return bool(found) and all(isinstance(axis, int) and abs(axis) < MOST_AXES for axis in found)
 
 
 def is_product(node: ast.AST, operator: type[ast.operator]) -> bool:
@@ -106,15 +95,98 @@ def renamed(node: ast.AST, name: str, other: str) -> ast.AST:
     return _Rewriting(change).visit(copy.deepcopy(node))
 
 
-def without_axes(node: ast.AST) -> ast.AST:
-    """Return a tree in which every axis that is named is the same."""
+def nameless(node: ast.AST) -> ast.AST:
+    """Return a tree in which every name, of a variable or an attribute, is the same."""
 
     def change(inner: ast.AST) -> ast.AST:
-        if isinstance(inner, ast.keyword) and inner.arg == "axis":
-            inner.value = ast.Constant(None)
+        if isinstance(inner, ast.Name):
+            return ast.Name("v", inner.ctx)
+        if isinstance(inner, ast.Attribute):
+            inner.attr = "v"
         return inner
 
     return _Rewriting(change).visit(copy.deepcopy(node))
+
+
+def without_factor(node: ast.AST, name: str) -> ast.AST:
+    """Return a tree without its multiplications by a variable."""
+
+    def change(inner: ast.AST) -> ast.AST:
+        if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult):
+            return inner.left if isinstance(inner.right, ast.Name) and inner.right.id == name else inner
+        return inner
+
+    return _Rewriting(change).visit(copy.deepcopy(node))
+
+
+def without_copies(node: ast.AST | None) -> ast.AST | None:
+    """Return a tree without the copies it makes."""
+
+    def change(inner: ast.AST) -> ast.AST:
+        if (
+            isinstance(inner, ast.Call)
+            and isinstance(inner.func, ast.Attribute)
+            and inner.func.attr == "copy"
+        ):
+            return inner.func.value
+        return inner
+
+    return _Rewriting(change).visit(copy.deepcopy(node)) if node is not None else None
+
+
+def leading(node: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls that an expression begins with: of ``x.mean(axis=0)[None] * y`` the mean."""
+    while True:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield node
+            node = node.func.value
+        elif isinstance(node, ast.BinOp):
+            node = node.left
+        elif isinstance(node, ast.Attribute | ast.Subscript):
+            node = node.value
+        else:
+            return
+
+
+def is_zeros(node: ast.AST) -> bool:
+    """Whether a tree is an array of zeros."""
+    return isinstance(node, ast.Call) and called(node) in ("zeros", "zeros_like")
+
+
+def is_random(node: ast.AST | None) -> bool:
+    """Whether a tree draws from NumPy's generator without a seed, or from the one that all share."""
+    return node is not None and any(
+        (called(call) == "default_rng" and not call.args and not call.keywords)
+        or ".random." in text_of(call.func)
+        for call in calls_in(node)
+    )
+
+
+def adds_at(node: ast.AST | None) -> bool:
+    """Whether a tree calls ``np.add.at``."""
+    return node is not None and any(text_of(call.func).endswith("add.at") for call in calls_in(node))
+
+
+def types(node: ast.AST) -> set[str]:
+    """Return the types that a tree names, or converts to."""
+    named = {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)}
+    texts = {
+        inner.value
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Constant) and isinstance(inner.value, str)
+    }
+    return named | texts | functions(node)
+
+
+def has_size(node: ast.AST) -> bool:
+    """Whether a tree holds the length of an axis, or the size of an array."""
+    parts = list(ast.walk(node))
+    lengths = (part.value for part in parts if isinstance(part, ast.Subscript))
+    return (
+        "len" in functions(node)
+        or any(isinstance(part, ast.Attribute) and part.attr == "size" for part in parts)
+        or any(isinstance(shape, ast.Attribute) and shape.attr == "shape" for shape in lengths)
+    )
 
 
 def names_in(node: ast.AST) -> set[str]:

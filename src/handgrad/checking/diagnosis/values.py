@@ -11,43 +11,24 @@ from handgrad.checking.diagnosis.planted import Planted, setting
 from handgrad.checking.diagnosis.replayed import Replays
 from handgrad.checking.recording import Operation
 
+SPOILT = (
+    ("ignores-upstream", "what arrives at {} is taken to be ones", 0.8, np.ones_like),
+    ("wrong-sign", "the gradient of {} has the opposite sign", 0.9, np.negative),
+    ("zero-gradient", "the gradient of {} is lost: nothing flows through it", 1.9, np.zeros_like),
+)
+
 
 def at_values(replays: Replays) -> Iterator[Planted]:
     """Yield mistakes in the gradient of one value: ones for it, its sign, its rows averaged."""
     recording = replays.recording
     for index, gradient in replays.first.gradients.items():
-        operation = recording.producer.get(index)
-        label = replays.label(index)
+        operation, label = recording.producer.get(index), replays.label(index)
         if index in recording.outputs:
-            yield Planted(
-                "ignores-upstream",
-                "the upstream gradient is taken to be ones",
-                0.5,
-                setting(index, np.ones_like),
-                operation,
-            )
+            words = "the upstream gradient is taken to be ones"
+            yield Planted("ignores-upstream", words, 0.5, setting(index, np.ones_like), operation)
         elif operation is not None:
-            yield Planted(
-                "ignores-upstream",
-                f"what arrives at {label} is taken to be ones",
-                0.8,
-                setting(index, np.ones_like),
-                operation,
-            )
-            yield Planted(
-                "wrong-sign",
-                f"the gradient of {label} has the opposite sign",
-                0.9,
-                setting(index, np.negative),
-                operation,
-            )
-            yield Planted(
-                "zero-gradient",
-                f"the gradient of {label} is lost: nothing flows through it",
-                1.9,
-                setting(index, np.zeros_like),
-                operation,
-            )
+            for code, said, cost, make in SPOILT:
+                yield Planted(code, said.format(label), cost, setting(index, make), operation)
         if operation is not None:
             for axis, length in enumerate(np.shape(gradient)):
                 if length > 1:

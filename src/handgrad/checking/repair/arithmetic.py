@@ -44,6 +44,23 @@ def operators(place: Place) -> Iterator[Proposal]:
     yield fill(alone, B=right), 1.5 + 0.5 * (alone != "B")
 
 
+def brackets(place: Place) -> Iterator[Proposal]:
+    """Set the brackets elsewhere: ``1 - a ** 2`` for ``(1 - a) ** 2``."""
+    node = place.node
+    if not isinstance(node, ast.BinOp):
+        return
+    left, right = node.left, node.right
+    if isinstance(left, ast.BinOp) and not _is_same_either_way(left.op, node.op):
+        yield ast.BinOp(left.left, left.op, ast.BinOp(left.right, node.op, right)), 1.2
+    if isinstance(right, ast.BinOp) and not _is_same_either_way(node.op, right.op):
+        yield ast.BinOp(ast.BinOp(left, node.op, right.left), right.op, right.right), 1.2
+
+
+def _is_same_either_way(first: ast.operator, second: ast.operator) -> bool:
+    """Whether ``(a · b) · c`` is ``a · (b · c)``."""
+    return type(first) is type(second) and isinstance(first, ast.Add | ast.Mult | ast.MatMult)
+
+
 def fewer(place: Place) -> Iterator[Proposal]:
     """Leave out two factors of a product, or two terms of a sum."""
     node = place.node

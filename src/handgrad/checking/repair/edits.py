@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from handgrad.checking.repair.arithmetic import (
+    brackets,
     counts,
     factors,
     fewer,
@@ -30,7 +31,7 @@ from handgrad.checking.repair.source import Change, Edit
 
 KEEPING_SHAPE = (signs, fewer, numbers, factors, everywhere, comparisons)
 FAMILIES: tuple[Callable[[Place], Iterator[Proposal]], ...] = (
-    *KEEPING_SHAPE, operators, products, transposes, reductions, reshapes, calls, counts, names, lent, indices,
+    *KEEPING_SHAPE, operators, brackets, products, transposes, reductions, reshapes, calls, counts, names, lent, indices,
     copies, ranges,
 )  # fmt: skip
 

@@ -232,7 +232,7 @@ class _Reader:
         if isinstance(node, ast.BinOp | ast.Call | ast.Compare | ast.Subscript | ast.Attribute | ast.UnaryOp):
             try:
                 value = eval(ast.unparse(node), self.known)
-            except Exception:
+            except Exception:  # what the user's code raises: it cannot be compared
                 return node
             for name, other in self.scope.items():
                 if _equal(other, value):

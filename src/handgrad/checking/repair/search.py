@@ -18,6 +18,7 @@ from handgrad.checking.repair.holes import Holes
 from handgrad.checking.repair.places import places
 from handgrad.checking.repair.rewriting import rewritings
 from handgrad.checking.repair.source import Change, Source, read_source
+from handgrad.checking.repair.splicing import splices, text_with
 from handgrad.checking.repair.statements import statement_changes
 from handgrad.checking.repair.trace import trace
 from handgrad.checking.repair.trial import LONGEST_RUN, Bench, Goal, Score
@@ -140,7 +141,7 @@ class _Search:
             found, better = self._round(source)
             if found is not None:
                 return found
-            text = source.text_with(better) if better is not None else None
+            text = text_with(source, better) if better is not None else None
             if better is None or text is None:
                 break
             self.said.append(describe(source, better, self.first))
@@ -182,7 +183,7 @@ class _Search:
                     better.take(change, score)
             return bound[0] if bound is not None else None
 
-        small = [*statement_changes(source, facts, donors), *expression_changes(every)]
+        small = [*statement_changes(source, facts), *expression_changes(every)]
         found = attempt(sorted(small, key=self._rank), self._after(SHARE_OF_EDITS))
         if found is None and (better.change is None or holes.one_may_do):
             until = self._after(SHARE_OF_FORMULAS)
@@ -219,7 +220,7 @@ class _Search:
                 any_size = self.hint.any_size(candidate)
         except (CheckError, OutOfTimeError, MemoryError):
             return None
-        text = bench.source.text_with(change)
+        text = text_with(bench.source, change)
         if text is None:
             return None
         name = self.first.path.name
@@ -258,13 +259,13 @@ class _Best:
 
 def describe(source: Source, change: Change, first: Source) -> str:
     """Return a change in a line for people, with the lines' numbers in the file as it was first."""
-    splices = source.splices(change) or []
+    spliced = splices(source, change) or []
     if change.said:
         return (
             f"line {_first_line(max(edit.old.lineno for edit in change.edits), source, first)}: {change.said}"
         )
     said = []
-    for edit, (_, _, new) in zip(change.edits, splices, strict=False):
+    for edit, (_, _, new) in zip(change.edits, spliced, strict=False):
         line = _first_line(edit.old.lineno, source, first)
         old, new = _short(source.segment(edit.old)), _unbracketed(new)
         said.append(

@@ -1,17 +1,13 @@
-"""The user's file as text and as a tree, and a change of the tree written back into the text.
-
-Only the text of the nodes that change is replaced: comments, spacing and the spelling of numbers stay.
-"""
+"""The user's file as text and as a tree, and changes made in the tree."""
 
 from __future__ import annotations
 
 import ast
 import io
 import tokenize
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, product
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -21,7 +17,6 @@ import numpy as np
 from handgrad.errors import HandgradError
 
 Node = ast.expr | ast.stmt
-Splice = tuple[int, int, str]  # from where to where, and what comes there
 
 
 class SourceError(HandgradError):
@@ -195,7 +190,7 @@ class Source:
 
     def put(self, change: Change) -> Callable[[], None]:
         """Make a change in the tree; the function returned takes it back."""
-        undo = [self._put(edit) for edit in change.edits]
+        undo = [self.put_one(edit) for edit in change.edits]
 
         def take_back() -> None:
             for step in reversed(undo):
@@ -203,7 +198,8 @@ class Source:
 
         return take_back
 
-    def _put(self, edit: Edit) -> Callable[[], None]:
+    def put_one(self, edit: Edit) -> Callable[[], None]:
+        """Make one edit in the tree; the function returned takes it back."""
         parent, field, index = self.parents[id(edit.old)]
         if index is None:
             setattr(parent, field, edit.new)
@@ -223,24 +219,6 @@ class Source:
 
         return take_back
 
-    def text_with(self, change: Change) -> str | None:
-        """Return the file's text with a change made, or None when it cannot be written."""
-        found = self.splices(change)
-        return _spliced(self.text, found) if found is not None else None
-
-    def splices(self, change: Change) -> list[Splice] | None:
-        """Return what a change does to the text, edit by edit."""
-        found = []
-        for edit in change.edits:
-            take_back = self._put(edit)
-            wanted = _normal(self.tree)
-            take_back()
-            fitting = (
-                splice for splice in self._written(edit) if _normal(_spliced(self.text, [splice])) == wanted
-            )
-            found.append(next(fitting, None))
-        return None if None in found else [splice for splice in found if splice is not None]
-
     def segment(self, node: Node) -> str:
         """Return a node's own text."""
         start, end = self.span(node)
@@ -253,7 +231,8 @@ class Source:
         return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
 
     @cached_property
-    def _lines(self) -> list[tuple[int, str]]:
+    def lines(self) -> list[tuple[int, str]]:
+        """Where each line starts, in characters of the file, and its text."""
         starts, at = [], 0
         for line in io.StringIO(self.text, newline=""):
             starts.append((at, line))
@@ -262,73 +241,8 @@ class Source:
 
     def _offset(self, line: int, column: int) -> int:
         """Return a place that the tree gives as line and UTF-8 column, in characters."""
-        start, text = self._lines[line - 1]
+        start, text = self.lines[line - 1]
         return start + len(text.encode()[:column].decode())
-
-    def _written(self, edit: Edit) -> Iterator[Splice]:
-        """Yield ways to write one edit, the plainest first."""
-        start, end = self.span(edit.old)
-        if isinstance(edit.new, tuple):
-            yield from self._statements(edit, start, end)
-            return
-        in_brackets = self.text[start - 1 : start] == "(" and self.text[end : end + 1] == ")"
-        for new in self._spellings(edit.new):
-            if in_brackets and _is_atom(edit.new):
-                yield start - 1, end + 1, new
-            yield start, end, new
-            yield start, end, f"({new})"
-
-    def _statements(self, edit: Edit, start: int, end: int) -> Iterator[Splice]:
-        """Yield ways to write statements in a statement's place; one that is removed takes its line along."""
-        line_start, line = self._lines[edit.old.lineno - 1]
-        indent = self.text[line_start:start]
-        alone = indent.strip() == ""
-        assert isinstance(edit.new, tuple)
-        if not edit.new:
-            stop = self.text.find("\n", end) + 1 or len(self.text)
-            rest = self.text[end:stop].strip()
-            if alone and (not rest or rest.startswith("#")):
-                yield line_start, stop, ""
-            yield start, end, "pass"
-            return
-        newline = ("\r\n" if line.endswith("\r\n") else "\n") + indent if alone else "; "
-        stop = self.text.find("\n", end)
-        stop = stop if stop >= 0 else len(self.text)
-        if edit.new[-1] is edit.old:
-            for written in product(*(self._spellings(node) for node in edit.new[:-1])):
-                yield start, start, newline.join(written) + newline
-        elif edit.new[0] is edit.old and alone and self.text[end:stop].lstrip()[:1] in ("", "#"):
-            for written in product(*(self._spellings(node) for node in edit.new[1:])):
-                yield stop, stop, newline + newline.join(written)
-        else:
-            spelt = [
-                [self.text[start:end]] if node is edit.old else self._spellings(node) for node in edit.new
-            ]
-            for written in product(*spelt):
-                yield start, end, newline.join(written)
-
-    def _spellings(self, new: Node) -> Iterator[str]:
-        """Yield ways to write a node, the fewest brackets first; the nodes of the tree in it keep their text."""
-        kept: list[Node] = []
-        written = ast.unparse(ast.fix_missing_locations(self._with_gaps(new, kept)))
-        choices = [(False,) if _is_atom(node) else (False, True) for node in kept]
-        for brackets in sorted(islice(product(*choices), 256), key=sum):
-            text = written
-            for k, (node, bracket) in enumerate(zip(kept, brackets, strict=True)):
-                own = self.segment(node)
-                text = text.replace(f"__gap{k}__", f"({own})" if bracket else own)
-            yield text
-
-    def _with_gaps(self, node: Any, kept: list[Node]) -> Any:
-        if isinstance(node, list):
-            return [self._with_gaps(item, kept) for item in node]
-        if not isinstance(node, ast.AST):
-            return node
-        if isinstance(node, ast.expr | ast.stmt) and id(node) in self.parents:
-            kept.append(node)
-            gap = ast.Name(f"__gap{len(kept) - 1}__", ast.Load())
-            return ast.Expr(gap) if isinstance(node, ast.stmt) else gap
-        return type(node)(**{field: self._with_gaps(value, kept) for field, value in ast.iter_fields(node)})
 
 
 def _is_handgrad(module: object) -> bool:
@@ -403,24 +317,3 @@ def _children(parent: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
             yield value, field, None
         elif isinstance(value, list):
             yield from ((item, field, k) for k, item in enumerate(value) if isinstance(item, ast.AST))
-
-
-def _is_atom(node: ast.AST) -> bool:
-    return isinstance(
-        node, ast.Name | ast.Constant | ast.Call | ast.Attribute | ast.Subscript | ast.List | ast.Dict
-    )
-
-
-def _spliced(text: str, splices: Sequence[Splice]) -> str:
-    for start, end, new in sorted(splices, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
-
-
-def _normal(tree: ast.Module | str) -> str:
-    """Return what two texts of the same meaning have in common."""
-    try:
-        parsed = ast.parse(tree) if isinstance(tree, str) else tree
-        return ast.dump(ast.parse(ast.unparse(parsed)))
-    except SyntaxError:
-        return ""

@@ -6,15 +6,12 @@ import ast
 from collections.abc import Iterator
 from itertools import combinations
 
-from handgrad.checking.repair.arrays import comparisons
-from handgrad.checking.repair.donors import Donors
-from handgrad.checking.repair.places import Place
 from handgrad.checking.repair.source import Change, Edit, Source
 from handgrad.checking.repair.templates import fill
 from handgrad.checking.repair.trace import Facts
 
 
-def statement_changes(source: Source, facts: Facts, donors: Donors) -> Iterator[Change]:
+def statement_changes(source: Source, facts: Facts) -> Iterator[Change]:
     """Yield every small edit of the statements that backward runs."""
     for name in source.reachable(source.backward):
         unit = source.units[name]
@@ -26,8 +23,6 @@ def statement_changes(source: Source, facts: Facts, donors: Donors) -> Iterator[
                 statements = getattr(node, block, None)
                 if isinstance(statements, list) and statements and not isinstance(node, ast.ClassDef):
                     yield from _order(statements)
-        yield from _updates(unit, facts)
-        yield from _conditions(unit, source, facts, donors)
 
 
 def _one(node: ast.stmt, parameters: list[str]) -> Iterator[Change]:
@@ -79,30 +74,6 @@ def _order(statements: list[ast.stmt]) -> Iterator[Change]:
                 new = (node, other) if j < i else (other, node)
                 if not (j > i and isinstance(other, ast.Return)):
                     yield Change((Edit(node, ()), Edit(other, new)), 2 + 0.1 * abs(i - j))
-
-
-def _updates(unit: ast.stmt, facts: Facts) -> Iterator[Change]:
-    """Yield every update in place of a function left out at once: ``W -= …`` does not belong into a backward."""
-    updates = [
-        node
-        for node in ast.walk(unit)
-        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub) and id(node) in facts.scopes
-    ]
-    if len(updates) > 1:
-        yield Change(tuple(Edit(node, ()) for node in updates), 1.4)
-
-
-def _conditions(unit: ast.stmt, source: Source, facts: Facts, donors: Donors) -> Iterator[Change]:
-    """Yield two comparisons of one statement changed together."""
-    compared: dict[int, list[ast.expr]] = {}
-    for node in ast.walk(unit):
-        if isinstance(node, ast.Compare) and id(node) in facts.values:
-            compared.setdefault(id(source.statement_of(node)), []).append(node)
-    for nodes in compared.values():
-        for a, b in combinations(nodes, 2):
-            for new_a, cost_a in comparisons(Place(a, None, {}, source, facts, donors)):
-                for new_b, cost_b in comparisons(Place(b, None, {}, source, facts, donors)):
-                    yield Change((Edit(a, new_a), Edit(b, new_b)), cost_a + cost_b)
 
 
 def _base(node: ast.stmt) -> str:

@@ -120,7 +120,7 @@ class Table:
                 continue
             try:
                 value = eval(_code(template), {**self._names, "A": a.copy()})
-            except Exception:
+            except Exception:  # what a function of the user's raises for this value: it is no candidate
                 continue
             self._add(value, template, (entry,), entry.cost + (RISK if template == "1 / A" else 1.5))
 

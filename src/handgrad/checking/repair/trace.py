@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -78,11 +79,9 @@ def trace(bench: Bench) -> Facts:
         watching[0] = True
         return inner(*args, **kwargs)
 
-    try:
-        with bench.guard.limit(LONGEST_RUN):
-            replace(subject, backward=backward).run_backward(bench.goal.upstream, bench.goal.inputs)
-    except (CheckError, OutOfTimeError, MemoryError):
-        pass  # what was seen before is kept
+    with suppress(CheckError, OutOfTimeError, MemoryError), bench.guard.limit(LONGEST_RUN):
+        replace(subject, backward=backward).run_backward(bench.goal.upstream, bench.goal.inputs)
+    # where it failed, what was seen before that is kept
     bench.running = facts.work
     return facts
 

@@ -31,8 +31,11 @@ from handgrad.rules import show_shape
 Array = NDArray[Any]
 
 SOURCES = {
-    "float32": "float", "float64": "double", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
-    "uint8": "i8 unsigned", "uint16": "i16 unsigned", "uint32": "i32 unsigned", "uint64": "i64 unsigned",
+    np.dtype(name): kind
+    for name, kind in {
+        "float32": "float", "float64": "double", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+        "uint8": "i8 unsigned", "uint16": "i16 unsigned", "uint32": "i32 unsigned", "uint64": "i64 unsigned",
+    }.items()
 }  # fmt: skip
 """The types of input arrays that are converted row by row; others are converted once, whole."""
 
@@ -130,14 +133,14 @@ class BoundCompiled:
                 f"{value.name} is {show_shape(array.shape)}, the program takes {show_shape(value.shape)}"
             )
         whole = value.kind in ("index", "class")
-        kind = array.dtype.kind if array.dtype.name in SOURCES and array.dtype.isnative else ""
+        kind = array.dtype.kind if array.dtype in SOURCES else ""
         if not kind or (whole and kind == "f"):
             array = np.asarray(array, np.int64 if whole else self.program.dtype)
         return np.ascontiguousarray(array)
 
     def plan(self, arrays: Mapping[str, Array], batch_size: int) -> Plan:
         """Return the native code for inputs of these types, and batches of up to so many rows."""
-        sources = {name: SOURCES[array.dtype.name] for name, array in arrays.items()}
+        sources = {name: SOURCES[array.dtype] for name, array in arrays.items()}
         key = (batch_size, thread_limit(self.blas), sources)
         if self.prepared is None or self.prepared[0] != key:
             ahead = find_ahead(self.schedule)

@@ -54,7 +54,8 @@ def _fastest(openblas: Blas, mkl: Blas | None) -> Blas:
     remembered, each process measures anew.
     """
     found = [blas for blas in (openblas, mkl) if blas is not None]
-    key = " ".join((native().version, *(f"{blas.name} {blas.library._name}" for blas in found)))
+    files = (Path(blas.library._name or "").name for blas in found)
+    key = " ".join((native().version, *(blas.name for blas in found), *files))
     file = f"blas-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     remembered = read_kept(file)
     if remembered != openblas.name.encode() and (copy := _with_avx2(openblas)) is not None:
@@ -107,9 +108,11 @@ def _with_avx2(openblas: Blas) -> Blas | None:
     settings = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1"}
     with suppress(OSError):
         original = Path(openblas.library._name)
-        known = original.stat()
-        copy = folder / f"{original.stem}-{known.st_size:x}-{known.st_mtime_ns:x}{original.suffix}"
-        if not (copy.exists() and copy.stat().st_size == known.st_size):
+        size, version = original.stat().st_size, openblas.name.rpartition(" ")[2]
+        copy = (
+            folder / f"{original.stem}-{version}-{size:x}{original.suffix}"
+        )  # one, however often NumPy is installed
+        if not (copy.exists() and copy.stat().st_size == size):
             keep(copy.name, original.read_bytes())
         before = {name: os.environ.get(name) for name in settings}
         os.environ.update(settings)  # is read while the library is loaded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -72,8 +72,20 @@ class Plan:
             array = self.own(value)
             if array is not None:
                 self.addresses[value] = array.ctypes.data
+        self.sources = [value for value in self.values if value.operation == "source"]
+        self.looked_up = list(self.find_looked_up())
+        self.has_rate = any(v.operation == "scalar" and v.attribute == "learning_rate" for v in self.values)
         self.tables: dict[int, Table] = {}
+        self.prepared: tuple[
+            Any, ...
+        ] = ()  # what the tables are made for: the input arrays, rows of a last batch
         self.control = np.zeros(len(Control), np.int64)
+        for place, array in (
+            (Control.ROW_NUMBERS, self.order), (Control.RATE, self.numbers["learning_rate"]),
+            (Control.STEP, self.numbers["step"]),
+        ):  # fmt: skip
+            self.control[place] = array.ctypes.data
+        self.control[Control.BATCH] = batch_size
         self.choice = Choice()
         self.seconds = USUAL  # for a batch, as the last slice of them had it; at first one is tried alone
         run = native().address(driver_text(native().triple), "run")
@@ -102,66 +114,62 @@ class Plan:
         IndexError
             When a row number or an index lies outside: native code must never see one.
         """
-        order = self.prepare(epoch)
-        rates = np.ascontiguousarray(epoch.learning_rates, float)
-        rows = len(order)
-        order = np.append(order, -1)
+        order, rates = self.prepare(epoch), np.ascontiguousarray(epoch.learning_rates, float)
         self.carried.forget()
-        whole, rest = self.table(self.batch_size), rows % self.batch_size
-        last = self.table(rest) if rest else whole
-        self.tables = {self.batch_size: whole, rest: last} if rest else {self.batch_size: whole}
         self.numbers["seed"][0], self.sums[:] = epoch.seed, (epoch.total, epoch.count)
-        self.control[:] = 0
-        for place, number in (
-            (Control.STEPS, whole.steps.ctypes.data), (Control.STEP_COUNT, len(whole.steps)),
-            (Control.LAST_STEPS, last.steps.ctypes.data), (Control.LAST_STEP_COUNT, len(last.steps)),
-            (Control.BATCH, self.batch_size), (Control.ROWS, rows),
-            (Control.ORDER, order.ctypes.data), (Control.ROW_NUMBERS, self.order.ctypes.data),
-            (Control.RATES, rates.ctypes.data if len(rates) else 0),
-            (Control.RATE, self.numbers["learning_rate"].ctypes.data),
-            (Control.STEP, self.numbers["step"].ctypes.data), (Control.FIRST_STEP, epoch.first_step),
-        ):  # fmt: skip
-            self.control[place] = number
+        self.control[Control.ROWS], self.control[Control.ORDER] = len(epoch.order), order.ctypes.data
+        self.control[Control.RATES] = rates.ctypes.data if len(rates) else 0
+        self.control[Control.FIRST_STEP] = epoch.first_step
         with self.blas.on_one_thread():
-            self.slices(rows, progress)
+            self.slices(len(epoch.order), progress)
         return float(self.sums[0]), float(self.sums[1])
 
     def prepare(self, epoch: Epoch) -> Array:
-        """Look at an epoch, make the table that it needs, and return its row numbers."""
+        """Look at an epoch, make the tables that it needs, and return its row numbers, with -1 behind the last."""
         order = self.checked(epoch)
-        self.read_from(epoch.arrays)
-        self.table(self.batch_size)
+        addresses = {value: epoch.arrays[value.attribute].ctypes.data for value in self.sources}
+        prepared = (*addresses.values(), len(epoch.order) % self.batch_size)
+        if self.prepared != prepared:  # mostly the arrays are those of the epoch before
+            self.make_tables(addresses, prepared[-1])
+            self.prepared = prepared
         return order
 
     def checked(self, epoch: Epoch) -> Array:
         """Return the row numbers, after a look that they and all indices are rows of what they are looked up in."""
-        order = np.ascontiguousarray(epoch.order, np.int64)
-        _check_rows("the order", order, min(map(len, epoch.arrays.values())))
-        for value in self.values:
-            looked_up = value.operation == "take" and value.inputs[0].operation == "load"
-            if looked_up or value.operation == "add_rows_at":
-                table = value.inputs[0] if looked_up else value
-                name = self.index_of(value).attribute
-                _check_rows(name, epoch.arrays[name], table.shape[0].factor)
-        if "learning_rate" in {v.attribute for v in self.values if v.operation == "scalar"}:
-            batches = -(-len(order) // self.batch_size)
-            if len(epoch.learning_rates) < batches:
-                raise IndexError(f"{batches} batches have {len(epoch.learning_rates)} learning rates")
+        order = np.empty(len(epoch.order) + 1, np.int64)
+        order[:-1], order[-1] = epoch.order, -1
+        _check_rows("the order", order[:-1], min(map(len, epoch.arrays.values())))
+        for name, rows in self.looked_up:
+            _check_rows(name, epoch.arrays[name], rows)
+        batches = -(-len(epoch.order) // self.batch_size)
+        if self.has_rate and len(epoch.learning_rates) < batches:
+            raise IndexError(f"{batches} batches have {len(epoch.learning_rates)} learning rates")
         return order
 
-    def index_of(self, value: Value) -> Value:
-        """Return the input that a value's rows are looked up by."""
-        taken = value.inputs[1].base
-        if taken.operation != "take" or taken.inputs[0].operation != "source":
-            raise NotImplementedError("an index that is computed")
-        return taken.inputs[0]
+    def find_looked_up(self) -> Iterator[tuple[str, int]]:
+        """Yield the inputs that rows of a table are looked up by, and how many rows that has."""
+        for value in self.values:
+            reads = value.operation == "take" and value.inputs[0].operation == "load"
+            if reads or value.operation == "add_rows_at":
+                taken = value.inputs[1].base
+                if taken.operation != "take" or taken.inputs[0].operation != "source":
+                    raise NotImplementedError("an index that is computed")
+                table = value.inputs[0] if reads else value
+                yield taken.inputs[0].attribute, table.shape[0].factor
 
-    def read_from(self, arrays: Mapping[str, Array]) -> None:
-        """Take the rows from these arrays."""
-        addresses = {v: arrays[v.attribute].ctypes.data for v in self.values if v.operation == "source"}
+    def make_tables(self, addresses: Mapping[Value, int], rest: int) -> None:
+        """Make the tables of steps for whole batches and for a last one of ``rest`` rows, from inputs that lie here."""
         if not addresses.items() <= self.addresses.items():
             self.addresses |= addresses
             self.tables.clear()
+        whole = self.table(self.batch_size)
+        last = self.table(rest) if rest else whole
+        self.tables = {whole.n: whole, last.n: last}
+        self.is_divided = whole.is_divided or last.is_divided
+        for table, (place, count) in (
+            (whole, (Control.STEPS, Control.STEP_COUNT)), (last, (Control.LAST_STEPS, Control.LAST_STEP_COUNT))
+        ):  # fmt: skip
+            self.control[place], self.control[count] = table.steps.ctypes.data, len(table.steps)
 
     def table(self, n: int) -> Table:
         """Return the table of steps for batches of ``n`` rows."""
@@ -189,9 +197,10 @@ class Plan:
 
     def slice(self, first: int, last: int) -> int:
         """Run some batches, with help where that is worth it; return the first that stopped, or ``last``."""
-        divided = any(table.is_divided for table in self.tables.values())
-        help_ = helpers(self.threads - 1).shared() if divided and self.choice.helped else nullcontext(0)
-        with help_ as self.control[Control.POOL]:
+        is_helped = self.is_divided and self.choice.helped
+        with (
+            helpers(self.threads - 1).shared() if is_helped else nullcontext(0) as self.control[Control.POOL]
+        ):
             return int(self.call(self.control.ctypes.data, first, last))
 
     def result(self, value: Value, n: int) -> Any:

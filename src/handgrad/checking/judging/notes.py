@@ -1,0 +1,81 @@
+"""What a check has tried, and what a pass does not prove, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from handgrad.checking.judging.numerics import Slopes
+from handgrad.checking.judging.scale import Projections
+from handgrad.checking.judging.verdict import DIGITS, Expectation, Judgement
+from handgrad.checking.subject import Array, Subject
+
+
+def tried(expected: Expectation) -> Iterator[str]:
+    """Yield what was done to find out."""
+    every = [name for name, slope in expected.slopes.items() if isinstance(slope, Slopes)]
+    if every:
+        digits = np.finfo(expected.outputs[0].dtype).precision
+        yield f"the slopes of forward from both sides at {_entries(every, expected)}, in {digits} digits"
+    ways: dict[str, list[str]] = {}
+    for name, slope in expected.slopes.items():
+        if isinstance(slope, Projections):
+            ways.setdefault(slope.said, []).append(name)
+    for said, names in ways.items():
+        yield f"{_entries(names, expected)}, {said}"
+    yield f"{len(expected.upstreams)} upstream gradients of both signs"
+    yield "the contract: nothing given is changed, the same answer when called again, linear in the upstream gradient"
+
+
+def not_proved(subject: Subject, expected: Expectation, judgement: Judgement) -> Iterator[str]:
+    """Yield what a pass does not prove."""
+    for name, why in judgement.doubtful.items():
+        yield f"d{name}: {why}"
+    ignored = [name for name in subject.differentiable if name not in judgement.arguments]
+    if ignored:
+        yield f"backward returns no {_listed([f'd{name}' for name in ignored])}, and none was checked"
+    for name in judgement.arguments:
+        if name not in judgement.doubtful and name not in judgement.wrong:
+            yield from _about_gradient(name, expected, judgement)
+    for name, value in expected.inputs.items():
+        if value.dtype.kind == "f":
+            yield from _about_input(name, value)
+    if any(np.any(expected.inputs[name] != subject.inputs[name]) for name in subject.differentiable):
+        yield (
+            "the gradient was judged a thousandth beside the inputs, where no kinks meet; at these inputs themselves, "
+            "only that it is finite"
+        )
+    eps = max(float(np.finfo(v.dtype).eps) for v in subject.inputs.values() if v.dtype.kind == "f")
+    if eps > 1e-15:
+        yield f"the inputs have few digits: relative errors below {eps**DIGITS:.0e} are not seen; float64 shows them"
+
+
+def _about_gradient(name: str, expected: Expectation, judgement: Judgement) -> Iterator[str]:
+    samples, slope = judgement.samples, expected.slopes[name]
+    if expected.inputs[name].size == 0:
+        yield f"{name} is empty, and so is d{name}"
+    elif all(np.all(np.abs(sample.got[name]) <= sample.tolerance[name]) for sample in samples):
+        yield f"d{name} is zero everywhere: a backward that cuts its path would pass too; give inputs at which {name} matters"
+    if isinstance(slope, Slopes) and (kinks := int(slope.kinks.sum())):
+        stand = "entry stands" if kinks == 1 else "entries stand"
+        yield f"{kinks} {stand} at a kink in {name}: every value between the slopes of the two sides is right there"
+
+
+def _about_input(name: str, value: Array) -> Iterator[str]:
+    square = value.ndim >= 2 and value.shape[-1] == value.shape[-2] > 1
+    if square and np.array_equal(value, np.swapaxes(value, -1, -2)):
+        yield f"{name} is symmetric: a missing transpose of it would not show; give another {name}"
+    elif value.size > 1 and np.all(value == value.flat[0]):
+        yield f"{name} is {value.flat[0]:g} everywhere: a mistake in what is taken from it may not show"
+    if value.ndim >= 1 and value.shape[0] == 1 and value.size > 1:
+        yield f"{name} has one row: a sum or a mean over the rows would not show; give several"
+
+
+def _entries(names: list[str], expected: Expectation) -> str:
+    number = sum(expected.inputs[name].size for name in names)
+    return f"{number:,} {'entry' if number == 1 else 'entries'} of {_listed(names)}"
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

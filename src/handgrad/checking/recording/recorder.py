@@ -1,0 +1,240 @@
+"""Recording a forward pass: which elementary operations it runs, on which values, at which line.
+
+`record` runs a user's forward once on array-likes that write down what is done to them. The result, a
+`Recording`, can be run again on other inputs (`Recording.replay`), and `handgrad.checking.adjoint` carries
+gradients through it.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from handgrad.checking.recording import choosing, dispatch, joining, making  # noqa: F401 - three of them register functions
+from handgrad.checking.recording.scope import recorded_scope
+from handgrad.checking.recording.tape import Operation, Tape
+from handgrad.checking.recording.traced import NotRecordedError
+
+Array = np.ndarray[Any, Any]
+
+# Their output is constant between jumps: no gradient passes.
+DISCRETE = frozenset((
+    "sign", "floor", "ceil", "rint", "trunc", "round", "floor_divide", "heaviside", "signbit",
+    "argmax", "argmin", "fix",
+))  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A forward pass, operation by operation.
+
+    Attributes
+    ----------
+    operations
+        In the order in which they ran.
+    values
+        What was computed: inputs, constants and the outputs of operations, as NumPy gave them (arrays and
+        NumPy scalars; constants may be Python numbers).
+    inputs
+        Name of an input -> number of its value.
+    outputs
+        The numbers of what forward returned: one, or several for a tuple.
+    names
+        Value -> the variable of the user's source that first held it, where that is known.
+    texts
+        Input or constant -> how it is spelled, where that is known.
+    spellings
+        Function -> how the user's module calls it, for functions that are not NumPy's.
+    modules
+        The user's name of a module -> the module, for those that spellings begin with.
+    constants
+        The values that do not depend on the inputs.
+    active
+        The values with a gradient: what depends, smoothly almost everywhere, on an input of real numbers.
+    """
+
+    operations: tuple[Operation, ...]
+    values: list[Any]
+    inputs: dict[str, int]
+    outputs: tuple[int, ...]
+    names: dict[int, str]
+    texts: dict[int, str]
+    constants: frozenset[int]
+    active: frozenset[int]
+    spellings: dict[Any, str] = field(repr=False)
+    modules: dict[str, Any] = field(repr=False)
+    readers: dict[int, tuple[tuple[Operation, int], ...]] = field(repr=False)
+    producer: dict[int, Operation] = field(repr=False)
+
+    @property
+    def output(self) -> int:
+        """The number of the (first) output's value."""
+        return self.outputs[0]
+
+    def replay(self, inputs: Mapping[str, Any]) -> list[Any]:
+        """Run the same operations on other inputs of the same shapes, and return all values.
+
+        Branches are taken as they were recorded; masks and index arrays that were computed are computed again.
+        """
+        values = list(self.values)
+        for name, index in self.inputs.items():
+            values[index] = np.asarray(inputs[name])
+        with np.errstate(all="ignore"):
+            for operation in self.operations:
+                values[operation.output] = operation.run(values)
+        return values
+
+    def edges(self) -> list[tuple[Operation, int]]:
+        """Return every (operation, operand) along which a gradient can flow."""
+        return [
+            (operation, k)
+            for operation in self.operations
+            if operation.output in self.active
+            for k, i in enumerate(operation.inputs)
+            if i in self.active
+        ]
+
+    def ancestors(self, value: int) -> set[int]:
+        """Return the values that `value` is computed from, itself among them."""
+        found = {value}
+        for operation in reversed(self.operations):
+            if operation.output in found:
+                found.update(operation.inputs)
+        return found
+
+    def source(self, operation: Operation) -> str:
+        """Return the line of the user's source that an operation belongs to."""
+        return linecache.getline(operation.place[0], operation.place[1]).strip()
+
+    def label(self, value: int) -> str:
+        """Return a short name of a value for people."""
+        if value in self.constants and np.ndim(self.values[value]) == 0:
+            return self.texts.get(value, str(self.values[value]))
+        return f"{self.names.get(value, '')}%{value}"
+
+
+def record(
+    forward: Callable[[dict[str, Any]], Any],
+    inputs: Mapping[str, Any],
+    functions: Sequence[FunctionType] = (),
+) -> Recording:
+    """Run `forward` once and write down what it does.
+
+    Parameters
+    ----------
+    forward
+        Called with the dict of inputs, which are array-likes.
+    inputs
+        Name to array.
+    functions
+        The functions that forward may call: the modules they are defined in see, while forward runs, a NumPy
+        that hands itself over. Everything is put back, whatever happens.
+
+    Raises
+    ------
+    NotRecordedError
+        With the reason, when something cannot be followed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> recording = record(lambda given: np.exp(given["x"]).sum(), {"x": np.zeros(2)})
+    >>> [operation.name for operation in recording.operations]
+    ['exp', 'sum']
+    """
+    scopes = list({id(f.__globals__): f.__globals__ for f in functions if _is_users(f)}.values())
+    try:
+        tape, recording = _run(forward, inputs, scopes, builtins=True)
+    except NotRecordedError:
+        raise
+    except Exception:  # code that looks closely at `int`, `float` or `len` may do without their stand-ins
+        try:
+            tape, recording = _run(forward, inputs, scopes, builtins=False)
+        except NotRecordedError:
+            raise
+        except Exception as error:
+            raise NotRecordedError(f"{type(error).__name__} while recording: {error}") from error
+    if tape.leaked and not _is_faithful(recording, forward):
+        raise NotRecordedError("a value became a plain number on its way to the output")
+    return recording
+
+
+def _run(
+    forward: Callable[[dict[str, Any]], Any],
+    inputs: Mapping[str, Any],
+    scopes: Sequence[dict[str, Any]],
+    *,
+    builtins: bool,
+) -> tuple[Tape, Recording]:
+    """Run forward on traced inputs."""
+    tape = Tape(scopes, dispatch)
+    with np.errstate(all="ignore"), recorded_scope(tape, scopes, builtins=builtins):
+        traced = {name: tape.input(name, value) for name, value in inputs.items()}
+        known = {name: tape.index_of(value) for name, value in traced.items()}
+        result = forward(dict(traced))
+        parts = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        outputs = tuple(tape.index_of(part) for part in parts)
+    return tape, _recording(tape, known, outputs)
+
+
+def _is_users(function: FunctionType) -> bool:
+    """Whether a function is of the user's own making, and not imported from a library that is known."""
+    root = str(function.__globals__.get("__name__", "")).split(".")[0]
+    return root not in ("numpy", "scipy", "handgrad") and (
+        root == "__main__" or root not in sys.stdlib_module_names
+    )
+
+
+def _is_faithful(recording: Recording, forward: Callable[[dict[str, Any]], Any]) -> bool:
+    """Whether the recorded operations still give what forward gives, for slightly other inputs."""
+    draw = np.random.default_rng(0)
+    inputs = {name: np.array(recording.values[i]) for name, i in recording.inputs.items()}
+    for name, i in recording.inputs.items():
+        if i in recording.active:
+            inputs[name] = inputs[name] * (1 + 1e-3 * draw.uniform(size=inputs[name].shape))
+    values = recording.replay(inputs)
+    with np.errstate(all="ignore"):
+        result = forward({name: value.copy() for name, value in inputs.items()})
+    parts = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    return all(
+        np.allclose(values[i], part, rtol=1e-6) for i, part in zip(recording.outputs, parts, strict=True)
+    )
+
+
+def _recording(tape: Tape, inputs: dict[str, int], outputs: tuple[int, ...]) -> Recording:
+    """Leave out what the output does not need, and note who reads what."""
+    needed = set(outputs)
+    operations: list[Operation] = []
+    for operation in reversed(tape.operations):
+        if operation.output in needed:
+            needed.update(operation.inputs)
+            operations.append(operation)
+    operations.reverse()
+    active = {i for i in inputs.values() if tape.values[i].dtype.kind == "f"}
+    readers: dict[int, list[tuple[Operation, int]]] = {}
+    for operation in operations:
+        for k, i in enumerate(operation.inputs):
+            readers.setdefault(i, []).append((operation, k))
+        is_real = tape.values[operation.output].dtype.kind == "f"
+        if is_real and operation.name not in DISCRETE and any(i in active for i in operation.inputs):
+            active.add(operation.output)
+    return Recording(
+        operations=tuple(operations),
+        values=tape.values,
+        inputs=inputs,
+        outputs=outputs,
+        names=tape.names,
+        texts=tape.texts,
+        constants=frozenset(tape.constants),
+        spellings=tape.spellings,
+        modules=tape.modules,
+        active=frozenset(active),
+        readers={i: tuple(found) for i, found in readers.items()},
+        producer={operation.output: operation for operation in operations},
+    )

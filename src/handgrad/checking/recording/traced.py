@@ -1,0 +1,327 @@
+"""A value that a forward pass computes while it is recorded: an array that remembers where it comes from."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from handgrad.checking.recording.sizes import Shape, Size
+
+View = tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]]  # how an array is read from another
+
+
+class NotRecordedError(Exception):
+    """The forward cannot be recorded; the message says why. Nothing is wrong with the user's code."""
+
+
+_OPERANDS = (np.ndarray, np.generic, int, float, complex, list, tuple)
+
+
+class Scribe(Protocol):
+    """What a traced value asks of the tape that it is written on."""
+
+    leaked: bool  # whether a value became a plain number, somewhere out of sight
+
+    def text_of(self, index: int | None) -> str:
+        """Return how an input is spelled, "" for what is computed."""
+
+    def constant(self, value: Any) -> Traced:
+        """Return something that does not depend on the inputs."""
+
+    def apply_operator(self, name: str, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+        """Run one of Python's operators."""
+
+    def ufunc(self, ufunc: np.ufunc, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Run a ufunc, or a method of it."""
+
+    def call(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Run a function of NumPy by its name."""
+
+    def call_function(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Run a function of NumPy that handed itself over."""
+
+    def method(self, name: str, array: Traced, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Run a method of an array."""
+
+    def getitem(self, array: Traced, key: Any) -> Traced:
+        """Read entries."""
+
+    def setitem(self, array: Traced, key: Any, value: Any) -> Traced:
+        """Return what an array is after an assignment."""
+
+    def view(
+        self, name: str, function: Callable[..., Any], operands: tuple[Any, ...], options: dict[str, Any]
+    ) -> Traced:
+        """Read a view again, after the array under it was written to."""
+
+    def write_through(self, base: Traced, view: View, fresh: Any) -> Any:
+        """Return what an array becomes when a view of it becomes `fresh`."""
+
+
+class Traced:
+    """An array of a recorded forward pass.
+
+    Its plain value never changes: an assignment to its entries makes a new value, and the views of it
+    (slices, transposes) are read again when they are next used.
+    """
+
+    __slots__ = ("__weakref__", "_base", "_index", "_seen", "_tape", "_value", "_view")
+    __array_priority__ = 1000.0
+
+    def __init__(
+        self,
+        tape: Scribe,
+        value: Any,
+        index: int | None = None,
+        base: Traced | None = None,
+        view: View | None = None,
+    ) -> None:
+        self._tape, self._value, self._index = tape, value, index
+        self._base, self._view = base, view
+        self._seen = base.plain() if base is not None else None
+
+    # ------------------------------------------------------------------ the value, and views of other values
+
+    def plain(self) -> Any:
+        """Return the array, or NumPy scalar, that NumPy itself would hold here."""
+        if self._base is not None and self._base.plain() is not self._seen:
+            assert self._view is not None
+            name, function, rest, options = self._view
+            fresh = self._tape.view(name, function, (self._base, *rest), options)
+            self._value, self._index, self._seen = fresh._value, fresh._index, self._base.plain()
+        return self._value
+
+    def index(self) -> int | None:
+        """Return the number of the recorded value; None for what does not depend on the inputs."""
+        self.plain()
+        return self._index
+
+    def is_view(self, base: Traced, key: tuple[Any, ...]) -> bool:
+        """Whether this is, as it stands, what ``base[key]`` is."""
+        view = self._view
+        return self._base is base and view is not None and view[0] == "getitem" and view[3]["key"] == key
+
+    def write(self, fresh: Traced) -> None:
+        """Put another value in this one's place, and in that of the array it is a view of."""
+        if self._base is not None:
+            assert self._view is not None
+            self._base.write(self._tape.write_through(self._base, self._view, fresh))
+            self._seen = self._base.plain()
+        self._value, self._index = fresh.plain(), fresh.index()
+
+    def assign(self, fresh: Any) -> Traced:
+        """Store a result in place, in this array's dtype, as ``+=`` and ``out=`` do."""
+        tape, mine = self._tape, self.plain()
+        if not isinstance(fresh, Traced):
+            fresh = tape.constant(fresh)
+        theirs = fresh.plain()
+        if not np.can_cast(theirs.dtype, mine.dtype, "same_kind"):
+            raise TypeError(f"cannot store {theirs.dtype} in place in {mine.dtype}")
+        if theirs.dtype != mine.dtype:
+            fresh = tape.call("astype", (fresh, mine.dtype), {})
+        if theirs.shape != mine.shape:
+            fresh = tape.call("broadcast_to", (fresh, mine.shape), {})
+        self.write(fresh)
+        return self
+
+    # ------------------------------------------------------------------ what NumPy asks
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **options: Any) -> Any:
+        return self._tape.ufunc(ufunc, method, args, options)
+
+    def __array_function__(self, function: Any, _types: Any, args: Any, options: Any) -> Any:
+        return self._tape.call_function(function, args, options)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        value = self.plain()
+        if self._index is not None and value.dtype.kind == "f":
+            raise NotRecordedError(
+                "a value was stored in, or given to, something that the recording cannot see"
+            )
+        return np.array(value, dtype=dtype)
+
+    # ------------------------------------------------------------------ attributes
+
+    @property
+    def __class__(self) -> Any:  # isinstance(x, np.ndarray) is true
+        return type(self._value)
+
+    @__class__.setter
+    def __class__(self, _: Any) -> None:
+        raise TypeError("a recorded value has the class of its array")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape, whose sizes know their spelling."""
+        value = self.plain()
+        text = self._tape.text_of(self._index)
+        return (
+            Shape(Size(n, f"{text}.shape[{k}]") for k, n in enumerate(value.shape)) if text else value.shape
+        )
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        self.write(self._tape.call("reshape", (self, shape), {}))
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        value = self.plain()
+        text = self._tape.text_of(self._index)
+        return Size(value.size, f"{text}.size") if text else value.size
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - NumPy's name
+        """The transpose."""
+        return self._tape.call("transpose", (self,), {})
+
+    @property
+    def mT(self) -> Any:  # noqa: N802 - NumPy's name
+        """The transpose of the last two axes."""
+        return self._tape.call("swapaxes", (self, -1, -2), {})
+
+    @property
+    def real(self) -> Traced:
+        """The array itself: only real numbers are recorded."""
+        return self
+
+    @property
+    def flat(self) -> Any:
+        """The entries one after the other."""
+        return self._tape.call("reshape", (self, -1), {})
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.flat[:] = value
+
+    def __getattr__(self, name: str) -> Any:
+        tape, value = self._tape, self.plain()
+        if name in ("ndim", "dtype", "itemsize", "nbytes", "strides", "flags"):
+            return getattr(value, name)
+        if name.startswith("__") or not hasattr(value, name):
+            raise AttributeError(f"{type(value).__name__!r} object has no attribute {name!r}")
+
+        def method(*args: Any, **options: Any) -> Any:
+            return tape.method(name, self, args, options)
+
+        return method
+
+    # ------------------------------------------------------------------ Python's own protocols
+
+    def __len__(self) -> int:
+        return len(self.plain())
+
+    def __iter__(self) -> Iterator[Any]:
+        for k in range(len(self.plain())):
+            yield self[k]
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._tape.getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.write(self._tape.setitem(self, key, value))
+
+    def __bool__(self) -> bool:
+        return bool(self.plain())
+
+    def __int__(self) -> int:
+        return int(self.plain())
+
+    def __float__(self) -> float:
+        value = float(self.plain())
+        self._tape.leaked |= self._index is not None and self._value.dtype.kind == "f"
+        return value
+
+    def __index__(self) -> int:
+        return operator.index(self.plain())
+
+    def __contains__(self, item: Any) -> bool:
+        return bool((self == item).any())
+
+    def __hash__(self) -> int:
+        return hash(self.plain())
+
+    def __repr__(self) -> str:
+        return repr(self.plain())
+
+    def __str__(self) -> str:
+        return str(self.plain())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.plain(), spec)
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, _memo: Any) -> Any:
+        return self.copy()
+
+    def __round__(self, digits: int = 0) -> Any:
+        return self._tape.call("round", (self, digits), {})
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+
+def _binary(name: str, compute: Callable[[Any, Any], Any]) -> tuple[Any, Any, Any]:
+    def forwards(self: Traced, other: Any) -> Any:
+        if type(other) is not Traced and not isinstance(other, _OPERANDS) and other is not None:
+            return NotImplemented
+        return self._tape.apply_operator(name, compute, (self, other))
+
+    def backwards(self: Traced, other: Any) -> Any:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        return self._tape.apply_operator(name, compute, (other, self))
+
+    def in_place(self: Traced, other: Any) -> Any:
+        fresh = self._tape.apply_operator(name, compute, (self, other))
+        return self.assign(fresh) if type(self.plain()) is np.ndarray else fresh
+
+    return forwards, backwards, in_place
+
+
+def _unary(name: str, compute: Callable[[Any], Any]) -> Any:
+    return lambda self: self._tape.apply_operator(name, compute, (self,))
+
+
+for _name, _ufunc, _compute in (
+    ("add", "add", operator.add),
+    ("sub", "subtract", operator.sub),
+    ("mul", "multiply", operator.mul),
+    ("truediv", "divide", operator.truediv),
+    ("floordiv", "floor_divide", operator.floordiv),
+    ("mod", "remainder", operator.mod),
+    ("pow", "power", operator.pow),
+    ("matmul", "matmul", operator.matmul),
+    ("and", "bitwise_and", operator.and_),
+    ("or", "bitwise_or", operator.or_),
+    ("xor", "bitwise_xor", operator.xor),
+    ("lshift", "left_shift", operator.lshift),
+    ("rshift", "right_shift", operator.rshift),
+):
+    _methods = _binary(_ufunc, _compute)
+    for _form, _method in zip(("__{}__", "__r{}__", "__i{}__"), _methods, strict=True):
+        setattr(Traced, _form.format(_name), _method)
+for _name, _ufunc in (
+    ("lt", "less"),
+    ("le", "less_equal"),
+    ("gt", "greater"),
+    ("ge", "greater_equal"),
+    ("eq", "equal"),
+    ("ne", "not_equal"),
+):
+    setattr(Traced, f"__{_name}__", _binary(_ufunc, getattr(operator, _name))[0])
+for _name, _ufunc, _single in (
+    ("neg", "negative", operator.neg),
+    ("pos", "positive", operator.pos),
+    ("abs", "absolute", operator.abs),
+    ("invert", "invert", operator.invert),
+):
+    setattr(Traced, f"__{_name}__", _unary(_ufunc, _single))

@@ -1,0 +1,396 @@
+"""The right gradient of an argument, written as NumPy source from a recording.
+
+The lines compute the gradient from ``grad_output`` and the forward's inputs. Every line is run while it is
+written and compared with the numbers of `handgrad.checking.adjoint`: what does not agree is not returned.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from handgrad.checking.adjoint import cotangents, edge_contribution
+from handgrad.checking.adjoint.kinks import KINKED, sides
+from handgrad.checking.adjoint.table import Site, is_broadcasting, local_text, reduction_text
+from handgrad.checking.recording import Recording
+from handgrad.checking.recording.tape import Operation
+from handgrad.checking.recording.text import NoTextError, parsed
+from handgrad.checking.writing.lines import Lines
+from handgrad.checking.writing.regions import Region, beside, regions
+from handgrad.checking.writing.sizes import Sizes
+from handgrad.checking.writing.substitution import Piece, Speller
+
+_MOST = 600  # operations that are written out
+
+
+@dataclass(frozen=True)
+class Written:
+    """Source lines, and the variable that holds each argument's gradient after them."""
+
+    lines: tuple[str, ...]
+    results: dict[str, str]
+
+
+@dataclass(eq=False)
+class _Gradient:
+    """The gradient of a value: its text, and a simpler one that does where its shape or its zeros do not matter."""
+
+    simple: ast.expr
+    full: ast.expr | None  # None: not written yet
+    value: Any
+    parent: _Gradient | None = None  # of which the entries that `assignment` overwrote are taken away
+    assignment: Operation | None = None
+
+
+@dataclass(frozen=True)
+class _Flow:
+    """What one edge contributes to a gradient."""
+
+    expression: ast.expr | None  # None: entries that were read, to be added where they belong
+    value: Any
+    lazy: _Gradient | None = None
+    operation: Operation | None = None
+
+
+def write_gradient(
+    recording: Recording,
+    arguments: str | Sequence[str],
+    taken: Collection[str] = (),
+    *,
+    upstream: str = "grad_output",
+) -> Written | None:
+    """Write the gradient of one or several arguments as lines of NumPy.
+
+    Parameters
+    ----------
+    recording
+        From `record`.
+    arguments
+        Names of inputs.
+    taken
+        Names that must not be given to variables.
+    upstream
+        How the gradient of the output is called.
+
+    Returns
+    -------
+    Written or None
+        None when an operation has no text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from handgrad.checking.recording import record
+    >>> given = {"x": np.ones((5, 3)), "W": np.ones((3, 2))}
+    >>> recording = record(lambda v: np.tanh(v["x"] @ v["W"]), given)
+    >>> print("\\n".join(write_gradient(recording, "W").lines))
+    dW = x.T @ (grad_output * (1 - np.tanh(x @ W) ** 2))
+    """
+    wanted = [arguments] if isinstance(arguments, str) else list(arguments)
+    with np.errstate(all="ignore"):
+        try:
+            first = in_double(recording)
+            # beside zeros and ties, in case the values at hand hide what the gradient depends on
+            second = beside(first) or first
+            return (
+                _Writer(first, wanted, taken, upstream).write(second)
+                or _Writer(second, wanted, taken, upstream).write(first)
+            )  # fmt: skip
+        except Exception:  # a spelling is a service: what cannot be spelled is left to the caller
+            return None
+
+
+class _Writer:
+    def __init__(
+        self, recording: Recording, wanted: list[str], taken: Collection[str], upstream: str
+    ) -> None:
+        self.recording, self.wanted, self.values = recording, wanted, recording.values
+        self.rough = any(np.asarray(self.values[i]).dtype.itemsize < 8 for i in recording.active)
+        draw = np.random.default_rng(0)
+        starts = [draw.normal(size=np.shape(self.values[i])) for i in recording.outputs]
+        given = starts[0] if len(starts) == 1 else tuple(starts)
+        self.given = starts
+        self.upstream = upstream
+        self.right = cotangents(recording, self.values, given)
+        scope = _inputs(recording) | {upstream: given}
+        scope |= {text: self.values[i] for i, text in recording.texts.items() if text.isidentifier()}
+        scope |= {text: function for function, text in recording.spellings.items() if text.isidentifier()}
+        scope |= {text: module for text, module in recording.modules.items() if text.isidentifier()}
+        self.lines = Lines(scope, set(taken))
+        self.sizes = Sizes(recording, upstream)
+        self.speller = Speller(recording, self.lines, self.sizes)
+        self.flows: dict[int, list[_Flow]] = {}
+        self.gradients: dict[int, _Gradient] = {}
+
+    def write(self, other: Recording) -> Written | None:
+        """Write the lines; None if they do not give the gradient, also at the values of `other`."""
+        recording = self.recording
+        leaves = [recording.inputs[name] for name in self.wanted]
+        path = _between(recording, leaves)
+        if sum(operation.output in path for operation in recording.operations) > _MOST:
+            raise NoTextError("a loop of so many operations is not written out")
+        for k, i in enumerate(recording.outputs):
+            text = self.upstream if len(recording.outputs) == 1 else f"{self.upstream}[{k}]"
+            self.flows.setdefault(i, []).append(_Flow(parsed(text), self.given[k]))
+        known = regions(recording, leaves, path) if not self.rough else {}
+        for operation in reversed(recording.operations):
+            if operation.output not in path or operation.output not in self.flows:
+                continue
+            gradient = self.gradient(operation.output)
+            if operation.name in ("max", "min") and self.cancels(operation.output):
+                continue
+            if operation.number in known and self.region(operation, known[operation.number], gradient):
+                continue
+            for k, i in enumerate(operation.inputs):
+                if i in path and i in recording.active:
+                    self.edge(operation, k, gradient)
+        results = {name: self.result(name, i) for name, i in zip(self.wanted, leaves, strict=True)}
+        for cancel in (True, False):
+            lines, names = self.lines.render(results, cancel=cancel)
+            if self.is_right(lines, names, recording) and self.is_right(lines, names, other):
+                return Written(tuple(lines), names)
+        return None
+
+    def is_right(self, lines: Sequence[str], names: dict[str, str], at: Recording) -> bool:
+        """Run the lines as they will stand, and compare, where there is a finite gradient to compare with."""
+        scope = self.lines.scope | _inputs(at)
+        exec("\n".join(lines), scope)
+        given = self.given[0] if len(self.given) == 1 else self.given
+        right = cotangents(at, at.values, given)
+        for name in self.wanted:
+            leaf = at.inputs[name]
+            wanted = right.get(leaf, np.zeros(np.shape(at.values[leaf])))
+            if np.all(np.isfinite(wanted)) and not self.same(scope[names[name]], wanted):
+                return False
+        return True
+
+    def result(self, name: str, leaf: int) -> ast.Name:
+        """Write the last line of an argument's gradient: an array of its own, in its shape."""
+        if leaf not in self.flows:
+            return self.lines.named(parsed(f"np.zeros_like({name})"), f"d{name}")
+        gradient = self.gradient(leaf)
+        if gradient.parent is None and self.broadcasts(self.lines.run(gradient.simple), gradient.value):
+            expression = gradient.simple
+        else:
+            expression = self.whole(leaf, gradient)
+        value = self.lines.run(expression)
+        if np.shape(value) != np.shape(gradient.value):
+            expression = _call("np.full_like", ast.Name(name), expression)
+        elif isinstance(expression, (ast.Attribute, ast.Subscript)) or (
+            isinstance(expression, ast.Name) and not self.lines.is_defined(expression)
+        ):
+            expression = ast.Call(ast.Attribute(expression, "copy"), [], [])
+        return self.lines.named(expression, f"d{name}")
+
+    def same(self, a: Any, b: Any) -> bool:
+        """Whether two arrays agree, but for rounding."""
+        if np.shape(a) != np.shape(b):
+            return False
+        scale = float(np.max(np.abs(b), initial=0.0, where=np.isfinite(b)))
+        relative, absolute = (1e-4, 1e-5) if self.rough else (1e-9, 1e-13)
+        return bool(np.allclose(a, b, rtol=relative, atol=absolute * scale, equal_nan=True))
+
+    def broadcasts(self, value: Any, to: Any) -> bool:
+        """Whether an array agrees with another after it is stretched."""
+        try:
+            return self.same(np.broadcast_to(value, np.shape(to)), to)
+        except ValueError:
+            return False
+
+    # ------------------------------------------------------------------ gradients
+
+    def hint(self, value: int) -> str:
+        return f"d{self.recording.names.get(value, '')}"
+
+    def gradient(self, value: int) -> _Gradient:
+        """Return the gradient of a value: the sum of what its readers sent."""
+        if value not in self.gradients:
+            self.gradients[value] = self.summed(value)
+        return self.gradients[value]
+
+    def summed(self, value: int) -> _Gradient:
+        flows = self.flows[value]
+        right = sum(
+            (f.value for f in flows[1:]), flows[0].value
+        )  # less than all where a region leads past it
+        if any(f.expression is None for f in flows):
+            return self.gathered(value, flows, right)
+        if len(flows) == 1 and flows[0].lazy is not None:
+            return flows[0].lazy
+        for whole in (False, True):
+            expression = self.added(value, flows, whole)
+            found = self.lines.attempt(expression)
+            if found is not None and self.broadcasts(found, right):
+                defined = self.lines.define(expression, self.hint(value))
+                return _Gradient(defined, defined if np.shape(found) == np.shape(right) else None, right)
+        raise NoTextError("a sum of gradients could not be written")
+
+    def added(self, value: int, flows: Sequence[_Flow], whole: bool) -> ast.expr:
+        terms = [self.whole(value, f.lazy) if whole and f.lazy else f.expression for f in flows]
+        expression = terms[0]
+        for term in terms[1:]:
+            assert term is not None
+            assert expression is not None
+            expression = ast.BinOp(expression, ast.Add(), term)
+        assert expression is not None
+        return expression
+
+    def gathered(self, value: int, flows: Sequence[_Flow], right: Any) -> _Gradient:
+        """Write a gradient as an array that the gradients of its entries are added to."""
+        rest = [f for f in flows if f.expression is not None]
+        entries = [f for f in flows if f.expression is None]
+        for whole in (False, True):
+            start = self.added(value, rest, whole) if rest else self.sizes.zeros(value)
+            if rest and np.shape(self.lines.attempt(start)) != np.shape(right):
+                start = ast.BinOp(start, ast.Add(), self.sizes.zeros(value))
+            elif rest and not isinstance(start, ast.BinOp):
+                start = ast.Call(ast.Attribute(start, "copy"), [], [])
+            name = self.lines.mark()
+            alone = not rest and len(entries) == 1
+            block = ast.parse(f"{name} = {ast.unparse(start)}").body
+            block += [self.entry(flow, name, whole, alone=alone) for flow in entries]
+            result = ast.Name(name)
+            found = self.lines.attempt(result, block)
+            if found is not None and self.same(found, right):
+                defined = self.lines.define(result, self.hint(value), block)
+                return _Gradient(defined, defined, right)
+        raise NoTextError("a gradient could not be gathered")
+
+    def entry(self, flow: _Flow, name: str, whole: bool, *, alone: bool) -> ast.stmt:
+        operation, lazy = flow.operation, flow.lazy
+        assert operation is not None
+        assert lazy is not None
+        text = local_text(Site(operation, 0, self.values))
+        assert text is not None
+        line = text.split("\n")[1]
+        line = line if alone else line.replace("] = g", "] += g")
+        gradient = self.whole(operation.output, lazy) if whole else lazy.simple
+        return self.speller.statement(line, operation, gradient, {"d": name})
+
+    def whole(self, value: int, gradient: _Gradient) -> ast.expr:
+        """Return the text of a gradient in its full shape, with its zeros."""
+        if gradient.full is None:
+            if gradient.assignment is not None and gradient.parent is not None:
+                operation = gradient.assignment
+                before = self.whole(operation.output, gradient.parent)
+                text = local_text(Site(operation, 0, self.values))
+                statements, result = self.speller.put(text or "", operation, before)
+                gradient.full = self.lines.define(result, self.hint(value), statements)
+            else:
+                expression = _call("np.broadcast_to", gradient.simple, self.sizes.shape(value))
+                gradient.full = self.lines.define(expression, self.hint(value))
+        return gradient.full
+
+    def cancels(self, value: int) -> bool:
+        """Whether the contributions to a gradient cancel, as those of the maximum that softmax subtracts."""
+        size = max(float(np.max(np.abs(f.value), initial=0.0)) for f in self.flows[value])
+        largest = max(float(np.max(np.abs(g), initial=0.0)) for g in self.given)
+        total = float(np.max(np.abs(self.gradients[value].value), initial=0.0))
+        return total <= 1e-13 * max(size, largest)
+
+    def region(self, operation: Operation, region: Region, gradient: _Gradient) -> bool:
+        """Write the gradient of a whole region in one; tell whether it could be."""
+        seeds = {operation.output: gradient.value}
+        found = cotangents(self.recording, self.values, None, seeds=seeds, until=[region.source])
+        flow = found[region.source]
+        for full in (False, True):
+            start = self.whole(operation.output, gradient) if full else gradient.simple
+            statements, expression = self.speller.put(region.text, operation, start)
+            value = self.lines.attempt(expression, statements)
+            if value is not None and self.same(value, flow):
+                defined = self.lines.define(expression, self.hint(region.source), statements)
+                self.flows.setdefault(region.source, []).append(_Flow(defined, flow))
+                return True
+        return False
+
+    def edge(self, operation: Operation, k: int, gradient: _Gradient) -> None:
+        """Write what flows along an edge."""
+        beside = sides(self.recording, self.values).get(operation.number)
+        flow = edge_contribution(operation, k, self.values, gradient.value, beside)
+        target = operation.inputs[k]
+        if _is_dead(operation, k, self.recording):
+            return
+        found = self.flows.setdefault(target, [])
+        if operation.name == "getitem" and k == 0 and operation.options["key"] not in ((), (Ellipsis,)):
+            found.append(_Flow(None, flow, gradient, operation))
+            return
+        if operation.name == "setitem" and k == 0:
+            lazy = _Gradient(gradient.simple, None, flow, gradient, operation)
+            found.append(_Flow(lazy.simple, flow, lazy))
+            return
+        for statements, expression in self.candidates(operation, k, gradient):
+            value = self.lines.attempt(expression, statements)
+            if value is None or not self.broadcasts(value, flow):
+                continue
+            defined = self.lines.define(expression, self.hint(target), statements)
+            same = np.shape(value) == np.shape(flow)
+            found.append(_Flow(defined, flow, None if same else _Gradient(defined, None, flow)))
+            return
+        raise NoTextError(f"the derivative of {operation.name} could not be written")
+
+    def candidates(self, operation: Operation, k: int, gradient: _Gradient) -> Iterator[Piece]:
+        """Yield the spellings of an edge's contribution, the simplest first."""
+        site = Site(operation, k, self.values)
+        text = local_text(site)
+        if text is None:
+            raise NoTextError(f"{operation.name} has no derivative in the table")
+        summed = reduction_text(np.shape(site.out), site.shape(k)) if is_broadcasting(operation) else ""
+        if text.startswith("np.broadcast_to("):  # stretching can wait
+            inner = ast.parse(text, mode="eval").body
+            assert isinstance(inner, ast.Call)
+            yield self.speller.put(ast.unparse(inner.args[0]), operation, gradient.simple)
+        for local in _variants(operation, text):
+            complete = f"({local}){summed}" if summed else local
+            yield self.speller.put(complete, operation, gradient.simple)
+            yield self.speller.put(complete, operation, self.whole(operation.output, gradient))
+
+
+def in_double(recording: Recording) -> Recording:
+    """Return a recording with its values computed in double precision."""
+    if all(np.asarray(recording.values[i]).dtype.itemsize >= 8 for i in recording.active):
+        return recording
+    inputs = {n: np.asarray(v, float) if v.dtype.kind == "f" else v for n, v in _inputs(recording).items()}
+    return replace(recording, values=recording.replay(inputs))
+
+
+def _inputs(recording: Recording) -> dict[str, Any]:
+    return {name: recording.values[i] for name, i in recording.inputs.items()}
+
+
+def _between(recording: Recording, leaves: Sequence[int]) -> set[int]:
+    found = set(leaves)
+    for operation in recording.operations:
+        if operation.output in recording.active and any(i in found for i in operation.inputs):
+            found.add(operation.output)
+    return found
+
+
+def _is_dead(operation: Operation, k: int, recording: Recording) -> bool:
+    """Whether nothing ever flows along an edge: a factor is the constant 0."""
+    if operation.name == "multiply":
+        other = operation.inputs[1 - k]
+        return other in recording.constants and not np.any(recording.values[other])
+    if operation.name == "power" and k == 0:
+        exponent = operation.inputs[1]
+        return exponent in recording.constants and not np.any(recording.values[exponent])
+    return operation.name == "copysign" and k == 1
+
+
+def _variants(operation: Operation, text: str) -> list[str]:
+    """Return spellings of an entry: the usual one, those for the other side of a kink, one against 0 times infinity."""
+    if "\n" in text:
+        return [text]
+    found = [text]
+    if operation.name in KINKED:
+        found += [text.replace("np.sign(a)", f"np.where(a {side})") for side in ("< 0, -1, 1", "> 0, 1, -1")]
+        found += [text.replace(" > ", " >= "), text.replace(" < ", " <= ")]
+        found += [text.replace(">=", ">"), text.replace("<=", "<")]
+    return [*dict.fromkeys(found), f"np.where(g == 0, 0, {text})"]
+
+
+def _call(function: str, *args: ast.expr) -> ast.expr:
+    return ast.Call(parsed(function), list(args), [])

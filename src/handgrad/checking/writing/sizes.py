@@ -1,0 +1,117 @@
+"""Sizes of computed values, spelled by the sizes of the inputs: ``x.shape[0]`` rather than 5."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+
+from handgrad.checking.recording import Recording
+from handgrad.checking.recording.tape import ELEMENTWISE, Operation
+from handgrad.checking.recording.text import parsed
+
+
+class Sizes:
+    """Knows where each axis of a value comes from."""
+
+    def __init__(self, recording: Recording, upstream: str) -> None:
+        self.recording = recording
+        self._axes: dict[int, tuple[str, ...]] = {}
+        self._upstream = upstream if len(recording.outputs) == 1 else ""
+
+    def axes(self, value: int) -> tuple[str, ...]:
+        """Return the spelling of every axis of a value."""
+        if value not in self._axes:
+            self._axes[value] = self._find(value)
+        return self._axes[value]
+
+    def axis(self, value: int, axis: int) -> ast.expr:
+        """Return ``value.shape[axis]``."""
+        return parsed(self.axes(value)[axis])
+
+    def shape(self, value: int) -> ast.expr:
+        """Return ``value.shape``."""
+        array = self._array(value)
+        if array:
+            return parsed(f"{array}.shape")
+        axes = self.axes(value)
+        return parsed(f"({axes[0]},)" if len(axes) == 1 else f"({', '.join(axes)})")
+
+    def size(self, value: int) -> ast.expr:
+        """Return ``value.size``."""
+        array = self._array(value)
+        return parsed(f"{array}.size" if array else " * ".join(self.axes(value)) or "1")
+
+    def zeros(self, value: int) -> ast.expr:
+        """Return an array of zeros like a value."""
+        array = self._array(value)
+        like = array and np.asarray(self.recording.values[value]).dtype == float
+        name = self.recording.texts.get(value, "")
+        if name and value in self.recording.inputs.values():
+            return parsed(f"np.zeros_like({name})")
+        return parsed(
+            f"np.zeros({ast.unparse(self.shape(value))})" if like or not array else f"np.zeros({array}.shape)"
+        )
+
+    def _array(self, value: int) -> str:
+        """Return an input, or the upstream gradient, that has the shape of a value for good reason."""
+        recording = self.recording
+        if value in recording.inputs.values():
+            return recording.texts[value]
+        if self._upstream and value == recording.output:
+            return self._upstream
+        axes = self.axes(value)
+        for name, i in recording.inputs.items():
+            if axes and axes == self.axes(i):
+                return name
+        if self._upstream and axes and axes == self.axes(recording.output):
+            return self._upstream
+        return ""
+
+    def _find(self, value: int) -> tuple[str, ...]:
+        recording = self.recording
+        shape = np.shape(recording.values[value])
+        if value in recording.inputs.values():
+            return tuple(f"{recording.texts[value]}.shape[{k}]" for k in range(len(shape)))
+        operation = recording.producer.get(value)
+        found = self._from_operation(operation, shape) if operation else None
+        return found or tuple(str(n) for n in shape)
+
+    def _from_operation(self, operation: Operation, shape: tuple[int, ...]) -> tuple[str, ...] | None:
+        operands = [self.axes(i) for i in operation.inputs]
+        shapes = [np.shape(self.recording.values[i]) for i in operation.inputs]
+        if operation.kind == ELEMENTWISE:
+            return tuple(self._aligned(operands, shapes, k - len(shape), n) for k, n in enumerate(shape))
+        if operation.name == "matmul" and all(operands):
+            left, right = operands[0], operands[1]
+            rows = left[-2:-1] if len(left) > 1 else ()
+            columns = right[-1:] if len(right) > 1 else ()
+            batch = len(shape) - len(rows) - len(columns)
+            if batch == 0:
+                return rows + columns
+            longest = max(operands, key=len)
+            return longest[:batch] + rows + columns if len(longest) - 2 == batch else None
+        if operation.name == "transpose":
+            return tuple(operands[0][k] for k in operation.options["axes"])
+        if operation.name == "setitem":
+            return operands[0]
+        if operation.name in ("sum", "mean", "max", "min", "var", "std"):
+            return self._reduced(operation, operands[0], shape)
+        return None
+
+    def _aligned(self, operands: list[tuple[str, ...]], shapes: list[tuple[int, ...]], k: int, n: int) -> str:
+        for axes, shape in zip(operands, shapes, strict=True):
+            if len(shape) >= -k and shape[k] == n and not axes[k].isdigit():
+                return axes[k]
+        return str(n)
+
+    def _reduced(
+        self, operation: Operation, axes: tuple[str, ...], shape: tuple[int, ...]
+    ) -> tuple[str, ...] | None:
+        axis = operation.options.get("axis")
+        if axis is None:
+            return () if not shape else None
+        gone = {int(k) % len(axes) for k in (axis if isinstance(axis, tuple) else (axis,))}
+        if len(shape) == len(axes):
+            return tuple("1" if k in gone else name for k, name in enumerate(axes))
+        return tuple(name for k, name in enumerate(axes) if k not in gone)

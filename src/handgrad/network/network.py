@@ -1,0 +1,401 @@
+"""A network: layers, a loss, the arrays they keep, and the program they are written out as."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from handgrad.arrays import as_array
+from handgrad.engines import ReferenceEngine
+from handgrad.engines.reference import BoundReference
+from handgrad.errors import ConfigurationError, DataError
+from handgrad.html import Shown, heading, table
+from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
+from handgrad.layers.statistics import STATISTICS
+from handgrad.network import given
+from handgrad.network.arrays import Array, Arrays
+from handgrad.program import Loop, Program, write_evaluation, write_loss, write_script, write_training
+from handgrad.rules import Shape, Size, identity, show_shape
+
+
+class Network(Shown):
+    """Layers one after another, a loss, and the arrays they keep.
+
+    Shapes are inferred and checked here, once.
+
+    Parameters
+    ----------
+    *layers
+        In order; `Residual` and `Sequential` hold layers of their own.
+    loss
+        What training makes small; a network without one only predicts.
+    inputs
+        The shape of one row, when the layers do not say it: ``64``, or ``(7, 64)`` for rows of 7 by 64.
+    seed
+        Of the weights.
+    dtype
+        "float32" or "float64".
+
+    Attributes
+    ----------
+    parameters, states
+        The arrays by name, trained by gradients or not. They are changed in place by training.
+
+    Raises
+    ------
+    ShapeError
+        When two layers do not fit; it names both, the axis and both sizes.
+
+    Examples
+    --------
+    >>> from handgrad import Linear, Network, ReLU, SoftmaxCrossEntropy
+    >>> network = Network(Linear(64, 32), ReLU(), Linear(32, 10), loss=SoftmaxCrossEntropy())
+    >>> network
+    Network(Linear(64, 32), ReLU(), Linear(32, 10), loss=SoftmaxCrossEntropy())
+    >>> sorted(network.parameters), network.parameters["W2"].shape
+    (['W1', 'W2', 'b1', 'b2'], (32, 10))
+    """
+
+    def __init__(
+        self,
+        *layers: Layer,
+        loss: Loss | None = None,
+        inputs: int | tuple[int, ...] | None = None,
+        seed: int = 0,
+        dtype: str = "float32",
+    ) -> None:
+        if not layers:
+            raise ConfigurationError("a network needs a layer", fix="for example Network(Linear(64, 10))")
+        if dtype not in ("float32", "float64"):
+            raise ConfigurationError(f"dtype is {dtype!r}", fix="choose float32 or float64")
+        if seed < 0:
+            raise ConfigurationError(f"seed is {seed}", fix="give 0 or more")
+        if loss is not None and not isinstance(loss, Loss):
+            raise ConfigurationError(
+                f"loss is {loss!r}, which is no loss", fix="for example SoftmaxCrossEntropy()"
+            )
+        self.body = Sequential(*layers)
+        self.loss, self.seed, self.dtype = loss, seed, dtype
+        self.row = self._row(inputs)
+        kept = self._connect(weighted=False)[0]
+        plan = Program("", (), (), kept.parameters, kept.states, {}, (), dtype)
+        arrays = plan.initial(seed)
+        self.parameters = Arrays({name: arrays[name] for name in kept.parameters})
+        self.states = Arrays({name: arrays[name] for name in kept.states})
+        self._answers: dict[bool, BoundReference] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the functions made from programs: a copy makes its own."""
+        return {**vars(self), "_answers": {}}
+
+    def __repr__(self) -> str:
+        shown = [repr(layer) for layer in self.body.layers]
+        shown += [f"loss={self.loss!r}"] if self.loss is not None else []
+        return f"Network({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        rows = [(node.layer, *_makes_and_keeps(node)) for node in self.nodes()]
+        head = "" if self.loss is None else f" · loss {self.loss!r}"
+        return heading(f"{self.title}{head}") + table(
+            ("layer", "makes", "from", "keeps"), rows, code=(1, 2, 3)
+        )
+
+    def _row(self, inputs: int | tuple[int, ...] | None) -> tuple[int, ...]:
+        if isinstance(inputs, int):
+            return (inputs,)
+        row = inputs if inputs is not None else self.body.input_shape()
+        if row is None:
+            raise ConfigurationError(
+                f"the layers do not say how long a row is: {self!r}",
+                fix="give inputs=64 (or inputs=(7, 64)), or begin with Linear(64, …)",
+            )
+        return tuple(row)
+
+    def _connect(self, *, weighted: bool) -> tuple[Graph, tuple[Value, ...], Value, Value | None]:
+        """Build the graph: returns it with its inputs, the output and the loss."""
+        graph = Graph()
+        x = graph.input("x", ("n", *self.row), "input")
+        output = self.body.connect(graph, x)
+        if any(_reads_indices(node, x) for node in graph.nodes):
+            x = replace(x, kind="index")
+        if self.loss is None:
+            return graph, (x,), output, None
+        graph.part, graph.origin = "loss", repr(self.loss)
+        shape, kind = self.loss.target(output.shape)
+        t = graph.input("t", shape, kind)
+        rows = shape if kind == "class" else output.shape[:-1]
+        w = graph.input("w", rows, "weight") if weighted else None
+        loss = self.loss.connect(graph, output, t, w)
+        self._check_loss(graph, loss, w)
+        return graph, (x, t, *([w] if w is not None else [])), output, loss
+
+    def _check_loss(self, graph: Graph, loss: Value, w: Value | None) -> None:
+        """Check what a loss of the user's own has connected."""
+        last = graph.nodes[-1].rule
+        if loss.shape != () or not {"total", "count"} <= set(last.forward.locals):
+            raise ConfigurationError(
+                f"{self.loss!r}: its last rule, {last.name}, is no reduction to one number with total and count",
+                fix="end its connect with handgrad.layers.reduce_to_mean(graph, l, w)",
+            )
+        if w is not None and not any(w in node.inputs for node in graph.nodes):
+            raise ConfigurationError(
+                f"{self.loss!r}: the rows have weights, and its connect makes no use of them",
+                fix="end its connect with handgrad.layers.reduce_to_mean(graph, l, w)",
+            )
+
+    @cached_property
+    def output_shape(self) -> Shape:
+        """The shape of the output for n rows."""
+        return self._connect(weighted=False)[2].shape
+
+    @property
+    def title(self) -> str:
+        """What the network is, in one line."""
+        graph = self._connect(weighted=False)[0]
+        sizes: list[Size] = [self.row[-1] if self.row else "index"]
+        sizes += [size for node in graph.nodes if (size := _width(node)) is not None]
+        count = sum(array.size for array in self.parameters.values())
+        return f"network {' → '.join(map(str, sizes))} · {count:,} parameters"
+
+    def program(self, optimiser: Optimiser | None = None, *, weighted: bool = False) -> Program:
+        """Write the network out as one straight-line program.
+
+        Parameters
+        ----------
+        optimiser
+            Whose update lines stand at the end; plain `SGD` when none is given.
+        weighted
+            Whether each row has a weight w in the loss.
+
+        Returns
+        -------
+        Program
+            One training step; for a network without a loss, the forward lines. Print it.
+        """
+        graph, inputs, output, loss = self._connect(weighted=weighted)
+        if loss is None:
+            return write_evaluation(graph, inputs, output, None, title=self.title, dtype=self.dtype)
+        return write_training(graph, inputs, loss, optimiser or SGD(), title=self.title, dtype=self.dtype)
+
+    def nodes(self, *, weighted: bool = False) -> tuple[Node, ...]:
+        """Return the rules that `program` writes out, in order, with the names of what goes in and comes out."""
+        return tuple(self._connect(weighted=weighted)[0].nodes)
+
+    def graph(self) -> Graph:
+        """Build the graph of the layers and the loss anew: its nodes, and which layer keeps which arrays.
+
+        Examples
+        --------
+        >>> from handgrad import Linear, Network, ReLU
+        >>> network = Network(Linear(5, 3), ReLU(), Linear(3, 2))
+        >>> network.graph().names_of(network.body.layers[2])
+        {'W': 'W2', 'b': 'b2'}
+        """
+        return self._connect(weighted=False)[0]
+
+    def evaluation_program(self, *, prediction: bool = False) -> Program:
+        """Write out the forward lines outside training, with the loss's prediction at the end if wanted."""
+        graph, inputs, output, _ = self._connect(weighted=False)
+        rule = self.loss.prediction if prediction and self.loss is not None else identity
+        last = None if rule is identity else rule
+        return write_evaluation(graph, inputs[:1], output, last, title=self.title, dtype=self.dtype)
+
+    def loss_program(self, *, weighted: bool = False) -> Program:
+        """Write out the forward lines outside training with the loss."""
+        self._need_loss()
+        graph, inputs, _, _ = self._connect(weighted=weighted)
+        return write_loss(graph, inputs, title=self.title, dtype=self.dtype)
+
+    def write(
+        self,
+        optimiser: Optimiser | None = None,
+        loop: Loop | None = None,
+        *,
+        weighted: bool = False,
+        name: str = "train.py",
+    ) -> str:
+        """Return a stand-alone script, needing NumPy only, that trains this network from its seed.
+
+        Its losses and weights equal the reference engine's bit for bit.
+
+        Parameters
+        ----------
+        optimiser, loop
+            As the training's; plain `SGD` and `Loop()` when not given.
+        weighted
+            Whether the data has row weights w.
+        name
+            The script's file name, for its own first lines.
+        """
+        self._need_loss()
+        assert self.loss is not None
+        optimiser = optimiser or SGD()
+        return write_script(
+            self.program(optimiser, weighted=weighted),
+            self.evaluation_program(prediction=True),
+            optimiser,
+            loop or Loop(),
+            seed=self.seed,
+            task=self.loss.task,
+            name=name,
+        )
+
+    def standardise(self, x: ArrayLike, rows: Array | None = None) -> None:
+        """Fit the network's `Standardise` layer, if it has one, on the rows of ``x`` (or some of them)."""
+        x = as_array("x", x)
+        fits = {name: kept.fit for name, kept in self._connect(weighted=False)[0].states.items() if kept.fit}
+        if fits and rows is not None and len(rows) < len(x):
+            x = x[rows]
+        with np.errstate(over="ignore"):  # training names data that is too large
+            fitted = {function: STATISTICS[function](x) for function in {kind for kind, _ in fits.values()}}
+            for name, (function, which) in fits.items():
+                self.states[name][...] = fitted[function][which]
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """Everything the network keeps, by name: parameters and states."""
+        return {**self.parameters, **self.states}
+
+    def output(self, x: ArrayLike, *, batch_size: int = 4096) -> Array:
+        """Return the network's output for each row, outside training: logits for a classifier.
+
+        Parameters
+        ----------
+        x
+            Rows, (n, …) as the network's input.
+        batch_size
+            How many rows are computed at a time.
+        """
+        return self._run(x, batch_size, prediction=False)
+
+    def predict(self, x: ArrayLike, *, batch_size: int = 4096) -> Array:
+        """Return the network's answer for each row: class shares, probabilities of a yes, or values.
+
+        Parameters
+        ----------
+        x
+            Rows, (n, …) as the network's input.
+        batch_size
+            How many rows are computed at a time.
+        """
+        return self._run(x, batch_size, prediction=True)
+
+    def gradients(
+        self, x: ArrayLike, t: ArrayLike, w: ArrayLike | None = None, *, seed: int = 0
+    ) -> dict[str, Array]:
+        """Return the gradient of the loss with respect to each parameter, by the parameter's name.
+
+        Parameters
+        ----------
+        x, t, w
+            Rows, targets, and row weights if there are any.
+        seed
+            Of the random draws, when there is dropout.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from handgrad import HalfSquaredError, Linear, Network
+        >>> network = Network(Linear(1, 1, initialiser="ones"), loss=HalfSquaredError())
+        >>> network.gradients(np.array([[2.0]]), np.array([[5.0]]))
+        {'W1': array([[-6.]], dtype=float32), 'b1': array([-3.], dtype=float32)}
+        """
+        batch = self.check_batch(x, t, w)
+        program = self.program(weighted=w is not None).without_updates()
+        outputs = ReferenceEngine().bind(program, self.arrays).run(**batch, seed=seed, step=1)
+        return {name: outputs[f"d{name}"] for name in self.parameters if f"d{name}" in outputs}
+
+    def check_batch(self, x: ArrayLike, t: ArrayLike, w: ArrayLike | None = None) -> dict[str, Array]:
+        """Return rows, targets and row weights, if there are any, by name, each checked."""
+        self._need_loss()
+        x = self.check_rows(x)
+        batch = {"x": x, "t": self.check_targets(t, len(x))}
+        return batch if w is None else batch | {"w": self.check_weights(w, len(x))}
+
+    def check_rows(self, x: ArrayLike) -> Array:
+        """Return ``x`` as an array, or raise an error when its rows are not the network's input."""
+        return given.check_rows(x, self.row, self.entries, first=self.body.layers[0])
+
+    @cached_property
+    def entries(self) -> int | None:
+        """How many rows the table has that the input's indices look up; None when it holds values."""
+        graph, (x, *_), _, _ = self._connect(weighted=False)
+        tables = (
+            v for node in graph.nodes if _reads_indices(node, x) for v in node.inputs if v.name != x.name
+        )
+        return min((int(table.shape[0]) for table in tables), default=None)
+
+    def check_targets(self, t: ArrayLike, rows: int) -> Array:
+        """Return the targets in the shape the loss takes, or raise an error that names both shapes.
+
+        A single value for each row, (n,), fits an output of one feature, (n, 1).
+        """
+        self._need_loss()
+        assert self.loss is not None
+        return given.check_targets(t, rows, self.loss, self.output_shape)
+
+    def check_weights(self, w: ArrayLike, rows: int) -> Array:
+        """Return the row weights, or raise an error; (n,) also fits rows of several answers, (n, time)."""
+        shape = next(value.shape for value in self._connect(weighted=True)[1] if value.name == "w")
+        return given.check_weights(w, rows, shape)
+
+    def _need_loss(self) -> None:
+        if self.loss is None:
+            raise ConfigurationError("the network has no loss", fix="Network(…, loss=SoftmaxCrossEntropy())")
+
+    def _run(self, x: ArrayLike, batch_size: int, *, prediction: bool) -> Array:
+        x = self.check_rows(x)
+        if prediction not in self._answers:  # a network's layers and arrays stay the same objects
+            program = self.evaluation_program(prediction=prediction)
+            self._answers[prediction] = ReferenceEngine().bind(program, self.arrays)
+        bound = self._answers[prediction]
+        (name,) = bound.program.outputs
+        starts = range(0, max(len(x), 1), batch_size)
+        return np.concatenate([bound.run(x=x[start : start + batch_size])[name] for start in starts])
+
+    def load_arrays(self, arrays: Mapping[str, Array], place: str) -> None:
+        """Take over parameters and states by name, checking names, shapes and types first.
+
+        Raises
+        ------
+        DataError
+            When a name is missing or unknown, or a shape or type differs; it starts with ``place``.
+        """
+        own = self.arrays
+        for name in own.keys() | arrays.keys():
+            if name not in arrays or name not in own:
+                owner = "the network" if name not in arrays else "the file"
+                raise DataError(f"{place}: {name} is only in {owner}")
+            if arrays[name].shape != own[name].shape or arrays[name].dtype != own[name].dtype:
+                raise DataError(
+                    f"{place}: {name} is {arrays[name].dtype}{show_shape(arrays[name].shape)} "
+                    f"in the file and {own[name].dtype}{show_shape(own[name].shape)} in the network"
+                )
+        for name, array in own.items():
+            array[...] = arrays[name]
+
+
+def _makes_and_keeps(node: Node) -> tuple[str, str, str]:
+    """Return the value a node makes, what it makes it from and the arrays it keeps, each with its shape."""
+    keeps = [value for value in node.inputs if value.kind in ("parameter", "state")]
+    takes = [value for value in node.inputs if value not in keeps]
+    made, taken, kept = (
+        ", ".join(f"{value.name} {show_shape(value.shape)}" for value in values)
+        for values in ([node.output], takes, keeps)
+    )
+    return made, taken, kept
+
+
+def _reads_indices(node: Node, x: Value) -> bool:
+    return any(node.rule.forward.kinds[a] == "index" and v.name == x.name for a, v in node.arguments.items())
+
+
+def _width(node: Node) -> Size | None:
+    """Return the features a node makes, when they are its own doing: it has a matrix or a table of weights."""
+    changes = any(value.kind == "parameter" and len(value.shape) > 1 for value in node.inputs)
+    return node.output.shape[-1] if changes and node.part == "forward" and node.output.shape else None

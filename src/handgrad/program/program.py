@@ -1,0 +1,208 @@
+"""A program as data: lines, what comes in, what is kept, what goes out; and how its page looks."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import groupby
+from typing import Any, Literal
+
+import numpy as np
+
+from handgrad.errors import ProgramError, nearest
+from handgrad.html import Shown, heading, table
+from handgrad.layers import Parameter, Value
+from handgrad.rules import PRIMITIVES, Shape, show_shape
+
+WIDEST_CODE = 56  # of a line whose reason stands beside it
+
+Phase = Literal["sample", "forward", "loss", "backward", "update"]
+
+
+@dataclass(frozen=True)
+class ProgramLine:
+    """One line of a program: ``target operator expression  # reason``.
+
+    Attributes
+    ----------
+    target, operator, expression
+        As Python writes them.
+    phase
+        "sample", "forward", "loss", "backward" or "update".
+    layer
+        The layer it belongs to, for people.
+    rule
+        The name of the rule whose line it is; "" for the lines that add the gradients of a value used twice.
+    reason
+        Why, in the words beside the rule's line.
+    undoes
+        For a backward line, the name of the value whose line it undoes.
+    shape
+        Sizes, ``n`` for rows; None until measured.
+    dtype
+        The element type; "" until measured.
+    """
+
+    target: str
+    operator: str
+    expression: str
+    phase: Phase
+    layer: str = ""
+    rule: str = ""
+    reason: str = ""
+    undoes: str = ""
+    shape: Shape | None = None
+    dtype: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.target} {self.operator} {self.expression}"
+
+    @property
+    def shown_shape(self) -> str:
+        """The shape in print, "" until it is measured."""
+        return show_shape(self.shape) if self.shape is not None else ""
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """Every name the line reads, its own target too when it changes it in place."""
+        return _names(self.expression) | ({self.target} if self.operator != "=" else set())
+
+
+@cache
+def _names(expression: str) -> frozenset[str]:
+    """Return the names in an expression, which stands in several programs of a network."""
+    tree = ast.parse(expression, mode="eval")
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+
+@dataclass(frozen=True)
+class Program(Shown):
+    """A network written out as straight lines.
+
+    Attributes
+    ----------
+    title
+        What it is, in one line.
+    lines
+        In the order they run.
+    inputs
+        What comes with every batch: the rows x, the targets t, the row weights w.
+    parameters, states
+        What the network keeps, and how it starts.
+    slots
+        What the optimiser keeps for each parameter, and its shape; all start at zero.
+    outputs
+        The names a caller may ask for when the lines have run.
+    dtype
+        In which it computes.
+
+    Examples
+    --------
+    >>> from handgrad import Linear, Network
+    >>> print(Network(Linear(3, 2)).program())
+    network 3 → 2 · 8 parameters · n rows
+    <BLANKLINE>
+    forward
+      z1 = x @ W1 + b1  (n, 2)
+    """
+
+    title: str
+    lines: tuple[ProgramLine, ...]
+    inputs: tuple[Value, ...]
+    parameters: Mapping[str, Parameter]
+    states: Mapping[str, Parameter]
+    slots: Mapping[str, tuple[int, ...]]
+    outputs: tuple[str, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        return render_text(self)
+
+    def _repr_html_(self) -> str:
+        return _render_html(self)
+
+    def phase(self, *phases: str) -> tuple[ProgramLine, ...]:
+        """Return the lines of these phases, in order."""
+        return tuple(line for line in self.lines if line.phase in phases)
+
+    def line(self, target: str) -> ProgramLine:
+        """Return the line that makes ``target``; raises `ProgramError` when there is none."""
+        for line in self.lines:
+            if line.target == target:
+                return line
+        raise ProgramError(
+            f"no line makes {target!r}", fix=nearest(target, {line.target for line in self.lines})
+        )
+
+    @property
+    def primitives(self) -> tuple[str, ...]:
+        """The named primitives the lines use."""
+        used = frozenset().union(*(line.reads for line in self.lines))
+        return tuple(name for name in PRIMITIVES if name in used and name != "np")
+
+    @property
+    def scalars(self) -> tuple[str, ...]:
+        """The numbers the lines read that change from step to step: learning_rate, step, seed."""
+        used = frozenset().union(*(line.reads for line in self.lines))
+        return tuple(name for name in ("learning_rate", "step", "seed") if name in used)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The arrays the lines read: inputs, then parameters, states and slots."""
+        return (*(value.name for value in self.inputs), *self.parameters, *self.states, *self.slots)
+
+    def keeping(self, *outputs: str) -> Program:
+        """Return the same program without the lines that none of these outputs (nor an update) needs."""
+        needed = set(outputs)
+        kept: list[ProgramLine] = []
+        for line in reversed(self.lines):
+            if line.target in needed or line.operator != "=":
+                kept.append(line)
+                needed |= line.reads
+        return replace(self, lines=tuple(reversed(kept)), outputs=outputs)
+
+    def without_updates(self) -> Program:
+        """Return the same program up to its gradients, which it leaves to the caller."""
+        return replace(self, lines=self.phase("sample", "forward", "loss", "backward"), slots={})
+
+    def initial(self, seed: int) -> dict[str, Any]:
+        """Draw the arrays the network keeps, parameters and states, from a seed."""
+        generator, dtype = np.random.default_rng(seed), np.dtype(self.dtype)
+        kept = {**self.parameters, **self.states}
+        return {name: parameter.initial(generator, dtype) for name, parameter in kept.items()}
+
+
+def render_text(program: Program, width: int = 120) -> str:
+    """Return the program as text, with each line's shape and the reason beside it.
+
+    Parameters
+    ----------
+    program
+        What to show.
+    width
+        Columns at most; a reason that does not fit goes on below itself.
+    """
+    code = max((len(str(line)) for line in program.lines if len(str(line)) <= WIDEST_CODE), default=0)
+    column = max((len(line.shown_shape) for line in program.lines), default=0)
+    margin = 2 + code + 2 + column + 3
+    page = [f"{program.title} · n rows"]
+    for phase, lines in groupby(program.lines, key=lambda line: line.phase):
+        page += ["", phase]
+        for line in lines:
+            shown = f"  {line!s:<{code}}  {line.shown_shape:<{column}}"
+            reason = textwrap.wrap(line.reason, max(20, width - margin)) or [""]
+            page.append(f"{shown}   {reason[0]}".rstrip())
+            page += [" " * margin + more for more in reason[1:]]
+    return "\n".join(page)
+
+
+def _render_html(program: Program) -> str:
+    """Return the program as a table for a notebook."""
+    rows: list[tuple[str, ...]] = []
+    for phase, lines in groupby(program.lines, key=lambda line: line.phase):
+        rows.append((phase,))
+        rows += [(str(line), line.shown_shape, line.reason) for line in lines]
+    return heading(f"{program.title} · n rows") + table(("line", "shape", "reason"), rows, code=(0, 1))
