@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from safetensors.numpy import load_file
 
+from handgrad.engines import ENGINES
+
 from ..conftest import ENVIRONMENT, HANDGRAD
 
 KILLS = 50
@@ -100,7 +102,7 @@ def what_was_promised(run: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("engine", ["compiled", "reference"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(
     run: Callable[..., int], tmp_path: Path, engine: str
 ) -> None:

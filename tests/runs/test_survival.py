@@ -35,6 +35,7 @@ from handgrad import (
     train,
 )
 from handgrad.checkpoints import NAME, read_checkpoint, read_past
+from handgrad.engines import ENGINES
 from handgrad.errors import EngineError, HandgradNotice
 from handgrad.locks import FolderLock
 from handgrad.training import EpochRecord
@@ -92,10 +93,10 @@ def go_on(folder: Path, **more: Any) -> Any:
     return outcome(made, train(made, X, T, checkpoints=Checkpoints(folder, resume=True), **HOW | more))
 
 
-@pytest.mark.parametrize("engine", ["compiled", "reference"])
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("step", [2, 7, 8, 13, 28, 49])
 def test_stopped_after_any_step_it_goes_on_to_the_last_bit(tmp_path: Path, engine: str, step: int) -> None:
-    """In the middle of an epoch of seven batches, at its end, at the start of the next; on both engines."""
+    """In the middle of an epoch of seven batches, at its end, at the start of the next; on every engine."""
     stop(tmp_path, step, engine=engine)
     assert go_on(tmp_path, engine=engine) == straight(engine=engine)
 
