@@ -201,7 +201,7 @@ def test_every_benchmark_is_named_and_every_command_is_there() -> None:
 
 def test_every_package_that_can_be_added_is_on_the_page_of_installing() -> None:
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for_developers = {"test", "peers", "browser", "docs", "fuzz", "lint"}
+    for_developers = {"test", "peers", "browser", "docs", "fuzz", "mutation", "lint"}
     named = re.findall(
         r"`pip install 'handgrad\[(\w+)\]'`", (DOCS / "install.md").read_text(encoding="utf-8")
     )
