@@ -127,6 +127,7 @@ def test_only_the_download_speaks_to_the_network() -> None:
     [
         ("import handgrad", False),
         ("from handgrad import Network, train; import handgrad.data", True),
+        ("import handgrad; handgrad.rules.relu; handgrad.data.digits", True),
         ("from handgrad.cli import main", False),
     ],
 )

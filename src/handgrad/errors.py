@@ -82,6 +82,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     "did you mean 'relu'?"
     >>> nearest("q", ["relu", "tanh"])
     'choose from relu, tanh'
+    >>> nearest("q", [])
+    ''
     """
     names = sorted(known)
     close = get_close_matches(name, names, n=1)
