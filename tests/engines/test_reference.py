@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from handgrad import (
     Network,
     ReLU,
     SoftmaxCrossEntropy,
+    train,
 )
 from handgrad.engines import BoundProgram, Epoch, NonFiniteLossError, ReferenceEngine
+from handgrad.errors import HandgradNotice
 from handgrad.layers import Optimiser
 from handgrad.program import Program
 
@@ -153,3 +156,21 @@ def test_what_numpy_is_told_to_raise_is_no_loss_that_is_not_finite() -> None:
             Epoch({"x": X * 1e-200, "t": T}, np.arange(ROWS), 6, np.full(4, 0.1))
         )
     assert np.isfinite(total)
+
+
+def test_without_llvmlite_the_reference_engine_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one notice, at the line that calls train, which says what to install."""
+    monkeypatch.setitem(sys.modules, "handgrad.engines.compiled", None)  # its import fails
+    missing, expected = network(), network()
+    with pytest.warns(
+        HandgradNotice, match="not used, training goes on with the reference engine"
+    ) as noticed:
+        history = train(missing, X, T, epochs=1)
+    (notice,) = noticed
+    assert "the compiled engine needs llvmlite" in str(notice.message)
+    assert "pip install llvmlite" in str(notice.message)
+    assert notice.filename == __file__
+    assert history.facts["engine"] == "reference"
+    train(expected, X, T, epochs=1, engine="reference")
+    for name, array in missing.arrays.items():
+        np.testing.assert_array_equal(array, expected.arrays[name])

@@ -4,11 +4,11 @@
     python tests/mutation/run.py rules readers   # these only
     python tests/mutation/run.py --show rules/linear.py
 
-Needs Cosmic Ray (`pip install -e '.[mutation]'`), which makes the mutants. Each is written into a copy of the checkout and
-tested there in a fresh process, because the text of rules is read from their files. ``areas.toml`` says which tests
-hold which files, and how many mutants of a file are tried. Of the changes possible at one place one is chosen, and of
-the places as many as the area says, by a digest of the mutant's name: the same ones on every machine, and most of them
-again when the file has changed.
+Needs Cosmic Ray (`pip install -e '.[mutation]'`), which makes the mutants. Each is written into a copy of the checkout
+and tested there in a fresh process, because the text of rules is read from their files. ``areas.toml`` says which
+tests hold which files, and how many mutants of a file are tried. Of the changes possible at one place one is chosen,
+and of the places as many as the area says, by a digest of the line and the change: the same ones on every machine,
+and most of them again when other lines have changed.
 
 What came out is kept in build/mutation.jsonl. Mutants that were killed are not tried again, unless that file is
 removed; so a run that was stopped goes on where it was, and one with new tests tries what survived. At the end the

@@ -24,7 +24,7 @@ from handgrad import HalfSquaredError, HandgradError, History, Layer, Linear, Ne
 from handgrad.checkpoints import read_checkpoint, read_past
 from handgrad.configuration import read_configuration
 from handgrad.layers import Graph, Value
-from handgrad.runs import Run, load_run, read_snapshots, save_run
+from handgrad.runs import Run, load_run, read_facts, read_snapshots, save_run
 
 RUN = Path(__file__).parents[1] / "fuzz" / "corpus" / "run"
 FORMAT_1 = Path(__file__).parent / "format1"
@@ -207,6 +207,17 @@ def test_a_checkpoint_whose_numbers_contradict_each_other(run: Path) -> None:
         path.write_bytes(sound.replace(before, after))
         with pytest.raises(RunError, match=r"checkpoint\.safetensors"):
             read_past(path)
+
+
+def test_what_trained_a_run_is_its_history_s_first_line(run: Path) -> None:
+    """Without what a terminal would obey; a line of more than 64 KiB is none of ours, and neither is no line."""
+    facts = {"engine": "compiled\x1b[2J\n", "blas": "", "threads": 2}
+    for length, expected in ((0, {"engine": "compiled[2J", "threads": 2}), (2**16, {})):
+        line = json.dumps({"facts": facts, "more": "x" * length})
+        (run / "history.jsonl").write_text(f"{line}\n[1]\n")
+        assert read_facts(run) == expected
+    (run / "history.jsonl").unlink()
+    assert read_facts(run) == {}
 
 
 # -------------------------------------------------------------------------------------------- formats
