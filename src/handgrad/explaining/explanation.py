@@ -64,15 +64,19 @@ class Explanation(Shown):
         return "\n".join(told)
 
     def _repr_html_(self) -> str:
-        told = f"{self.title} · {self.rows} rows"
-        told += f" · loss {self.loss:.4g}" if self.loss is not None else ""
-        parts = [heading(told), *_health(self), table(LEDGER, _ledger(self), (0, 1))]
+        parts = [heading(self.heading), *_health(self), table(LEDGER, _ledger(self), (0, 1))]
         for of, found in self.derivations.items():
             parts.append(folded(f"Why d{of} is what it is", *_derivation(found)))
         if self.jacobians:
             told = "Jacobians, and how little of each need be stored"
             parts.append(folded(told, table(JACOBIANS, map(_jacobian, self.jacobians), (0,))))
         return "".join(parts)
+
+    @property
+    def heading(self) -> str:
+        """What is explained, in one line."""
+        told = f"{self.title} · {self.rows:,} row{'s' * (self.rows != 1)}"
+        return told + (f" · loss {self.loss:.4g}" if self.loss is not None else "")
 
     def undone(self, line: ExplainedLine) -> ExplainedLine | None:
         """Return the forward line that a backward line undoes."""
@@ -139,8 +143,7 @@ def _entry(entry: LedgerEntry) -> tuple[str, str, str]:
 def _checked(witness: Witness | None) -> str:
     if witness is None:
         return ""
-    sign = {"right": "✓", "wrong": "✗", "cannot tell": "?"}[witness.verdict]
-    return f"{sign} {witness.verdict}: {witness.error:.1e} of {witness.allowed:.1e}"
+    return f"{witness.mark} {witness.verdict}: {witness.error:.1e} of {witness.allowed:.1e}"
 
 
 def _derivation(derivation: Derivation) -> Iterator[str]:

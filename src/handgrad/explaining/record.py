@@ -97,6 +97,11 @@ class Witness:
     allowed: float
     entries: int
 
+    @property
+    def mark(self) -> str:
+        """The verdict in one sign."""
+        return {"right": "✓", "wrong": "✗", "cannot tell": "?"}[self.verdict]
+
 
 @dataclass(frozen=True)
 class ExplainedLine:

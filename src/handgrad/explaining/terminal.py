@@ -11,15 +11,11 @@ from handgrad.explaining.record import ExplainedLine, Factor, Jacobian, LedgerEn
 
 WIDTH = 80
 SHOWN = 6  # numbers of a row, and rows of an array, that are printed
-MARKS = {"right": "✓", "wrong": "✗", "cannot tell": "?"}
 
 
 def show_overview(explanation: Explanation) -> str:
     """Show the ledger of every value, and every line with its reason and its witness."""
-    head = f"{explanation.title} · {_count(explanation.rows, 'row')}"
-    if explanation.loss is not None:
-        head += f" · loss {explanation.loss:.4g}"
-    parts = [head, "values\n" + "\n".join(_ledger(explanation))]
+    parts = [explanation.heading, "values\n" + "\n".join(_ledger(explanation))]
     for phase in ("sample", "forward", "loss", "backward"):
         lines = [line for line in explanation.lines if line.phase == phase]
         if lines:
@@ -138,7 +134,7 @@ def _ledger(explanation: Explanation) -> Iterator[str]:
 
 def _short(line: ExplainedLine) -> Iterator[str]:
     """Show a line in one row, its reason in the next."""
-    mark = MARKS[line.witness.verdict] if line.witness else " "
+    mark = line.witness.mark if line.witness else " "
     yield from textwrap.wrap(str(line), WIDTH, initial_indent=f"  {mark} ", subsequent_indent=" " * 8)
     if line.reason:
         yield from textwrap.wrap(line.reason, WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 8)
@@ -161,7 +157,8 @@ def _witness(witness: Witness | None) -> str:
     if witness is None:
         return ""
     off = f"off by {witness.error:.1e}, {witness.allowed:.1e} is allowed"
-    return f"{witness.verdict}: {_count(witness.entries, 'entry')} against the slopes, {off}"
+    entries = "entry" if witness.entries == 1 else "entries"
+    return f"{witness.verdict}: {witness.entries:,} {entries} against the slopes, {off}"
 
 
 def _shape(entry: LedgerEntry) -> str:
@@ -176,11 +173,6 @@ def _named(name: str, sizes: Sequence[int], axes: Sequence[str]) -> str:
 
 def _sizes(sizes: Sequence[int]) -> str:
     return "×".join(map(str, sizes)) or "1"
-
-
-def _count(count: int, word: str) -> str:
-    plural = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
-    return f"{count:,} {word if count == 1 else plural}"
 
 
 def _table(facts: dict[str, str]) -> Iterator[str]:
