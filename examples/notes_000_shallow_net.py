@@ -108,7 +108,7 @@ def main():
     print(f"\nThe singular values of φ'ᵀ are {singular.round(2)}")
     print(f"  with diag of them d_weights1 is {show_shape(with_svd.shape)}, as it should be,", end=" ")
     print(f"and off by {svd_off:.0%}")
-    print(f"  [[1, 1], [0, 1]] has eigenvalues {np.linalg.eigvals(shear)} and singular values", end=" ")
+    print(f"  [[1, 1], [0, 1]] has eigenvalues {np.linalg.eigvals(shear).real} and singular values", end=" ")
     print(f"{np.linalg.svd(shear, compute_uv=False).round(2)}: an SVD is no diagonalisation")
 
     def after_step(sign):
