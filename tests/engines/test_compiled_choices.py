@@ -12,11 +12,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from handgrad.engines.compiled import libraries
+from handgrad import SGD, Linear, MeanSquaredError, Network, Tanh
+from handgrad.engines import Epoch
+from handgrad.engines.compiled import CompiledEngine, libraries, plan, pool
 from handgrad.engines.compiled.blas import Blas
 from handgrad.engines.compiled.libraries import find_blas
 from handgrad.engines.compiled.pool import TRIAL, USUAL, Choice, Helpers
 from handgrad.errors import ConfigurationError
+
+from .agreement import threads
 
 Array = NDArray[Any]
 
@@ -83,6 +87,27 @@ def test_helpers_help_one_caller_at_a_time() -> None:
     assert seen == [0]
     with helpers.shared() as address:
         assert address
+
+
+def test_one_thread_fewer_helps_than_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that asks for help does a part itself."""
+    asked: list[int] = []
+
+    def noted(count: int) -> Helpers:
+        asked.append(count)
+        return pool.helpers(count)
+
+    monkeypatch.setattr(plan, "helpers", noted)
+    monkeypatch.setattr(
+        Choice, "helped", property(lambda self: True, lambda self, value: None), raising=False
+    )
+    network = Network(Linear(37, 83), Tanh(), Linear(83, 41), loss=MeanSquaredError(), dtype="float64")
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.normal(size=(150, 37)), "t": rng.normal(size=(150, 41))}
+    with threads(3):
+        bound = CompiledEngine().bind(network.program(SGD()).keeping("total", "count"), network.arrays)
+        bound.epoch(Epoch(arrays, np.arange(150), 150, np.array([0.01])))
+    assert asked == [2]
 
 
 class Timed(Blas):

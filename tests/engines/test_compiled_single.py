@@ -66,6 +66,17 @@ def test_the_first_product_is_done_ahead() -> None:
     assert ahead.update.target.target == "W1"
 
 
+def test_only_batches_of_one_row_do_it_ahead() -> None:
+    """The numbers are the same without, only later; so what is done is looked at."""
+    _, bound = bind(CompiledEngine, network(8))
+    assert isinstance(bound, BoundCompiled)
+    x, t = data()
+    for batch_size in (1, 2):
+        bound.epoch(Epoch({"x": x, "t": t}, np.arange(4), batch_size, np.full(4 // batch_size, RATE)))
+        assert bound.prepared is not None
+        assert (bound.prepared[1].carried.ahead is not None) == (batch_size == 1)
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", BOUNDS)
 def test_it_agrees_with_the_reference(dtype: str, width: int) -> None:

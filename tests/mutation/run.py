@@ -56,7 +56,7 @@ LEFT_OUT = re.compile(
 )
 GIGABYTES = 12
 """What a mutant may ask for: a size may have become a power."""
-PATIENCE = 300
+PATIENCE = 180
 """Seconds that tests may take in all, beside the limit on the processor's time: a mutant may wait for ever."""
 
 NO_TESTS = 5
