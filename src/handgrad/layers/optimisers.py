@@ -41,9 +41,7 @@ class Optimiser:
                 raise ConfigurationError(f"{name_of} is {value}", fix="give a number above 0")
             if name == "weight_decay" and not 0 <= value < float("inf"):
                 raise ConfigurationError(f"{name_of} is {value}", fix="give a number, 0 or more")
-            if name == "momentum" and not 0 <= value <= 1:
-                raise ConfigurationError(f"{name_of} is {value}", fix="give a number from 0 to 1")
-            if name in ("decay", "beta1", "beta2") and not 0 <= value < 1:
+            if name in ("momentum", "decay", "beta1", "beta2") and not 0 <= value < 1:
                 raise ConfigurationError(f"{name_of} is {value}", fix="give 0 or more and less than 1")
 
     def __repr__(self) -> str:

@@ -52,7 +52,7 @@ class Perceptron(BaseEstimator, ABC):
         "tol": [Interval(Real, 0, None, closed="left")],
         "verbose": ["verbose"],
         "warm_start": ["boolean"],
-        "momentum": [Interval(Real, 0, 1, closed="both")],
+        "momentum": [Interval(Real, 0, 1, closed="left")],
         "nesterovs_momentum": ["boolean"],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
