@@ -68,7 +68,9 @@ class Fresh:
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.mkdir()
         quiet = {
-            name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "HANDGRAD"))
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PYTHON", "HANDGRAD", "XDG_"))
         }
         environment = quiet | {
             "HOME": str(self.home),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -333,3 +333,16 @@ def test_a_copy_is_a_network_of_its_own(copied: Callable[[Network], Network]) ->
     other.parameters["W1"] = np.zeros((3, 4))
     assert not np.array_equal(other.predict(x), before)
     assert np.array_equal(network.predict(x), before)
+
+
+def test_arrays_of_a_network_are_changed_and_never_replaced() -> None:
+    """However they are set: what is bound to them goes on with the same ones."""
+    network = Network(Linear(2, 1), loss=MeanSquaredError())
+    x = np.ones((1, 2))
+    network.predict(x)
+    network.parameters.update(W1=np.full((2, 1), 3.0))
+    network.parameters.update({"b1": np.ones(1)})
+    assert network.predict(x) == network.output(x) == 7
+    for change in (lambda kept: kept.pop("W1"), MutableMapping.clear, MutableMapping.popitem):
+        with pytest.raises(ConfigurationError, match=r"^\w+ cannot be taken from its network"):
+            change(network.parameters)

@@ -86,7 +86,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     ''
     """
     names = sorted(known)
-    close = get_close_matches(name, names, n=1)
+    alike = [each for each in names if each.casefold() == name.casefold()]
+    close = alike or get_close_matches(name, names, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
     return f"choose from {', '.join(names)}" if names else ""

@@ -237,4 +237,4 @@ def test_a_choice_that_cannot_be_is_refused(
     monkeypatch.setenv("HANDGRAD_BLAS", choice)
     monkeypatch.setattr(libraries, "_mkl", lambda: None)
     with pytest.raises(ConfigurationError, match=message):
-        find_blas.__wrapped__()
+        libraries._find.__wrapped__()

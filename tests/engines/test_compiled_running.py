@@ -33,6 +33,7 @@ from handgrad import (
 )
 from handgrad.engines import BoundProgram, Engine, Epoch, NonFiniteLossError, ReferenceEngine
 from handgrad.engines.compiled import CompiledEngine
+from handgrad.engines.compiled.table import Table
 from handgrad.layers import Optimiser
 
 from .agreement import BOUNDS, check_agreement, check_same, threads
@@ -407,3 +408,26 @@ def test_training_says_what_ran() -> None:
     assert history.facts["engine"] == "compiled"
     assert history.facts["blas"]
     assert history.facts["threads"] >= 1
+
+
+def test_an_interruption_while_tables_are_made_leaves_no_stale_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither for the rows that it was to run on, nor for those it ran on before: memory that is freed is not read."""
+    kept, bound = bind(network())
+    fresh_kept, fresh = bind(network())
+    other_x, other_t = X[::-1].copy(), T[::-1].copy()
+    made = Table.add_product
+    for x, t in ((other_x, other_t), (X, T)):
+        bound.epoch(epoch_of(X, T, 4))
+
+        def interrupted(*arguments: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Table, "add_product", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            bound.epoch(epoch_of(other_x, other_t, 4))
+        monkeypatch.setattr(Table, "add_product", made)
+        bound.epoch(epoch_of(x, t, 4))
+        fresh.epoch(epoch_of(X, T, 4))
+        fresh.epoch(epoch_of(x, t, 4))
+    for name, array in kept.items():
+        np.testing.assert_array_equal(array, fresh_kept[name])

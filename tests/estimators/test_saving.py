@@ -154,3 +154,51 @@ def test_a_damaged_descent_is_refused(kind: str, tmp_path: Path) -> None:
         path.write_text("no safetensors")
     with pytest.raises(RunError, match=r"descent\.safetensors"):
         type(classifier).load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ({"solver": "adam"}, {"solver": "lbfgs"}),
+        ({"solver": "sgd"}, {"momentum": 0.0}),
+        ({}, {"solver": "sgd"}),
+    ],
+)
+def test_what_another_optimiser_left_is_not_kept(
+    first: dict[str, Any], then: dict[str, Any], tmp_path: Path
+) -> None:
+    """Parameters that were changed since the fit describe another descent; the estimator opens all the same."""
+    X, y = values()
+    regressor = fit(ours("MLPRegressor", max_iter=3, **first), X, y).set_params(warm_start=True, **then)
+    for _ in range(2):
+        regressor.save(tmp_path)
+        opened = type(regressor).load(tmp_path)
+        np.testing.assert_array_equal(opened.predict(X), regressor.predict(X))
+        fit(regressor, X, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("loss_curve_", 1.0), ("t_", None), ("t_", 2**60), ("t_", -1), ("best_loss_", "low"), ("n_iter_", 1.5)],
+)
+def test_numbers_that_no_fit_leaves_are_refused(name: str, wrong: Any, tmp_path: Path) -> None:
+    regressor = fit(ours("MLPRegressor", max_iter=2), *values())
+    regressor.save(tmp_path)
+    path = tmp_path / "estimator.json"
+    table = json.loads(path.read_text())
+    path.write_text(json.dumps(table | {"fitted": table["fitted"] | {name: wrong}}))
+    with pytest.raises(RunError, match=rf"estimator\.json: .*{name}"):
+        type(regressor).load(tmp_path)
+
+
+def test_a_descent_begins_where_another_solver_stopped() -> None:
+    """After lbfgs there is no curve, after a fit without early stopping are no scores: what is missing is made."""
+    X, y = values()
+    regressor = fit(ours("MLPRegressor", solver="lbfgs", max_iter=3), X, y)
+    regressor.set_params(solver="adam").partial_fit(X, y)
+    assert len(regressor.loss_curve_) == 1
+    fit(regressor.set_params(warm_start=True, early_stopping=True), X, y)
+    assert regressor.best_loss_ is None
+    assert len(regressor.validation_scores_) == regressor.n_iter_
+    regressor.set_params(early_stopping=False).partial_fit(X, y)
+    assert regressor.best_loss_ == regressor.loss_

@@ -170,7 +170,7 @@ def test_loss_and_gradients_are_those_of_torch(torch: Any, kind: str) -> None:
     masks = [line.target for line in program.phase("sample")]
     drawn = run(program.keeping(*masks), network, **peer.given) if masks else {}
     arrays = {name: torch.tensor(v, requires_grad=True) for name, v in network.parameters.items()}
-    arrays |= {name: torch.tensor(v) for name, v in (network.states | drawn).items()}
+    arrays |= {name: torch.tensor(v) for name, v in {**network.states, **drawn}.items()}
 
     expected = peer.loss(
         torch.nn.functional, arrays, **{name: torch.tensor(v) for name, v in peer.given.items()}

@@ -255,6 +255,9 @@ def survivors() -> dict[str, dict[str, str]]:
 def run(chosen: Sequence[str], python: Sequence[str]) -> None:
     """Try the mutants of the areas or files chosen; the log has what came of them."""
     LOG.parent.mkdir(exist_ok=True)
+    there = {name for area, file, _, _ in areas() for name in (area, file)}
+    if unknown := set(chosen) - there:
+        sys.exit(f"{min(unknown)} is no area and no file of areas.toml")
     tried, known = outcomes(), survivors()
     with tempfile.TemporaryDirectory(prefix="handgrad-mutation-") as folder:
         copy = Copy(Path(folder), python)

@@ -21,6 +21,7 @@ from handgrad import (
     Network,
     ReLU,
     Residual,
+    ShapeError,
     Softmax,
     SoftmaxCrossEntropy,
     Standardise,
@@ -28,6 +29,7 @@ from handgrad import (
     rule,
 )
 from handgrad.layers import Graph, Value
+from handgrad.layers.elementwise import RuleLayer
 from handgrad.program import Program
 from handgrad.rules import PRIMITIVES
 from handgrad.rules.primitives import rows
@@ -255,3 +257,25 @@ def test_no_gradient_passes_a_constant_rule() -> None:
     program = Network(Linear(5, 7), Constant(), Linear(7, 3), loss=MeanSquaredError()).program()
     assert [line.target for line in program.phase("backward")] == ["dloss", "dl", "dz2", "dW2", "db2"]
     assert [line.target for line in program.phase("update")] == ["W2", "b2"]
+
+
+def test_a_rule_whose_shapes_do_not_fit_is_named_with_its_line() -> None:
+    """Before anything runs: a network checks what it is given, so the line itself must be wrong."""
+
+    @rule("... A -> ... A")
+    def square(x):
+        y = x * x
+        return y  # noqa: RET504 - as below
+
+    @square.backward
+    def square_backward(dy, x):
+        dx = dy @ x
+        return dx  # noqa: RET504 - a rule names what it returns
+
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Square(RuleLayer):
+        rule = square
+
+    wrong = Network(Linear(3, 4), Square(), Linear(4, 2), loss=MeanSquaredError())
+    with pytest.raises(ShapeError, match=r"^`dz1 = dy1 @ z1`, of the rule square: matmul"):
+        wrong.program()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from errno import EIO, ENOSPC
 
 import click
 
@@ -83,12 +84,14 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:  # of a place that nobody names: standard output on a full disk
-        click.echo(f"Error: {error.filename or 'standard output'}: {error.strerror or error}", err=True)
+        place = error.filename or ("standard output" if error.errno in (ENOSPC, EIO) else "")
+        said = f"{place}: {error.strerror or error}" if place else str(error)
+        click.echo(f"Error: {printable(said)}", err=True)
         sys.exit(1)
     except MemoryError as error:  # NumPy says how much was wanted, and of what shape
         wanted = HandgradError(
             "not enough memory", given=str(error), fix="smaller layers or batches, or fewer rows"
         )
-        click.echo(f"Error: {wanted}", err=True)
+        click.echo(f"Error: {printable(str(wanted))}", err=True)
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)

@@ -20,7 +20,7 @@ from handgrad.errors import HandgradNotice
 def prepare_streams() -> None:
     """Let every terminal, pipe and service take what is said.
 
-    A character that it does not have is replaced. What is said on a closed stream goes nowhere, and no file that is
+    A character that it does not have is spelled out. What is said on a closed stream goes nowhere, and no file that is
     opened later takes its number.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -28,7 +28,7 @@ def prepare_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, closefd=False))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors="backslashreplace")
 
 
 def show_results(results: Mapping[str, Any], *, as_json: bool) -> None:

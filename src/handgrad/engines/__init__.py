@@ -15,7 +15,7 @@ from handgrad.program import Program
 def _compiled() -> Engine:
     try:
         from handgrad.engines.compiled import CompiledEngine
-    except ImportError as error:
+    except (ImportError, OSError) as error:  # OSError where its library cannot be loaded
         raise MissingPackageError(
             f"the compiled engine needs llvmlite: {error}", fix="pip install llvmlite"
         ) from None

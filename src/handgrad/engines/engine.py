@@ -117,7 +117,7 @@ def convert(array: Array, value: Value, dtype: str) -> Array:
 
 
 class BoundProgram(Protocol):
-    """A program bound to the arrays it keeps: parameters, states and slots, changed in place.
+    """A program bound to the arrays it keeps: parameters, states and slots, changed in place. For one thread at a time.
 
     Attributes
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from handgrad.rules import show_shape
 Array = NDArray[Any]
 
 
-class Arrays(dict[str, Array]):
+class Arrays(MutableMapping[str, Array]):
     """Arrays by name, with fixed shapes and types: setting one copies the numbers into it.
 
     Examples
@@ -24,8 +25,23 @@ class Arrays(dict[str, Array]):
     array([1., 2.])
     """
 
-    def __reduce__(self) -> tuple[type[Arrays], tuple[dict[str, Array]]]:
-        return Arrays, (dict(self),)  # a copy is made whole, not name by name
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self._arrays = dict(arrays)
+
+    def __getitem__(self, name: str) -> Array:
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __repr__(self) -> str:
+        return repr(self._arrays)
+
+    def __delitem__(self, name: str) -> None:
+        raise ConfigurationError(f"{name} cannot be taken from its network", fix="set it to other numbers")
 
     def __setitem__(self, name: str, numbers: Any) -> None:
         if name not in self:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from handgrad.errors import ShapeError
 from handgrad.program.program import Program, ProgramLine
-from handgrad.program.running import run_lines
+from handgrad.program.running import run_line
 from handgrad.rules import Shape, Size
 
 
@@ -54,6 +55,16 @@ def _probe(program: Program, n: int) -> dict[str, Any]:
         scope[name] = array(kept.shape)
     for name, shape in program.slots.items():
         scope[name] = array(shape)
-    return run_lines(
-        (line for line in program.lines if line.operator == "="), scope
-    )  # the others keep their shape
+    with np.errstate(all="ignore"):
+        for line in program.lines:
+            if line.operator == "=":  # the others keep their shape
+                _run(line, scope)
+    return scope
+
+
+def _run(line: ProgramLine, scope: dict[str, Any]) -> None:
+    """Run a line; where shapes do not fit together, it is the rule that is wrong: a network checks what it is given."""
+    try:
+        run_line(line, scope)
+    except ValueError as error:
+        raise ShapeError(f"`{line}`{line.rule and f', of the rule {line.rule}'}: {error}") from None

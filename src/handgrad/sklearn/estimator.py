@@ -67,6 +67,7 @@ class Perceptron(BaseEstimator, ABC):
     }
 
     _numeric: ClassVar[bool]  # whether y holds numbers
+    _position: Position | None  # where the last descent stands
 
     @abstractmethod
     def _targets(self, y: Array, *, first: bool, incremental: bool) -> Array:
@@ -119,6 +120,7 @@ class Perceptron(BaseEstimator, ABC):
                 max_fun=self.max_fun,
                 verbose=self.verbose,
             )
+            self._position = None  # a descent stood elsewhere
         else:
             self._descend(arrays, y, incremental=incremental)
         if not all(np.isfinite(array).all() for array in self.network_.arrays.values()):
@@ -168,14 +170,23 @@ class Perceptron(BaseEstimator, ABC):
         )
         draw_weights(self.network_, self.activation, self._random_state)
         self.n_layers_, self.n_iter_, self.t_ = len(units), 0, 0
-        self._position: Position | None = None
-        if self.solver != "lbfgs":
-            self.loss_curve_: list[float] = []
-            self.best_loss_ = None if self.early_stopping else np.inf
-            self.validation_scores_: list[float] | None = [] if self.early_stopping else None
-            self.best_validation_score_ = -np.inf if self.early_stopping else None
+        self._position = None
+        for name in ("loss_curve_", "best_loss_", "validation_scores_", "best_validation_score_"):
+            self.__dict__.pop(name, None)
+
+    def _go_on_recording(self) -> None:
+        """Make what is not there: at a first fit all, after one with another solver or without early stopping some."""
+        held, early = vars(self), bool(self.early_stopping)
+        best, score = held.get("best_loss_"), held.get("best_validation_score_")
+        self.loss_curve_: list[float] = held.get("loss_curve_", [])
+        self.best_loss_ = None if early else np.inf if best is None else best
+        self.validation_scores_: list[float] | None = (
+            (held.get("validation_scores_") or []) if early else None
+        )
+        self.best_validation_score_ = None if not early else -np.inf if score is None else score
 
     def _descend(self, arrays: dict[str, Any], y: Array, *, incremental: bool) -> None:
+        self._go_on_recording()
         rows, held_out = self._divide(arrays, y)
         settings = self._settings(len(rows), incremental=incremental)
         if not incremental or self._position is None:

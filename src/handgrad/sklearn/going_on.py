@@ -17,6 +17,7 @@ from handgrad.sklearn.descent import Position
 Array = NDArray[Any]
 
 NAME = "descent.safetensors"
+FORMAT = 1
 GENERATOR = "random/key"
 """The state of the generator that shuffles (MT19937), which whole numbers of 64 bits hold."""
 
@@ -34,7 +35,7 @@ class _Generator(msgspec.Struct, forbid_unknown_fields=True):
 class _Head(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """What the file says besides its arrays."""
 
-    format: int = 1
+    format: int
     rate: float
     seed: int
     step: int
@@ -44,11 +45,13 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 def save_position(estimator: Any, folder: Path) -> None:
-    """Write where the last descent of an estimator stands; nothing where there was none."""
+    """Write where the last descent of an estimator stands; nothing where its parameters would not go on from there."""
     from safetensors.numpy import save
 
     position: Position | None = estimator._position
-    if position is None:
+    if position is None or {name: array.shape for name, array in position.slots.items()} != _shapes(
+        estimator
+    ):
         (folder / NAME).unlink(missing_ok=True)
         return
     arrays = {SLOT + name: np.ascontiguousarray(array) for name, array in position.slots.items()}
@@ -57,8 +60,8 @@ def save_position(estimator: Any, folder: Path) -> None:
         arrays[GENERATOR] = state["state"]["key"].astype(np.int64)
         generator = _Generator(state["state"]["pos"], state["has_gauss"], state["gauss"])
     head = _Head(
-        rate=position.rate, seed=position.seed, step=position.step, epoch=position.epoch, waited=position.waited,
-        generator=generator,
+        format=FORMAT, rate=position.rate, seed=position.seed, step=position.step, epoch=position.epoch,
+        waited=position.waited, generator=generator,
     )  # fmt: skip
     write_file(folder / NAME, save(arrays, metadata={"handgrad": msgspec.json.encode(head).decode()}))
 
@@ -76,9 +79,10 @@ def load_position(estimator: Any, folder: Path) -> None:
         return
     with Tensors.open(path) as tensors:
         head = parse_json(tensors.metadata.get("handgrad", "").encode(), _Head, str(path))
-        network = estimator.network_
-        shapes = network.program(build_optimiser(estimator.get_params())).slots
-        wanted = {SLOT + name: (shape, network.dtype) for name, shape in shapes.items()}
+        if head.format != FORMAT:
+            raise RunError(f"{path}: format {head.format}, and this handgrad reads {FORMAT}")
+        shapes, dtype = _shapes(estimator), estimator.network_.dtype
+        wanted = {SLOT + name: (shape, dtype) for name, shape in shapes.items()}
         if head.generator:
             wanted[GENERATOR] = ((624,), "int64")
         check_arrays(str(path), tensors.shapes(), wanted)
@@ -87,13 +91,14 @@ def load_position(estimator: Any, folder: Path) -> None:
     if head.generator:
         estimator._random_state = _generator(head.generator, key, str(path))
     counts = head.seed, head.step, head.epoch, head.waited
-    if (
-        head.format != 1
-        or not 0 < head.rate < float("inf")
-        or not all(0 <= count < 2**63 for count in counts)
-    ):
+    if not 0 < head.rate < float("inf") or not all(0 <= count < 2**53 for count in counts):
         raise RunError(f"{path}: damaged, or not handgrad's: its numbers are none of a descent")
     estimator._position = Position(head.rate, *counts, slots)
+
+
+def _shapes(estimator: Any) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of what the optimiser of an estimator's parameters keeps."""
+    return dict(estimator.network_.program(build_optimiser(estimator.get_params())).slots)
 
 
 def _generator(said: _Generator, key: Array, place: str) -> np.random.RandomState:

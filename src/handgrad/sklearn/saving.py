@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -29,18 +29,22 @@ NAME = "estimator.json"
 FORMAT = 1
 MOST_BYTES = 64 * 2**20
 
-FITTED = (
-    "n_iter_",
-    "t_",
-    "loss_",
-    "best_loss_",
-    "best_validation_score_",
-    "loss_curve_",
-    "validation_scores_",
-)
-"""Attributes that are numbers or lists of them."""
-
 E = TypeVar("E")
+
+
+Count = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+
+
+class _Fitted(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """Attributes that a fit leaves behind and that are numbers, or lists of them; some are not left by every fit."""
+
+    n_iter_: Count
+    t_: Count
+    loss_: float
+    best_loss_: float | msgspec.UnsetType | None = msgspec.UNSET
+    best_validation_score_: float | msgspec.UnsetType | None = msgspec.UNSET
+    loss_curve_: list[float] | msgspec.UnsetType = msgspec.UNSET
+    validation_scores_: list[float] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class _Table(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -49,7 +53,7 @@ class _Table(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     format: int
     type: str
     parameters: dict[str, Any]
-    fitted: dict[str, int | float | list[float] | None]
+    fitted: _Fitted
     kind: Kind | None
     classes: list[str | int | float | bool]
     class_type: str
@@ -78,7 +82,9 @@ def save(estimator: Any, folder: Path) -> None:
         "format": FORMAT,
         "type": type(estimator).__name__,
         "parameters": {name: _plain(value, name) for name, value in estimator.get_params().items()},
-        "fitted": {name: getattr(estimator, name) for name in FITTED if hasattr(estimator, name)},
+        "fitted": {
+            name: getattr(estimator, name) for name in _Fitted.__struct_fields__ if hasattr(estimator, name)
+        },
         "kind": labels.kind if labels is not None else None,
         "classes": labels.classes.tolist() if labels is not None else [],
         "class_type": labels.classes.dtype.str if labels is not None else "",
@@ -157,10 +163,9 @@ def _set_fitted(estimator: Any, table: _Table, run: Run) -> None:
         estimator.classes_ = estimator._labels.classes
         if estimator._labels.outputs != outputs:
             raise ValueError(f"{len(table.classes)} classes, and the network has {outputs} outputs")
-    if table.fitted.keys() - set(FITTED):
-        raise ValueError(f"{min(table.fitted.keys() - set(FITTED))} is nothing that a fit leaves behind")
-    for name, value in table.fitted.items():
-        setattr(estimator, name, value)
+    for name, value in msgspec.structs.asdict(table.fitted).items():
+        if value is not msgspec.UNSET:
+            setattr(estimator, name, value)
     estimator.n_outputs_, estimator.n_features_in_ = outputs, network.row[0]
     estimator.network_ = network
     estimator.n_layers_ = len(estimator.coefs_) + 1

@@ -49,7 +49,11 @@ def divide_rows(
     rows = np.arange(len(arrays["x"]))
     if validation is None:
         return Rows(arrays, rows), None
-    if isinstance(validation, tuple):
+    if isinstance(validation, tuple | list):
+        if len(validation) != 2:
+            raise ConfigurationError(
+                f"validation holds {len(validation)} arrays", fix="give two, (x, t), or a share of the rows"
+            )
         watched = checked_rows(network, *validation, None, "validation ")
         return Rows(arrays, rows), Rows(watched, np.arange(len(watched["x"])))
     kept_aside = round(len(rows) * validation) if 0 < validation < 1 else 0

@@ -141,7 +141,7 @@ def _train_epochs(
         asked = after_epoch is not None and says_enough(after_epoch(record))
         enough = asked or run.has_waited(patience)
         run.save(due=asked)
-    run.history.stopped = "early" if enough else "finished"
+    run.history.stopped = "early" if enough and len(run.history.epochs) < epochs else "finished"
 
 
 def _check_settings(*, epochs: int, batch_size: int, patience: int | None, seed: int, engine: str) -> None:

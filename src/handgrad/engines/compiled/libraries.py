@@ -11,6 +11,7 @@ import ctypes
 import hashlib
 import os
 import sys
+import threading
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -30,9 +31,17 @@ ROUNDS = 25
 """How often each library is measured; the fastest time counts, so that a busy machine changes little."""
 
 
-@cache
+_FINDING = threading.Lock()
+
+
 def find_blas() -> Blas | None:
-    """Return the library to use, or None where none is found."""
+    """Return the library to use, or None where none is found; the same one in every thread of a process."""
+    with _FINDING:
+        return _find()
+
+
+@cache
+def _find() -> Blas | None:
     choice = os.environ.get(CHOICE, "auto")
     if choice not in ("auto", "numpy", "mkl"):
         raise ConfigurationError(f"{CHOICE} is {choice!r}", fix="give auto, numpy or mkl")
@@ -121,7 +130,7 @@ def _with_avx2(openblas: Blas) -> Blas | None:
         finally:
             for name, value in before.items():
                 if value is None:
-                    del os.environ[name]
+                    os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
         return replace(openblas, name=f"{openblas.name} (AVX2)", library=library, original=openblas)

@@ -55,7 +55,10 @@ def keep(name: str, content: bytes) -> None:
     temporary = file.with_name(f".{file.name}-{secrets.token_hex(4)}")
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content)
+        with temporary.open("wb") as opened:
+            opened.write(content)
+            opened.flush()
+            os.fsync(opened.fileno())
         temporary.replace(file)
     with suppress(OSError):
         temporary.unlink(missing_ok=True)

@@ -118,7 +118,7 @@ class Plan:
         self.carried.forget()
         self.numbers["seed"][0], self.sums[:] = epoch.seed, (epoch.total, epoch.count)
         self.control[Control.ROWS], self.control[Control.ORDER] = len(epoch.order), order.ctypes.data
-        self.control[Control.RATES] = rates.ctypes.data if len(rates) else 0
+        self.control[Control.RATES] = rates.ctypes.data if self.has_rate else 0
         self.control[Control.FIRST_STEP] = epoch.first_step
         with self.blas.on_one_thread():
             self.slices(len(epoch.order), progress)
@@ -130,6 +130,7 @@ class Plan:
         addresses = {value: epoch.arrays[value.attribute].ctypes.data for value in self.sources}
         prepared = (*addresses.values(), len(epoch.order) % self.batch_size)
         if self.prepared != prepared:  # mostly the arrays are those of the epoch before
+            self.prepared = ()  # an interruption meanwhile leaves nothing that seems made
             self.make_tables(addresses, prepared[-1])
             self.prepared = prepared
         return order
@@ -160,8 +161,8 @@ class Plan:
     def make_tables(self, addresses: Mapping[Value, int], rest: int) -> None:
         """Make the tables of steps for whole batches and for a last one of ``rest`` rows, from inputs that lie here."""
         if not addresses.items() <= self.addresses.items():
-            self.addresses |= addresses
             self.tables.clear()
+            self.addresses |= addresses
         whole = self.table(self.batch_size)
         last = self.table(rest) if rest else whole
         self.tables = {whole.n: whole, last.n: last}
