@@ -45,6 +45,7 @@ PUBLIC = {
         "ConfigurationError", "ConversionError", "DataError", "HandgradError", "MissingPackageError", "RuleError",
         "RunError", "ShapeError", "TrainingError",
     ),
+    "engines": (),
     "explaining": ("Explanation", "explain"),
     "layers": ("INITIALISERS", "Layer", "Loss", "Optimiser"),
     "network": ("Network",),
