@@ -115,7 +115,7 @@ def test_weights_are_saved_as_they_read_not_as_they_lie(tmp_path: Path, view: An
     """A parameter may be a view of other memory: its numbers are saved in its own order."""
     network = Network(Linear(4, 3), loss=SoftmaxCrossEntropy())
     W = network.parameters["W1"].copy()
-    dict.__setitem__(network.parameters, "W1", view(W))
+    network.parameters._arrays["W1"] = view(W)
     assert not network.parameters["W1"].flags.c_contiguous
     save_run(tmp_path, run_of(network), HISTORY, "")
     np.testing.assert_array_equal(load_run(tmp_path).network.parameters["W1"], W)

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -717,7 +718,9 @@ def assigned_through_views(x, v):
     y.T[1] = x[0]
     np.flip(y)[0] = v
     y.flat[3] = 2 * v[0]
-    y.shape = (3, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy 2.5 would have it otherwise
+        y.shape = (3, 5)
     return y * x + x.real + np.r_[v, v[:2]] - np.c_[v, v][:, :1] + x.mT.mT
 
 
