@@ -80,6 +80,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     --------
     >>> nearest("rellu", ["relu", "tanh"])
     "did you mean 'relu'?"
+    >>> nearest("dw1", ["dW1", "dx1"])
+    "did you mean 'dW1'?"
     >>> nearest("q", ["relu", "tanh"])
     'choose from relu, tanh'
     >>> nearest("q", [])

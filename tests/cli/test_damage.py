@@ -181,8 +181,8 @@ def test_pictures_and_records_are_not_needed(command: Command, run: Path, runs: 
     """A run without its history and its picture predicts, scores and shows."""
     (run / "history.jsonl").unlink()
     (run / "learning_curve.png").unlink()
-    command("predict", "run", runs / "pets.csv")
-    command("show", "run")
+    assert len(command("predict", "run", runs / "pets.csv").stdout.splitlines()) == 61
+    assert "z1 = " in command("show", "run").stdout
 
 
 # ---------------------------------------------------------------------------------- all sorts of damage

@@ -47,6 +47,14 @@ def test_names_in_data_move_no_cursor(command: Command, tmp_path: Path) -> None:
     )
 
 
+def test_a_name_too_long_for_a_file_moves_no_cursor(command: Command, tmp_path: Path) -> None:
+    """The system's own error about it, which no part of handgrad names, is shown like others."""
+    long = ESCAPES + "a" * 300
+    (tmp_path / "net.toml").write_text(f"[data]\nsource = {json.dumps(long)}\n")
+    done = command("show", "--config", "net.toml", code=1)
+    assert done.stderr == f"Error: \\x1b]0;renamed\\x07\\x1b[2J{'a' * 300}: File name too long\n"
+
+
 def test_names_of_results_move_no_cursor(command: Command, tmp_path: Path) -> None:
     """Nor do names in run.json, where a finished training is shown again."""
     command("train", "xor", "--hidden", "3", "--epochs", "1", "--out", "run")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -158,9 +159,19 @@ def test_what_numpy_is_told_to_raise_is_no_loss_that_is_not_finite() -> None:
     assert np.isfinite(total)
 
 
-def test_without_llvmlite_the_reference_engine_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+class Broken(ModuleType):
+    """What llvmlite is where its own library cannot be loaded."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise OSError("could not load libllvmlite.so")
+
+
+@pytest.mark.parametrize("found", [None, Broken("broken")], ids=["missing", "broken"])
+def test_without_llvmlite_the_reference_engine_trains(
+    monkeypatch: pytest.MonkeyPatch, found: ModuleType | None
+) -> None:
     """With one notice, at the line that calls train, which says what to install."""
-    monkeypatch.setitem(sys.modules, "handgrad.engines.compiled", None)  # its import fails
+    monkeypatch.setitem(sys.modules, "handgrad.engines.compiled", found)  # its import fails
     missing, expected = network(), network()
     with pytest.warns(
         HandgradNotice, match="not used, training goes on with the reference engine"

@@ -13,6 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 from handgrad import Cosine, RunError
 from handgrad.runs import load_run
+from handgrad.sklearn.descent import Descent
 
 from ..conftest import Command
 from .fitting import digits, fit, labels, ours, values
@@ -202,3 +203,17 @@ def test_a_descent_begins_where_another_solver_stopped() -> None:
     assert len(regressor.validation_scores_) == regressor.n_iter_
     regressor.set_params(early_stopping=False).partial_fit(X, y)
     assert regressor.best_loss_ == regressor.loss_
+
+
+def test_nothing_is_saved_before_a_first_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fit that was interrupted at once has no loss, and its folder would be none that opens."""
+
+    def interrupted(*arguments: object) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Descent, "epoch", interrupted)
+    with pytest.warns(UserWarning, match="interrupted"):
+        regressor = ours("MLPRegressor").fit(*values())
+    with pytest.raises(RunError, match="nothing to keep before a first epoch"):
+        regressor.save(tmp_path / "run")
+    assert not (tmp_path / "run").exists()

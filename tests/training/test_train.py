@@ -386,6 +386,10 @@ REFUSED: dict[str, tuple[dict[str, Any], type[HandgradError], str]] = {
         "validation is 0.99: 23 of 23 rows\n"
         "  fix    give a share between 0 and 1 that leaves rows on both sides, or arrays (x, t)",
     ),
+    "validation of three": (
+        {"validation": [X, T, T]}, ConfigurationError,
+        "validation holds 3 arrays\n  fix    give two, (x, t), or a share of the rows",
+    ),
     "validation width": (
         {"validation": (X[:, :4], T)}, ShapeError,
         "the data has rows of (4,), the network takes (5,)\n  given  x(23, 4); layer 1 is Linear(5, 7)\n"

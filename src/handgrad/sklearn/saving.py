@@ -67,6 +67,8 @@ def save(estimator: Any, folder: Path) -> None:
         raise RunError(
             f"{folder}: a classifier of one class has nothing to keep", fix="fit it to two or more"
         )
+    if not hasattr(estimator, "loss_"):
+        raise RunError(f"{folder}: there is nothing to keep before a first epoch", fix="let fit run longer")
     names = tuple(map(str, labels.classes)) if labels is not None else ()
     run = Run(
         estimator.network_,

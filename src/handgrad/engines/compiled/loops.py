@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from handgrad.engines.compiled.arithmetic import as_kind, elementwise
+from handgrad.engines.compiled.drawing import uniform
 from handgrad.engines.compiled.ir import LANES, Code, Number, literal
 from handgrad.engines.compiled.passes import (
     Direction,
@@ -447,30 +448,9 @@ class Compiler:
         return self.code.cast("uitofp", self.code.compare("eq", columns, label), self.kind)
 
     def uniform(self, value: Value, width: int) -> Number:
-        """Draw numbers in [0, 1): SplitMix64 on a counter, as `handgrad.rules.primitives.uniform` has it."""
-        code = self.code
-        golden = 0x9E3779B97F4A7C15
-
-        def mix(z: Number) -> Number:
-            for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-                z = code.binary("xor", z, code.binary("lshr", z, literal(shift, "i64", z.width)))
-                if factor != 1:
-                    z = code.binary("mul", z, literal(factor - 2**64, "i64", z.width))
-            return z
-
-        start = literal(0, "i64")
-        for part in value.inputs:
-            number = code.binary(
-                "add", as_kind(self.code, self.read(part, "scalar", 1), "i64"), literal(1, "i64")
-            )
-            moved = code.binary("mul", number, literal(golden - 2**64, "i64"))
-            start = mix(code.binary("add", start, moved))
-        first = code.binary("add", self.index("full"), literal(1, "i64"))
-        counter = code.binary("add", code.splat(first, width), code.lanes("i64", width))
-        moved = code.binary("mul", counter, literal(golden - 2**64, "i64", width))
-        drawn = mix(code.binary("add", moved, code.splat(start, width)))
-        top = code.cast("trunc", code.binary("lshr", drawn, literal(40, "i64", width)), "i32")
-        return code.binary("fmul", code.cast("uitofp", top, "float"), literal(2.0**-24, "float", width))
+        """Draw numbers in [0, 1)."""
+        parts = [as_kind(self.code, self.read(part, "scalar", 1), "i64") for part in value.inputs]
+        return uniform(self.code, parts, self.index("full"), width)
 
 
 def _neutral(value: Value) -> float:
