@@ -93,13 +93,14 @@ def test_ctrl_c_in_the_first_epoch_keeps_nothing(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_before_training_is_no_traceback(tmp_path: Path) -> None:
-    """While the data is still read, here from a pipe that nothing comes out of."""
+    """While the data is still read, here from a pipe whose end does not come."""
     os.mkfifo(tmp_path / "slow.csv")
     process = subprocess.Popen(
         [*HANDGRAD, "train", "slow.csv", "--target", "t"],
         cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    with (tmp_path / "slow.csv").open("w"):  # opens when the command has opened it
+    with (tmp_path / "slow.csv").open("wb", buffering=0) as pipe:
+        pipe.write(b"a" * 200_000)  # more than a pipe holds: written when the command has begun to read
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
