@@ -14,9 +14,9 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from handgrad.data.fingerprint import Fingerprint
 from handgrad.errors import ConfigurationError, HandgradNotice, RunError
 from handgrad.files import Tensors, parse_json, write_file
+from handgrad.fingerprint import Fingerprint
 from handgrad.locks import FolderLock
 from handgrad.training import History
 from handgrad.training.state import Done, EpochEnd, TrainingState

@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Meta
 
 from handgrad.data import Dataset, Task
-from handgrad.data.fingerprint import Fingerprint
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError
+from handgrad.fingerprint import Fingerprint
 from handgrad.layers import (
     ACTIVATIONS,
     BatchNorm,

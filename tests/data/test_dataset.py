@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handgrad.data import Dataset, finite
+from handgrad import arrays
+from handgrad.data import Dataset
 from handgrad.errors import DataError
 
 
@@ -108,7 +109,7 @@ def test_a_value_that_is_not_finite_is_named_by_all_its_axes() -> None:
 
 
 def test_rows_are_numbered_from_the_first_when_checked_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finite, "CHUNK", 2 * 3 * 8)  # two rows of three float64
+    monkeypatch.setattr(arrays, "CHUNK", 2 * 3 * 8)  # two rows of three float64
     x = np.ones((5, 3))
     x[4, 0] = np.nan
     with pytest.raises(DataError, match=r"x\[4, 0\] \(feature 'age'\)"):
@@ -116,7 +117,7 @@ def test_rows_are_numbered_from_the_first_when_checked_in_chunks(monkeypatch: py
 
 
 def test_a_row_larger_than_a_chunk_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finite, "CHUNK", 1)
+    monkeypatch.setattr(arrays, "CHUNK", 1)
     x = np.ones((5, 3))
     x[2, 2] = np.nan
     with pytest.raises(DataError, match=r"x\[2, 2\]"):

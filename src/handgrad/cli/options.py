@@ -10,9 +10,9 @@ import click
 
 from handgrad.configuration import Configuration, read_configuration
 from handgrad.data import Dataset, load
-from handgrad.data.fingerprint import Fingerprint, find_change
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError, DataError
+from handgrad.fingerprint import Fingerprint, find_change
 from handgrad.layers import ACTIVATIONS, LOSSES, OPTIMISERS, SCHEDULES
 
 F = TypeVar("F", bound=Callable[..., Any])

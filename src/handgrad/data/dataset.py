@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.data.finite import check_finite
+from handgrad.arrays import check_finite
 from handgrad.errors import DataError, nearest
 
 Task = Literal["classification", "regression"]

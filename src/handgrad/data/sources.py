@@ -9,11 +9,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from handgrad.arrays import check_finite
 from handgrad.data.arrays import read_npy, read_npy_features, read_npz, read_npz_features
 from handgrad.data.csv_table import read_csv, read_csv_features
 from handgrad.data.dataset import Dataset, Task, check_task
 from handgrad.data.digits import digits
-from handgrad.data.finite import check_finite
 from handgrad.data.generated import moons, spirals, xor
 from handgrad.data.idx import mnist, read_idx
 from handgrad.data.parquet_table import read_parquet, read_parquet_features

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import CodeType, FunctionType
 from typing import Any, get_type_hints
 
@@ -63,7 +63,8 @@ class Text:
     returns: tuple[str, ...]
     place: str
     doc: str
-    code: CodeType
+    file: str
+    module: ast.Module  # the statements that the lines were read from
 
     @property
     def locals(self) -> tuple[str, ...]:
@@ -78,6 +79,11 @@ class Text:
         scope = dict(values)
         exec(self.code, dict(PRIMITIVES), scope)
         return scope
+
+    @cached_property
+    def code(self) -> CodeType:
+        """The lines, compiled when they are first run: most rules' never are, for programs are written from them."""
+        return compile(self.module, self.file, "exec")
 
 
 def read_text(function: Callable[..., Any], *, updates: bool = False) -> Text:
@@ -112,7 +118,6 @@ def read_text(function: Callable[..., Any], *, updates: bool = False) -> Text:
         reader.read(statement)
     if not reader.returns:
         raise RuleError(f"{where}: a rule ends by returning the names it computed")
-    module = ast.Module([s for s in statements if not isinstance(s, ast.Return)], [])
     return Text(
         name=function.__name__,
         arguments=arguments,
@@ -122,7 +127,8 @@ def read_text(function: Callable[..., Any], *, updates: bool = False) -> Text:
         returns=reader.returns,
         place=where,
         doc=ast.get_docstring(node) or "",
-        code=compile(module, function.__code__.co_filename, "exec"),
+        file=function.__code__.co_filename,
+        module=ast.Module([s for s in statements if not isinstance(s, ast.Return)], []),
     )
 
 
@@ -213,11 +219,20 @@ def _definition(function: FunctionType) -> ast.FunctionDef:
 @lru_cache(maxsize=16)
 def _definitions(filename: str, source: str) -> dict[tuple[int, str], ast.FunctionDef]:
     """Return a file's functions by their first line, decorators included, and their name."""
-    found = (node for node in ast.walk(ast.parse(source, filename)) if isinstance(node, ast.FunctionDef))
+    statements = _statements(ast.parse(source, filename))
     return {
         (min([node.lineno, *(each.lineno for each in node.decorator_list)]), node.name): node
-        for node in found
+        for node in statements
+        if isinstance(node, ast.FunctionDef)
     }
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield every statement in a node, whatever it is inside of; expressions, the most of a file, are not entered."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield child
+            yield from _statements(child)
 
 
 def _kinds(function: FunctionType, arguments: tuple[str, ...]) -> dict[str, str]:

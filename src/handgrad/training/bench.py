@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -210,9 +209,8 @@ class _Runner:
     def time(self) -> EngineTime:
         """Return what the turns came to."""
         spread = max(self.turns) / min(self.turns)
-        return EngineTime(
-            self.name, median(self.turns), spread, self.startup, self.steps, facts=self.bound.facts
-        )
+        median = float(np.median(self.turns))
+        return EngineTime(self.name, median, spread, self.startup, self.steps, facts=self.bound.facts)
 
 
 def _compared(times: list[EngineTime], batch_size: int) -> list[EngineTime]:

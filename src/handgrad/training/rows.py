@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from handgrad.arrays import as_array
-from handgrad.data.finite import check_finite
+from handgrad.arrays import as_array, check_finite
 from handgrad.errors import ConfigurationError, DataError
 from handgrad.network import Network
 

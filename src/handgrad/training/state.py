@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from handgrad.data.fingerprint import Fingerprint, find_change
 from handgrad.errors import ConfigurationError, DataError, EngineError, HandgradNotice
+from handgrad.fingerprint import Fingerprint, find_change
 from handgrad.training.history import EpochRecord, History
 
 Array = NDArray[Any]

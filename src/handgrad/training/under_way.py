@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.data.fingerprint import Fingerprint
 from handgrad.engines import BoundProgram, Epoch, NonFiniteLossError, bind
 from handgrad.errors import TrainingError
+from handgrad.fingerprint import Fingerprint
 from handgrad.layers import Optimiser
 from handgrad.network import Network
 from handgrad.program import Program

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from handgrad.data import fingerprint
-from handgrad.data.fingerprint import Fingerprint, find_change
+from handgrad import fingerprint
+from handgrad.fingerprint import Fingerprint, find_change
 
 X = np.random.default_rng(0).normal(size=(7, 3))
 
