@@ -101,9 +101,9 @@ def save_run(
 
 
 def give_up(folder: Path) -> None:
-    """Take away what makes a folder a run, and its page, so that nothing new is mixed with it."""
+    """Take away what makes a folder a run, or an estimator's, and its page, so that nothing new is mixed with it."""
     try:
-        for name in ("run.json", "explanation.html"):
+        for name in ("run.json", "estimator.json", "explanation.html"):
             (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise RunError(f"{folder}: cannot be written: {error.strerror or error}") from None

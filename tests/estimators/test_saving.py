@@ -62,6 +62,15 @@ def test_the_folder_is_a_run(tmp_path: Path, handgrad: Command) -> None:
     assert load_run(tmp_path / "run").source == "handgrad.sklearn.MLPClassifier"
 
 
+def test_a_training_in_its_place_is_no_estimator(tmp_path: Path, handgrad: Command) -> None:
+    """The parameters of the one are not mixed with the weights of the other."""
+    estimator = fit(ours("MLPClassifier", max_iter=2, random_state=0), X, Y)
+    estimator.save(tmp_path / "run")
+    handgrad("train", "moons", "--hidden", "8", "--epochs", "1", "--out", "run")
+    with pytest.raises(RunError, match=r"estimator\.json: No such file"):
+        type(estimator).load(tmp_path / "run")
+
+
 DAMAGE: dict[str, dict[str, Any]] = {
     "format": {"format": 99},
     "type": {"type": "MLPRegressor"},

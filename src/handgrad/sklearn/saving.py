@@ -78,7 +78,6 @@ def save(estimator: Any, folder: Path) -> None:
         classes=() if several else names,
         feature_names=tuple(map(str, getattr(estimator, "feature_names_in_", ()))),
     )
-    (folder / NAME).unlink(missing_ok=True)
     save_run(folder, run, _history(estimator), f"# fitted by {run.source}; its parameters are in {NAME}\n")
     table = {
         "format": FORMAT,
