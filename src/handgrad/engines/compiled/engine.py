@@ -89,7 +89,7 @@ class BoundCompiled:
                 tuple(self.reader.assigned), checked,
             )  # fmt: skip
             row = {v.name: self.given(v, _rows(v, program.dtype)) for v in program.inputs}
-            self.plan(row, 1).prepare(Epoch(row, np.arange(0), 1, np.empty(0)))
+            self.plan(row, 1).prepare(Epoch(row, np.arange(0), 1))
         except (NotImplementedError, KeyError, AttributeError, StopIteration, RuntimeError) as error:
             raise EngineError(f"this program cannot be compiled: {error!r}") from error
         self.facts = {"engine": "compiled", "blas": blas.name, "threads": thread_limit(blas)}
