@@ -16,7 +16,7 @@ from handgrad.engines import Epoch, ReferenceEngine
 from handgrad.errors import DataError
 from handgrad.files import check_file
 from handgrad.runs import Run, load_run, match_classes
-from handgrad.training import measure_metric, metric_name
+from handgrad.training.metrics import measure_metric, metric_name
 
 TABLES = (".csv", ".tsv", ".parquet")
 

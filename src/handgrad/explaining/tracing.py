@@ -14,8 +14,9 @@ from handgrad.engines.engine import convert
 from handgrad.errors import ConfigurationError
 from handgrad.layers import Node, Value
 from handgrad.network import Network
-from handgrad.program import Program, write_rule
+from handgrad.program import Program
 from handgrad.program.running import Scope, run_lines
+from handgrad.program.writing import write_rule
 from handgrad.rules import Rule, Shape
 
 Array = NDArray[Any]

@@ -19,7 +19,9 @@ from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential
 from handgrad.layers.statistics import STATISTICS
 from handgrad.network import given
 from handgrad.network.arrays import Array, Arrays
-from handgrad.program import Loop, Program, write_evaluation, write_loss, write_script, write_training
+from handgrad.program import Loop, Program
+from handgrad.program.script import write_script
+from handgrad.program.writing import write_evaluation, write_loss, write_training
 from handgrad.rules import Shape, Size, identity, show_shape
 
 

@@ -19,7 +19,9 @@ from handgrad.checking.subject.peers import is_peer, peer_pair
 from handgrad.errors import ConfigurationError
 from handgrad.layers import SGD, Graph, HalfSquaredError, Layer, Node, Parameter, Value
 from handgrad.network import Network
-from handgrad.program import Program, compile_program, write_training
+from handgrad.program import Program
+from handgrad.program.source import compile_program
+from handgrad.program.writing import write_training
 from handgrad.rules import Rule
 
 SIZES = (5, 3, 7, 2, 11, 13)  # of axes, in the order of their letters: no two alike, the rows first

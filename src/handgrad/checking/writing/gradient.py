@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -214,9 +215,8 @@ class _Writer:
 
     def summed(self, value: int) -> _Gradient:
         flows = self.flows[value]
-        right = sum(
-            (f.value for f in flows[1:]), flows[0].value
-        )  # less than all where a region leads past it
+        # less than all where a region leads past it
+        right = sum((f.value for f in flows[1:]), flows[0].value)
         if any(f.expression is None for f in flows):
             return self.gathered(value, flows, right)
         if len(flows) == 1 and flows[0].lazy is not None:
@@ -230,14 +230,8 @@ class _Writer:
         raise NoTextError("a sum of gradients could not be written")
 
     def added(self, value: int, flows: Sequence[_Flow], whole: bool) -> ast.expr:
-        terms = [self.whole(value, f.lazy) if whole and f.lazy else f.expression for f in flows]
-        expression = terms[0]
-        for term in terms[1:]:
-            assert term is not None
-            assert expression is not None
-            expression = ast.BinOp(expression, ast.Add(), term)
-        assert expression is not None
-        return expression
+        terms = (self.whole(value, f.lazy) if whole and f.lazy else f.expression for f in flows)
+        return reduce(lambda sum_, term: ast.BinOp(sum_, ast.Add(), term), filter(None, terms))
 
     def gathered(self, value: int, flows: Sequence[_Flow], right: Any) -> _Gradient:
         """Write a gradient as an array that the gradients of its entries are added to."""

@@ -117,13 +117,10 @@ class BoundCompiled:
         arrays = {value.name: self.given(value, array) for value, array in given.items()}
         rows = len(arrays[self.inputs[0]])
         rates = np.array([inputs["learning_rate"]]) if "learning_rate" in inputs else np.empty(0)
+        step, seed = inputs.get("step", 1), inputs.get("seed", 0)
         plan = self.plan(arrays, max(rows, 1))
         with suppress(NonFiniteLossError):  # the caller asked for the numbers, whatever they are
-            plan.run(
-                Epoch(
-                    arrays, np.arange(rows), max(rows, 1), rates, inputs.get("step", 1), inputs.get("seed", 0)
-                )
-            )
+            plan.run(Epoch(arrays, np.arange(rows), plan.batch_size, rates, step, seed))
         return {name: plan.result(value, rows) for name, value in self.outputs.items()}
 
     def given(self, value: Value, array: Array) -> Array:

@@ -77,14 +77,12 @@ class Plan:
         self.has_rate = any(v.operation == "scalar" and v.attribute == "learning_rate" for v in self.values)
         self.tables: dict[int, Table] = {}
         self.prepared: tuple[
-            Any, ...
-        ] = ()  # what the tables are made for: the input arrays, rows of a last batch
+            int, ...
+        ] = ()  # what the tables are made for: input arrays, rows of a last batch
         self.control = np.zeros(len(Control), np.int64)
-        for place, array in (
-            (Control.ROW_NUMBERS, self.order), (Control.RATE, self.numbers["learning_rate"]),
-            (Control.STEP, self.numbers["step"]),
-        ):  # fmt: skip
-            self.control[place] = array.ctypes.data
+        self.control[Control.ROW_NUMBERS] = self.order.ctypes.data
+        self.control[Control.RATE] = self.numbers["learning_rate"].ctypes.data
+        self.control[Control.STEP] = self.numbers["step"].ctypes.data
         self.control[Control.BATCH] = batch_size
         self.choice = Choice()
         self.seconds = USUAL  # for a batch, as the last slice of them had it; at first one is tried alone
@@ -199,9 +197,8 @@ class Plan:
     def slice(self, first: int, last: int) -> int:
         """Run some batches, with help where that is worth it; return the first that stopped, or ``last``."""
         is_helped = self.is_divided and self.choice.helped
-        with (
-            helpers(self.threads - 1).shared() if is_helped else nullcontext(0) as self.control[Control.POOL]
-        ):
+        help_given = helpers(self.threads - 1).shared() if is_helped else nullcontext(0)
+        with help_given as self.control[Control.POOL]:
             return int(self.call(self.control.ctypes.data, first, last))
 
     def result(self, value: Value, n: int) -> Any:

@@ -60,9 +60,7 @@ class Table:
         self.addresses, self.n, self.dtype, self.threads = addresses, n, dtype, threads
         self.blas, self.carried = blas, carried
         self.kind = FLOATS[dtype]
-        self.numbers: dict[
-            Any, Array
-        ] = {}  # single numbers that stand in memory because loops read them there
+        self.numbers: dict[str, Array] = {}  # those that stand in memory because loops read them there
         self.arguments: list[Array] = []
         self.records: list[tuple[int, int, int, int, int]] = []
         for step in schedule.steps:
