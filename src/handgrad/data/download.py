@@ -57,10 +57,7 @@ def _fetch_file(name: str, sha256: str, mirrors: Sequence[str], folder: Path) ->
     for mirror in mirrors:
         try:
             pooch.retrieve(mirror + name, known_hash=f"sha256:{sha256}", fname=name, path=folder)
-        except (
-            OSError,
-            ValueError,
-        ) as error:  # OSError: the network or the disk; ValueError: a wrong SHA-256
+        except (OSError, ValueError) as error:  # the network or the disk; a wrong SHA-256
             failures.append(f"{mirror}: {type(error).__name__}: {error!s:.90}")
         else:
             return

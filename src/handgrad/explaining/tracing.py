@@ -66,9 +66,10 @@ class Trace:
             value.name for value in node.inputs if value.kind == "mask"
         }
         return [
-            number for number, line in enumerate(self.program.lines)
+            number
+            for number, line in enumerate(self.program.lines)
             if (line.undoes == node.output.name if line.phase == "backward" else line.target in own)
-        ]  # fmt: skip
+        ]
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:

@@ -27,14 +27,8 @@ SAME = {
 """Elementwise operations that ONNX has."""
 
 SINGLE = {
-    "cos": "Cos",
-    "tan": "Tan",
-    "sinh": "Sinh",
-    "cosh": "Cosh",
-    "arctan": "Atan",
-    "arcsin": "Asin",
-    "arccos": "Acos",
-}
+    "cos": "Cos", "tan": "Tan", "sinh": "Sinh", "cosh": "Cosh", "arctan": "Atan", "arcsin": "Asin", "arccos": "Acos",
+}  # fmt: skip
 """Those that onnxruntime has in float32 only."""
 
 REDUCTIONS = {"sum": "ReduceSum", "max": "ReduceMax", "min": "ReduceMin"}

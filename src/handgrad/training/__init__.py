@@ -4,11 +4,4 @@ from handgrad.training.bench import EngineTime, measure_engines
 from handgrad.training.history import BatchRecord, EpochRecord, History
 from handgrad.training.train import train
 
-__all__ = [
-    "BatchRecord",
-    "EngineTime",
-    "EpochRecord",
-    "History",
-    "measure_engines",
-    "train",
-]
+__all__ = ["BatchRecord", "EngineTime", "EpochRecord", "History", "measure_engines", "train"]

@@ -97,10 +97,9 @@ def write_gradient(
             first = in_double(recording)
             # beside zeros and ties, in case the values at hand hide what the gradient depends on
             second = beside(first) or first
-            return (
-                _Writer(first, wanted, taken, upstream).write(second)
-                or _Writer(second, wanted, taken, upstream).write(first)
-            )  # fmt: skip
+            return _Writer(first, wanted, taken, upstream).write(second) or _Writer(
+                second, wanted, taken, upstream
+            ).write(first)
         except Exception:  # a spelling is a service: what cannot be spelled is left to the caller
             return None
 
