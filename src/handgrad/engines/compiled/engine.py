@@ -22,6 +22,7 @@ from handgrad.engines.compiled.plan import Plan
 from handgrad.engines.compiled.reading import Reader
 from handgrad.engines.compiled.scheduling import Loop, Schedule
 from handgrad.engines.compiled.single import find_ahead
+from handgrad.engines.compiled.table import Routine
 from handgrad.engines.engine import Epoch, NonFiniteLossError
 from handgrad.errors import EngineError, ShapeError
 from handgrad.layers import Value
@@ -138,13 +139,17 @@ class BoundCompiled:
     def plan(self, arrays: Mapping[str, Array], batch_size: int) -> Plan:
         """Return the native code for inputs of these types, and batches of up to so many rows."""
         sources = {name: SOURCES[array.dtype] for name, array in arrays.items()}
-        key = (batch_size, thread_limit(self.blas), sources)
+        threads = thread_limit(self.blas)
+        key = (batch_size, threads, sources)
         if self.prepared is None or self.prepared[0] != key:
             ahead = find_ahead(self.schedule)
             if ahead is not None and sources[ahead.rows.attribute] != FLOATS[self.program.dtype]:
                 ahead = None  # its rows are converted on the way
-            self.prepared = (key, Plan(self.program, self.reader, self.schedule, self.kernels(sources), self.kept,
-                                       self.blas, batch_size, thread_limit(self.blas), ahead))  # fmt: skip
+            kernels = self.kernels(sources)
+            routine = Routine(
+                self.reader.values, self.schedule, kernels, self.program.dtype, self.blas, threads
+            )
+            self.prepared = (key, Plan(routine, self.kept, batch_size, ahead))
         return self.prepared[1]
 
 
