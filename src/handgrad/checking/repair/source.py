@@ -61,11 +61,6 @@ class Change:
     same_shape: bool = False
     said: str = ""
 
-    @property
-    def line(self) -> int:
-        """The first line that changes."""
-        return min(edit.old.lineno for edit in self.edits)
-
 
 class Source:
     """A module's text, the functions and classes in it, and which of them a backward reaches."""
