@@ -275,29 +275,6 @@ def test_weights_that_do_not_fit_are_refused(w: Array, message: str) -> None:
 # ------------------------------------------------------------------------------------------ what it keeps
 
 
-def test_arrays_are_loaded_by_name_or_not_at_all() -> None:
-    """Names, shapes and types are checked before the first number is taken over."""
-    network, other = classifier(seed=1), classifier(seed=2)
-    before = {name: array.copy() for name, array in network.arrays.items()}
-    arrays = {name: array.copy() for name, array in other.arrays.items()}
-    wrong = {
-        "here: W1 is only in the network": {name: v for name, v in arrays.items() if name != "W1"},
-        "here: W9 is only in the file": arrays | {"W9": np.ones(3)},
-        "here: b2 is float32(4,) in the file and float32(3,) in the network": arrays
-        | {"b2": np.ones(4, "f")},
-        "here: b2 is float64(3,) in the file and float32(3,) in the network": arrays | {"b2": np.ones(3)},
-    }
-    for message, given in wrong.items():
-        with pytest.raises(DataError) as caught:
-            network.load_arrays(given, "here")
-        assert str(caught.value) == message
-        assert all((network.arrays[name] == before[name]).all() for name in before)
-    places = {name: id(array) for name, array in network.arrays.items()}
-    network.load_arrays(arrays, "here")
-    assert {name: id(array) for name, array in network.arrays.items()} == places
-    assert all((network.arrays[name] == arrays[name]).all() for name in arrays)
-
-
 def test_gradients_change_nothing() -> None:
     """Neither weights nor running statistics, however often they are asked for."""
     network = Network(Linear(4, 5), BatchNorm(), Dropout(0.5), Linear(5, 3), loss=SoftmaxCrossEntropy())

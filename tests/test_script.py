@@ -44,7 +44,7 @@ from handgrad import (
     train,
 )
 from handgrad.layers import Schedule
-from handgrad.training import measure_metric
+from handgrad.training.metrics import measure_metric
 
 from .conftest import Command
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -34,12 +35,10 @@ class Products(Compiled):
         )  # leaves all numbers and addresses in place
         assert bound.prepared is not None
         plan = bound.prepared[1]
-        if self.threads > plan.threads:
-            raise UnavailableError(f"{plan.threads} thread(s) here")
+        if self.threads > plan.routine.threads:
+            raise UnavailableError(f"{plan.routine.threads} thread(s) here")
         alone = Carried(None, plan.order, "float32")  # each product for itself
-        self.table = Table(
-            plan.schedule, plan.kernels, plan.addresses, n, "float32", plan.blas, self.threads, alone
-        )
+        self.table = Table(replace(plan.routine, threads=self.threads), plan.addresses, n, alone)
         kept = [number for number, step in enumerate(bound.schedule.steps) if isinstance(step, Product)]
         self.steps = np.ascontiguousarray(self.table.steps[kept])
         self.order, self.rates = np.arange(workload.rows + 1), np.full(workload.steps, SMALL)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
 
 
 class HandgradError(Exception):
@@ -71,6 +73,16 @@ class ConversionError(HandgradError):
 
 class MissingPackageError(HandgradError, ImportError):
     """An optional package is needed; the message says what to install."""
+
+
+def need(package: str, why: str, extra: str = "") -> Any:
+    """Import an optional package; where it is missing, the error says which of handgrad's extras brings it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{why} needs the package {package}", fix=f"pip install 'handgrad[{extra or package}]'"
+        ) from error
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

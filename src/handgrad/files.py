@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 from numpy.typing import NDArray
 
-from handgrad.errors import RunError
+from handgrad.errors import HandgradError, RunError
 
 T = TypeVar("T")
 Array = NDArray[Any]
@@ -148,18 +148,25 @@ class Tensors:
     @classmethod
     @contextmanager
     def open(cls, path: Path) -> Iterator[Tensors]:
-        """Open a file; raises `RunError` when it is missing or damaged."""
+        """Open a run folder's file; raises `RunError` as `check_file`, and when it is damaged."""
+        check_file(path, 2**63)
+        with cls.open_anywhere(path, RunError) as tensors:
+            yield tensors
+
+    @classmethod
+    @contextmanager
+    def open_anywhere(cls, path: Path, error: type[HandgradError]) -> Iterator[Tensors]:
+        """Open a file of the user's, which a link may lead to; raises ``error`` when it is missing or damaged."""
         from safetensors import SafetensorError, safe_open
 
-        check_file(path, 2**63)
         try:
             path.open("rb").close()  # whose error says what is wrong better than safetensors'
             with safe_open(path, framework="numpy") as file:
                 yield cls(path, file)
-        except OSError as error:
-            raise RunError(f"{path}: {error.strerror or error}") from None
-        except SafetensorError as error:
-            raise RunError(f"{path}: damaged: {error}") from None
+        except OSError as cause:
+            raise error(f"{path}: {cause.strerror or cause}") from None
+        except SafetensorError as cause:
+            raise error(f"{path}: damaged, or no safetensors file: {cause}") from None
 
     def shapes(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Return each array's shape and type."""

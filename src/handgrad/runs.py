@@ -175,7 +175,8 @@ def load_run(folder: Path, *, own: Sequence[type[Layer] | type[Loss]] = ()) -> R
         except HandgradError as error:
             raise RunError(f"{path}: {error.problem}", given=error.given, fix=error.fix) from None
         tensors.check(network.arrays)
-        network.load_arrays({name: tensors.read(name) for name in found}, str(weights))
+        for name, array in network.arrays.items():
+            array[...] = tensors.read(name)
     if network.loss is None:
         raise RunError(f"{path}: the network has no loss, and a run's is trained")
     outputs = int(network.output_shape[-1])

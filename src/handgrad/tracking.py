@@ -15,7 +15,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TextIO
 
-from handgrad.errors import HandgradNotice, MissingPackageError, RunError
+from handgrad.errors import HandgradNotice, RunError, need
 from handgrad.files import write_file
 from handgrad.training import EpochRecord, History
 
@@ -116,13 +116,7 @@ class TensorBoard:
             raise RunError(
                 f"{folder}: is a link that leads out of the folder", fix="put the folder itself there"
             )
-        try:
-            import tensorboardX  # noqa: F401 - to hear now that it is missing
-        except ImportError:
-            raise MissingPackageError(
-                "event files for TensorBoard need the package tensorboardX",
-                fix="pip install 'handgrad[tensorboard]'",
-            ) from None
+        need("tensorboardX", "writing event files for TensorBoard", "tensorboard")  # to hear of it now
         self.folder, self.metric = folder, metric
         self.writer: Any = None
 

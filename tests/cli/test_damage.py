@@ -118,8 +118,8 @@ DAMAGE: dict[str, tuple[Any, str]] = {
         lambda run: [(run / "weights.safetensors").unlink(), (run / "weights.safetensors").mkdir()],
         "run/weights.safetensors: is a folder, and no file",
     ),
-    "empty weights": (lambda run: cut(run / "weights.safetensors", 0), "run/weights.safetensors: damaged: "),
-    "half the weights": (lambda run: cut(run / "weights.safetensors", 400), "run/weights.safetensors: damaged: "),
+    "empty weights": (lambda run: cut(run / "weights.safetensors", 0), "run/weights.safetensors: damaged, or no "),
+    "half the weights": (lambda run: cut(run / "weights.safetensors", 400), "run/weights.safetensors: damaged, or no "),
     "other weights": (half, "run/weights.safetensors: W1 is BF16(3, 9) in the file and float32(3, 9) in the network"),
     "wrong type": (
         lambda run: rewrite(run, retype),

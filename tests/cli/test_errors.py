@@ -222,7 +222,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "predict runs/linked pets.csv": (1, "runs/linked/weights.safetensors: is a link that leads out of the folder"),
     "evaluate runs/large": (1, "runs/large/run.json: 134,217,728 bytes, and a run's has at most 67,108,864"),
     "explain runs/snapshots": (1, "runs/snapshots/snapshots.jsonl:1: damaged, or no snapshot of handgrad's: Object missing required field `epoch`"),
-    "train --resume runs/checkpoint": (1, "runs/checkpoint/checkpoint.safetensors: damaged: Error while deserializing header: header too small"),
+    "train --resume runs/checkpoint": (1, "runs/checkpoint/checkpoint.safetensors: damaged, or no safetensors file: Error while deserializing header: header too small"),
     # options
     "train --snapshots 1": (2, "Invalid value for '--snapshots': 1 is not in the range 2<=x<=1000."),
     "train --checkpoint-minutes -1": (2, "Invalid value for '--checkpoint-minutes': -1.0 is not in the range 0<=x<=1000000."),
@@ -369,6 +369,7 @@ BEHIND_IT = (
     "checkpoints",
     "configuration",
     "data",
+    "errors",
     "explaining",
     "files",
     "layers",
@@ -380,9 +381,9 @@ BEHIND_IT = (
 """The modules that speak to whoever sits at the command line. Others say what the table above has from them."""
 
 ELSEWHERE: dict[str, tuple[str, ...]] = {
-    "tests/cli/test_damage.py damages a run in each way": ("damaged: …", "damaged, or not handgrad's: …", "and no file", "format …, and this handgrad reads", "no loss, and a run's", "classes, and the network has", "is only in", "in the file and … in the network"),
-    "tests/runs shows it with another process, or without a package": ("another process is training", "event files for TensorBoard", "it is no folder", "its numbers contradict each other"),
-    "tests/data takes away the package or the network": ("reading Parquet needs", "downloading MNIST needs", "no mirror gave the file"),
+    "tests/cli/test_damage.py damages a run in each way": ("damaged, or not handgrad's: …", "and no file", "format …, and this handgrad reads", "no loss, and a run's", "classes, and the network has", "is only in", "in the file and … in the network"),
+    "tests/runs shows it with another process, or without a package": ("another process is training", "needs the package", "it is no folder", "its numbers contradict each other"),
+    "tests/data takes away the package or the network": ("needs the package", "no mirror gave the file"),
     "a reader gives sound ones, so only arrays of a Python program are so": ("x has dtype", "feature names for", "test_rows is", "class numbers must be", "class names must differ", "classes are numbered from 0", "targets must be float64", "regression has no classes", "split: …", "there is no task", "there are no rows", "the batch has no rows"),
     "the command line has no option for it, so only a Python program gives it": ("arms is", "rows is", "noise is", "this is no explanation", "which is no layer", "ignored is a class number", "how many indices a row has", "has no features to normalise", "has no slopes", "is not finite here"),
 }  # fmt: skip
@@ -397,9 +398,9 @@ def messages() -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)):
                 continue
-            if ast.unparse(node.exc.func).endswith("Error") and ast.unparse(node.exc.func) not in vars(
-                builtins
-            ):
+            if ast.unparse(node.exc.func).endswith(("Error", "error")) and ast.unparse(
+                node.exc.func
+            ) not in vars(builtins):
                 first = node.exc.args[0]
                 parts = first.values if isinstance(first, ast.JoinedStr) else [first]
                 yield "".join(part.value if isinstance(part, ast.Constant) else "…" for part in parts)

@@ -14,7 +14,7 @@ import pytest
 from handgrad import History
 from handgrad.data import digits, load, split
 from handgrad.runs import load_run, read_snapshots
-from handgrad.training import measure_metric
+from handgrad.training.metrics import measure_metric
 
 from ..conftest import Command
 

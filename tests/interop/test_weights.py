@@ -166,7 +166,7 @@ WRONG: dict[str, tuple[Callable[[State], State], str]] = {
     ),
     "half": (
         changed("1.bias", np.ones(7, np.float16)),
-        "1.bias is F16(7,) in the file, and the network needs float32(7,)",
+        "1.bias is float16(7,) in the file, and the network needs float32(7,)",
     ),
     "whole numbers": (
         changed("2.running_var", np.ones(7, np.int32)),

@@ -215,6 +215,6 @@ def test_without_its_package_tensorboard_is_an_error_before_training(
         capture_output=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    assert "Error: event files for TensorBoard need the package tensorboardX" in done.stderr
+    assert "Error: writing event files for TensorBoard needs the package tensorboardX" in done.stderr
     assert "pip install 'handgrad[tensorboard]'" in done.stderr
     assert not (tmp_path / "run").exists()

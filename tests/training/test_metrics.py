@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from handgrad import BinaryCrossEntropy, HalfSquaredError, Huber, Loss, MeanSquaredError, SoftmaxCrossEntropy
-from handgrad.training import measure_metric, metric_name, r_squared
+from handgrad.training.metrics import measure_metric, metric_name, r_squared
 
 Array = NDArray[Any]
 

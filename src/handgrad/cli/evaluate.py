@@ -16,7 +16,7 @@ from handgrad.engines import Epoch, ReferenceEngine
 from handgrad.errors import DataError
 from handgrad.files import check_file
 from handgrad.runs import Run, load_run, match_classes
-from handgrad.training import measure_metric, metric_name
+from handgrad.training.metrics import measure_metric, metric_name
 
 TABLES = (".csv", ".tsv", ".parquet")
 
@@ -65,9 +65,8 @@ def score(run: Run, dataset: Dataset, rows: Any) -> dict[str, float]:
     assert network.loss is not None
     x = network.check_rows(arranged(run, dataset))
     t = network.check_targets(match_classes(run, dataset), len(x))
-    total, count = (
-        ReferenceEngine().bind(network.loss_program(), network.arrays).epoch(Epoch({"x": x, "t": t}, rows, 4096, np.empty(0)))
-    )  # fmt: skip
+    bound = ReferenceEngine().bind(network.loss_program(), network.arrays)
+    total, count = bound.epoch(Epoch({"x": x, "t": t}, rows))
     metric = measure_metric(network.loss, network.predict(x[rows]), t[rows])
     return {"loss": total / max(count, 1e-30), metric_name(network.loss): metric}
 

@@ -26,7 +26,8 @@ from handgrad.files import check_file, write_file
 from handgrad.network import Network
 from handgrad.runs import give_up, read_snapshots, write_snapshots
 from handgrad.tracking import Journal, TensorBoard
-from handgrad.training import EpochRecord, History, metric_name
+from handgrad.training import EpochRecord, History
+from handgrad.training.metrics import metric_name
 from handgrad.training.state import TrainingState
 
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it

@@ -13,7 +13,7 @@ from handgrad.cli.options import configuration_from, load_data, with_settings
 from handgrad.cli.run_folder import is_run
 from handgrad.configuration import read_configuration
 from handgrad.errors import ConfigurationError
-from handgrad.program import render_text
+from handgrad.program.program import render_text
 from handgrad.runs import load_run, read_facts
 
 

@@ -28,7 +28,8 @@ from handgrad.data import Dataset, Split, split
 from handgrad.files import write_file
 from handgrad.network import Network
 from handgrad.runs import Run, load_run, save_run
-from handgrad.training import EpochRecord, History, measure_metric, metric_name, train
+from handgrad.training import EpochRecord, History, train
+from handgrad.training.metrics import measure_metric, metric_name
 
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
     from handgrad.explaining.snapshots import Recorder

@@ -4,7 +4,6 @@ from handgrad.data.arrays import read_npy, read_npz
 from handgrad.data.csv_table import read_csv
 from handgrad.data.dataset import Dataset, Split, Task, split
 from handgrad.data.digits import digits
-from handgrad.data.download import fetch_mnist
 from handgrad.data.generated import moons, spirals, xor
 from handgrad.data.idx import mnist, read_idx
 from handgrad.data.parquet_table import read_parquet
@@ -15,7 +14,6 @@ __all__ = [
     "Split",
     "Task",
     "digits",
-    "fetch_mnist",
     "load",
     "load_features",
     "mnist",

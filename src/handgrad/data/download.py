@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from handgrad.errors import DataError, MissingPackageError
+from handgrad.errors import DataError, need
 
 MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -29,13 +29,8 @@ def fetch_mnist() -> Path:
     DataError
         When no mirror gives a file with the right SHA-256.
     """
-    try:
-        import pooch
-    except ImportError as error:
-        raise MissingPackageError(
-            "downloading MNIST needs the package pooch",
-            fix="pip install 'handgrad[download]', or name a folder with the four files in HANDGRAD_MNIST",
-        ) from error
+    why = "mnist: HANDGRAD_MNIST names no folder with the four files, and downloading them"
+    pooch = need("pooch", why, "download")
     return fetch(SHA256, MIRRORS, Path(pooch.os_cache("handgrad"), "mnist"))
 
 
@@ -62,10 +57,7 @@ def _fetch_file(name: str, sha256: str, mirrors: Sequence[str], folder: Path) ->
     for mirror in mirrors:
         try:
             pooch.retrieve(mirror + name, known_hash=f"sha256:{sha256}", fname=name, path=folder)
-        except (
-            OSError,
-            ValueError,
-        ) as error:  # OSError: the network or the disk; ValueError: a wrong SHA-256
+        except (OSError, ValueError) as error:  # the network or the disk; a wrong SHA-256
             failures.append(f"{mirror}: {type(error).__name__}: {error!s:.90}")
         else:
             return

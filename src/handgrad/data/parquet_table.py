@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.files import check_claim, reading
 from handgrad.data.table import Columns, choose_columns, make_dataset, name_columns
-from handgrad.errors import DataError, MissingPackageError
+from handgrad.errors import DataError, need
 
 
 def read_parquet(
@@ -72,13 +72,9 @@ def _read(
     path: Path, choose: Callable[[list[str]], Columns]
 ) -> tuple[Columns, NDArray[np.float64], list[NDArray[Any]]]:
     """Return the columns, the features (n, d) and the targets, each (n,)."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingPackageError(
-            f"{path}: reading Parquet needs the package pyarrow", fix="pip install 'handgrad[parquet]'"
-        ) from error
+    pa = need("pyarrow", f"{path}: reading Parquet", "parquet")
+    from pyarrow import parquet as pq
+
     with reading(path, pa.ArrowException, UnicodeDecodeError), path.open("rb") as stream:
         file = pq.ParquetFile(stream)
         schema = file.schema_arrow

@@ -70,8 +70,7 @@ def choose_columns(
     >>> choose_columns(Path("people.csv"), ["age", "height", "weight"], "height")
     Columns(names=('age', 'height', 'weight'), features=(0, 2), targets=(1,), task=None)
     """
-    names = tuple(name.strip() for name in header)
-    _check_names(path, names)
+    names = _names(path, header)
     if not target:
         raise DataError(
             f"{path}: no target is named, and a table needs one",
@@ -79,9 +78,8 @@ def choose_columns(
             fix="name the column to be predicted as target",
         )
     wanted = (target,) if isinstance(target, str) else tuple(target)
+    targets = _positions(path, names, wanted)
     for index, name in enumerate(wanted):
-        if name not in names:
-            raise DataError(f"{path}: there is no column {name!r}", fix=nearest(name, names))
         if name in wanted[:index]:
             raise DataError(f"{path}: the target {name!r} is named twice")
     features = tuple(index for index, name in enumerate(names) if name not in wanted)
@@ -91,7 +89,7 @@ def choose_columns(
         if task == "classification":
             raise DataError(f"{path}: classification takes one target, and {len(wanted)} are named")
         task = "regression"
-    return Columns(names, features, tuple(map(names.index, wanted)), task)
+    return Columns(names, features, targets, task)
 
 
 def name_columns(path: Path, header: Sequence[str], features: Sequence[str]) -> Columns:
@@ -107,19 +105,20 @@ def name_columns(path: Path, header: Sequence[str], features: Sequence[str]) -> 
     >>> name_columns(Path("people.csv"), ["age", "height", "weight"], ["weight", "age"]).features
     (2, 0)
     """
-    names = tuple(name.strip() for name in header)
-    _check_names(path, names)
-    for name in features:
+    names = _names(path, header)
+    return Columns(names, _positions(path, names, features), (), None)
+
+
+def _positions(path: Path, names: tuple[str, ...], wanted: Sequence[str]) -> tuple[int, ...]:
+    for name in wanted:
         if name not in names:
-            raise DataError(
-                f"{path}: there is no column {name!r}",
-                given=f"the columns {_listed(names)}",
-                fix=nearest(name, names),
-            )
-    return Columns(names, tuple(map(names.index, features)), (), None)
+            raise DataError(f"{path}: there is no column {name!r}", fix=nearest(name, names))
+    return tuple(map(names.index, wanted))
 
 
-def _check_names(path: Path, names: tuple[str, ...]) -> None:
+def _names(path: Path, header: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of all columns, each there and there once."""
+    names = tuple(name.strip() for name in header)
     for index, name in enumerate(names):
         if not name:
             raise DataError(
@@ -129,6 +128,7 @@ def _check_names(path: Path, names: tuple[str, ...]) -> None:
         if name in names[:index]:
             first = names.index(name) + 1
             raise DataError(f"{path}: columns {first} and {index + 1} have the same name, {name!r}")
+    return names
 
 
 def _listed(names: tuple[str, ...]) -> str:

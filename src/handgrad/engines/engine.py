@@ -7,7 +7,7 @@ says which and why, by name; the same seed on the same engine gives the same num
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +17,9 @@ from handgrad.layers import Value
 from handgrad.program import Program, ProgramLine
 
 Array = NDArray[Any]
+
+AT_A_TIME = 4096
+"""How many rows are computed at a time where nothing is learned from them."""
 
 
 class NonFiniteLossError(ArithmeticError):
@@ -72,8 +75,8 @@ class Epoch:
 
     arrays: Mapping[str, Array]
     order: Array
-    batch_size: int
-    learning_rates: Array
+    batch_size: int = AT_A_TIME
+    learning_rates: Array = field(default_factory=lambda: np.empty(0))
     first_step: int = 1
     seed: int = 0
     total: float = 0.0

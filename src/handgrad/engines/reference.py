@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from handgrad.engines.engine import Array, Epoch, NonFiniteLossError, convert
-from handgrad.program import Program, compile_program
+from handgrad.program import Program
+from handgrad.program.source import compile_program
 
 
 class ReferenceEngine:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from handgrad.explaining.jacobians import Between
 from handgrad.explaining.structures import Stored
 from handgrad.layers import Node
-from handgrad.program import write_rule
 from handgrad.program.running import Scope, evaluate, run_lines
+from handgrad.program.writing import write_rule
 
 Array = NDArray[Any]
 

@@ -23,13 +23,7 @@ FOLDER = files("handgrad.explaining") / "page"
 MODULES = ("dom", "colour", "heatmap", "drawing", "program", "training", "main")
 """The page's own modules, each before those that import it."""
 
-PHASES = {
-    "sample": "Draw",
-    "forward": "Forward",
-    "loss": "Loss",
-    "backward": "Backward",
-    "update": "Update",
-}
+PHASES = {"sample": "Draw", "forward": "Forward", "loss": "Loss", "backward": "Backward", "update": "Update"}
 
 
 def render_page(explanation: Explanation) -> str:

@@ -14,8 +14,9 @@ from handgrad.engines.engine import convert
 from handgrad.errors import ConfigurationError
 from handgrad.layers import Node, Value
 from handgrad.network import Network
-from handgrad.program import Program, write_rule
+from handgrad.program import Program
 from handgrad.program.running import Scope, run_lines
+from handgrad.program.writing import write_rule
 from handgrad.rules import Rule, Shape
 
 Array = NDArray[Any]
@@ -65,9 +66,10 @@ class Trace:
             value.name for value in node.inputs if value.kind == "mask"
         }
         return [
-            number for number, line in enumerate(self.program.lines)
+            number
+            for number, line in enumerate(self.program.lines)
             if (line.undoes == node.output.name if line.phase == "backward" else line.target in own)
-        ]  # fmt: skip
+        ]
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:

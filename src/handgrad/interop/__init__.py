@@ -7,11 +7,4 @@ from handgrad.interop.onnx import to_onnx
 from handgrad.interop.torch import from_torch, to_torch, to_torch_loss
 from handgrad.interop.weights import load_torch_weights, save_torch_weights
 
-__all__ = [
-    "from_torch",
-    "load_torch_weights",
-    "save_torch_weights",
-    "to_onnx",
-    "to_torch",
-    "to_torch_loss",
-]
+__all__ = ["from_torch", "load_torch_weights", "save_torch_weights", "to_onnx", "to_torch", "to_torch_loss"]

@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from handgrad.engines import UnsupportedLineError
-from handgrad.errors import ConversionError
+from handgrad.errors import ConversionError, need
 from handgrad.files import write_file
 from handgrad.interop.onnx_nodes import Nodes
-from handgrad.interop.packages import need
 from handgrad.network import Network
 from handgrad.program import Program
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from handgrad.engines import UnsupportedLineError
 from handgrad.engines.compiled.reading import COMPARISONS, Reader
 from handgrad.engines.compiled.values import Shape, Value
-from handgrad.interop.packages import need
+from handgrad.errors import need
 from handgrad.program import Program, ProgramLine
 from handgrad.rules import Shape as ShownShape
 
@@ -27,14 +27,8 @@ SAME = {
 """Elementwise operations that ONNX has."""
 
 SINGLE = {
-    "cos": "Cos",
-    "tan": "Tan",
-    "sinh": "Sinh",
-    "cosh": "Cosh",
-    "arctan": "Atan",
-    "arcsin": "Asin",
-    "arccos": "Acos",
-}
+    "cos": "Cos", "tan": "Tan", "sinh": "Sinh", "cosh": "Cosh", "arctan": "Atan", "arcsin": "Asin", "arccos": "Acos",
+}  # fmt: skip
 """Those that onnxruntime has in float32 only."""
 
 REDUCTIONS = {"sum": "ReduceSum", "max": "ReduceMax", "min": "ReduceMin"}

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.errors import ConversionError, HandgradError, HandgradNotice
+from handgrad.errors import ConversionError, HandgradError, HandgradNotice, need
 from handgrad.interop.counterparts import BY_LAYER, COUNTERPARTS, Counterpart, places
-from handgrad.interop.packages import need
 from handgrad.interop.refused import explain_unknown, objection
 from handgrad.interop.torch_losses import loss_from, loss_to
 from handgrad.interop.weights import to_state

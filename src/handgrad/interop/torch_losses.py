@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.errors import ConversionError
-from handgrad.interop.packages import need
+from handgrad.errors import ConversionError, need
 from handgrad.layers import BinaryCrossEntropy, Huber, Loss, MeanSquaredError, SoftmaxCrossEntropy
 
 NOT_IGNORED = -100

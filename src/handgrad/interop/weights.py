@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.errors import ConversionError, DataError
-from handgrad.files import write_file
+from handgrad.files import Tensors, write_file
 from handgrad.interop.counterparts import Kept, places, state_names
 from handgrad.layers import BatchNorm
 from handgrad.network import Network
@@ -20,8 +20,6 @@ Array = NDArray[Any]
 
 COUNTER = "num_batches_tracked"
 """What PyTorch counts beside running statistics, and uses for nothing unless momentum is None."""
-
-TYPES = {"F32": "float32", "F64": "float64"}
 
 
 def to_state(network: Network) -> dict[str, Array]:
@@ -80,22 +78,14 @@ def load_torch_weights(network: Network, path: str | Path, *, layers: Sequence[s
     DataError
         When the file is missing or damaged, or a name, a shape or a type in it is not the network's.
     """
-    from safetensors import SafetensorError, safe_open
-
-    path = Path(path)
-    wanted = _renamed(network, layers)
-    try:
-        path.open("rb").close()  # whose error says what is wrong better than safetensors'
-        with safe_open(path, framework="numpy") as file:
-            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-            _check_names(path, wanted, parts)
-            for name, kept in wanted.items():
-                _check_array(path, name, parts[name], network.arrays[kept.array], kept)
-            arrays = {name: file.get_tensor(name) for name in wanted}
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}") from None
-    except SafetensorError as error:
-        raise DataError(f"{path}: damaged, or no safetensors file: {error}") from None
+    path, wanted = Path(path), _renamed(network, layers)
+    with Tensors.open_anywhere(path, DataError) as tensors:
+        found = tensors.shapes()
+        _check_names(path, wanted, found)
+        for name, kept in wanted.items():
+            own = network.arrays[kept.array]
+            _check_array(f"{path}: {name}", found[name], own.T if kept.transposed else own)
+        arrays = {name: tensors.read(name) for name in wanted}
     _check_shared(path, wanted, arrays)
     for name, kept in wanted.items():
         network.arrays[kept.array][...] = arrays[name].T if kept.transposed else arrays[name]
@@ -121,18 +111,18 @@ def _parted(names: Mapping[str, Kept]) -> list[tuple[tuple[str, str, str], Kept]
     return [(name.rpartition("."), kept) for name, kept in names.items()]
 
 
-def _check_names(path: Path, wanted: Mapping[str, Kept], parts: Mapping[str, Any]) -> None:
-    there = [name for name in parts if name.rpartition(".")[2] != COUNTER]
-    missing, more = [n for n in wanted if n not in parts], [n for n in there if n not in wanted]
+def _check_names(path: Path, wanted: Mapping[str, Kept], found: Mapping[str, Any]) -> None:
+    there = [name for name in found if name.rpartition(".")[2] != COUNTER]
+    missing, more = [n for n in wanted if n not in found], [n for n in there if n not in wanted]
     if not missing and not more:
         return
     problem = f"there is no {missing[0]}" if missing else f"{more[0]} is not the network's"
-    found = list(dict.fromkeys(name.rpartition(".")[0] for name in there))
-    fits = len(found) == len({name.rpartition(".")[0] for name in wanted})
+    layers = list(dict.fromkeys(name.rpartition(".")[0] for name in there))
+    fits = len(layers) == len({name.rpartition(".")[0] for name in wanted})
     raise DataError(
         f"{path}: {problem}",
         given=f"the file has {_listed(there)}; the network has {_listed(list(wanted))}",
-        fix=f"if they are the same layers, give layers={found!r}" if fits and missing and more else "",
+        fix=f"if they are the same layers, give layers={layers!r}" if fits and missing and more else "",
     )
 
 
@@ -141,15 +131,13 @@ def _listed(names: list[str]) -> str:
     return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown or "nothing"
 
 
-def _check_array(path: Path, name: str, part: Any, own: Array, kept: Kept) -> None:
+def _check_array(place: str, found: tuple[tuple[int, ...], str], own: Array) -> None:
     """Check shape and type before the numbers are read."""
-    shape, kind = tuple(part.get_shape()), part.get_dtype()
-    wanted = own.shape[::-1] if kept.transposed else own.shape
-    if shape != wanted or TYPES.get(kind) != own.dtype:
+    shape, kind = found
+    if found != (own.shape, own.dtype.name):
         raise DataError(
-            f"{path}: {name} is {TYPES.get(kind, kind)}{show_shape(shape)} in the file, "
-            f"and the network needs {own.dtype}{show_shape(wanted)}",
-            fix=f"save the model as {own.dtype}" if shape == wanted else "",
+            f"{place} is {kind}{show_shape(shape)} in the file, and the network needs {own.dtype}{show_shape(own.shape)}",
+            fix=f"save the model as {own.dtype}" if shape == own.shape else "",
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,14 +11,17 @@ from numpy.typing import ArrayLike
 
 from handgrad.arrays import as_array
 from handgrad.engines import ReferenceEngine
+from handgrad.engines.engine import AT_A_TIME
 from handgrad.engines.reference import BoundReference
-from handgrad.errors import ConfigurationError, DataError
+from handgrad.errors import ConfigurationError
 from handgrad.html import Shown, heading, table
 from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
 from handgrad.layers.statistics import STATISTICS
 from handgrad.network import given
 from handgrad.network.arrays import Array, Arrays
-from handgrad.program import Loop, Program, write_evaluation, write_loss, write_script, write_training
+from handgrad.program import Loop, Program
+from handgrad.program.script import write_script
+from handgrad.program.writing import write_evaluation, write_loss, write_training
 from handgrad.rules import Shape, Size, identity, show_shape
 
 
@@ -261,7 +263,7 @@ class Network(Shown):
         """Everything the network keeps, by name: parameters and states."""
         return {**self.parameters, **self.states}
 
-    def output(self, x: ArrayLike, *, batch_size: int = 4096) -> Array:
+    def output(self, x: ArrayLike, *, batch_size: int = AT_A_TIME) -> Array:
         """Return the network's output for each row, outside training: logits for a classifier.
 
         Parameters
@@ -273,7 +275,7 @@ class Network(Shown):
         """
         return self._run(x, batch_size, prediction=False)
 
-    def predict(self, x: ArrayLike, *, batch_size: int = 4096) -> Array:
+    def predict(self, x: ArrayLike, *, batch_size: int = AT_A_TIME) -> Array:
         """Return the network's answer for each row: class shares, probabilities of a yes, or values.
 
         Parameters
@@ -357,27 +359,6 @@ class Network(Shown):
         (name,) = bound.program.outputs
         starts = range(0, max(len(x), 1), batch_size)
         return np.concatenate([bound.run(x=x[start : start + batch_size])[name] for start in starts])
-
-    def load_arrays(self, arrays: Mapping[str, Array], place: str) -> None:
-        """Take over parameters and states by name, checking names, shapes and types first.
-
-        Raises
-        ------
-        DataError
-            When a name is missing or unknown, or a shape or type differs; it starts with ``place``.
-        """
-        own = self.arrays
-        for name in own.keys() | arrays.keys():
-            if name not in arrays or name not in own:
-                owner = "the network" if name not in arrays else "the file"
-                raise DataError(f"{place}: {name} is only in {owner}")
-            if arrays[name].shape != own[name].shape or arrays[name].dtype != own[name].dtype:
-                raise DataError(
-                    f"{place}: {name} is {arrays[name].dtype}{show_shape(arrays[name].shape)} "
-                    f"in the file and {own[name].dtype}{show_shape(own[name].shape)} in the network"
-                )
-        for name, array in own.items():
-            array[...] = arrays[name]
 
 
 def _makes_and_keeps(node: Node) -> tuple[str, str, str]:

@@ -136,12 +136,9 @@ def write_script(
         evaluation, parameters=_used(evaluation, "parameters"), states=_used(evaluation, "states")
     )
     parts = [head, *_sources(_helpers(training, evaluation, kept.values(), loop))]
-    parts += [_initialise(training, seed), function_source(training, "step")]
-    parts += [
-        function_source(evaluation, "predict"),
-        _batch_of(training),
-        _main(training, evaluation, loop, task),
-    ]
+    parts += [_initialise(training, seed)]
+    parts += [function_source(training, "step"), function_source(evaluation, "predict")]
+    parts += [_batch_of(training), _main(training, evaluation, loop, task)]
     return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 

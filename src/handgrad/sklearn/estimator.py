@@ -17,13 +17,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from handgrad.layers import Loss, Schedule
-from handgrad.sklearn.building import (
-    ACTIVATIONS,
-    NORMALISATIONS,
-    SCHEDULES,
-    build_network,
-    build_optimiser,
-)
+from handgrad.sklearn.building import ACTIVATIONS, NORMALISATIONS, SCHEDULES, build_network, build_optimiser
 from handgrad.sklearn.descent import Descent, Position, Settings
 from handgrad.sklearn.errors import EstimatorError
 from handgrad.sklearn.minimising import minimise

@@ -23,7 +23,8 @@ from handgrad.runs import Run, load_run, save_run
 from handgrad.sklearn.going_on import load_position, save_position
 from handgrad.sklearn.labels import Kind, Labels
 from handgrad.specs import schedule_from, to_table
-from handgrad.training import EpochRecord, History, metric_name
+from handgrad.training import EpochRecord, History
+from handgrad.training.metrics import metric_name
 
 NAME = "estimator.json"
 FORMAT = 1

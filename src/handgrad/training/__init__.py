@@ -2,17 +2,6 @@
 
 from handgrad.training.bench import EngineTime, measure_engines
 from handgrad.training.history import BatchRecord, EpochRecord, History
-from handgrad.training.metrics import measure_metric, metric_name, r_squared
 from handgrad.training.train import train
 
-__all__ = [
-    "BatchRecord",
-    "EngineTime",
-    "EpochRecord",
-    "History",
-    "measure_engines",
-    "measure_metric",
-    "metric_name",
-    "r_squared",
-    "train",
-]
+__all__ = ["BatchRecord", "EngineTime", "EpochRecord", "History", "measure_engines", "train"]

@@ -11,13 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError, UnsupportedLineError
-from handgrad.errors import (
-    ConfigurationError,
-    EngineError,
-    MissingPackageError,
-    TrainingError,
-    nearest,
-)
+from handgrad.errors import ConfigurationError, EngineError, MissingPackageError, TrainingError, nearest
 from handgrad.layers import Adam, Optimiser
 from handgrad.network import Network
 from handgrad.program import Program

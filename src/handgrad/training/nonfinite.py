@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,14 +41,15 @@ def explain_nonfinite(
     """
     with np.errstate(all="ignore"):
         for number, given in enumerate(epoch.batches(program)):
-            scope: dict[str, Any] = {**kept, **given, "n": len(given["x"])}
+            at = _Batch(program, start, epoch, number)
             for name, array in given.items():
                 if not np.all(np.isfinite(array)):
-                    return _report_data(program, epoch, number, name)
+                    return at.blame_data(name)
+            scope: dict[str, Any] = {**kept, **given, "n": len(given["x"])}
             for line in program.lines:
                 run_line(line, scope)
                 if not np.all(np.isfinite(scope[line.target])):
-                    return _report_line(program, line, scope, start, epoch, number)
+                    return at.blame_line(line, scope)
             if number == batch:
                 break
     return TrainingError(
@@ -56,77 +58,68 @@ def explain_nonfinite(
     )
 
 
-def _report_data(program: Program, epoch: Epoch, number: int, name: str) -> TrainingError:
-    """Say that data which was finite is not in the program's type."""
-    size = largest({name: epoch.arrays[name]})[name]
-    problem = f"{name} goes up to {size:.3g}, too large for {program.dtype}"
-    return _report(epoch, number, problem, "the scale of the data", fix="divide it, or train in float64")
+@dataclass(frozen=True)
+class _Batch:
+    """The batch, by its number from 0, in which something was first not finite."""
 
+    program: Program
+    start: Mapping[str, float]
+    epoch: Epoch
+    number: int
 
-def _report_line(
-    program: Program,
-    line: ProgramLine,
-    scope: dict[str, Any],
-    start: Mapping[str, float],
-    epoch: Epoch,
-    number: int,
-) -> TrainingError:
-    value = scope[line.target]
-    place = f"line `{line}` ({line.phase}, {line.layer or line.rule}) gave {_kind(value)}"
-    where = np.argwhere(~np.isfinite(np.asarray(value)))
-    entry = f"[{', '.join(map(str, where[0]))}]" if where.size and where[0].size else ""
-    sizes = largest({name: scope[name] for name in sorted(line.reads & scope.keys() - {line.target})})
-    given = ", ".join(f"|{name}| up to {size:.3g}" for name, size in sizes.items())
-    cause, fix = _cause(program, line, scope, start, epoch, number)
-    return _report(epoch, number, f"{place}; first at {line.target}{entry}", cause, given, fix)
+    def blame_data(self, name: str) -> TrainingError:
+        """Say that data which was finite is not in the program's type."""
+        size = largest({name: self.epoch.arrays[name]})[name]
+        problem = f"{name} goes up to {size:.3g}, too large for {self.program.dtype}"
+        return self.error(problem, "the scale of the data", "divide it, or train in float64")
 
+    def blame_line(self, line: ProgramLine, scope: Mapping[str, Any]) -> TrainingError:
+        """Say what a line gave, and of what."""
+        value = np.asarray(scope[line.target])
+        kind = "NaN" if np.isnan(value).any() else "infinity"
+        first = np.argwhere(~np.isfinite(value))[0]
+        entry = f"[{', '.join(map(str, first))}]" if first.size else ""
+        sizes = largest({name: scope[name] for name in sorted(line.reads & scope.keys() - {line.target})})
+        return self.error(
+            f"line `{line}` ({line.phase}, {line.layer or line.rule}) gave {kind} {show_shape(value.shape)}; "
+            f"first at {line.target}{entry}",
+            *self.cause(line, scope),
+            given=", ".join(f"|{name}| up to {size:.3g}" for name, size in sizes.items()),
+        )
 
-def _cause(
-    program: Program,
-    line: ProgramLine,
-    scope: dict[str, Any],
-    start: Mapping[str, float],
-    epoch: Epoch,
-    number: int,
-) -> tuple[str, str]:
-    """Return the likely cause and what to do."""
-    for name, now in largest({name: scope[name] for name in program.parameters}).items():
-        if now > 30 * max(start[name], 0.1):
-            return f"the learning rate: {name} has grown from {start[name]:.3g} to {now:.3g}", _slower(
-                epoch, number
-            )
-    if (size := largest({"x": scope["x"]})["x"]) > 1e3 and scope["x"].dtype.kind == "f":
-        return f"the scale of the data: x goes up to {size:.3g}", "standardise it: put Standardise() first"
-    if "log" in line.expression:
-        return "the logarithm of 0 or of a negative number", "use a loss that takes logits"
-    if "exp" in line.expression:
-        return "the exponential of a large number", "subtract the largest first, or bound what comes in"
-    if "/" in line.expression or "sqrt" in line.expression:
-        return "a division by 0, or the root of a negative number", "add a small number to the denominator"
-    return f"numbers too large for {program.dtype}", _slower(epoch, number)
+    def cause(self, line: ProgramLine, scope: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the likely cause and what to do."""
+        sizes = largest({name: scope[name] for name in (*self.program.parameters, "x")})
+        for name in self.program.parameters:
+            before, now = self.start[name], sizes[name]
+            if now > 30 * max(before, 0.1):
+                return f"the learning rate: {name} has grown from {before:.3g} to {now:.3g}", self.slower()
+        if sizes["x"] > 1e3 and scope["x"].dtype.kind == "f":
+            cause = f"the scale of the data: x goes up to {sizes['x']:.3g}"
+            return cause, "standardise it: put Standardise() first"
+        if "log" in line.expression:
+            return "the logarithm of 0 or of a negative number", "use a loss that takes logits"
+        if "exp" in line.expression:
+            return "the exponential of a large number", "subtract the largest first, or bound what comes in"
+        if "/" in line.expression or "sqrt" in line.expression:
+            cause = "a division by 0, or the root of a negative number"
+            return cause, "add a small number to the denominator"
+        return f"numbers too large for {self.program.dtype}", self.slower()
 
+    def slower(self) -> str:
+        """Return which learning rate to try."""
+        if not len(self.epoch.learning_rates):
+            return "try a lower learning rate"
+        rate = float(self.epoch.learning_rates[self.number])
+        return f"try a learning rate of {rate / 10:.3g} instead of {rate:.3g}, or clip_norm=1.0"
 
-def _slower(epoch: Epoch, number: int) -> str:
-    if not len(epoch.learning_rates):
-        return "try a lower learning rate"
-    rate = float(epoch.learning_rates[number])
-    return f"try a learning rate of {rate / 10:.3g} instead of {rate:.3g}, or clip_norm=1.0"
-
-
-def _report(
-    epoch: Epoch, number: int, problem: str, cause: str, given: str = "", fix: str = ""
-) -> TrainingError:
-    place = f"step {epoch.first_step + number}" if len(epoch.learning_rates) else "the validation rows"
-    return TrainingError(
-        f"{place} (batch {number + 1} of {len(epoch)}): {problem}",
-        given=given,
-        fix=f"likely cause: {cause}" + (f"; {fix}" if fix else ""),
-    )
-
-
-def _kind(array: Array) -> str:
-    return (
-        f"NaN {show_shape(np.shape(array))}"
-        if np.isnan(array).any()
-        else f"infinity {show_shape(np.shape(array))}"
-    )
+    def error(self, problem: str, cause: str, fix: str, given: str = "") -> TrainingError:
+        """Return the error, which begins with the place."""
+        epoch = self.epoch
+        step = f"step {epoch.first_step + self.number}"
+        place = step if len(epoch.learning_rates) else "the validation rows"
+        return TrainingError(
+            f"{place} (batch {self.number + 1} of {len(epoch)}): {problem}",
+            given=given,
+            fix=f"likely cause: {cause}; {fix}",
+        )

@@ -36,12 +36,7 @@ class Rows:
 
 
 def divide_rows(
-    network: Network,
-    x: ArrayLike,
-    t: ArrayLike,
-    weights: ArrayLike | None,
-    validation: Validation,
-    seed: int,
+    network: Network, x: ArrayLike, t: ArrayLike, weights: ArrayLike | None, validation: Validation, seed: int
 ) -> tuple[Rows, Rows | None]:
     """Check the arrays and divide them into training and validation rows."""
     arrays = checked_rows(network, x, t, weights, "")

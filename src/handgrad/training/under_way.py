@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.engines import BoundProgram, Epoch, NonFiniteLossError, bind
+from handgrad.engines.engine import AT_A_TIME
 from handgrad.errors import TrainingError
 from handgrad.fingerprint import Fingerprint
 from handgrad.layers import Optimiser
@@ -203,7 +204,7 @@ class UnderWay:
             return None, None
         rows, loss = self.watched, self.network.loss
         assert loss is not None
-        epoch = Epoch(rows.arrays, rows.order, 4096, np.empty(0))
+        epoch = Epoch(rows.arrays, rows.order)
         try:
             total, count = self.validation.epoch(epoch)
         except NonFiniteLossError as error:
@@ -213,8 +214,10 @@ class UnderWay:
         return total / max(count, 1e-30), measure_metric(loss, prediction, rows.arrays["t"][rows.order], w)
 
     def answers(self, x: Array) -> Array:
-        """Return the network's answer for each row, a few thousand rows at a time."""
-        batches = (self.answering.run(x=x[start : start + 4096]) for start in range(0, len(x), 4096))
+        """Return the network's answer for each row, some rows at a time."""
+        batches = (
+            self.answering.run(x=x[start : start + AT_A_TIME]) for start in range(0, len(x), AT_A_TIME)
+        )
         return np.concatenate([next(iter(outputs.values())) for outputs in batches])
 
     def explained(

@@ -26,7 +26,7 @@ KINDS = {
     (True, False, True): ("wrong-axis", "should be zero, or are of another size"),
     (False, True, True): ("wrong-axis", "are at the wrong places"),
     (True, True, True): ("wrong-axis", "are at the wrong places"),
-}  # fmt: skip
+}
 
 
 def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Guess]:

@@ -52,10 +52,11 @@ def several_left_out(replays: Replays) -> Iterator[Planted]:
     """Yield two or three paths that are left out together, as the mean's and the variance's of a normalisation."""
     readers = replays.recording.readers
     branching = [
-        (o, k) for o, k in replays.recording.edges()
+        (o, k)
+        for o, k in replays.recording.edges()
         if o.output in replays.first.gradients
         and sum(reader.output in replays.first.gradients for reader, _ in readers[o.inputs[k]]) > 1
-    ]  # fmt: skip
+    ]
     if len(branching) > 14:
         return
     for count in (2, 3):

@@ -208,9 +208,10 @@ def _own_slopes(replays: Replays, region: Region) -> dict[str, int]:
     with np.errstate(all="ignore"):
         return {
             text: end
-            for text, formula in FORMULAS.items() for end in (region.start, region.end)
+            for text, formula in FORMULAS.items()
+            for end in (region.start, region.end)
             if agree(np.asarray(formula(np.asarray(values[end])), float), slope)
-        }  # fmt: skip
+        }
 
 
 def _formulas(replays: Replays, region: Region, start: str, end: str, size: float) -> Iterator[Mistake]:

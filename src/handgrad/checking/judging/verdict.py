@@ -166,8 +166,9 @@ def settled(
     inputs, wrong = expected.inputs, judgement.wrong
     finite = all(
         sample.got[name].shape == inputs[name].shape and np.all(np.isfinite(sample.got[name]))
-        for sample in judgement.samples for name in wrong
-    )  # fmt: skip
+        for sample in judgement.samples
+        for name in wrong
+    )
     if not wrong or not finite or not any(_is_special(value) for value in inputs.values()):
         return expected, judgement
     if _at_one_kink(subject, expected, judgement):

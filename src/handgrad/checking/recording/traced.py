@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from handgrad.checking.recording.sizes import Shape, Size
+
+if TYPE_CHECKING:  # a tape writes down traced values, and they what is done to them on their tape
+    from handgrad.checking.recording.tape import Tape
 
 View = tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]]  # how an array is read from another
 
@@ -18,47 +21,6 @@ class NotRecordedError(Exception):
 
 
 _OPERANDS = (np.ndarray, np.generic, int, float, complex, list, tuple)
-
-
-class Scribe(Protocol):
-    """What a traced value asks of the tape that it is written on."""
-
-    leaked: bool  # whether a value became a plain number, somewhere out of sight
-
-    def text_of(self, index: int | None) -> str:
-        """Return how an input is spelled, "" for what is computed."""
-
-    def constant(self, value: Any) -> Traced:
-        """Return something that does not depend on the inputs."""
-
-    def apply_operator(self, name: str, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-        """Run one of Python's operators."""
-
-    def ufunc(self, ufunc: np.ufunc, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Run a ufunc, or a method of it."""
-
-    def call(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Run a function of NumPy by its name."""
-
-    def call_function(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Run a function of NumPy that handed itself over."""
-
-    def method(self, name: str, array: Traced, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Run a method of an array."""
-
-    def getitem(self, array: Traced, key: Any) -> Traced:
-        """Read entries."""
-
-    def setitem(self, array: Traced, key: Any, value: Any) -> Traced:
-        """Return what an array is after an assignment."""
-
-    def view(
-        self, name: str, function: Callable[..., Any], operands: tuple[Any, ...], options: dict[str, Any]
-    ) -> Traced:
-        """Read a view again, after the array under it was written to."""
-
-    def write_through(self, base: Traced, view: View, fresh: Any) -> Any:
-        """Return what an array becomes when a view of it becomes `fresh`."""
 
 
 class Traced:
@@ -73,7 +35,7 @@ class Traced:
 
     def __init__(
         self,
-        tape: Scribe,
+        tape: Tape,
         value: Any,
         index: int | None = None,
         base: Traced | None = None,

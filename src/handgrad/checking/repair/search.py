@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from operator import attrgetter
 from pathlib import Path
 
 from handgrad.checking.effort import Effort
@@ -40,19 +41,16 @@ Prove = Callable[[Subject], bool]
 
 @dataclass(frozen=True)
 class Hint:
-    """What the diagnosis knows; all of it may be left out.
+    """What helps the search; all of it may be left out.
 
     Attributes
     ----------
-    line
-        Where the mistake stands, in the file.
     write
         Writes the right gradients of some arguments as lines of source, or returns None.
     any_size
         Whether a changed subject is right at inputs of other sizes too.
     """
 
-    line: int | None = None
     write: Callable[[Sequence[str]], Written | None] = field(default=lambda arguments: None)
     any_size: Prove = field(default=lambda candidate: True)
 
@@ -98,7 +96,7 @@ def repair(
     prove
         Whether a changed subject passes all checks. Its functions are the user's in a copy of the module's names.
     hint
-        What the diagnosis knows.
+        What helps.
     budget_s
         Seconds of a usual machine. Work is counted, not time: a slow machine takes longer and finds the same.
 
@@ -183,15 +181,15 @@ class _Search:
                     better.take(change, score)
             return bound[0] if bound is not None else None
 
+        by_cost = attrgetter("cost")
         small = [*statement_changes(source, facts), *expression_changes(every)]
-        found = attempt(sorted(small, key=self._rank), self._after(SHARE_OF_EDITS))
+        found = attempt(sorted(small, key=by_cost), self._after(SHARE_OF_EDITS))
         if found is None and (better.change is None or holes.one_may_do):
             until = self._after(SHARE_OF_FORMULAS)
             found = attempt(formula_changes(holes.found, donors, bench, until), until)
         if found is None and better.change is None:
-            found = attempt(
-                sorted(tried_changes(every, donors), key=self._rank), self._after(SHARE_OF_FORMULAS)
-            )
+            tried = sorted(tried_changes(every, donors), key=by_cost)
+            found = attempt(tried, self._after(SHARE_OF_FORMULAS))
         return found, better.change
 
     def _rewrite(self, source: Source) -> Repair | None:
@@ -229,9 +227,6 @@ class _Search:
         description = "; ".join([*self.said, describe(bench.source, change, self.first)])
         return Repair(self.first.path, text, diff, description, kind, self.first.encoding, any_size)
 
-    def _rank(self, change: Change) -> float:
-        return change.cost - (1.0 if self.hint.line is not None and change.line == self.hint.line else 0.0)
-
     def _after(self, share: float) -> float:
         """Return what will have been spent after a share of the rest; a part of it all is kept for writing anew."""
         spent = self.effort.spent
@@ -259,20 +254,15 @@ class _Best:
 
 def describe(source: Source, change: Change, first: Source) -> str:
     """Return a change in a line for people, with the lines' numbers in the file as it was first."""
-    spliced = splices(source, change) or []
     if change.said:
-        return (
-            f"line {_first_line(max(edit.old.lineno for edit in change.edits), source, first)}: {change.said}"
-        )
+        last = max(edit.old.lineno for edit in change.edits)
+        return f"line {_first_line(last, source, first)}: {change.said}"
     said = []
-    for edit, (_, _, new) in zip(change.edits, spliced, strict=False):
+    for edit, (_, _, new) in zip(change.edits, splices(source, change) or [], strict=False):
         line = _first_line(edit.old.lineno, source, first)
         old, new = _short(source.segment(edit.old)), _unbracketed(new)
-        said.append(
-            f"line {line}: `{old}` becomes `{_short(new)}`"
-            if new.strip()
-            else f"line {line}: `{old}` is left out"
-        )
+        becomes = f"becomes `{_short(new)}`" if new.strip() else "is left out"
+        said.append(f"line {line}: `{old}` {becomes}")
     return "; ".join(said)
 
 

@@ -61,11 +61,6 @@ class Change:
     same_shape: bool = False
     said: str = ""
 
-    @property
-    def line(self) -> int:
-        """The first line that changes."""
-        return min(edit.old.lineno for edit in self.edits)
-
 
 class Source:
     """A module's text, the functions and classes in it, and which of them a backward reaches."""
@@ -129,9 +124,10 @@ class Source:
         """
         called = {*self.reachable(self.forward), *self.reachable(self.backward)}
         beside = {
-            name for name in self.units
+            name
+            for name in self.units
             if self.parameters(name) and not any(map(self._names_handgrad, self.reachable(name)))
-        }  # fmt: skip
+        }
         return frozenset(called | beside)
 
     def _names_handgrad(self, name: str) -> bool:
@@ -156,9 +152,10 @@ class Source:
         """Return which of the file's classes an object, or the objects of a container, belong to."""
         kinds = {type(item) for item in held(value)}
         return {
-            kind.__name__ for kind in kinds
+            kind.__name__
+            for kind in kinds
             if kind.__name__ in self.units and self.globals.get(kind.__name__) is kind
-        }  # fmt: skip
+        }
 
     def parameters(self, name: str) -> list[str]:
         """Return the positional parameters of a function of the file."""

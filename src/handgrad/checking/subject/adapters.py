@@ -19,7 +19,9 @@ from handgrad.checking.subject.peers import is_peer, peer_pair
 from handgrad.errors import ConfigurationError
 from handgrad.layers import SGD, Graph, HalfSquaredError, Layer, Node, Parameter, Value
 from handgrad.network import Network
-from handgrad.program import Program, compile_program, write_training
+from handgrad.program import Program
+from handgrad.program.source import compile_program
+from handgrad.program.writing import write_training
 from handgrad.rules import Rule
 
 SIZES = (5, 3, 7, 2, 11, 13)  # of axes, in the order of their letters: no two alike, the rows first
@@ -149,13 +151,13 @@ def _of_rule(rule: Rule, inputs: Any) -> Pair:
     return Pair(forward, backward, source, rule.name)
 
 
-def draw_for(rule: Rule, generator: np.random.Generator, sizes: Sequence[int] = SIZES) -> Inputs:
+def draw_for(rule: Rule, generator: np.random.Generator) -> Inputs:
     """Draw inputs for a rule at sizes that all differ, each in the domain its kind says.
 
     Values are of both signs, unless the rule is finite only above 0, or only between 0 and 1.
     """
     letters: dict[str, tuple[int, ...]] = {}
-    left = iter(sizes)
+    left = iter(SIZES)
     alone = len(rule.signature.inputs) == 1
     for axis in (axis for axes in rule.signature.inputs for axis in axes):
         if axis not in letters:

@@ -254,7 +254,8 @@ def _takes_names(function: Callable[..., Any], inputs: Inputs) -> bool:
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return True
     by_name = {
-        name for name, parameter in parameters.items()
+        name
+        for name, parameter in parameters.items()
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    }  # fmt: skip
+    }
     return set(inputs) <= by_name

@@ -24,12 +24,12 @@ _METHODS = frozenset((
 _LINALG = frozenset(("solve", "inv", "det", "cholesky", "norm"))
 
 
-def _options(options: dict[str, Any], defaults: dict[str, Any] | None = None) -> str:
+def _options(options: dict[str, Any]) -> str:
+    usual = {"keepdims": False, "axis": None}
     shown = {
         name: value
         for name, value in options.items()
-        if value is not np._NoValue
-        and value != {"keepdims": False, "axis": None, **(defaults or {})}.get(name, np._NoValue)
+        if value is not np._NoValue and value != usual.get(name, np._NoValue)
     }
     return "".join(f", {name}={literal(value)}" for name, value in shown.items())
 

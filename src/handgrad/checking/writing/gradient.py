@@ -7,8 +7,9 @@ written and compared with the numbers of `handgrad.checking.adjoint`: what does 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from handgrad.checking.recording.tape import Operation
 from handgrad.checking.recording.text import NoTextError, parsed
 from handgrad.checking.writing.lines import Lines
 from handgrad.checking.writing.regions import Region, beside, regions
-from handgrad.checking.writing.sizes import Sizes
+from handgrad.checking.writing.sizes import UPSTREAM, Sizes
 from handgrad.checking.writing.substitution import Piece, Speller
 
 _MOST = 600  # operations that are written out
@@ -56,13 +57,7 @@ class _Flow:
     operation: Operation | None = None
 
 
-def write_gradient(
-    recording: Recording,
-    arguments: str | Sequence[str],
-    taken: Collection[str] = (),
-    *,
-    upstream: str = "grad_output",
-) -> Written | None:
+def write_gradient(recording: Recording, arguments: str | Sequence[str]) -> Written | None:
     """Write the gradient of one or several arguments as lines of NumPy.
 
     Parameters
@@ -71,10 +66,6 @@ def write_gradient(
         From `record`.
     arguments
         Names of inputs.
-    taken
-        Names that must not be given to variables.
-    upstream
-        How the gradient of the output is called.
 
     Returns
     -------
@@ -96,32 +87,26 @@ def write_gradient(
             first = in_double(recording)
             # beside zeros and ties, in case the values at hand hide what the gradient depends on
             second = beside(first) or first
-            return (
-                _Writer(first, wanted, taken, upstream).write(second)
-                or _Writer(second, wanted, taken, upstream).write(first)
-            )  # fmt: skip
+            return _Writer(first, wanted).write(second) or _Writer(second, wanted).write(first)
         except Exception:  # a spelling is a service: what cannot be spelled is left to the caller
             return None
 
 
 class _Writer:
-    def __init__(
-        self, recording: Recording, wanted: list[str], taken: Collection[str], upstream: str
-    ) -> None:
+    def __init__(self, recording: Recording, wanted: list[str]) -> None:
         self.recording, self.wanted, self.values = recording, wanted, recording.values
         self.rough = any(np.asarray(self.values[i]).dtype.itemsize < 8 for i in recording.active)
         draw = np.random.default_rng(0)
         starts = [draw.normal(size=np.shape(self.values[i])) for i in recording.outputs]
         given = starts[0] if len(starts) == 1 else tuple(starts)
         self.given = starts
-        self.upstream = upstream
         self.right = cotangents(recording, self.values, given)
-        scope = _inputs(recording) | {upstream: given}
+        scope = _inputs(recording) | {UPSTREAM: given}
         scope |= {text: self.values[i] for i, text in recording.texts.items() if text.isidentifier()}
         scope |= {text: function for function, text in recording.spellings.items() if text.isidentifier()}
         scope |= {text: module for text, module in recording.modules.items() if text.isidentifier()}
-        self.lines = Lines(scope, set(taken))
-        self.sizes = Sizes(recording, upstream)
+        self.lines = Lines(scope)
+        self.sizes = Sizes(recording)
         self.speller = Speller(recording, self.lines, self.sizes)
         self.flows: dict[int, list[_Flow]] = {}
         self.gradients: dict[int, _Gradient] = {}
@@ -134,7 +119,7 @@ class _Writer:
         if sum(operation.output in path for operation in recording.operations) > _MOST:
             raise NoTextError("a loop of so many operations is not written out")
         for k, i in enumerate(recording.outputs):
-            text = self.upstream if len(recording.outputs) == 1 else f"{self.upstream}[{k}]"
+            text = UPSTREAM if len(recording.outputs) == 1 else f"{UPSTREAM}[{k}]"
             self.flows.setdefault(i, []).append(_Flow(parsed(text), self.given[k]))
         known = regions(recording, leaves, path) if not self.rough else {}
         for operation in reversed(recording.operations):
@@ -214,9 +199,8 @@ class _Writer:
 
     def summed(self, value: int) -> _Gradient:
         flows = self.flows[value]
-        right = sum(
-            (f.value for f in flows[1:]), flows[0].value
-        )  # less than all where a region leads past it
+        # less than all where a region leads past it
+        right = sum((f.value for f in flows[1:]), flows[0].value)
         if any(f.expression is None for f in flows):
             return self.gathered(value, flows, right)
         if len(flows) == 1 and flows[0].lazy is not None:
@@ -230,14 +214,8 @@ class _Writer:
         raise NoTextError("a sum of gradients could not be written")
 
     def added(self, value: int, flows: Sequence[_Flow], whole: bool) -> ast.expr:
-        terms = [self.whole(value, f.lazy) if whole and f.lazy else f.expression for f in flows]
-        expression = terms[0]
-        for term in terms[1:]:
-            assert term is not None
-            assert expression is not None
-            expression = ast.BinOp(expression, ast.Add(), term)
-        assert expression is not None
-        return expression
+        terms = (self.whole(value, f.lazy) if whole and f.lazy else f.expression for f in flows)
+        return reduce(lambda sum_, term: ast.BinOp(sum_, ast.Add(), term), filter(None, terms))
 
     def gathered(self, value: int, flows: Sequence[_Flow], right: Any) -> _Gradient:
         """Write a gradient as an array that the gradients of its entries are added to."""

@@ -6,7 +6,7 @@ import ast
 import keyword
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,10 +30,10 @@ class _Block:
 class Lines:
     """The lines so far, and the numbers they give for a sample."""
 
-    def __init__(self, scope: Mapping[str, Any], taken: Collection[str]) -> None:
+    def __init__(self, scope: Mapping[str, Any]) -> None:
         self.scope: dict[str, Any] = {"np": np, **scope}
         self.env = dict(self.scope)
-        self.taken = {*scope, *taken, "np"}
+        self.taken = {*scope, "np"}
         self.blocks: list[_Block] = []
         self._known: dict[str, str] = {}
         self._count = 0
@@ -90,10 +90,8 @@ class Lines:
             if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
                 name = statement.targets[0].id
                 own = hint if isinstance(result, ast.Name) and result.id == name else ""
-                own = (
-                    "rng" if isinstance(self.env[name], (np.random.Generator, np.random.RandomState)) else own
-                )
-                self.blocks.append(_Block(name, own, None, [statement]))
+                draws = isinstance(self.env[name], (np.random.Generator, np.random.RandomState))
+                self.blocks.append(_Block(name, "rng" if draws else own, None, [statement]))
             else:
                 self.blocks[-1].statements.append(statement)
 
@@ -193,12 +191,8 @@ def _uncopied(statement: ast.stmt) -> ast.stmt:
     value = statement.value if isinstance(statement, ast.Assign) else None
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "copy":
         made = value.func.value
-        if isinstance(made, ast.Call) and ast.unparse(made.func) in (
-            "np.zeros",
-            "np.ones",
-            "np.full",
-            "np.array",
-        ):
+        anew = ("np.zeros", "np.ones", "np.full", "np.array")
+        if isinstance(made, ast.Call) and ast.unparse(made.func) in anew:
             return ast.parse(f"{ast.unparse(statement.targets[0])} = {ast.unparse(made)}").body[0]  # type: ignore
     return statement
 

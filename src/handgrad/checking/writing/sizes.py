@@ -10,14 +10,17 @@ from handgrad.checking.recording import Recording
 from handgrad.checking.recording.tape import ELEMENTWISE, Operation
 from handgrad.checking.recording.text import parsed
 
+UPSTREAM = "grad_output"
+"""What the lines call the gradient of the output."""
+
 
 class Sizes:
     """Knows where each axis of a value comes from."""
 
-    def __init__(self, recording: Recording, upstream: str) -> None:
+    def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self._axes: dict[int, tuple[str, ...]] = {}
-        self._upstream = upstream if len(recording.outputs) == 1 else ""
+        self._upstream = UPSTREAM if len(recording.outputs) == 1 else ""
 
     def axes(self, value: int) -> tuple[str, ...]:
         """Return the spelling of every axis of a value."""

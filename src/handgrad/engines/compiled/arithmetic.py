@@ -47,14 +47,7 @@ def elementwise(code: Code, operation: str, operands: list[Number], kind: str) -
         return code.binary(f"f{plain[operation]}" if kind != "i64" else plain[operation], *operands)
     if kind == "i64":
         raise NotImplementedError(f"{operation} of whole numbers is not compiled")
-    if hasattr(Elementary, operation) and operation in (
-        "exp",
-        "expm1",
-        "tanh",
-        "log",
-        "log1p",
-        "normal_cdf",
-    ):
+    if operation in ("exp", "expm1", "tanh", "log", "log1p", "normal_cdf"):
         result: Number = getattr(Elementary(code, kind, width), operation)(operands[0])
         return result
     match operation:

@@ -94,15 +94,8 @@ none:
   ret i1 false
 }}
 
-define void @work(ptr %pool) #0 {{
-entry:
-  %stop.at = getelementptr i64, ptr %pool, i64 {STOP}
-  br label %look
-look:
-  %waited = phi i64 [ 0, %entry ], [ 0, %look ], [ %longer, %pausing ]
-  %taken = call i1 @take(ptr %pool)
-  br i1 %taken, label %look, label %wait
-wait:
+; wait a little, after so many times in vain; return how many they are now
+define internal i64 @pause(i64 %waited) #0 {{
   %longer = add i64 %waited, 1
   %long = icmp ugt i64 %longer, {PATIENCE}
   br i1 %long, label %yield, label %pausing
@@ -111,6 +104,19 @@ yield:
   br label %pausing
 pausing:
   {pause}
+  ret i64 %longer
+}}
+
+define void @work(ptr %pool) #0 {{
+entry:
+  %stop.at = getelementptr i64, ptr %pool, i64 {STOP}
+  br label %look
+look:
+  %waited = phi i64 [ 0, %entry ], [ 0, %look ], [ %longer, %wait ]
+  %taken = call i1 @take(ptr %pool)
+  br i1 %taken, label %look, label %wait
+wait:
+  %longer = call i64 @pause(i64 %waited)
   %stop = load atomic i64, ptr %stop.at acquire, align 8
   %stopped = icmp ne i64 %stop, 0
   br i1 %stopped, label %end, label %look
@@ -142,15 +148,8 @@ mine:
   %taken = call i1 @take(ptr %pool)
   br i1 %taken, label %mine, label %wait
 wait:
-  %waited = phi i64 [ 0, %mine ], [ %longer, %pausing ]
-  %longer = add i64 %waited, 1
-  %long = icmp ugt i64 %longer, {PATIENCE}
-  br i1 %long, label %yield, label %pausing
-yield:
-  {give_way}
-  br label %pausing
-pausing:
-  {pause}
+  %waited = phi i64 [ 0, %mine ], [ %longer, %wait ]
+  %longer = call i64 @pause(i64 %waited)
   %done = load atomic i64, ptr %done.at acquire, align 8
   %all = icmp sge i64 %done, %parts
   br i1 %all, label %end, label %wait

@@ -22,6 +22,7 @@ from handgrad.engines.compiled.plan import Plan
 from handgrad.engines.compiled.reading import Reader
 from handgrad.engines.compiled.scheduling import Loop, Schedule
 from handgrad.engines.compiled.single import find_ahead
+from handgrad.engines.compiled.table import Routine
 from handgrad.engines.engine import Epoch, NonFiniteLossError
 from handgrad.errors import EngineError, ShapeError
 from handgrad.layers import Value
@@ -89,7 +90,7 @@ class BoundCompiled:
                 tuple(self.reader.assigned), checked,
             )  # fmt: skip
             row = {v.name: self.given(v, _rows(v, program.dtype)) for v in program.inputs}
-            self.plan(row, 1).prepare(Epoch(row, np.arange(0), 1, np.empty(0)))
+            self.plan(row, 1).prepare(Epoch(row, np.arange(0), 1))
         except (NotImplementedError, KeyError, AttributeError, StopIteration, RuntimeError) as error:
             raise EngineError(f"this program cannot be compiled: {error!r}") from error
         self.facts = {"engine": "compiled", "blas": blas.name, "threads": thread_limit(blas)}
@@ -117,13 +118,10 @@ class BoundCompiled:
         arrays = {value.name: self.given(value, array) for value, array in given.items()}
         rows = len(arrays[self.inputs[0]])
         rates = np.array([inputs["learning_rate"]]) if "learning_rate" in inputs else np.empty(0)
+        step, seed = inputs.get("step", 1), inputs.get("seed", 0)
         plan = self.plan(arrays, max(rows, 1))
         with suppress(NonFiniteLossError):  # the caller asked for the numbers, whatever they are
-            plan.run(
-                Epoch(
-                    arrays, np.arange(rows), max(rows, 1), rates, inputs.get("step", 1), inputs.get("seed", 0)
-                )
-            )
+            plan.run(Epoch(arrays, np.arange(rows), plan.batch_size, rates, step, seed))
         return {name: plan.result(value, rows) for name, value in self.outputs.items()}
 
     def given(self, value: Value, array: Array) -> Array:
@@ -141,13 +139,17 @@ class BoundCompiled:
     def plan(self, arrays: Mapping[str, Array], batch_size: int) -> Plan:
         """Return the native code for inputs of these types, and batches of up to so many rows."""
         sources = {name: SOURCES[array.dtype] for name, array in arrays.items()}
-        key = (batch_size, thread_limit(self.blas), sources)
+        threads = thread_limit(self.blas)
+        key = (batch_size, threads, sources)
         if self.prepared is None or self.prepared[0] != key:
             ahead = find_ahead(self.schedule)
             if ahead is not None and sources[ahead.rows.attribute] != FLOATS[self.program.dtype]:
                 ahead = None  # its rows are converted on the way
-            self.prepared = (key, Plan(self.program, self.reader, self.schedule, self.kernels(sources), self.kept,
-                                       self.blas, batch_size, thread_limit(self.blas), ahead))  # fmt: skip
+            kernels = self.kernels(sources)
+            routine = Routine(
+                self.reader.values, self.schedule, kernels, self.program.dtype, self.blas, threads
+            )
+            self.prepared = (key, Plan(routine, self.kept, batch_size, ahead))
         return self.prepared[1]
 
 

@@ -132,10 +132,7 @@ class Compiler:
 
     def place_of(self, value: Value, level: Level, *, written: bool = False) -> str:
         """Return the register that holds where a value lies in memory."""
-        operand = Operand(value, level, written)
-        if operand not in self.operands:
-            self.operands.append(operand)
-        place = self.operands.index(operand) + 2
+        place = self.argument(Operand(value, level, written))
         # asked for at the start of the function, whatever is being written
         name = f"%place{place}"
         if not any(line.startswith(f"  {name} =") for line in self.code.start):
@@ -174,18 +171,15 @@ class Compiler:
     def clear(self, value: Value, times: int) -> None:
         """Write the neutral element at the columns of a result, in so many rows."""
         place = self.place_of(value, "column", written=True)
-        rows = self.code.argument(self.extra(value)) if times != 1 else literal(1, "i64")
+        rows = self.code.argument(self.argument(Operand(value, "count"))) if times != 1 else literal(1, "i64")
         with self.code.loop(literal(0, "i64"), rows) as row:
             start = self.code.binary("mul", row, self.columns)
             with self.code.loop(self.first, self.last) as column:
-                index = self.code.binary("add", start, column)
-                self.code.store(
-                    literal(_neutral(value), self.kind), self.code.address(place, self.kind, index)
-                )
+                address = self.code.address(place, self.kind, self.code.binary("add", start, column))
+                self.code.store(literal(_neutral(value), self.kind), address)
 
-    def extra(self, value: Value) -> int:
-        """Return the place among the arguments where the number of rows of a result stands."""
-        operand = Operand(value, "count")
+    def argument(self, operand: Operand) -> int:
+        """Return the place of an operand among the arguments."""
         if operand not in self.operands:
             self.operands.append(operand)
         return self.operands.index(operand) + 2
@@ -214,7 +208,7 @@ class Compiler:
             own = level == "row" or (level == "scalar" and value.operation in REDUCTIONS)
             if not own or sums_columns(self.loop, value) or (value, "row") in self.registers:
                 continue
-            if number is not None and (self.passes[value] != number):
+            if number is not None and self.passes[value] != number:
                 continue
             if level == "scalar":
                 if number is None:
@@ -243,11 +237,8 @@ class Compiler:
             return
         for value in (*values, *(self.loop.repeated & self.loop.levels.keys())):
             self.read_ahead(value, "row")
-        sums = {
-            v: self._row_total(v)
-            for v in values
-            if v.operation in REDUCTIONS and self.loop.levels[v] == "row"
-        }
+        summed = [v for v in values if v.operation in REDUCTIONS and self.loop.levels[v] == "row"]
+        sums = {value: self._row_total(value) for value in summed}
         self.totals |= sums
         width = literal(self.lanes, "i64")
         count = self.code.binary("sub", self.last, self.first)
@@ -306,13 +297,12 @@ class Compiler:
         variable = self.totals[value]
         total = self.code.emit(f"load {operand.type}, ptr {variable}", operand.kind, operand.width)
         if operand.width > 1 and self.mask is not None:
-            operand = self.code.select(
-                self.mask, operand, literal(_neutral(value), operand.kind, operand.width)
-            )
+            nothing = literal(_neutral(value), operand.kind, operand.width)
+            operand = self.code.select(self.mask, operand, nothing)
         self.code.line(f"store {self.combine(value, total, operand)}, ptr {variable}")
 
     def combine(self, value: Value, total: Number, operand: Number) -> Number:
-        if value.operation == "max" or value.operation == "min":
+        if value.operation in ("max", "min"):
             return self.code.intrinsic("maximum" if value.operation == "max" else "minimum", total, operand)
         return self.code.binary("fadd", total, operand)
 
@@ -356,15 +346,14 @@ class Compiler:
         """Read a value from memory, as the type it is computed in."""
         if value.operation == "constant" and value.attribute in LITERALS:
             return literal(value.attribute, "double")
-        kind = memory_kind(value, self.dtype, self.sources)
-        place = self.place_of(value, level)
-        address = self.code.address(place, kind.split()[0], self.index(level))
-        return self.converted(
-            self.code.load(address, kind.split()[0], width, self.mask_of(width)), kind, value
-        )
+        return self.load(value, level, self.index(level), width)
 
-    def mask_of(self, width: int) -> Number | None:
-        return self.mask if width > 1 else None
+    def load(self, value: Value, level: Level, index: Number, width: int) -> Number:
+        """Read what stands at an index of a value in memory."""
+        kind = memory_kind(value, self.dtype, self.sources)
+        address = self.code.address(self.place_of(value, level), kind.split()[0], index)
+        mask = self.mask if width > 1 else None
+        return self.converted(self.code.load(address, kind.split()[0], width, mask), kind, value)
 
     def converted(self, loaded: Number, kind: str, value: Value) -> Number:
         """Return a number as it lies in memory in the type it is computed in."""
@@ -400,18 +389,13 @@ class Compiler:
             as_kind(self.code, o, "i1" if value.operation == "where" and k == 0 else kind)
             for k, o in enumerate(operands)
         ]
-        weak = value.operation == "divide" and value.inputs[1].source.type == "weak"
-        if (
-            weak and operands[1].width == 1 < width
-        ):  # one division, then products; others may be too small for it
-            inverse = self.code.binary("fdiv", literal(1, kind), operands[1])
-            return self.code.binary(
-                "fmul", self.code.splat(operands[0], width), self.code.splat(inverse, width)
-            )
+        operation = value.operation
+        weak = operation == "divide" and value.inputs[1].source.type == "weak"
+        if weak and operands[1].width == 1 < width:
+            # one division, then products; others may be too small for it
+            operation, operands[1] = "multiply", self.code.binary("fdiv", literal(1, kind), operands[1])
         try:
-            return elementwise(
-                self.code, value.operation, [self.code.splat(o, width) for o in operands], kind
-            )
+            return elementwise(self.code, operation, [self.code.splat(o, width) for o in operands], kind)
         except NotImplementedError as error:
             assert value.line is not None
             raise UnsupportedLineError(value.line, str(error)) from None
@@ -432,13 +416,8 @@ class Compiler:
         """Read the row of a table that an index names."""
         table, index = value.inputs
         row = self.read(index, "row", 1)
-        kind = memory_kind(table, self.dtype, self.sources)
         start = self.code.binary("mul", row, self.columns)
-        place = self.place_of(table, "column")
-        address = self.code.address(place, kind.split()[0], self.code.binary("add", start, self.column))
-        return self.converted(
-            self.code.load(address, kind.split()[0], width, self.mask_of(width)), kind, table
-        )
+        return self.load(table, "column", self.code.binary("add", start, self.column), width)
 
     def is_class(self, value: Value, width: int) -> Number:
         """Return 1 at the column that the row's label names, 0 elsewhere."""

@@ -107,11 +107,8 @@ class Native:
         content = read_kept(f"{key}.o")
         if content is None:
             return None
-        mark, digest, image = (
-            content[: len(MARK)],
-            content[len(MARK) : len(MARK) + 32],
-            content[len(MARK) + 32 :],
-        )
+        start = len(MARK) + 32
+        mark, digest, image = content[: len(MARK)], content[len(MARK) : start], content[start:]
         return image if mark == MARK and hashlib.sha256(image).digest() == digest else None
 
     def compiled(self, key: str, text: str) -> bytes:

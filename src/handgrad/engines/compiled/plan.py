@@ -11,19 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.engines.compiled.blas import Blas
 from handgrad.engines.compiled.driver import Control, driver_text
-from handgrad.engines.compiled.loops import Kernel
 from handgrad.engines.compiled.memory import Workspace
 from handgrad.engines.compiled.native import native
 from handgrad.engines.compiled.pool import USUAL, Choice, helpers
-from handgrad.engines.compiled.reading import Reader
-from handgrad.engines.compiled.scheduling import Loop, Schedule
 from handgrad.engines.compiled.single import Ahead, Carried
-from handgrad.engines.compiled.table import Table
+from handgrad.engines.compiled.table import Routine, Table
 from handgrad.engines.compiled.values import Value
 from handgrad.engines.engine import Epoch, NonFiniteLossError
-from handgrad.program import Program
 
 Array = NDArray[Any]
 
@@ -33,58 +28,42 @@ class Plan:
 
     Parameters
     ----------
-    program, reader, schedule, kernels
-        What is computed, in which steps, and each loop's code.
+    routine
+        What is computed, and how.
     kept
         The arrays that steps change in place.
-    blas
-        What multiplies matrices.
     batch_size
         The largest number of rows in a batch.
-    threads
-        Into how many parts large steps are divided.
     ahead
         A product that can be done ahead where batches have one row.
     """
 
     def __init__(
-        self,
-        program: Program,
-        reader: Reader,
-        schedule: Schedule,
-        kernels: Mapping[Loop, Kernel],
-        kept: Mapping[str, Array],
-        blas: Blas,
-        batch_size: int,
-        threads: int,
-        ahead: Ahead | None,
+        self, routine: Routine, kept: Mapping[str, Array], batch_size: int, ahead: Ahead | None
     ) -> None:
-        self.dtype, self.values, self.schedule, self.kernels = program.dtype, reader.values, schedule, kernels
-        self.kept, self.blas, self.batch_size, self.threads = kept, blas, batch_size, threads
+        self.routine, self.kept, self.batch_size = routine, kept, batch_size
         self.numbers = {"learning_rate": np.zeros(1), "step": np.zeros(1), "seed": np.zeros(1, np.int64)}
         self.sums = np.zeros(2)
         self.order = np.zeros(batch_size + 1, np.int64)  # a batch's rows, and the next
-        self.carried = Carried(ahead if batch_size == 1 else None, self.order, self.dtype)
-        stored = schedule.stored.union(*(kernel.stored for kernel in kernels.values()))
-        self.workspace = Workspace([v for v in stored if not v.target], schedule, self.dtype, batch_size)
+        self.carried = Carried(ahead if batch_size == 1 else None, self.order, routine.dtype)
+        stored = routine.schedule.stored.union(*(kernel.stored for kernel in routine.kernels.values()))
+        computed = [value for value in stored if not value.target]
+        self.workspace = Workspace(computed, routine.schedule, routine.dtype, batch_size)
         self.addresses: dict[Any, int] = {**self.workspace.addresses, "sums": self.sums.ctypes.data}
-        for value in self.values:
+        for value in routine.values:
             array = self.own(value)
             if array is not None:
                 self.addresses[value] = array.ctypes.data
-        self.sources = [value for value in self.values if value.operation == "source"]
+        self.sources = [value for value in routine.values if value.operation == "source"]
         self.looked_up = list(self.find_looked_up())
-        self.has_rate = any(v.operation == "scalar" and v.attribute == "learning_rate" for v in self.values)
+        self.has_rate = any(v.attribute == "learning_rate" for v in routine.values if v.operation == "scalar")
         self.tables: dict[int, Table] = {}
-        self.prepared: tuple[
-            Any, ...
-        ] = ()  # what the tables are made for: the input arrays, rows of a last batch
+        # what the tables are made for: where the inputs lie, and the rows of a last batch
+        self.prepared: tuple[int, ...] = ()
         self.control = np.zeros(len(Control), np.int64)
-        for place, array in (
-            (Control.ROW_NUMBERS, self.order), (Control.RATE, self.numbers["learning_rate"]),
-            (Control.STEP, self.numbers["step"]),
-        ):  # fmt: skip
-            self.control[place] = array.ctypes.data
+        self.control[Control.ROW_NUMBERS] = self.order.ctypes.data
+        self.control[Control.RATE] = self.numbers["learning_rate"].ctypes.data
+        self.control[Control.STEP] = self.numbers["step"].ctypes.data
         self.control[Control.BATCH] = batch_size
         self.choice = Choice()
         self.seconds = USUAL  # for a batch, as the last slice of them had it; at first one is tried alone
@@ -120,7 +99,7 @@ class Plan:
         self.control[Control.ROWS], self.control[Control.ORDER] = len(epoch.order), order.ctypes.data
         self.control[Control.RATES] = rates.ctypes.data if self.has_rate else 0
         self.control[Control.FIRST_STEP] = epoch.first_step
-        with self.blas.on_one_thread():
+        with self.routine.blas.on_one_thread():
             self.slices(len(epoch.order), progress)
         return float(self.sums[0]), float(self.sums[1])
 
@@ -149,7 +128,7 @@ class Plan:
 
     def find_looked_up(self) -> Iterator[tuple[str, int]]:
         """Yield the inputs that rows of a table are looked up by, and how many rows that has."""
-        for value in self.values:
+        for value in self.routine.values:
             reads = value.operation == "take" and value.inputs[0].operation == "load"
             if reads or value.operation == "add_rows_at":
                 taken = value.inputs[1].base
@@ -175,8 +154,7 @@ class Plan:
     def table(self, n: int) -> Table:
         """Return the table of steps for batches of ``n`` rows."""
         if n not in self.tables:
-            self.tables[n] = Table(self.schedule, self.kernels, self.addresses, n, self.dtype, self.blas,
-                                   self.threads, self.carried)  # fmt: skip
+            self.tables[n] = Table(self.routine, self.addresses, n, self.carried)
         return self.tables[n]
 
     def slices(self, rows: int, progress: Callable[[int], None] | None) -> None:
@@ -199,9 +177,8 @@ class Plan:
     def slice(self, first: int, last: int) -> int:
         """Run some batches, with help where that is worth it; return the first that stopped, or ``last``."""
         is_helped = self.is_divided and self.choice.helped
-        with (
-            helpers(self.threads - 1).shared() if is_helped else nullcontext(0) as self.control[Control.POOL]
-        ):
+        help_given = helpers(self.routine.threads - 1).shared() if is_helped else nullcontext(0)
+        with help_given as self.control[Control.POOL]:
             return int(self.call(self.control.ctypes.data, first, last))
 
     def result(self, value: Value, n: int) -> Any:

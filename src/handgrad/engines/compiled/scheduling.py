@@ -263,9 +263,8 @@ class Schedule:
         """Give a value its place: in a loop that has its operands, or a step of its own."""
         if value.operation in GIVEN or value.operation in VIEWS or value in self.fused.values():
             return
-        if self.fused.keys() >= self.users[value] and any(
-            user.inputs[1] is value for user in self.users[value]
-        ):
+        users = self.users[value]
+        if users <= self.fused.keys() and any(user.inputs[1] is value for user in users):
             return  # a scaled product that is added in place
         if value in self.updates and not self.barrier and self.checked:
             self.steps.append(Check(self.checked))
@@ -351,10 +350,8 @@ class Schedule:
             factor, scale = self._scaled_product(value, change)
             if factor.operation != "product" or factor.shape != value.shape:
                 continue
-            used = [
-                *(matrix(operand)[0] for operand in factor.inputs),
-                *([scale] if scale is not None else []),
-            ]
+            used = [matrix(operand)[0] for operand in factor.inputs]
+            used += [scale] if scale is not None else []
             # the product is done late, where it is added: what it reads must not change before
             if not any(operand.operation == "load" or operand.target for operand in used):
                 yield value, factor

@@ -71,7 +71,9 @@ class Carried:
     def __init__(self, ahead: Ahead | None, order: NDArray[np.int64], dtype: str) -> None:
         self.ahead, self.order = ahead, order
         self.result = np.zeros(ahead.product.value.shape[-1].factor if ahead else 0, dtype)
-        self.done, self.nothing, self.some = np.array([-1]), np.array([-1]), np.array([0])
+        self.done = np.array([-1])
+        # for every other step: `some` row is never `nothing`, so that it takes no row as done and does none ahead
+        self.some, self.nothing = np.array([0]), np.array([-1])
 
     def forget(self) -> None:
         """Say that nothing is done ahead: rows or weights may be others now."""

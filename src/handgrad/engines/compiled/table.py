@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,50 +26,53 @@ NUMBERS_OF_A_PART = 12_288
 """… a loop when each part has more places. `benchmarks/threads.py` shows what lies behind both numbers."""
 
 
-class Table:
-    """The steps of a schedule for batches of ``n`` rows.
+@dataclass(frozen=True)
+class Routine:
+    """A program as native code, before it is known where anything lies and how many rows there are.
 
-    Parameters
+    Attributes
     ----------
+    values
+        What the lines compute, and what they compute it from.
     schedule, kernels
-        What to do, and each loop's code.
-    addresses
-        Where each kept array, input array, number of the step and stored value lies.
-    n
-        How many rows.
+        In which steps, and each loop's code.
     dtype
         The program's.
     blas
         What multiplies matrices.
     threads
         Into how many parts large steps are divided.
+    """
+
+    values: list[Value]
+    schedule: Schedule
+    kernels: Mapping[Loop, Kernel]
+    dtype: str
+    blas: Blas
+    threads: int
+
+
+class Table:
+    """The steps of a routine for batches of ``n`` rows.
+
+    Parameters
+    ----------
+    addresses
+        Where each kept array, input array, number of the step and stored value lies.
     carried
         What a batch hands to the next.
     """
 
-    def __init__(
-        self,
-        schedule: Schedule,
-        kernels: Mapping[Loop, Kernel],
-        addresses: Mapping[Value, int],
-        n: int,
-        dtype: str,
-        blas: Blas,
-        threads: int,
-        carried: Carried,
-    ) -> None:
-        self.addresses, self.n, self.dtype, self.threads = addresses, n, dtype, threads
-        self.blas, self.carried = blas, carried
-        self.kind = FLOATS[dtype]
-        self.numbers: dict[
-            Any, Array
-        ] = {}  # single numbers that stand in memory because loops read them there
+    def __init__(self, routine: Routine, addresses: Mapping[Value, int], n: int, carried: Carried) -> None:
+        self.addresses, self.n, self.carried = addresses, n, carried
+        self.blas, self.threads, self.kind = routine.blas, routine.threads, FLOATS[routine.dtype]
+        self.numbers: dict[str, Array] = {}  # those that stand in memory because loops read them there
         self.arguments: list[Array] = []
         self.records: list[tuple[int, int, int, int, int]] = []
-        for step in schedule.steps:
+        for step in routine.schedule.steps:
             match step:
                 case Loop():
-                    self.add_loop(step, kernels[step])
+                    self.add_loop(step, routine.kernels[step])
                 case Product():
                     self.add_product(step)
                 case Check():
