@@ -27,9 +27,7 @@ from handgrad import (
 from handgrad.layers import KINDS, LAYERS, LOSSES, OPTIMISERS, SCHEDULES, Sequential
 
 SIZES: dict[str, tuple[int, ...]] = {"Linear": (3, 4), "Embedding": (3, 4)}
-MADE = {
-    name: kind(*SIZES.get(name, ())) for name, kind in KINDS.items() if not issubclass(kind, Sequential)
-}
+MADE = {name: kind(*SIZES.get(name, ())) for name, kind in KINDS.items() if not issubclass(kind, Sequential)}
 EACH = pytest.mark.parametrize("name", MADE)
 
 
