@@ -235,6 +235,12 @@ def test_a_loop_that_is_not_told_otherwise_is_that_of_train() -> None:
     assert loop.schedule == Constant()
 
 
+def test_script_says_what_its_data_holds() -> None:
+    network = Network(Linear(4, 3), loss=SoftmaxCrossEntropy())
+    assert "The file holds x (rows first) and t; with x_test" in network.write()
+    assert "The file holds x (rows first) and t and w; with x_test" in network.write(weighted=True)
+
+
 def test_script_leaves_out_what_the_answers_do_not_need() -> None:
     """A class weight is kept for training, and is no argument of the script's predict."""
     network = Network(Linear(4, 3), loss=SoftmaxCrossEntropy(class_weight=[1, 2, 3]))
