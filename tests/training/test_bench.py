@@ -21,7 +21,8 @@ from handgrad import (
     Standardise,
     TrainingError,
 )
-from handgrad.engines import ENGINES, ReferenceEngine, UnsupportedLineError
+from handgrad.engines import ENGINES, Epoch, ReferenceEngine, UnsupportedLineError
+from handgrad.engines.reference import BoundReference
 from handgrad.training import measure_engines
 
 ROWS = 70
@@ -67,6 +68,27 @@ def test_numbers_follow_from_one_another() -> None:
         assert each.spread >= 1
         assert each.facts["engine"] == each.engine
         assert not each.problem
+
+
+def test_every_step_is_of_a_whole_batch_of_rows_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step is a step: 70 rows are three batches of 20, each with its learning rate."""
+    seen: list[Epoch] = []
+
+    class Watched(BoundReference):
+        def epoch(self, epoch: Epoch, progress: Any = None) -> tuple[float, float]:
+            seen.append(epoch)
+            return super().epoch(epoch, progress)
+
+    class Watching(ReferenceEngine):
+        def bind(self, program: Any, arrays: Any) -> Watched:
+            return Watched(program, arrays)
+
+    monkeypatch.setitem(ENGINES, "watching", Watching)
+    measure_engines(network(), X, T, batch_size=20, seconds=0.05, engines=["watching"], optimiser=SGD(0.25))
+    for epoch in seen:
+        assert len(set(epoch.order.tolist())) == len(epoch) * 20
+        assert epoch.learning_rates.tolist() == [0.25] * len(epoch)
+    assert max(map(len, seen)) == 3
 
 
 class Unwilling(ReferenceEngine):
