@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -224,6 +225,20 @@ def test_written_script_trains_as_the_command(tmp_path: Path, handgrad: Command)
     history = (tmp_path / "run" / "history.jsonl").read_text().splitlines()[1:]
     losses = [f"epoch {k}  loss {json.loads(line)['loss']!r}" for k, line in enumerate(history, 1)]
     assert done.stdout.splitlines() == [*losses, f"test accuracy {trained['test_accuracy']:.4f}"]
+
+
+def test_a_loop_that_is_not_told_otherwise_is_that_of_train() -> None:
+    """Epochs, rows at a time, seed, shuffling, and a rate that stays."""
+    usual, loop = inspect.signature(train).parameters, Loop()
+    for name in ("epochs", "batch_size", "seed", "shuffle"):
+        assert getattr(loop, name) == usual[name].default, name
+    assert loop.schedule == Constant()
+
+
+def test_script_says_what_its_data_holds() -> None:
+    network = Network(Linear(4, 3), loss=SoftmaxCrossEntropy())
+    assert "The file holds x (rows first) and t; with x_test" in network.write()
+    assert "The file holds x (rows first) and t and w; with x_test" in network.write(weighted=True)
 
 
 def test_script_leaves_out_what_the_answers_do_not_need() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import numpy as np
 import pytest
 
 from handgrad import SGD, Adam, BatchNorm, Dropout, Embedding, Linear, MeanSquaredError, Network, ReLU
+from handgrad.errors import ProgramError
 from handgrad.program.program import WIDEST_CODE, render_text
 
 NETWORK = Network(Linear(5, 7), BatchNorm(), ReLU(), Dropout(0.2), Linear(7, 3), loss=MeanSquaredError())
@@ -42,6 +45,17 @@ def test_every_line_and_every_word_is_on_the_page() -> None:
         assert " ".join(str(line).split()) in page
     for word in {word for line in program.lines for word in line.reason.split()}:
         assert word in page
+
+
+def test_a_notebook_has_every_line_too_under_its_phase() -> None:
+    """A table, with the title above it."""
+    program = NETWORK.program(Adam())
+    page = program._repr_html_()
+    assert page.startswith(f"<p><strong>{program.title} · n rows</strong></p><table>")
+    phases = ("sample", "forward", "loss", "backward", "update")
+    shown = [text for phase in phases for text in (phase, *map(str, program.phase(phase)))]
+    places = [page.index(f">{escape(text)}<") for text in shown]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize(
@@ -99,3 +113,9 @@ def test_a_line_knows_what_it_reads() -> None:
     program = NETWORK.program()
     assert program.line("z1").reads == {"x", "W1", "b1"}
     assert program.line("W1").reads == {"W1", "learning_rate", "dW1"}
+
+
+def test_a_line_that_is_none_is_an_error_that_names_the_nearest() -> None:
+    with pytest.raises(ProgramError) as caught:
+        NETWORK.program().line("dw1")
+    assert str(caught.value) == "no line makes 'dw1'\n  fix    did you mean 'dW1'?"

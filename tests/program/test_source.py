@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
 import traceback
 from types import FrameType
@@ -26,10 +27,12 @@ def arguments(rows: int = 4) -> dict[str, Any]:
 
 
 def test_the_source_has_every_line_with_its_shape_and_reason() -> None:
-    """In the program's order, one line each."""
+    """In the program's order, one line each, under the names of the phases."""
     source = function_source(PROGRAM, "step")
     ast.parse(source)
     shown = iter(source.splitlines())
+    phases = [row for row in source.splitlines() if row.startswith("    # ")]
+    assert phases == [f"    # {name}" for name in ("sample", "forward", "loss", "backward", "update")]
     for line in PROGRAM.lines:
         found = next(row for row in shown if row.startswith(f"    {line}  # "))
         assert found.endswith(line.reason)
@@ -56,6 +59,11 @@ def test_a_traceback_shows_the_program_s_line() -> None:
     last = traceback.extract_tb(caught.tb)[-1]
     assert last.line.startswith("z2 = h1 @ W2 + b2  # (n, 3)")
     assert last.name == "step"
+
+
+def test_the_function_s_source_is_found_as_that_of_any_function() -> None:
+    """By `inspect`, and so by what shows it: a debugger's list, IPython's ??."""
+    assert inspect.getsource(compile_program(PROGRAM, "step")) == function_source(PROGRAM, "step")
 
 
 def test_a_debugger_steps_through_the_program_s_lines() -> None:

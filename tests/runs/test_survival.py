@@ -350,15 +350,16 @@ def test_another_engine_is_refused(tmp_path: Path) -> None:
 
 
 def test_another_library_is_a_notice(tmp_path: Path) -> None:
-    """Last digits may differ with it: who needs them the same is told."""
+    """Last digits may differ with it: who needs them the same is told, at the line that calls train."""
     stop(tmp_path, 10)
     path = tmp_path / NAME
     now = np.__version__.encode()
     path.write_bytes(
         path.read_bytes().replace(b'\\"numpy\\":\\"' + now, b'\\"numpy\\":\\"' + b"7" * len(now))
     )
-    with pytest.warns(HandgradNotice, match=f"numpy is {np.__version__} and was 7"):
+    with pytest.warns(HandgradNotice, match=f"numpy is {np.__version__} and was 7") as caught:
         go_on(tmp_path)
+    assert [notice.filename for notice in caught] == [__file__]
 
 
 # -------------------------------------------------------------------------------------------- costs

@@ -21,7 +21,8 @@ from handgrad import (
     Standardise,
     TrainingError,
 )
-from handgrad.engines import ENGINES, ReferenceEngine, UnsupportedLineError
+from handgrad.engines import ENGINES, Epoch, ReferenceEngine, UnsupportedLineError
+from handgrad.engines.reference import BoundReference
 from handgrad.training import measure_engines
 
 ROWS = 70
@@ -49,9 +50,10 @@ def test_every_engine_has_its_turns_one_after_the_other() -> None:
     assert [each.engine for each in times] == list(ENGINES)
     turns = [name for name, _ in told[len(ENGINES) :]]
     assert turns == list(ENGINES) * (len(turns) // len(ENGINES))
-    shares = [share for _, share in told]
-    assert shares == sorted(shares)
-    assert (shares[0], max(shares) < 1) == (0, True)
+    assert {share for _, share in told[: len(ENGINES)]} == {0}  # while each is made ready
+    np.testing.assert_allclose(
+        [share for _, share in told[len(ENGINES) :]], np.arange(len(turns)) / len(turns)
+    )
 
 
 def test_numbers_follow_from_one_another() -> None:
@@ -66,6 +68,26 @@ def test_numbers_follow_from_one_another() -> None:
         assert each.spread >= 1
         assert each.facts["engine"] == each.engine
         assert not each.problem
+
+
+def test_every_step_is_of_a_whole_batch_of_rows_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step is a step: 70 rows are three batches of 20, each with its learning rate."""
+    seen: list[Epoch] = []
+
+    class Watched(BoundReference):
+        def epoch(self, epoch: Epoch, progress: Any = None) -> tuple[float, float]:
+            seen.append(epoch)
+            return super().epoch(epoch, progress)
+
+    class Watching(ReferenceEngine):
+        def bind(self, program: Any, arrays: Any) -> Watched:
+            return Watched(program, arrays)
+
+    monkeypatch.setitem(ENGINES, "watching", Watching)
+    measure_engines(network(), X, T, batch_size=20, seconds=0.2, engines=["watching"], optimiser=SGD(0.25))
+    for epoch in seen:
+        assert len(set(epoch.order.tolist())) == len(epoch) * 20
+        assert epoch.learning_rates.tolist() == [0.25] * len(epoch)
 
 
 class Unwilling(ReferenceEngine):

@@ -81,3 +81,18 @@ def test_the_curve_shows_both_losses_the_metric_and_what_was_kept(tmp_path: Path
     text = (tmp_path / "curve.svg").read_text(encoding="utf-8")
     for shown in ("moons", "training", "validation", "validation accuracy", "epoch", "loss", "kept"):
         assert f"<!-- {shown} -->" in text, shown
+
+
+def test_a_history_is_shown_in_one_line_and_in_a_notebook_with_its_curve() -> None:
+    """The losses are those of the epoch whose weights are kept: the best one, or the last."""
+    kept = history(RECORDS)
+    assert str(kept) == (
+        "history: 3 epochs, early, loss 0.75, validation loss 1, accuracy 0.5; epoch 2's weights"
+    )
+    last = History("r2", [EpochRecord(k, 1.5 / k, None, None, 0.1, 0.1) for k in (1, 2, 3)])
+    assert str(last) == "history: 3 epochs, finished, loss 0.5"
+    assert str(History("r2", stopped="interrupted")) == "history: no epoch, interrupted"
+    page = kept._repr_html_()
+    assert page.startswith("<p><strong>history: 3 epochs, early, loss 0.75, ")
+    assert "data:image/png;base64,iVBOR" in page
+    assert History("r2")._repr_html_() == "<p><strong>history: no epoch, finished</strong></p>"

@@ -76,6 +76,16 @@ def test_metric_by_hand(case: str) -> None:
     assert measure_metric(loss, prediction, t, w) == pytest.approx(expected, abs=1e-15)
 
 
+@pytest.mark.parametrize("case", [case for case in CASES if case.endswith("weighted")])
+def test_weights_count_by_their_ratios(case: str) -> None:
+    """However small they are."""
+    loss, prediction, t, w, _ = CASES[case]
+    assert w is not None
+    assert measure_metric(loss, prediction, t, 1e-6 * w) == pytest.approx(
+        measure_metric(loss, prediction, t, w)
+    )
+
+
 def test_r2_is_the_mean_over_the_outputs() -> None:
     """Each output has its own, however large its values; one that never changes is 1 when met, else 0."""
     t = np.array([[1.0, 1000, 7, 7], [2, 3000, 7, 7], [3, 8000, 7, 7]])

@@ -270,6 +270,21 @@ def test_row_weights_weigh_the_epochs_loss_over_all_batches() -> None:
     assert history.epochs[0].loss == pytest.approx(exact, rel=1e-9)
 
 
+def test_row_weights_count_by_their_ratios() -> None:
+    """However small they are: in the loss of an epoch, of a batch and of the validation rows, and in the metric."""
+    w = np.random.default_rng(5).uniform(0, 2, ROWS)
+    seen = []
+    for scale in (1, 2.0**-20):  # a power of two rounds nothing
+        batches: list[float] = []
+        history = train(
+            regression(), X, T, weights=scale * w, epochs=2, validation=0.3, batch_size=4,
+            after_batch=lambda record, batches=batches: batches.append(record.loss),
+        )  # fmt: skip
+        records = [(r.loss, r.validation_loss, r.validation_metric) for r in history.epochs]
+        seen.append([*batches, *np.ravel(records)])
+    np.testing.assert_allclose(seen[0], seen[1], rtol=1e-6)
+
+
 # -------------------------------------------------------------------------------------------- records
 
 

@@ -79,7 +79,7 @@ class Parameter:
                 f"no initialiser is called {self.start!r}", fix=nearest(self.start, INITIALISERS)
             )
 
-    def initial(self, generator: np.random.Generator, dtype: np.dtype[Any]) -> NDArray[Any]:
+    def initial(self, generator: np.random.Generator, dtype: str) -> NDArray[Any]:
         """Draw the array."""
         if not isinstance(self.start, str):
             return np.array(self.start, dtype)

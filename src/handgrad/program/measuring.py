@@ -20,15 +20,14 @@ def measure(program: Program) -> Program:
     how: ``n``, or ``7n`` where rows are joined.
     """
     two, three = _probe(program, 2), _probe(program, 3)
-    known = {value.name: value.shape for value in program.inputs} | dict(program.slots)
-    known |= {name: kept.shape for name, kept in {**program.parameters, **program.states}.items()}
+    kept = {name: array.shape for name, array in {**program.parameters, **program.states}.items()}
+    kept |= program.slots
 
     def measured(line: ProgramLine) -> ProgramLine:
         if line.operator != "=":
-            return replace(line, shape=known[line.target], dtype=program.dtype)
+            return replace(line, shape=kept[line.target], dtype=program.dtype)
         small, large = two[line.target], three[line.target]
         shape = tuple(_size(a, b) for a, b in zip(np.shape(small), np.shape(large), strict=True))
-        known[line.target] = shape
         return replace(line, shape=shape, dtype=str(np.result_type(small)))
 
     return replace(program, lines=tuple(measured(line) for line in program.lines))

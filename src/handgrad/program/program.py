@@ -170,9 +170,8 @@ class Program(Shown):
 
     def initial(self, seed: int) -> dict[str, Any]:
         """Draw the arrays the network keeps, parameters and states, from a seed."""
-        generator, dtype = np.random.default_rng(seed), np.dtype(self.dtype)
-        kept = {**self.parameters, **self.states}
-        return {name: parameter.initial(generator, dtype) for name, parameter in kept.items()}
+        generator, kept = np.random.default_rng(seed), {**self.parameters, **self.states}
+        return {name: parameter.initial(generator, self.dtype) for name, parameter in kept.items()}
 
 
 def render_text(program: Program, width: int = 120) -> str:

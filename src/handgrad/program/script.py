@@ -89,7 +89,7 @@ SCORE = {
 class Loop:
     """What stands around the program: how long, how many rows at a time, how fast."""
 
-    epochs: int = 10
+    epochs: int = 20
     batch_size: int = 32
     seed: int = 0
     shuffle: bool = True
