@@ -735,4 +735,5 @@ def pythons_own(x, y):
 def without_a_text(x, y):
     z = np.zeros(3)
     z[[0, 0]] = y[0, :2]
+    z += np.kron(y[1, 1], y[2]) + np.kron(y[0], y[0, 2])
     return np.kron(x, y[:2, :2, None]) * np.einsum("ii", y) + np.repeat(y, [1, 2, 0] * 3).sum() + z.sum()

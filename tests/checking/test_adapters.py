@@ -33,7 +33,7 @@ from handgrad import (
     check,
 )
 from handgrad.checking import Report
-from handgrad.checking.subject.adapters import draw_for
+from handgrad.checking.subject.adapters import draw_for, draw_rows
 from handgrad.rules import RULES, Rule, embedding, rule, softmax_cross_entropy
 
 OWN = [each for each in RULES.values() if not each.constant]
@@ -92,6 +92,15 @@ def test_draws_are_of_the_kinds_that_a_rule_names() -> None:
         size for value in draw_for(RULES["linear"], np.random.default_rng(0)).values() for size in value.shape
     ]
     assert sorted(set(sizes)) == [3, 5, 7]
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=repr)
+def test_rows_are_drawn_as_a_network_takes_them(network: Network) -> None:
+    """As many as are asked for; what training checks of rows and targets holds of them."""
+    x, t = draw_rows(network, 6, np.random.default_rng(0))
+    assert len(x) == 6
+    assert network.check_rows(x).shape == x.shape
+    assert len(network.check_targets(t, 6)) == 6
 
 
 @rule("N I, I O, O -> N O")

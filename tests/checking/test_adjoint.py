@@ -20,7 +20,7 @@ UNSPELLED = {
     "differences": "np.gradient",
     "convolved": "np.interp",
     "fourier_and_rest": "np.percentile",
-    "without_a_text": "an index that comes twice, a trace by einsum, other repeats for each entry",
+    "without_a_text": "an index that comes twice, a trace by einsum, other repeats for each entry, kron of one number",
 }
 
 

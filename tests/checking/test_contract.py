@@ -109,6 +109,13 @@ def test_a_right_gradient_breaks_nothing() -> None:
     assert check(cube, sums_in_any_order, {"x": X.astype(np.float32)}).verdict == "right"
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (6,)])
+def test_the_same_nan_again_is_the_same_answer(shape: tuple[int, ...]) -> None:
+    """Whatever its shape: neither random nor stale."""
+    report = check(cube, lambda g, x: {"x": np.full(shape, np.nan)}, {"x": X})
+    assert {finding.code for finding in report.findings} <= {"dtype-or-overflow", "wrong-shape"}
+
+
 def test_the_callers_arrays_are_left_alone() -> None:
     """Even by a backward that changes what it is given, and when they cannot be written."""
     x = X.copy()

@@ -1,4 +1,4 @@
-"""The corpus of gradients people got wrong, and of right ones that look wrong: each is judged, placed and named."""
+"""The corpus of gradients people got wrong, and of right ones that look wrong: each is judged, placed, named and repaired."""
 
 import importlib.util
 import sys
@@ -55,17 +55,25 @@ def test_a_wrong_gradient_is_wrong_and_placed(name: str):
     assert report.findings[0].argument in where(case), str(report)
 
 
-def test_nearly_all_wrong_gradients_are_named():
-    """The first finding has a fair name; searches count their work, so that every machine finds the same."""
-    missed = []
-    for name in WRONG:
-        case, report = judged(name)
-        if report.findings[0].code not in (case.EXPECT, *case.ACCEPT):
-            missed.append(f"{name}: {report.findings[0].code} for {case.EXPECT}")
-    assert len(missed) <= 0.07 * len(WRONG), missed
+NAMED_OTHERWISE = {
+    "average_pool_overhang", "batchnorm_mean_counted_twice", "layernorm_gain_ignored",
+}  # fmt: skip
+NOT_REPAIRED = {
+    "cache_of_the_first_call", "gradient_buffer_never_cleared", "noise_generator_runs_on", "product_over_itself",
+}  # fmt: skip
 
 
-def test_nearly_all_wrong_gradients_are_repaired():
-    """The first finding carries a repair of the source that was proved."""
-    missed = [name for name in WRONG if not judged(name)[1].findings[0].proved]
-    assert len(missed) <= 0.05 * len(WRONG), missed
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_gradient_is_named_and_repaired(name: str):
+    """The first finding has a fair name, and a repair of the source that was proved, on every machine: work is counted."""
+    case, report = judged(name)
+    finding = report.findings[0]
+    assert name in NAMED_OTHERWISE or finding.code in (case.EXPECT, *case.ACCEPT), str(report)
+    assert name in NOT_REPAIRED or finding.proved, str(report)
+
+
+def test_nearly_all_wrong_gradients_are_named_and_repaired():
+    """What is not is known, and little."""
+    assert len(NAMED_OTHERWISE) <= 0.07 * len(WRONG)
+    assert len(NOT_REPAIRED) <= 0.05 * len(WRONG)
+    assert WRONG.keys() >= NAMED_OTHERWISE | NOT_REPAIRED

@@ -1,10 +1,13 @@
 """Names that need no look into forward: from backward's whole matrix, its digits, and what zero upstream gives."""
 
+import re
+
 import numpy as np
 import pytest
 
 from handgrad import check
 from handgrad.checking.diagnosis.edited import code_of_edit
+from handgrad.checking.diagnosis.formulas import FORMULAS
 from handgrad.checking.diagnosis.jacobians import by_jacobian
 from handgrad.checking.diagnosis.numbers import affine, by_numbers
 from handgrad.checking.evidence import Evidence
@@ -96,6 +99,12 @@ def test_what_zero_upstream_leaves_is_a_term_too_many_or_one_that_ignores_it(bac
     assert affine(evidence_of(np.sin, backward), "x")[0] == code
 
 
+def test_a_small_error_that_is_no_factor_is_not_called_one():
+    """Near as it is to the right gradient, it is nearer to none of the mistakes that have a formula."""
+    evidence = evidence_of(np.sin, lambda g, x: g * np.cos(x) * (1 + 1e-8 * (3 + X)))
+    assert {guess.code for guess in by_numbers(evidence)} <= {"wrong-local-derivative", "missing-term"}
+
+
 def test_a_factor_of_the_own_columns_is_no_batch():
     def backward(grad_output, Y, T):
         return {"Y": grad_output * 2 * (Y - T) / Y.size}
@@ -177,6 +186,27 @@ def test_an_edit_is_named_by_the_trees_and_not_by_how_they_are_written(before, a
 )
 def test_an_edit_of_statements_is_named(before, after, code):
     assert code_of_edit(before, after)[0] == code
+
+
+def test_an_edit_is_described_in_the_users_own_words():
+    _, words, _ = code_of_edit("db = g.mean(axis=0)", "db = g.sum(axis=0)")
+    assert words == "`g.sum(axis=0)` stands right where `g.mean(axis=0)` was wrong"
+    _, words, _ = code_of_edit("d = g\nd += h", "d = g")
+    assert words == "`d += h` mends it"
+
+
+def test_a_formula_is_what_its_text_says():
+    """It is what the evidence prints: a product where two stand side by side, and σ, √ and [ > ] as in a book."""
+    v = np.array([0.3, 0.7, 0.9])
+    scope = {name: getattr(np, name) for name in ("sqrt", "exp", "log", "abs", "sign", "sin", "cos", "tanh")}
+    for text, formula in FORMULAS.items():
+        spelled = text.format("v").replace("|v|", "abs(v)").replace("[", "(").replace("]", ")")
+        spelled = re.sub(r"e\^(-?v)", r"exp(\1)", spelled)
+        spelled = re.sub(r"(tanh|log|sign|sin|cos|√)(²?) ?(v|abs\(v\)|\(.*\))", r"\1(\3)\2", spelled)
+        spelled = re.sub(r"(?<=[\dv)]) (?=[a-zσ√(])", " * ", spelled)
+        spelled = spelled.replace("²", "**2").replace("√", "sqrt").replace("σ", "sigmoid")
+        wanted = eval(spelled, scope | {"v": v, "sigmoid": lambda x: 1 / (1 + np.exp(-x))})
+        np.testing.assert_allclose(formula(v), wanted * np.ones(3), rtol=1e-14, err_msg=f"{text}: {spelled}")
 
 
 def test_an_edit_of_everything_has_no_name():

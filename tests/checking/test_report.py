@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,16 @@ def test_a_wrong_gradient_without_a_name_says_so() -> None:
     assert "no known mistake explains it" in str(Report("f", "wrong", arguments=WRONG.arguments))
 
 
+def test_the_worst_entry_is_the_one_most_off_for_its_size() -> None:
+    """However small it is beside the others."""
+    x = np.array([1.0, -3e3, 1e-2])
+    off = np.array([1.0, 1 + 1e-6, 1 + 1e-3])
+    report = check(lambda x: x**2, lambda g, x: {"x": 2 * g * x * off}, {"x": x})
+    (result,) = report.arguments
+    assert result.relative_error == pytest.approx(1e-3, rel=1e-3)
+    assert all(finding.entry == (2,) for finding in report.findings)
+
+
 def test_html_is_the_text_in_colour() -> None:
     """With everything escaped."""
     page = WRONG._repr_html_()
@@ -108,6 +119,8 @@ def test_every_mistake_has_words(code: str) -> None:
     assert 10 < len(mistake.shows) < 100
     assert 10 < len(mistake.why) < 130
     assert mistake.page == f"mistakes/{code}"
+    with pytest.raises(FrozenInstanceError):
+        mistake.title = "another"  # type: ignore[misc]
 
 
 # ------------------------------------------------------------------------------------- what a pass does not prove
@@ -141,7 +154,12 @@ NOTES: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "zero": (product, product_backward, {"x": PLAIN, "W": 0 * SQUARE}, "dx is zero everywhere"),
     "one number": (product, product_backward, {"x": PLAIN, "W": np.full((3, 2), 2.0)}, "W is 2 everywhere"),
     "one row": (product, product_backward, {"x": PLAIN[:1], "W": SQUARE}, "x has one row"),
-    "float32": (product, product_backward, {"x": np.float32(PLAIN), "W": np.float32(SQUARE)}, "few digits"),
+    "float32": (
+        product,
+        product_backward,
+        {"x": np.float32(PLAIN), "W": np.float32(SQUARE)},
+        "errors below 7e-05",
+    ),
     "kinks": (
         relu_product,
         relu_product_backward,

@@ -279,10 +279,12 @@ def report() -> int:
     """Write results.md from the log; return how many mutants survived without an explanation."""
     known, area_of = survivors(), {file: area for area, file, *_ in areas()}
     rows = {area: [0] * 7 for area in (*area_of.values(), "all")}
+    tried: set[str] = set()
     for name, outcome in outcomes().items():
         file, entry = name.split()[0], known.get(name, {})
         if not stands(name):
             continue
+        tried.add(file)
         survived = outcome == "survived"
         counts = (
             1,
@@ -297,7 +299,10 @@ def report() -> int:
             rows[area] = [sum(pair) for pair in zip(rows[area], counts, strict=True)]
         if counts[-1]:
             print(f"not explained: {name}")
-    lines = (f"| {area} | {' | '.join(map(str, row))} |\n" for area, row in rows.items())
+    lines = []
+    for area, row in rows.items():
+        files = [file for file in area_of if area in (area_of[file], "all")]
+        lines.append(f"| {area} | {len(tried & {*files})} of {len(files)} | {' | '.join(map(str, row))} |\n")
     (HERE / "results.md").write_text(RESULTS + "".join(lines))
     return rows["all"][-1]
 
@@ -306,10 +311,10 @@ RESULTS = """# Mutation testing
 
 Written by `python tests/mutation/run.py`. A mutant is one change of one place; it is killed when a test fails, times
 out when it takes five times as long as the tests do, and else survives. What survived when the tests were first tried
-was killed by a new or sharper test, or is explained in survivors.toml.
+was killed by a new or sharper test, or is explained in survivors.toml. Files that only import have no mutants.
 
-| area | mutants | killed | timed out | survived at first | of these killed now | of these explained | left |
-|:---|---:|---:|---:|---:|---:|---:|---:|
+| area | files tried | mutants | killed | timed out | survived at first | of these killed now | of these explained | left |
+|:---|---:|---:|---:|---:|---:|---:|---:|---:|
 """
 
 
