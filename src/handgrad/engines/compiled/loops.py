@@ -248,7 +248,7 @@ class Compiler:
             self.body(values, None)
         with self.code.when(self.code.compare("sgt", rest, literal(0, "i64"))):
             self.column = full
-            lanes = self.code.lanes("i64", self.lanes)
+            lanes = self.code.lanes(self.lanes)
             self.body(values, self.code.compare("slt", lanes, self.code.splat(rest, self.lanes)))
         for value, variable in sums.items():
             wide = self.code.emit(f"load <{self.lanes} x {self.kind}>, ptr {variable}", self.kind, self.lanes)
@@ -423,7 +423,7 @@ class Compiler:
         """Return 1 at the column that the row's label names, 0 elsewhere."""
         label = self.code.splat(self.read(value.inputs[0], "row", 1), width)
         start = self.code.splat(self.column, width)
-        columns = self.code.binary("add", start, self.code.lanes("i64", width))
+        columns = self.code.binary("add", start, self.code.lanes(width))
         return self.code.cast("uitofp", self.code.compare("eq", columns, label), self.kind)
 
     def uniform(self, value: Value, width: int) -> Number:

@@ -178,7 +178,7 @@ class _Sweep:
                 self.strip(begin, end, [self.at(column, k * lanes) for k in range(VECTORS)], None)
             with code.loop(whole, last, lanes) as column:
                 left = code.splat(code.binary("sub", last, column), lanes)
-                self.strip(begin, end, [column], code.compare("slt", code.lanes("i64", lanes), left))
+                self.strip(begin, end, [column], code.compare("slt", code.lanes(lanes), left))
 
     def at(self, column: Number, further: int) -> Number:
         return self.code.binary("add", column, literal(further, "i64"))
