@@ -72,7 +72,7 @@ class Carried:
         self.ahead, self.order = ahead, order
         self.result = np.zeros(ahead.product.value.shape[-1].factor if ahead else 0, dtype)
         self.done = np.array([-1])
-        # for every other step: `some` row is never `nothing`, so that it takes no row as done and does none ahead
+        # for all other steps: `some` never equals `nothing`, so that no row counts as done, and none is done ahead
         self.some, self.nothing = np.array([0]), np.array([-1])
 
     def forget(self) -> None:
