@@ -260,16 +260,13 @@ def _read_head(path: Path) -> _Head:
         do = f"the training is not finished: handgrad train --resume {path.parent}"
         fix = do if unfinished else "give a folder that `handgrad train --out` wrote"
         raise RunError(error.problem, fix=error.fix or fix) from None
-    table = parse_json(text, dict[str, Any], str(path))
-    if table.get("format") not in READ:
+    found = parse_json(text, dict[str, Any], str(path)).get("format")
+    if found not in READ:
         raise RunError(
-            f"{path}: format {table.get('format')!r}, and this handgrad reads {' and '.join(map(str, READ))}",
+            f"{path}: format {found!r}, and this handgrad reads {' and '.join(map(str, READ))}",
             fix="open it with the handgrad that wrote it",
         )
-    try:
-        return msgspec.convert(table, _Head)
-    except msgspec.ValidationError as error:
-        raise RunError(f"{path}: damaged, or not handgrad's: {error}") from None
+    return parse_json(text, _Head, str(path))
 
 
 def match_classes(run: Run, dataset: Dataset) -> Array:

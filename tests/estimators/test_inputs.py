@@ -43,7 +43,7 @@ def test_data_frames_keep_the_names_of_their_columns(name: str, frame: Any) -> N
 @pytest.mark.parametrize("solver", ["adam", "lbfgs"])
 def test_sparse_rows_are_the_same_rows(solver: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Made dense a few batches at a time: the numbers are those of dense rows, bit for bit."""
-    monkeypatch.setattr("handgrad.sklearn.rows.AT_A_TIME", 64)
+    monkeypatch.setattr("handgrad.sklearn.rows.DENSE_ROWS", 64)
     X, y = digits(3)
     sparse = getattr(scipy.sparse, form)(X)
     parameters = {"solver": solver, "batch_size": 24, "max_iter": 5, "random_state": 0, "dropout": 0.0}

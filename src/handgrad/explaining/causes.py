@@ -28,14 +28,10 @@ class Place:
     node: Node
     start: dict[str, Array]
 
-    def _parameter(self, matrix: bool) -> str:
-        found = (v.name for v in self.node.inputs if v.kind == "parameter" and (len(v.shape) > 1) == matrix)
-        return next(found, "")
-
     @property
     def weights(self) -> str:
         """The name of its matrix, "" when there is none."""
-        return self._parameter(matrix=True)
+        return next((v.name for v in self.node.inputs if v.kind == "parameter" and len(v.shape) > 1), "")
 
     @property
     def bias(self) -> str:

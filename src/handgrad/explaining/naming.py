@@ -114,7 +114,7 @@ def _candidates(between: Between) -> Iterator[tuple[str, Array]]:
 
 def _rule_scope(between: Between, node: Node) -> tuple[Scope, list[str]]:
     """Return the values a rule's backward lines know, and what to look at: names first, then parts of lines."""
-    program = write_rule(node, title="", dtype="float64")
+    program = write_rule(node)
     upstream = f"d{node.output.name}"
     exact = between.trace.exact
     scope = run_lines(

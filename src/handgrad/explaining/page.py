@@ -171,13 +171,9 @@ def _bytes(count: int) -> str:
     >>> _bytes(512), _bytes(65536)
     ('512 B', '64 kB')
     """
-    return (
-        f"{count} B"
-        if count < 1024
-        else f"{count / 1024:.3g} kB"
-        if count < 2**20
-        else f"{count / 2**20:.3g} MB"
-    )
+    if count < 1024:
+        return f"{count} B"
+    return f"{count / 1024:.3g} kB" if count < 2**20 else f"{count / 2**20:.3g} MB"
 
 
 @cache

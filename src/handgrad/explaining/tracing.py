@@ -123,7 +123,7 @@ def trace_rule(rule: Rule, arrays: Collection[Any], *, seed: int = 0, **options:
     made = rule.signature.output_shape(rule.signature.bind(rule.name, shapes))
     value = Value(rule.output, made, "value", rule.name, rule.name)
     node = Node(rule, rule.settings(options), inputs, value, "", 1, "forward")
-    program = write_rule(node, title=f"rule {rule.name}: {rule.signature}", dtype="float64")
+    program = write_rule(node, title=f"rule {rule.name}: {rule.signature}")
     spread = [drawn[name].shape[0] for name in names if shapes[name][:1] == ("n",)]
     given = {name: widened(array) for name, array in drawn.items()} | {f"d{rule.output}": upstream}
     return Trace(program, (node,), given, spread[0] if spread else 1)

@@ -89,8 +89,8 @@ def write_loss(graph: Graph, inputs: tuple[Value, ...], *, title: str, dtype: st
     return measure(program.keeping("total", "count"))
 
 
-def write_rule(node: Node, *, title: str, dtype: str) -> Program:
-    """Write a single rule out, forward and backward; its upstream gradient comes with its arguments."""
+def write_rule(node: Node, *, title: str = "") -> Program:
+    """Write a single rule out in float64, forward and backward; its upstream gradient comes with its arguments."""
     lines = list(_forward(node))
     kinds, outputs = node.rule.forward.kinds, [node.output.name]
     inputs = [replace(v, kind="index") if kinds[a] == "index" else v for a, v in node.arguments.items()]
@@ -101,7 +101,7 @@ def write_rule(node: Node, *, title: str, dtype: str) -> Program:
         own = {name: f"{name}{node.suffix}" for name in node.rule.backward_text.locals}
         lines += _backward(node, node.names | own | gradients | {f"d{node.rule.output}": upstream})
         outputs += [gradients[f"d{argument}"] for argument in node.rule.differentiable]
-    program = Program(title, tuple(lines), tuple(inputs), {}, {}, {}, tuple(outputs), dtype)
+    program = Program(title, tuple(lines), tuple(inputs), {}, {}, {}, tuple(outputs), "float64")
     return measure(program)
 
 

@@ -95,16 +95,16 @@ class Perceptron(BaseEstimator, ABC):
         first = not hasattr(self, "network_") or not (self.warm_start or incremental)
         X, y = self._check_rows(X, y, first=first)
         t = self._targets(y, first=first, incremental=incremental)
-        w = (
-            None
-            if sample_weight is None
-            else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        )
+        w = sample_weight
+        if w is not None:
+            w = _check_sample_weight(w, X, ensure_non_negative=True)
         if not incremental or not hasattr(self, "_random_state"):
             self._random_state = check_random_state(self.random_state)
         if first:
             self._start(X, t)
-        arrays = {"x": X, "t": t} | ({} if (w := self._weights(y, w)) is None else {"w": w})
+        arrays = {"x": X, "t": t}
+        if (w := self._weights(y, w)) is not None:
+            arrays["w"] = w
         if self.solver == "lbfgs":
             self.n_iter_, self.loss_ = minimise(
                 self.network_,

@@ -14,7 +14,7 @@ from handgrad.network import Network
 
 Array = NDArray[Any]
 
-AT_A_TIME = 4096
+DENSE_ROWS = 4096
 """How many sparse rows are dense at the same time, about."""
 
 
@@ -41,7 +41,7 @@ class Rows:
         if not scipy.sparse.issparse(self.arrays["x"]):
             yield self.arrays, self.order
             return
-        length = max(AT_A_TIME // batch_size, 1) * batch_size
+        length = max(DENSE_ROWS // batch_size, 1) * batch_size
         for start in range(0, len(self), length):
             rows = self.order[start : start + length]
             yield {name: dense(array[rows]) for name, array in self.arrays.items()}, np.arange(len(rows))
@@ -56,5 +56,5 @@ def predict(network: Network, x: Any) -> Array:
     """Return a network's answer for each row of dense or sparse features."""
     if not scipy.sparse.issparse(x):
         return network.predict(x)
-    starts = range(0, x.shape[0], AT_A_TIME)
-    return np.concatenate([network.predict(dense(x[start : start + AT_A_TIME])) for start in starts])
+    starts = range(0, x.shape[0], DENSE_ROWS)
+    return np.concatenate([network.predict(dense(x[start : start + DENSE_ROWS])) for start in starts])

@@ -148,11 +148,8 @@ def _norm(site: Site) -> str | None:
 
 @entry("reshape", "expand_dims", "squeeze")
 def _reshape(site: Site) -> str:
-    return (
-        f'g.reshape(a.shape, order="{site.option("order")}")'
-        if site.option("order")
-        else "g.reshape(a.shape)"
-    )
+    order = site.option("order")
+    return f'g.reshape(a.shape, order="{order}")' if order else "g.reshape(a.shape)"
 
 
 @entry("transpose")

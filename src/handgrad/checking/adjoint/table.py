@@ -190,9 +190,8 @@ def _clip(site: Site) -> str:
 def _power(site: Site) -> str | None:
     exponent = site.value(1)
     if site.k == 1:
-        return (
-            "g * out * np.log(a)" if np.all(site.value(0) > 0) else "g * out * np.log(np.where(a > 0, a, 1))"
-        )
+        base = "a" if np.all(site.value(0) > 0) else "np.where(a > 0, a, 1)"
+        return f"g * out * np.log({base})"
     if np.ndim(exponent):
         return "g * b * a ** (b - 1)"
     return _fixed_power(exponent)

@@ -178,11 +178,8 @@ def _calls(old: ast.AST, new: ast.AST) -> str | None:
             return "extra-term"
     if isinstance(old, ast.Call) and any(same(argument, new) for argument in old.args):
         return "extra-term"
-    if (
-        isinstance(new, ast.Call)
-        and any(same(argument, old) for argument in new.args)
-        and not reductions(new)
-    ):
+    wraps = isinstance(new, ast.Call) and any(same(argument, old) for argument in new.args)
+    if wraps and not reductions(new):
         is_value = isinstance(old, ast.Name) and not old.id.startswith(("d", "grad"))
         return "wrong-evaluation-point" if is_value else "missing-local-derivative"
     return None
@@ -203,26 +200,19 @@ def _turned(old: ast.AST, new: ast.AST) -> str | None:
 
 
 def _averages(old: ast.AST, new: ast.AST) -> str | None:
-    joins = "outer" in functions(old) or any(
-        isinstance(node, ast.Mult | ast.Subscript) for node in ast.walk(old)
-    )
+    joins = any(isinstance(node, ast.Mult | ast.Subscript) for node in ast.walk(old))
+    joins |= "outer" in functions(old)
     if joins and multiplies(new) and len(reductions(old)) >= 2 > len(reductions(new)):
         return "averaged-batch"
-    if any(
-        reductions(one) and same(renamed(one, "mean", "sum"), other)
-        for one, other in ((old, new), (new, old))
-    ):
-        return "batch-mean-vs-sum"
+    for one, other in ((old, new), (new, old)):
+        if reductions(one) and same(renamed(one, "mean", "sum"), other):
+            return "batch-mean-vs-sum"
     if is_product(old, ast.Mult) and not multiplies(old) and names_in(new) - {"np"} <= names_in(old):
-        return (
-            "elementwise-instead-of-matmul"
-            if multiplies(new) or functions(new) & {"outer", "einsum"}
-            else None
-        )
+        joins = multiplies(new) or bool(functions(new) & {"outer", "einsum"})
+        return "elementwise-instead-of-matmul" if joins else None
     if isinstance(new, ast.Call) and "outer" in functions(new):
-        return (
-            "elementwise-instead-of-matmul" if multiplies(old) or functions(old) & {"matmul", "dot"} else None
-        )
+        joins = multiplies(old) or bool(functions(old) & {"matmul", "dot"})
+        return "elementwise-instead-of-matmul" if joins else None
     return None
 
 
@@ -241,29 +231,14 @@ def _summed(old: ast.AST, new: ast.AST) -> str | None:
 
 
 def _signs(old: ast.AST, new: ast.AST) -> str | None:
-    if (
-        isinstance(old, ast.UnaryOp)
-        and isinstance(old.op, ast.USub)
-        and ast.dump(old.operand) == ast.dump(new)
-    ):
-        return "wrong-sign"
-    if (
-        isinstance(new, ast.UnaryOp)
-        and isinstance(new.op, ast.USub)
-        and ast.dump(new.operand) == ast.dump(old)
-    ):
-        return "wrong-sign"
+    for one, other in ((old, new), (new, old)):
+        if isinstance(one, ast.UnaryOp) and isinstance(one.op, ast.USub) and same(one.operand, other):
+            return "wrong-sign"
     if isinstance(old, ast.BinOp) and isinstance(new, ast.BinOp):
         kinds = {type(old.op), type(new.op)}
         if kinds & set(_INDEX):
             return "wrong-evaluation-point"
-        if kinds == {ast.Add, ast.Sub}:
-            return "wrong-sign"
-        if (
-            isinstance(old.op, ast.Sub)
-            and isinstance(new.op, ast.Sub)
-            and ast.dump(old.left) == ast.dump(new.right)
-        ):
+        if kinds == {ast.Add, ast.Sub} or (kinds == {ast.Sub} and same(old.left, new.right)):
             return "wrong-sign"
     return None
 

@@ -156,10 +156,8 @@ def _matrices(region: Region, start: str, end: str, size: float) -> Iterator[Mis
         return jacobian(replayed.recording, replayed.values, region.start, region.end)
 
     def diagonal(replayed: Replay) -> Any:
-        return (
-            np.diag(matrix(replayed)).reshape(np.shape(replayed.values[region.end]))
-            * replayed.gradients[region.end]
-        )
+        factors = np.diag(matrix(replayed)).reshape(np.shape(replayed.values[region.end]))
+        return factors * replayed.gradients[region.end]
 
     def turned(replayed: Replay) -> Any:
         gradient = np.asarray(replayed.gradients[region.end])

@@ -74,12 +74,10 @@ def _flatten(tape: Tape, item: Any, order: Any = "C") -> Any:
 def _astype(tape: Tape, item: Any, dtype: Any, **_: Any) -> Any:
     dtype = np.dtype(dtype)
     array = _asarray(tape, item) if isinstance(item, (list, tuple)) else item
+    if array.dtype == dtype and array.ndim == 0:
+        return Traced(tape, np.array(array.plain(), order="K")[()], array.index())
     if array.dtype == dtype:
-        return (
-            Traced(tape, np.array(array.plain(), order="K")[()], array.index())
-            if array.ndim == 0
-            else _copy(tape, array, order="K")
-        )
+        return _copy(tape, array, order="K")
     return tape.apply("astype", primitives.astype, (array,), {"dtype": dtype})
 
 

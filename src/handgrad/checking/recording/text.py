@@ -60,16 +60,10 @@ def _array_literal(array: Any) -> str:
         if first in (0, 1):
             return f"np.{'ones' if first else 'zeros'}({shape}{kind})"
         return f"np.full({shape}, {literal(first)}{kind})"
-    if (
-        array.ndim == 1
-        and array.dtype.kind == "i"
-        and np.array_equal(array, np.arange(array[0], array[0] + len(array)))
-    ):
-        return (
-            f"np.arange({literal(array[0])}, {array[0] + len(array)})"
-            if array[0]
-            else f"np.arange({len(array)})"
-        )
+    if array.ndim == 1 and array.dtype.kind == "i":
+        start, stop = array[0], array[0] + len(array)
+        if np.array_equal(array, np.arange(start, stop)):
+            return f"np.arange({literal(start)}, {stop})" if start else f"np.arange({stop})"
     if array.ndim == 2 and np.array_equal(array, np.eye(*array.shape)):
         return f"np.eye({shape[1:-1] if array.shape[0] != array.shape[1] else array.shape[0]}{kind})"
     if array.size > (64 if array.dtype.kind in "iub" else 16):

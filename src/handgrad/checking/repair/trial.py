@@ -239,8 +239,4 @@ def _can_be_copied(value: Any) -> bool:
 
 
 def _same(value: Any, other: Any) -> bool:
-    return (
-        np.array_equal(value, other, equal_nan=True)
-        if value.dtype.kind == "f"
-        else np.array_equal(value, other)
-    )
+    return np.array_equal(value, other, equal_nan=value.dtype.kind == "f")

@@ -16,7 +16,7 @@ def uniform(code: Code, parts: list[Number], index: Number, width: int) -> Numbe
     start = literal(0, "i64")
     for part in parts:
         start = _mixed(code, code.binary("add", start, _moved(code, part)))
-    lanes = code.lanes("i64", width)
+    lanes = code.lanes(width)
     first = code.binary("add", index, literal(1, "i64"))
     counter = code.binary("add", code.splat(first, width), lanes)
     moved = code.binary("mul", counter, literal(GOLDEN - 2**64, "i64", width))

@@ -100,9 +100,9 @@ class Code:
         zeros = f"<{width} x i32> zeroinitializer"
         return self.emit(f"shufflevector {first}, {wide} poison, {zeros}", a.kind, width)
 
-    def lanes(self, kind: str, width: int) -> Number:
-        """Return 0, 1, 2, … side by side."""
-        return Number(f"<{', '.join(f'{kind} {k}' for k in range(width))}>", kind, width)
+    def lanes(self, width: int) -> Number:
+        """Return the whole numbers 0, 1, 2, … side by side."""
+        return Number(f"<{', '.join(f'i64 {k}' for k in range(width))}>", "i64", width)
 
     def fold(self, operation: str, start: Number, a: Number) -> Number:
         """Return the sum, or the largest or smallest, of the lanes."""

@@ -132,7 +132,7 @@ class Compiler:
 
     def place_of(self, value: Value, level: Level, *, written: bool = False) -> str:
         """Return the register that holds where a value lies in memory."""
-        place = self.argument(Operand(value, level, written))
+        place = self.slot(Operand(value, level, written))
         # asked for at the start of the function, whatever is being written
         name = f"%place{place}"
         if not any(line.startswith(f"  {name} =") for line in self.code.start):
@@ -171,14 +171,14 @@ class Compiler:
     def clear(self, value: Value, times: int) -> None:
         """Write the neutral element at the columns of a result, in so many rows."""
         place = self.place_of(value, "column", written=True)
-        rows = self.code.argument(self.argument(Operand(value, "count"))) if times != 1 else literal(1, "i64")
+        rows = self.code.argument(self.slot(Operand(value, "count"))) if times != 1 else literal(1, "i64")
         with self.code.loop(literal(0, "i64"), rows) as row:
             start = self.code.binary("mul", row, self.columns)
             with self.code.loop(self.first, self.last) as column:
                 address = self.code.address(place, self.kind, self.code.binary("add", start, column))
                 self.code.store(literal(_neutral(value), self.kind), address)
 
-    def argument(self, operand: Operand) -> int:
+    def slot(self, operand: Operand) -> int:
         """Return the place of an operand among the arguments."""
         if operand not in self.operands:
             self.operands.append(operand)
@@ -248,7 +248,7 @@ class Compiler:
             self.body(values, None)
         with self.code.when(self.code.compare("sgt", rest, literal(0, "i64"))):
             self.column = full
-            lanes = self.code.lanes("i64", self.lanes)
+            lanes = self.code.lanes(self.lanes)
             self.body(values, self.code.compare("slt", lanes, self.code.splat(rest, self.lanes)))
         for value, variable in sums.items():
             wide = self.code.emit(f"load <{self.lanes} x {self.kind}>, ptr {variable}", self.kind, self.lanes)
@@ -423,7 +423,7 @@ class Compiler:
         """Return 1 at the column that the row's label names, 0 elsewhere."""
         label = self.code.splat(self.read(value.inputs[0], "row", 1), width)
         start = self.code.splat(self.column, width)
-        columns = self.code.binary("add", start, self.code.lanes("i64", width))
+        columns = self.code.binary("add", start, self.code.lanes(width))
         return self.code.cast("uitofp", self.code.compare("eq", columns, label), self.kind)
 
     def uniform(self, value: Value, width: int) -> Number:

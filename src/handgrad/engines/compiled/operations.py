@@ -77,12 +77,11 @@ class Operations:
             raise NotImplementedError(f"np.{name} without arguments")
         first = arguments[0]
         match name:
-            case "where" | "clip" if len(arguments) == 3 and not keywords:
-                if name == "where":
-                    return self.elementwise("where", *arguments)
-                return self.elementwise(
-                    "minimum", self.elementwise("maximum", first, arguments[1]), arguments[2]
-                )
+            case "where" if len(arguments) == 3 and not keywords:
+                return self.elementwise("where", *arguments)
+            case "clip" if len(arguments) == 3 and not keywords:
+                raised = self.elementwise("maximum", first, arguments[1])
+                return self.elementwise("minimum", raised, arguments[2])
             case "square" if not keywords:
                 return self.elementwise("multiply", first, first)
             case "negative" if not keywords:
@@ -110,10 +109,8 @@ class Operations:
         if name in REDUCTIONS:
             return self.reduce(name, array, *arguments, **keywords)
         if name == "reshape":
-            given = (
-                arguments[0] if len(arguments) == 1 and isinstance(arguments[0], tuple) else tuple(arguments)
-            )
-            return self.reshape(array, given)
+            is_shape = len(arguments) == 1 and isinstance(arguments[0], tuple)
+            return self.reshape(array, arguments[0] if is_shape else tuple(arguments))
         if name == "astype" and arguments == [array.type]:
             return array
         if name == "astype" and arguments == ["float"]:
@@ -211,9 +208,7 @@ class Operations:
             return array
         if array.operation == "transpose":
             raise NotImplementedError("a transposed array in another shape")
-        if (array.base.target or array.base.operation == "load") and (
-            self.program.slots or self.program.parameters
-        ):
+        if array.base.target or array.base.operation == "load":
             raise NotImplementedError("a kept array in another shape")  # it would change with the array
         return self.value("reshape", (array.base,), shape, array.type)
 

@@ -72,7 +72,7 @@ class Carried:
         self.ahead, self.order = ahead, order
         self.result = np.zeros(ahead.product.value.shape[-1].factor if ahead else 0, dtype)
         self.done = np.array([-1])
-        # for every other step: `some` row is never `nothing`, so that it takes no row as done and does none ahead
+        # for all other steps: `some` never equals `nothing`, so that no row counts as done, and none is done ahead
         self.some, self.nothing = np.array([0]), np.array([-1])
 
     def forget(self) -> None:
@@ -178,7 +178,7 @@ class _Sweep:
                 self.strip(begin, end, [self.at(column, k * lanes) for k in range(VECTORS)], None)
             with code.loop(whole, last, lanes) as column:
                 left = code.splat(code.binary("sub", last, column), lanes)
-                self.strip(begin, end, [column], code.compare("slt", code.lanes("i64", lanes), left))
+                self.strip(begin, end, [column], code.compare("slt", code.lanes(lanes), left))
 
     def at(self, column: Number, further: int) -> Number:
         return self.code.binary("add", column, literal(further, "i64"))
