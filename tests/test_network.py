@@ -346,3 +346,13 @@ def test_arrays_of_a_network_are_changed_and_never_replaced() -> None:
     for change in (lambda kept: kept.pop("W1"), MutableMapping.clear, MutableMapping.popitem):
         with pytest.raises(ConfigurationError, match=r"^\w+ cannot be taken from its network"):
             change(network.parameters)
+
+
+def test_the_graph_has_the_rules_that_are_written_out() -> None:
+    """Those of a loss over rows that all count alike, and which layer keeps which arrays."""
+    first = Linear(5, 3)
+    network = Network(first, ReLU(), loss=MeanSquaredError())
+    graph = network.graph()
+    assert tuple(graph.nodes) == network.nodes()
+    assert [node.rule.name for node in graph.nodes] == ["linear", "relu", "mean_squared_error", "mean"]
+    assert graph.names_of(first) == {"W": "W1", "b": "b1"}
