@@ -22,6 +22,7 @@ from handgrad import (
     ReLU,
     Residual,
     Sequential,
+    SoftmaxCrossEntropy,
     Softplus,
     Standardise,
     Tanh,
@@ -185,6 +186,25 @@ def test_a_shared_layer_has_its_parameters_once() -> None:
     network = FAN_OUTS["shared-twice"]
     assert list(network.parameters) == ["W1", "b1", "W2", "b2", "W4", "b4"]
     assert [line.target for line in network.program().phase("update")] == list(network.parameters)
+
+
+def test_rules_that_share_an_array_of_their_layer_share_its_number() -> None:
+    """The class weights are read by two rules of the loss, and no name of the second comes twice."""
+    network = Network(Linear(3, 2), loss=SoftmaxCrossEntropy(class_weight=[1, 2]))
+    lines = network.program(weighted=True).phase("loss")
+    assert str(lines[-4]) == "v = w * (q @ class_weight)"
+    assert [line.target for line in lines] == [
+        "q",
+        "r",
+        "s",
+        "e",
+        "whole",
+        "l",
+        "v",
+        "total",
+        "count",
+        "loss",
+    ]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
