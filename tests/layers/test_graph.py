@@ -93,10 +93,14 @@ def test_the_data_is_named_when_it_does_not_fit() -> None:
         (lambda: Embedding(2.0, 3), ConfigurationError, r"Embedding: entries is 2\.0"),
         (lambda: Linear(2, 3, layout="oi"), ConfigurationError, "Linear: layout is 'oi'"),
         (lambda: Network(Linear(2, 3, initialiser="he")), ConfigurationError, "no initialiser is called"),
+        (
+            lambda: Network(Linear(2, 3), LeakyReLU(float("inf"))), ConfigurationError,
+            r"^layer 2, LeakyReLU\(slope=inf\): slope is inf\n  fix    give a finite number$",
+        ),
     ],
     ids=[
         "no-layer", "no-instance", "no-row", "no-indices", "values-as-indices", "standardise-inside",
-        "no-features", "size-0", "size-true", "size-float", "layout", "initialiser",
+        "no-features", "size-0", "size-true", "size-float", "layout", "initialiser", "infinity",
     ],
 )  # fmt: skip
 def test_layers_that_cannot_be_are_named(
