@@ -83,7 +83,7 @@ USUAL: list[tuple[Any, dict[str, Any]]] = [
     (MeanSquaredError(), {"l2": 0.0}),
     (Huber(), {"delta": 1.0}),
     (SoftmaxCrossEntropy(), {"smoothing": 0.0}),
-    (SGD(), {"momentum": 0.0, "weight_decay": 0.0, "nesterov": False}),
+    (SGD(), {"learning_rate": 0.1, "momentum": 0.0, "weight_decay": 0.0, "nesterov": False}),
     (RMSProp(), {"decay": 0.99, "epsilon": 1e-8}),
     (Adam(), {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "weight_decay": 0.0}),
     (AdamW(), {"learning_rate": 1e-3, "weight_decay": 0.01}),
@@ -93,6 +93,6 @@ USUAL: list[tuple[Any, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("made", "usual"), USUAL, ids=[type(made).__name__ for made, _ in USUAL])
-def test_settings_not_given_are_pytorch_s(made: Any, usual: dict[str, Any]) -> None:
-    """As its documentation has them."""
+def test_settings_not_given_are_the_usual_ones(made: Any, usual: dict[str, Any]) -> None:
+    """Those of PyTorch's documentation, but for the learning rate of SGD."""
     assert {name: getattr(made, name) for name in usual} == usual
