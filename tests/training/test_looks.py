@@ -40,7 +40,7 @@ class Store(nullcontext[None]):
     [
         ({}, [6, 6]),
         (
-            {"checkpoints": Store(1e6)},
+            {"checkpoints": Store(60.0)},
             [1, 5, 6],
         ),  # one is measured, and the rest is done before it wants to look
         ({"checkpoints": Store(0.0)}, [1] * 12),
