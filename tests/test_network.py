@@ -323,3 +323,25 @@ def test_arrays_of_a_network_are_changed_and_never_replaced() -> None:
     for change in (lambda kept: kept.pop("W1"), MutableMapping.clear, MutableMapping.popitem):
         with pytest.raises(ConfigurationError, match=r"^\w+ cannot be taken from its network"):
             change(network.parameters)
+
+
+@pytest.mark.parametrize("numbers", [7, np.ones(2), np.ones((1, 1)), np.ones((1, 2, 1)), np.ones((3, 1))])
+def test_arrays_are_set_to_arrays_of_their_shape_only(numbers: Any) -> None:
+    """Also where NumPy would fit one into the other; what was there stays."""
+    network = Network(Linear(2, 1))
+    before = network.parameters["W1"].copy()
+    with pytest.raises(ShapeError, match=r"^W1 is \(2, 1\), and \(.*\) is given$"):
+        network.parameters["W1"] = numbers
+    with pytest.raises(ConfigurationError, match=r"^the network keeps no 'w1'\n  fix    did you mean 'W1'"):
+        network.parameters["w1"] = numbers
+    np.testing.assert_array_equal(network.parameters["W1"], before)
+
+
+def test_the_graph_has_the_rules_that_are_written_out() -> None:
+    """Those of a loss over rows that all count alike, and which layer keeps which arrays."""
+    first = Linear(5, 3)
+    network = Network(first, ReLU(), loss=MeanSquaredError())
+    graph = network.graph()
+    assert tuple(graph.nodes) == network.nodes()
+    assert [node.rule.name for node in graph.nodes] == ["linear", "relu", "mean_squared_error", "mean"]
+    assert graph.names_of(first) == {"W": "W1", "b": "b1"}

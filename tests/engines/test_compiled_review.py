@@ -23,8 +23,10 @@ from handgrad.engines.compiled import CompiledEngine
 from handgrad.engines.compiled.libraries import find_blas
 from handgrad.engines.compiled.pool import Helpers
 from handgrad.errors import EngineError, ShapeError
-from handgrad.layers import SGD, Layer, Optimiser
+from handgrad.layers import SGD, Graph, Layer, Optimiser, Parameter, Value
 from handgrad.rules import UpdateRule, rule, update
+
+from .agreement import threads
 
 Array = NDArray[Any]
 
@@ -48,6 +50,44 @@ def test_labels_are_read_after_they_are_gathered(layers: tuple[Layer, ...]) -> N
         for engine in ("reference", "compiled")
     ]
     assert found[0] == pytest.approx(found[1], rel=1e-5)
+
+
+@rule("N... F, A F -> N... F")
+def shared_out(x, g):
+    """Give each feature its share of the gains, which lie in a matrix of one row."""
+    whole = g.sum(axis=-1, keepdims=True)
+    q = g / whole
+    h = x * q
+    return h
+
+
+@shared_out.backward
+def shared_out_backward(dh, x, q, whole):
+    dq = (dh * x).sum(axis=0, keepdims=True)
+    dg = (dq - (dq * q).sum(axis=-1, keepdims=True)) / whole
+    dx = dh * q
+    return dx, dg
+
+
+class SharedOut(Layer):
+    """Give each feature its share of the gains."""
+
+    def connect(self, graph: Graph, x: Value) -> Value:
+        """Apply the rule to a row of gains that are not all the same."""
+        return graph.apply(shared_out, x, Parameter((1, 300), np.arange(1.0, 301)[None]), layer=self)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_sum_of_a_single_row_is_not_divided(count: int) -> None:
+    """However many threads may do parts of the loop that it stands in."""
+    x, found = np.random.default_rng(0).normal(size=(20, 300)), []
+    for engine, allowed in (("reference", 1), ("compiled", count)):
+        made = Network(SharedOut(), Linear(300, 3), loss=MeanSquaredError(), inputs=300, dtype="float64")
+        with threads(allowed):
+            history = train(made, x, x[:, :3], epochs=2, engine=engine)
+        assert history.facts["engine"] == engine
+        found.append([record.loss for record in history.epochs])
+    assert found[1] == pytest.approx(found[0], rel=1e-12)
 
 
 @update

@@ -14,8 +14,8 @@ from handgrad.engines import Epoch, ReferenceEngine, UnsupportedLineError
 from handgrad.engines.compiled import CompiledEngine
 from handgrad.errors import HandgradNotice
 from handgrad.layers import Graph, Parameter, Value
-from handgrad.rules import Rule
-from handgrad.rules.primitives import rows
+from handgrad.rules import Index, Rule
+from handgrad.rules.primitives import add_rows_at, rows
 
 from .agreement import BOUNDS, Case, check_agreement, check_case
 
@@ -356,6 +356,35 @@ def test_a_line_that_is_not_compiled_is_named(name: str) -> None:
         train(expected, X[rank], T[rank], epochs=2, batch_size=6, optimiser=SGD(1e-5), engine="reference")
     for kept, array in expected.arrays.items():
         assert made.arrays[kept].tobytes() == array.tobytes(), kept
+
+
+@rule("N..., V D -> N... D")
+def looked_up_shifted(i: Index, E):
+    S = E + 1.0
+    h = S[i]
+    return h
+
+
+@looked_up_shifted.backward
+def looked_up_shifted_backward(dh, i, E):
+    dE = add_rows_at(i, dh, E)
+    return dE
+
+
+class ShiftedTable(Layer):
+    """Look rows up in a table that is computed."""
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        return graph.apply(looked_up_shifted, x, Parameter((5, 4), "standard_normal"), layer=self)
+
+
+def test_rows_of_a_computed_table_are_not_compiled() -> None:
+    """Native code looks rows up only where it has looked at all indices before."""
+    made = Network(ShiftedTable(), Linear(4, 2), inputs=(), loss=MeanSquaredError())
+    with pytest.raises(
+        UnsupportedLineError, match="indexing other than rows of a kept table by whole numbers"
+    ):
+        CompiledEngine().bind(made.program().without_updates(), made.arrays)
 
 
 @pytest.mark.parametrize("options", [{"frequency": 1.5}, {"frequency": 0.3}])

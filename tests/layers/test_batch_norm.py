@@ -64,6 +64,19 @@ def test_the_running_variance_is_unbiased() -> None:
     assert network.states["running_var1"] == 2
 
 
+def test_running_statistics_are_those_of_the_rows_at_all_times() -> None:
+    """Each of a row's time steps counts as a row."""
+    network = Network(
+        BatchNorm(momentum=1.0), Linear(2, 1), inputs=(TIMES, 2), loss=MeanSquaredError(), dtype="float64"
+    )
+    x = np.random.default_rng(0).normal(size=(4, TIMES, 2))
+    bound = ReferenceEngine().bind(network.program(SGD()), network.arrays)
+    bound.run(x=x, t=np.zeros((4, TIMES, 1)), learning_rate=0.1, step=1)
+    rows = x.reshape(-1, 2)
+    np.testing.assert_allclose(network.states["running_mean1"], rows.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(network.states["running_var1"], rows.var(axis=0, ddof=1), rtol=1e-12)
+
+
 def test_gradients_and_evaluation_leave_the_running_statistics_alone() -> None:
     """Only a training step changes them."""
     network = Network(Linear(3, 4), BatchNorm(), loss=MeanSquaredError())

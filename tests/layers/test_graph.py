@@ -22,6 +22,7 @@ from handgrad import (
     ReLU,
     Residual,
     Sequential,
+    SoftmaxCrossEntropy,
     Softplus,
     Standardise,
     Tanh,
@@ -92,10 +93,14 @@ def test_the_data_is_named_when_it_does_not_fit() -> None:
         (lambda: Embedding(2.0, 3), ConfigurationError, r"Embedding: entries is 2\.0"),
         (lambda: Linear(2, 3, layout="oi"), ConfigurationError, "Linear: layout is 'oi'"),
         (lambda: Network(Linear(2, 3, initialiser="he")), ConfigurationError, "no initialiser is called"),
+        (
+            lambda: Network(Linear(2, 3), LeakyReLU(float("inf"))), ConfigurationError,
+            r"^layer 2, LeakyReLU\(slope=inf\): slope is inf\n  fix    give a finite number$",
+        ),
     ],
     ids=[
         "no-layer", "no-instance", "no-row", "no-indices", "values-as-indices", "standardise-inside",
-        "no-features", "size-0", "size-true", "size-float", "layout", "initialiser",
+        "no-features", "size-0", "size-true", "size-float", "layout", "initialiser", "infinity",
     ],
 )  # fmt: skip
 def test_layers_that_cannot_be_are_named(
@@ -185,6 +190,25 @@ def test_a_shared_layer_has_its_parameters_once() -> None:
     network = FAN_OUTS["shared-twice"]
     assert list(network.parameters) == ["W1", "b1", "W2", "b2", "W4", "b4"]
     assert [line.target for line in network.program().phase("update")] == list(network.parameters)
+
+
+def test_rules_that_share_an_array_of_their_layer_share_its_number() -> None:
+    """The class weights are read by two rules of the loss, and no name of the second comes twice."""
+    network = Network(Linear(3, 2), loss=SoftmaxCrossEntropy(class_weight=[1, 2]))
+    lines = network.program(weighted=True).phase("loss")
+    assert str(lines[-4]) == "v = w * (q @ class_weight)"
+    assert [line.target for line in lines] == [
+        "q",
+        "r",
+        "s",
+        "e",
+        "whole",
+        "l",
+        "v",
+        "total",
+        "count",
+        "loss",
+    ]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import FrozenInstanceError
 from typing import Any
 
+import numpy as np
 import pytest
 
 from handgrad import (
@@ -20,11 +21,13 @@ from handgrad import (
     LeakyReLU,
     Linear,
     MeanSquaredError,
+    Network,
     OneCycle,
     RMSProp,
     SoftmaxCrossEntropy,
 )
 from handgrad.layers import KINDS, LAYERS, LOSSES, OPTIMISERS, SCHEDULES, Sequential
+from handgrad.layers.elementwise import ACTIVATIONS
 
 SIZES: dict[str, tuple[int, ...]] = {"Linear": (3, 4), "Embedding": (3, 4)}
 MADE = {name: kind(*SIZES.get(name, ())) for name, kind in KINDS.items() if not issubclass(kind, Sequential)}
@@ -37,6 +40,16 @@ def test_kinds_are_those_of_layers_losses_optimisers_and_schedules() -> None:
     assert len(KINDS) == len(LAYERS) + len(LOSSES) + len(OPTIMISERS) + len(SCHEDULES)
     assert all(kind.__name__ == name for name, kind in KINDS.items())
     assert {"Layer", "Loss", "Optimiser", "Schedule"}.isdisjoint(KINDS)
+
+
+def test_activations_work_on_each_value_by_itself() -> None:
+    """By the names that configurations have for them; a softmax looks at its row, and dropout is none."""
+    names = ["elu", "gelu", "leaky_relu", "relu", "sigmoid", "silu", "softplus", "tanh"]
+    assert sorted(ACTIVATIONS) == names
+    z = np.array([[-1.5, 0.25, 2.0]])
+    for kind in ACTIVATIONS.values():
+        whole = Network(kind(), inputs=3).predict(z)
+        np.testing.assert_allclose(whole, Network(kind(), inputs=1).predict(z.T).T, rtol=1e-6)
 
 
 @EACH
@@ -70,7 +83,7 @@ USUAL: list[tuple[Any, dict[str, Any]]] = [
     (MeanSquaredError(), {"l2": 0.0}),
     (Huber(), {"delta": 1.0}),
     (SoftmaxCrossEntropy(), {"smoothing": 0.0}),
-    (SGD(), {"momentum": 0.0, "weight_decay": 0.0, "nesterov": False}),
+    (SGD(), {"learning_rate": 0.1, "momentum": 0.0, "weight_decay": 0.0, "nesterov": False}),
     (RMSProp(), {"decay": 0.99, "epsilon": 1e-8}),
     (Adam(), {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "weight_decay": 0.0}),
     (AdamW(), {"learning_rate": 1e-3, "weight_decay": 0.01}),
@@ -80,6 +93,6 @@ USUAL: list[tuple[Any, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("made", "usual"), USUAL, ids=[type(made).__name__ for made, _ in USUAL])
-def test_settings_not_given_are_pytorch_s(made: Any, usual: dict[str, Any]) -> None:
-    """As its documentation has them."""
+def test_settings_not_given_are_the_usual_ones(made: Any, usual: dict[str, Any]) -> None:
+    """Those of PyTorch's documentation, but for the learning rate of SGD."""
     assert {name: getattr(made, name) for name in usual} == usual

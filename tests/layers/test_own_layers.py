@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handgrad import Layer, Linear, MeanSquaredError, Network, ShapeError, rule
-from handgrad.layers import Graph, Parameter, Value
+from handgrad import Layer, Linear, Loss, MeanSquaredError, Network, ShapeError, rule, rules
+from handgrad.layers import Graph, Parameter, Value, reduce_to_mean
 from handgrad.rules import RULES, Mask, add, identity
 from handgrad.rules.primitives import rows, uniform
 
@@ -128,6 +128,24 @@ def test_a_network_of_own_layers_has_the_right_gradients(kind: str) -> None:
     plain, given = NETWORKS[kind]
     made = Network(*plain.body.layers, loss=MeanSquaredError(), inputs=plain.row, dtype="float64")
     check_slopes(made, **given)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OwnLoss(Loss):
+    """A loss that ends as handgrad's own do, and says no more than it must."""
+
+    def connect(self, graph: Graph, y: Value, t: Value, w: Value | None) -> Value:  # noqa: D102 - as in Loss
+        return reduce_to_mean(graph, graph.apply(rules.mean_squared_error, y, t), w)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_own_loss_is_the_mean_over_the_rows(weighted: bool) -> None:
+    """Weighted or not, and of nothing else beside it."""
+    own, ours = (
+        Network(Linear(5, 3), loss=loss).program(weighted=weighted)
+        for loss in (OwnLoss(), MeanSquaredError())
+    )
+    assert [str(line) for line in own.lines] == [str(line) for line in ours.lines]
 
 
 def test_an_own_rule_is_an_ordinary_function() -> None:

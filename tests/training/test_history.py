@@ -81,6 +81,17 @@ def test_the_curve_shows_both_losses_the_metric_and_what_was_kept(tmp_path: Path
     text = (tmp_path / "curve.svg").read_text(encoding="utf-8")
     for shown in ("moons", "training", "validation", "validation accuracy", "epoch", "loss", "kept"):
         assert f"<!-- {shown} -->" in text, shown
+    assert text.index("<!-- epoch -->") > text.index('id="axes_2"')  # below the lower panel
+
+
+def test_losses_are_drawn_by_their_logarithms_where_they_have_some(tmp_path: Path) -> None:
+    for lowest, is_logarithmic in ((0.5, True), (0.0, False)):
+        records = [
+            EpochRecord(k, loss, None, None, 0.1, 0.1) for k, loss in enumerate((20.0, 1.0, lowest), 1)
+        ]
+        History("r2", records).plot(tmp_path / "curve.svg")
+        text = (tmp_path / "curve.svg").read_text(encoding="utf-8")
+        assert ("10^{" in text) == is_logarithmic
 
 
 def test_a_history_is_shown_in_one_line_and_in_a_notebook_with_its_curve() -> None:

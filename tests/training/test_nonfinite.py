@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from handgrad import (
     SGD,
+    BatchNorm,
+    Dropout,
     Layer,
     Linear,
     Loss,
@@ -84,6 +86,15 @@ def test_the_step_and_the_entry_are_the_ones_that_failed() -> None:
     assert error.fix == (
         "likely cause: the scale of the data: x goes up to 1e+200; standardise it: put Standardise() first"
     )
+
+
+def test_masks_are_drawn_again_and_running_statistics_kept() -> None:
+    """The lines run again are those of the step, with whatever it draws and changes on the way."""
+    layers = [Linear(FEATURES, 4), BatchNorm(), Dropout(0.5), Linear(4, 1)]
+    made = Network(*layers, loss=MeanSquaredError(), dtype="float64")
+    error = Watch(made).fails(epochs=200, batch_size=5, optimiser=SGD(1e6))
+    assert "the learning rate: " in error.fix
+    assert " line `" in error.problem
 
 
 def test_the_epochs_before_are_kept() -> None:

@@ -391,6 +391,11 @@ REFUSED: dict[str, tuple[dict[str, Any], type[HandgradError], str]] = {
         "validation is 0.0: 0 of 23 rows\n"
         "  fix    give a share between 0 and 1 that leaves rows on both sides, or arrays (x, t)",
     ),
+    "validation below 0": (
+        {"validation": -0.5}, ConfigurationError,
+        "validation is -0.5: 0 of 23 rows\n"
+        "  fix    give a share between 0 and 1 that leaves rows on both sides, or arrays (x, t)",
+    ),
     "validation nan": (
         {"validation": float("nan")}, ConfigurationError,
         "validation is nan: 0 of 23 rows\n"

@@ -51,7 +51,4 @@ def direction_of(loop: Loop) -> Direction:
     of_one_row = loop.rows == ONE and "row" in levels
     if "scalar" in levels or {"row", "column"} <= levels or of_one_row or has_only_numbers(loop):
         return "not"
-    rowwise = any(level in ("row", "scalar") for level in loop.levels.values())
-    if "column" in levels or loop.rows == ONE:
-        return "not" if rowwise and loop.rows != ONE else "columns"
-    return "rows"
+    return "columns" if "column" in levels or loop.rows == ONE else "rows"

@@ -132,7 +132,7 @@ class Plan:
             reads = value.operation == "take" and value.inputs[0].operation == "load"
             if reads or value.operation == "add_rows_at":
                 taken = value.inputs[1].base
-                if taken.operation != "take" or taken.inputs[0].operation != "source":
+                if taken.operation != "take":
                     raise NotImplementedError("an index that is computed")
                 table = value.inputs[0] if reads else value
                 yield taken.inputs[0].attribute, table.shape[0].factor
