@@ -538,6 +538,12 @@ def dropout(x, seed):
     return x * keep / 0.6 + noise * x
 
 
+@forward(x=n(3, 5), rows=np.array([2, 0, 1]))
+def rows_in_another_order(x, rows):
+    rng = np.random.default_rng(3)
+    return x[rng.permutation(rows)] * rng.uniform(size=3)[:, None]
+
+
 # ------------------------------------------------------------------ helpers, classes, constants
 
 

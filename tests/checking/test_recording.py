@@ -149,6 +149,17 @@ def test_what_cannot_be_recorded_is_an_error_with_the_reason(forward, reason):
         record(forward, {"x": np.arange(1.0, 4.0)})
 
 
+def shuffles(x):
+    order = (4 * x).astype(int)
+    np.random.default_rng(0).shuffle(order)
+    return x[order]
+
+
+def test_what_is_shuffled_in_place_cannot_be_recorded():
+    with pytest.raises(NotRecordedError, match="what shuffle gives depends on a computed value"):
+        record(lambda given: shuffles(**given), {"x": np.arange(3.0) / 4}, [shuffles])
+
+
 def test_a_number_that_only_chooses_the_way_is_no_error():
     recording = record(lambda v: v["x"] * (2 if float(v["x"].sum()) > 0 else 3), {"x": np.ones(3)})
     assert [o.name for o in recording.operations] == ["multiply"]
