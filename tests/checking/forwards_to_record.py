@@ -538,6 +538,14 @@ def dropout(x, seed):
     return x * keep / 0.6 + noise * x
 
 
+TABLE = n(5)
+
+
+@forward(x=n(3, 5))
+def constant_arrays(x):
+    return x * np.array(TABLE) + np.array([[1], [2], [4]], dtype=float) - np.array([0.5] * 5) / np.array(3)
+
+
 @forward(x=n(3, 5), rows=np.array([2, 0, 1]))
 def rows_in_another_order(x, rows):
     rng = np.random.default_rng(3)

@@ -73,6 +73,11 @@ def test_operations_know_their_line_and_values_their_name():
     assert recording.label(e) == f"e%{e}"
 
 
+def test_what_is_made_of_numbers_is_a_constant():
+    recording = recorded("constant_arrays")
+    assert {o.name for o in recording.operations} == {"multiply", "add", "subtract"}
+
+
 def test_only_what_reaches_the_output_smoothly_is_active():
     recording = record(lambda v: v["x"] * np.floor(v["x"]) * (v["x"] > 0), {"x": np.ones(3)})
     assert {o.name for o in recording.operations if o.output in recording.active} == {"multiply"}
