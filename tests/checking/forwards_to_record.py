@@ -538,12 +538,20 @@ def dropout(x, seed):
     return x * keep / 0.6 + noise * x
 
 
+@forward(x=n(3, 5))
+def numbers_appended(x):
+    return np.append(x.sum(axis=0), 1.0) * np.hstack([2.0, x[0]])
+
+
 TABLE = n(5)
 
 
 @forward(x=n(3, 5))
 def constant_arrays(x):
-    return x * np.array(TABLE) + np.array([[1], [2], [4]], dtype=float) - np.array([0.5] * 5) / np.array(3)
+    steps = np.fromiter((0.5 * k for k in range(5)), float) - np.array(TABLE)
+    return (
+        x * steps + np.array([[1], [2], [4]], dtype=float) * np.array(3) + np.multiply.outer(x[:, 0], TABLE)
+    )
 
 
 @forward(x=n(3, 5), rows=np.array([2, 0, 1]))

@@ -45,7 +45,7 @@ RIGHT = [
     ("g.reshape(g.shape[0], -1).sum(axis=0)", "g.reshape(g.shape[0], -1).sum(axis=1, keepdims=True)"),
     ("np.sin(1 - v)", "np.cos(1 - v)"),
     ("np.sin(1 - v)", "1 - np.sin(v)"),
-    ("v", "w"),
+    ("slope", "v"),
     ("v", "-v"),
     ("v", "1 - v"),
     ("-w", "w"),
