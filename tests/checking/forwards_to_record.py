@@ -543,6 +543,17 @@ def numbers_appended(x):
     return np.append(x.sum(axis=0), 1.0) * np.hstack([2.0, x[0]])
 
 
+@forward(x=n(3, 5))
+def functions_of_lists(x):
+    return np.tanh([x[0], 2 * x[1]]) + np.multiply(x[2], [x[0, 0], 1.0, 2.0, 3.0, 4.0])
+
+
+@forward(x=n(3, 5))
+def sizes_as_numbers(x):
+    weights = np.array(x.shape[1] * [0.5] + [1.0])[: len(x[0])] - 0.1 * len(x)
+    return x * weights / x.shape[0] + (x.shape[1] - 2) ** 2 * x.mean() - x.size // 4
+
+
 TABLE = n(5)
 
 
