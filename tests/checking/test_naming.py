@@ -207,7 +207,7 @@ def test_an_edit_of_statements_is_named(before, after, code):
 )
 def test_two_texts_differ_in_the_smallest_parts(before, after, parts):
     found = differences(ast.parse(before), ast.parse(after))
-    assert [tuple(part and ast.unparse(part) or "" for part in pair) for pair in found] == parts
+    assert [tuple((part and ast.unparse(part)) or "" for part in pair) for pair in found] == parts
 
 
 def test_an_edit_is_described_in_the_users_own_words():
