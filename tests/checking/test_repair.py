@@ -308,6 +308,35 @@ def test_lines_are_the_last_resort_and_use_what_is_there(tmp_path):
     assert found.description == "line 11: the gradient of `x` is written anew, in 5 lines"
 
 
+def test_what_was_mended_by_chance_is_written_anew_with_the_rest(tmp_path):
+    """Of two rows, `2 * ` is right and `len(x) * ` too; what is written after the edit can then not be proved."""
+    text = LINEAR.replace("(x, W)", "(x, W, b)").replace("x, W):\n    {", "x, W, b):\n    {")
+    text = text.replace("return x @ W", "return len(x) * (x @ W + b)")
+    body = 'return {"x": 3 * grad_output @ W.T, "W": np.cosh(x).T @ grad_output, "b": len(x) * grad_output.sum(axis=0)}'
+    module = load(tmp_path / "layer.py", text.format(body=body))
+    lines = {"x": "dx = anew @ W.T", "W": "dW = x.T @ anew"}
+
+    def write(arguments):
+        own = [lines[name] for name in arguments if name in lines]
+        results = {name: f"d{name}" for name in arguments}
+        return Written(("anew = len(x) * grad_output", *own), results) if "b" not in arguments else None
+
+    def goal_at(rows):
+        x, upstream = np.resize(X, (rows, 3)), np.resize(U, (rows, 4)) * np.arange(1, 5)
+        right = {"x": rows * upstream @ W.T, "W": rows * x.T @ upstream, "b": rows * upstream.sum(axis=0)}
+        return Goal({"x": x, "W": W, "b": np.ones(4)}, [upstream], right, dict.fromkeys(right, 1e-9))
+
+    def prove(candidate):
+        other = goal_at(5)
+        gradients = candidate.run_backward(other.upstream, other.inputs)
+        written = "anew" in candidate.backward.__code__.co_varnames
+        return written and all(other.meets(name, gradient) for name, gradient in gradients.items())
+
+    goal = goal_at(2)
+    found = repair(Subject.of(module.forward, module.backward, goal.inputs), goal, prove, Hint(write=write))
+    assert found.description == "line 9: the gradients of `x` and `W` are written anew, in 3 lines"
+
+
 @pytest.mark.parametrize(
     ("body", "last"),
     [
