@@ -119,6 +119,9 @@ WRONG: dict[str, Pair] = {
     "returned in float16": (np.exp, lambda g, x: {"x": (g * np.exp(x)).astype(np.float16)}, {"x": X}),
     "returned in float32": (np.exp, lambda g, x: {"x": (g * np.exp(x)).astype(np.float32)}, {"x": X}),
     "twice at zero": (relu, lambda g, x: {"x": g * ((x > 0) + 2.0 * (x == 0))}, {"x": ROUND}),
+    "twice at a joint of large numbers": (
+        lambda x: np.maximum(x, 1e12), lambda g, x: {"x": g * ((x > 1e12) + 2.0 * (x == 1e12))}, {"x": np.array([1e12, 3e12])}
+    ),
     "below both slopes at zero": (np.abs, lambda g, x: {"x": g * np.where(x == 0, -1.5, np.sign(x))}, {"x": ROUND}),
     "at a joint only": (
         huber, lambda g, x: {"x": g * np.where(np.abs(x) == 1, 0, np.clip(x, -1, 1))}, {"x": np.array([1, 0.5, 2])}
