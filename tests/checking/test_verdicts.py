@@ -122,6 +122,8 @@ WRONG: dict[str, Pair] = {
     "twice at a joint of large numbers": (
         lambda x: np.maximum(x, 1e12), lambda g, x: {"x": g * ((x > 1e12) + 2.0 * (x == 1e12))}, {"x": np.array([1e12, 3e12])}
     ),
+    "not summed": (lambda x, b: x + b, lambda g, x, b: {"x": g, "b": g}, {"x": X, "b": X[0]}),
+    "summed": (lambda x: x * x, lambda g, x: {"x": (2 * g * x).sum(axis=0)}, {"x": X}),
     "below both slopes at zero": (np.abs, lambda g, x: {"x": g * np.where(x == 0, -1.5, np.sign(x))}, {"x": ROUND}),
     "at a joint only": (
         huber, lambda g, x: {"x": g * np.where(np.abs(x) == 1, 0, np.clip(x, -1, 1))}, {"x": np.array([1, 0.5, 2])}
