@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from handgrad import check
+from handgrad.checking.judging.verdict import precision
+from handgrad.checking.subject import Subject
 
 Pair = tuple[Callable[..., Any], Callable[..., Any], dict[str, Any]]
 RNG = np.random.default_rng(5)
@@ -161,10 +163,28 @@ def test_wrong_is_wrong(name: str, seed: int) -> None:
     assert report.verdict == "wrong", str(report)
 
 
+@pytest.mark.parametrize(
+    ("forward", "kind"),
+    [
+        (np.tanh, np.longdouble),
+        (lambda x: np.tanh(x.astype(np.float64)), np.float64),
+        (lambda x: np.tanh(x if x.dtype == np.float64 else 2 * x), np.float64),
+        (lambda x: np.tanh(x if x.dtype == np.float64 else x[:2]), np.float64),
+        (lambda x: np.linalg.inv(x.T @ x), np.float64),
+    ],
+    ids=["as it is", "narrower", "another value", "another shape", "none"],
+)
+def test_slopes_are_found_in_the_widest_type_that_gives_the_same(
+    forward: Callable[..., Any], kind: type
+) -> None:
+    """Digits beyond float64 are used where forward has them."""
+    subject = Subject.of(forward, lambda g, x: {"x": g}, {"x": X[:, :3]})
+    assert precision(subject, subject.inputs) is kind
+
+
 def test_the_count_of_work_says_the_same_each_time() -> None:
     """It depends on what forward does, and on nothing else; a tracer that was there stays."""
     from handgrad.checking.judging.scale import work_of
-    from handgrad.checking.subject import Subject
 
     subject = Subject.of(narrow, narrow_backward, {"x": X, "W": W, "v": v})
     before = sys.gettrace()
