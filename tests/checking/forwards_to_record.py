@@ -538,6 +538,39 @@ def dropout(x, seed):
     return x * keep / 0.6 + noise * x
 
 
+@forward(x=n(3, 5))
+def numbers_appended(x):
+    return np.append(x.sum(axis=0), 1.0) * np.hstack([2.0, x[0]])
+
+
+@forward(x=n(3, 5))
+def functions_of_lists(x):
+    return np.tanh([x[0], 2 * x[1]]) + np.multiply(x[2], [x[0, 0], 1.0, 2.0, 3.0, 4.0])
+
+
+@forward(x=n(3, 5))
+def sizes_as_numbers(x):
+    weights = np.array(x.shape[1] * [0.5] + [1.0])[: len(x[0])] - 0.1 * len(x)
+    return x * weights / x.shape[0] + (x.shape[1] - 2) ** 2 * x.mean() - x.size // 4
+
+
+TABLE = n(5)
+
+
+@forward(x=n(3, 5))
+def constant_arrays(x):
+    steps = np.fromiter((0.5 * k for k in range(5)), float) - np.array(TABLE)
+    return (
+        x * steps + np.array([[1], [2], [4]], dtype=float) * np.array(3) + np.multiply.outer(x[:, 0], TABLE)
+    )
+
+
+@forward(x=n(3, 5), rows=np.array([2, 0, 1]))
+def rows_in_another_order(x, rows):
+    rng = np.random.default_rng(3)
+    return x[rng.permutation(rows)] * rng.uniform(size=3)[:, None]
+
+
 # ------------------------------------------------------------------ helpers, classes, constants
 
 

@@ -34,6 +34,7 @@ from handgrad import (
 )
 from handgrad.checking import Report
 from handgrad.checking.subject.adapters import draw_for, draw_rows
+from handgrad.checking.subject.peers_in_numpy import NEURAL
 from handgrad.rules import RULES, Rule, embedding, rule, softmax_cross_entropy
 
 OWN = [each for each in RULES.values() if not each.constant]
@@ -82,12 +83,14 @@ def test_a_rule_is_checked_at_inputs_of_the_callers() -> None:
 
 
 def test_draws_are_of_the_kinds_that_a_rule_names() -> None:
-    """Shares add up to 1, indices lie in their table, and all sizes differ."""
+    """Shares add up to 1, indices lie in their table, masks keep some, and all sizes differ."""
     drawn = draw_for(softmax_cross_entropy, np.random.default_rng(0))
     np.testing.assert_allclose(drawn["q"].sum(axis=-1), 1)
     drawn = draw_for(embedding, np.random.default_rng(0))
     assert drawn["i"].dtype.kind == "i"
     assert drawn["i"].max() < len(drawn["E"])
+    kept = [draw_for(RULES["dropout"], np.random.default_rng(seed))["kept"] for seed in range(5)]
+    assert {*np.ravel(kept).tolist()} == {True, False}
     sizes = [
         size for value in draw_for(RULES["linear"], np.random.default_rng(0)).values() for size in value.shape
     ]
@@ -248,6 +251,44 @@ def test_a_torch_function_is_checked(torch: Any, mistake: str) -> None:
     report = check(Layer, inputs=inputs())
     assert report.subject == "Layer"
     assert report.verdict == "right" if expected is None else first(report) == expected
+    if mistake == "operand":
+        assert "return torch.matmul(x, W) + b" in report.findings[0].place
+
+
+@pytest.mark.peers
+def test_a_number_is_differentiated_too(torch: Any) -> None:
+    """One in floating point; it is a tensor without axes, as torch's own are."""
+
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, scale):
+            ctx.save_for_backward(x, scale)
+            return x * scale
+
+        @staticmethod
+        def backward(ctx, g):
+            x, scale = ctx.saved_tensors
+            return g * scale, 2 * (g * x).sum()
+
+    report = check(Scaled, inputs={"x": np.array([1.0, -2.0]), "scale": 0.5})
+    assert [each.name for each in report.arguments] == ["x", "scale"]
+    assert first(report) == ("constant-factor", "scale")
+
+
+AXES: dict[str, list[tuple[Any, ...]]] = {
+    "softmax": [(0,), (1,)], "log_softmax": [(0,), (1,)], "logsumexp": [(0,), (1, True)],
+}  # fmt: skip
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", NEURAL)
+def test_what_stands_in_for_torch_gives_the_same(torch: Any, name: str) -> None:
+    """Along each axis, where there is one, which may be kept."""
+    x = np.random.default_rng(0).normal(size=(3, 4))
+    own = getattr(torch, name, None) or getattr(torch.nn.functional, {"swish": "silu"}.get(name, name))
+    for axes in AXES.get(name, [()]):
+        wanted = own(torch.from_numpy(x), *axes).numpy()
+        np.testing.assert_allclose(NEURAL[name](x, *axes), wanted, rtol=1e-12, strict=True)
 
 
 @pytest.mark.peers

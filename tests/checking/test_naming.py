@@ -1,11 +1,13 @@
 """Names that need no look into forward: from backward's whole matrix, its digits, and what zero upstream gives."""
 
+import ast
 import re
 
 import numpy as np
 import pytest
 
 from handgrad import check
+from handgrad.checking.diagnosis.differences import differences
 from handgrad.checking.diagnosis.edited import code_of_edit
 from handgrad.checking.diagnosis.formulas import FORMULAS
 from handgrad.checking.diagnosis.jacobians import by_jacobian
@@ -105,11 +107,12 @@ def test_a_small_error_that_is_no_factor_is_not_called_one():
     assert {guess.code for guess in by_numbers(evidence)} <= {"wrong-local-derivative", "missing-term"}
 
 
-def test_a_factor_of_the_own_columns_is_no_batch():
+@pytest.mark.parametrize("shape", [(5, 3), (3,)])
+def test_a_factor_of_the_own_columns_is_no_batch(shape):
     def backward(grad_output, Y, T):
         return {"Y": grad_output * 2 * (Y - T) / Y.size}
 
-    inputs = {"Y": RNG.normal(size=(5, 3)), "T": RNG.normal(size=(5, 3))}
+    inputs = {"Y": RNG.normal(size=(5, 3)), "T": RNG.normal(size=shape)}
     subject = Subject.of(lambda Y, T: ((Y - T) ** 2).sum() / len(Y), backward, inputs)
     expected = expect(subject, inputs, ("Y",), 0)
     evidence = Evidence(subject, (expected,), (judge(subject, expected),), ("Y",))
@@ -186,6 +189,25 @@ def test_an_edit_is_named_by_the_trees_and_not_by_how_they_are_written(before, a
 )
 def test_an_edit_of_statements_is_named(before, after, code):
     assert code_of_edit(before, after)[0] == code
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "parts"),
+    [
+        ("d = a * b", "d = a * c", [("b", "c")]),
+        ("d = a + b", "d = a - b", [("a + b", "a - b")]),
+        ("d = sigmoid(x) * g", "d = tanh(x) * g", [("sigmoid", "tanh")]),
+        ("d = np.sin(x) * g", "d = np.cos(x) * g", [("np.sin(x)", "np.cos(x)")]),
+        ("d = g.sum(axis=0)", "d = g.sum(axis=1)", [("0", "1")]),
+        ("d = g.sum(axis=0)", "d = g.sum()", [("g.sum(axis=0)", "g.sum()")]),
+        ("d = x[1:]", "d = x[:]", [("1:", ":")]),
+        ("d = a\ne = b", "d = a", [("e = b", "")]),
+        ("d = a\nf = c", "d = b\nf = d", [("a", "b"), ("c", "d")]),
+    ],
+)
+def test_two_texts_differ_in_the_smallest_parts(before, after, parts):
+    found = differences(ast.parse(before), ast.parse(after))
+    assert [tuple((part and ast.unparse(part)) or "" for part in pair) for pair in found] == parts
 
 
 def test_an_edit_is_described_in_the_users_own_words():

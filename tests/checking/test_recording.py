@@ -73,6 +73,11 @@ def test_operations_know_their_line_and_values_their_name():
     assert recording.label(e) == f"e%{e}"
 
 
+def test_what_is_made_of_numbers_is_a_constant():
+    recording = recorded("constant_arrays")
+    assert {o.name for o in recording.operations} == {"multiply", "add", "getitem", "reshape"}
+
+
 def test_only_what_reaches_the_output_smoothly_is_active():
     recording = record(lambda v: v["x"] * np.floor(v["x"]) * (v["x"] > 0), {"x": np.ones(3)})
     assert {o.name for o in recording.operations if o.output in recording.active} == {"multiply"}
@@ -147,6 +152,17 @@ UNSEEN = type("Holder", (), {"buffer": np.zeros(3)})
 def test_what_cannot_be_recorded_is_an_error_with_the_reason(forward, reason):
     with pytest.raises(NotRecordedError, match=reason):
         record(forward, {"x": np.arange(1.0, 4.0)})
+
+
+def shuffles(x):
+    order = (4 * x).astype(int)
+    np.random.default_rng(0).shuffle(order)
+    return x[order]
+
+
+def test_what_is_shuffled_in_place_cannot_be_recorded():
+    with pytest.raises(NotRecordedError, match="what shuffle gives depends on a computed value"):
+        record(lambda given: shuffles(**given), {"x": np.arange(3.0) / 4}, [shuffles])
 
 
 def test_a_number_that_only_chooses_the_way_is_no_error():

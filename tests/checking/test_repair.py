@@ -3,6 +3,7 @@
 import importlib.util
 import itertools
 import random
+import resource
 import signal
 import threading
 import time
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from handgrad import check
+from handgrad.checking.repair import guard
 from handgrad.checking.repair.guard import Guard
 from handgrad.checking.repair.search import Hint, repair, write_repair
 from handgrad.checking.repair.source import SourceError, read_source
@@ -133,6 +135,18 @@ def test_one_mistake_made_at_every_sum_is_mended_at_all_of_them(tmp_path):
     ]
 
 
+def test_the_value_that_would_mend_everything_is_looked_up(tmp_path):
+    """No small edit of it is right; backward is linear in it, and an expression of the file has the value."""
+    text = LINEAR.replace("return x @ W", "return np.tanh(x) @ W")
+    body = """d = np.ones((2, 4)) / 7
+    slope = 1 - np.tanh(x) ** 2
+    return {"x": d @ W.T * slope, "W": np.tanh(x).T @ d}"""
+    upstream = np.arange(8.0).reshape(2, 4) ** 2 / 9 - 2
+    right = {"x": upstream @ W.T * (1 - np.tanh(X) ** 2), "W": np.tanh(X).T @ upstream}
+    found = mended(tmp_path, text.format(body=body), right, upstream=upstream)
+    assert changed_lines(found) == (["d = np.ones((2, 4)) / 7"], ["d = grad_output"])
+
+
 # ------------------------------------------------------------------ what must hold
 
 
@@ -204,6 +218,20 @@ def test_edits_that_never_end_or_fill_the_memory_are_survived(tmp_path):
     assert time.monotonic() - started < 30
 
 
+@pytest.mark.parametrize("allowed", [2 << 30, 6 << 30])
+def test_candidates_get_a_few_gigabytes_and_no_more_than_the_user_has(allowed):
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    used = guard._address_space()
+    resource.setrlimit(resource.RLIMIT_AS, (used + allowed, hard))
+    try:
+        with Guard().search():
+            inside, _ = resource.getrlimit(resource.RLIMIT_AS)
+        assert resource.getrlimit(resource.RLIMIT_AS) == (used + allowed, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    assert inside <= used + min(allowed, guard.MEMORY) + (1 << 28)
+
+
 def test_state_that_forward_keeps_is_kept_for_candidates(tmp_path):
     text = (
         "import numpy as np\n\nCACHE = {}\n\n\ndef forward(x, W):\n    CACHE['x'] = x\n    return x @ W\n\n\n"
@@ -248,7 +276,15 @@ def test_lines_are_the_last_resort_and_use_what_is_there(tmp_path):
     return {"x": np.cosh(d).sum() * x, "W": h.T @ grad_output}"""
     text = LINEAR.format(body=body).replace("return x @ W", "return np.tanh(x) @ W")
     written = Written(
-        ("v1 = np.tanh(x)", "d = grad_output @ W.T", "d *= 1 - v1 ** 2", "dx = 1 * d"), {"x": "dx"}
+        (
+            "v1 = np.tanh(x)",
+            "d = grad_output @ W.T",
+            "d *= 1 - v1 ** 2",
+            "e = np.zeros_like(d)",
+            "e[:] = d",
+            "dx = 1 * e",
+        ),
+        {"x": "dx"},
     )
     found = mended(
         tmp_path,
@@ -263,11 +299,42 @@ def test_lines_are_the_last_resort_and_use_what_is_there(tmp_path):
         [
             "d_ = grad_output @ W.T",
             "d_ *= 1 - h ** 2",
-            "dx = 1 * d_",
+            "e = np.zeros_like(d_)",
+            "e[:] = d_",
+            "dx = 1 * e",
             'return {"x": dx, "W": h.T @ grad_output}',
         ],
     )
-    assert found.description == "line 11: the gradient of `x` is written anew, in 3 lines"
+    assert found.description == "line 11: the gradient of `x` is written anew, in 5 lines"
+
+
+def test_what_was_mended_by_chance_is_written_anew_with_the_rest(tmp_path):
+    """Of two rows, `2 * ` is right and `len(x) * ` too; what is written after the edit can then not be proved."""
+    text = LINEAR.replace("(x, W)", "(x, W, b)").replace("x, W):\n    {", "x, W, b):\n    {")
+    text = text.replace("return x @ W", "return len(x) * (x @ W + b)")
+    body = 'return {"x": 3 * grad_output @ W.T, "W": np.cosh(x).T @ grad_output, "b": len(x) * grad_output.sum(axis=0)}'
+    module = load(tmp_path / "layer.py", text.format(body=body))
+    lines = {"x": "dx = anew @ W.T", "W": "dW = x.T @ anew"}
+
+    def write(arguments):
+        own = [lines[name] for name in arguments if name in lines]
+        results = {name: f"d{name}" for name in arguments}
+        return Written(("anew = len(x) * grad_output", *own), results) if "b" not in arguments else None
+
+    def goal_at(rows):
+        x, upstream = np.resize(X, (rows, 3)), np.resize(U, (rows, 4)) * np.arange(1, 5)
+        right = {"x": rows * upstream @ W.T, "W": rows * x.T @ upstream, "b": rows * upstream.sum(axis=0)}
+        return Goal({"x": x, "W": W, "b": np.ones(4)}, [upstream], right, dict.fromkeys(right, 1e-9))
+
+    def prove(candidate):
+        other = goal_at(5)
+        gradients = candidate.run_backward(other.upstream, other.inputs)
+        written = "anew" in candidate.backward.__code__.co_varnames
+        return written and all(other.meets(name, gradient) for name, gradient in gradients.items())
+
+    goal = goal_at(2)
+    found = repair(Subject.of(module.forward, module.backward, goal.inputs), goal, prove, Hint(write=write))
+    assert found.description == "line 9: the gradients of `x` and `W` are written anew, in 3 lines"
 
 
 @pytest.mark.parametrize(

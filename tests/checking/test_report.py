@@ -178,6 +178,7 @@ def test_a_pass_says_what_it_does_not_prove(name: str) -> None:
     report = check(forward, backward, inputs)
     assert report.verdict == "right", str(report)
     assert any(note in each for each in report.not_proved), report.not_proved
+    assert all(0 <= each.relative_error < 1e-3 for each in report.arguments)
 
 
 def test_a_pass_at_plain_inputs_leaves_nothing_open() -> None:

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from handgrad import check
+from handgrad.checking.judging.verdict import precision
+from handgrad.checking.subject import Subject
 
 Pair = tuple[Callable[..., Any], Callable[..., Any], dict[str, Any]]
 RNG = np.random.default_rng(5)
@@ -119,6 +121,11 @@ WRONG: dict[str, Pair] = {
     "returned in float16": (np.exp, lambda g, x: {"x": (g * np.exp(x)).astype(np.float16)}, {"x": X}),
     "returned in float32": (np.exp, lambda g, x: {"x": (g * np.exp(x)).astype(np.float32)}, {"x": X}),
     "twice at zero": (relu, lambda g, x: {"x": g * ((x > 0) + 2.0 * (x == 0))}, {"x": ROUND}),
+    "twice at a joint of large numbers": (
+        lambda x: np.maximum(x, 1e12), lambda g, x: {"x": g * ((x > 1e12) + 2.0 * (x == 1e12))}, {"x": np.array([1e12, 3e12])}
+    ),
+    "not summed": (lambda x, b: x + b, lambda g, x, b: {"x": g, "b": g}, {"x": X, "b": X[0]}),
+    "summed": (lambda x: x * x, lambda g, x: {"x": (2 * g * x).sum(axis=0)}, {"x": X}),
     "below both slopes at zero": (np.abs, lambda g, x: {"x": g * np.where(x == 0, -1.5, np.sign(x))}, {"x": ROUND}),
     "at a joint only": (
         huber, lambda g, x: {"x": g * np.where(np.abs(x) == 1, 0, np.clip(x, -1, 1))}, {"x": np.array([1, 0.5, 2])}
@@ -156,10 +163,28 @@ def test_wrong_is_wrong(name: str, seed: int) -> None:
     assert report.verdict == "wrong", str(report)
 
 
+@pytest.mark.parametrize(
+    ("forward", "kind"),
+    [
+        (np.tanh, np.longdouble),
+        (lambda x: np.tanh(x.astype(np.float64)), np.float64),
+        (lambda x: np.tanh(x if x.dtype == np.float64 else 2 * x), np.float64),
+        (lambda x: np.tanh(x if x.dtype == np.float64 else x[:2]), np.float64),
+        (lambda x: np.linalg.inv(x.T @ x), np.float64),
+    ],
+    ids=["as it is", "narrower", "another value", "another shape", "none"],
+)
+def test_slopes_are_found_in_the_widest_type_that_gives_the_same(
+    forward: Callable[..., Any], kind: type
+) -> None:
+    """Digits beyond float64 are used where forward has them."""
+    subject = Subject.of(forward, lambda g, x: {"x": g}, {"x": X[:, :3]})
+    assert precision(subject, subject.inputs) is kind
+
+
 def test_the_count_of_work_says_the_same_each_time() -> None:
     """It depends on what forward does, and on nothing else; a tracer that was there stays."""
     from handgrad.checking.judging.scale import work_of
-    from handgrad.checking.subject import Subject
 
     subject = Subject.of(narrow, narrow_backward, {"x": X, "W": W, "v": v})
     before = sys.gettrace()

@@ -164,12 +164,9 @@ def _finding(guess: Guess, judgement: Judgement, mended: Repair | None) -> Findi
 
 def _worst(argument: str, judgement: Judgement) -> tuple[tuple[int, ...], float, float, float, float]:
     """Return the worst entry of a gradient: index, got, right, relative error and error bar."""
-    worst: tuple[tuple[int, ...], float, float, float, float] = ((), 0.0, 0.0, -1.0, 0.0)
-    for sample in judgement.samples:
-        entry = _worst_of(argument, sample)
-        if entry is not None and not entry[3] <= worst[3]:
-            worst = entry
-    return worst if worst[3] >= 0 or np.isnan(worst[3]) else ((), 0.0, 0.0, 0.0, 0.0)
+    entries = (_worst_of(argument, sample) for sample in judgement.samples)
+    known = (entry for entry in entries if entry is not None)
+    return max(known, key=lambda entry: entry[3], default=((), 0.0, 0.0, 0.0, 0.0))
 
 
 def _worst_of(argument: str, sample: Sample) -> tuple[tuple[int, ...], float, float, float, float] | None:

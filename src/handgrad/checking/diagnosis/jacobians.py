@@ -89,7 +89,7 @@ def _given(argument: str, evidence: Evidence, expected: Expectation) -> Array | 
         return evidence.subject.run_backward(shaped, expected.exact)[argument].astype(float).ravel()
 
     try:
-        matrix = np.array([rows(row) for row in np.eye(int(sizes[-1]))])
+        matrix = np.array([rows(row) for row in np.eye(sizes[-1])])
     except (CheckError, KeyError, ValueError):
         return None
     sample = evidence.judgements[0].samples[0]

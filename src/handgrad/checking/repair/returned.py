@@ -16,7 +16,6 @@ def slots(node: ast.Return, subject: Subject) -> dict[str, ast.expr]:
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
         return {keyword.arg: keyword.value for keyword in value.keywords if keyword.arg is not None}
     if isinstance(value, ast.Tuple | ast.List):
-        order = list(subject.inputs)
-        order = order if len(value.elts) == len(order) else list(subject.differentiable)
-        return dict(zip(order, value.elts, strict=False))
+        names = subject.inputs if len(value.elts) == len(subject.inputs) else subject.differentiable
+        return dict(zip(names, value.elts, strict=False))
     return {}

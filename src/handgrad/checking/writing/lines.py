@@ -51,7 +51,7 @@ class Lines:
 
     def run(self, expression: ast.expr) -> Any:
         """Return an expression's number."""
-        return eval(_code(expression), self.env)
+        return eval(ast.unparse(expression), self.env)
 
     def attempt(self, expression: ast.expr, statements: list[ast.stmt] | None = None) -> Any:
         """Return an expression's number after some statements; None if it cannot be computed."""
@@ -59,8 +59,8 @@ class Lines:
             if not statements:
                 return self.run(expression)
             env = dict(self.env)
-            exec(_program(statements), env)
-            return eval(_code(expression), env)
+            exec(_text(statements), env)
+            return eval(ast.unparse(expression), env)
         except Exception:  # a spelling that does not fit these shapes
             return None
 
@@ -85,7 +85,7 @@ class Lines:
 
     def _add_statements(self, statements: list[ast.stmt], hint: str, result: ast.expr) -> None:
         """Add statements; each starts with the assignment of a mark, or changes the one before."""
-        exec(_program(statements), self.env)
+        exec(_text(statements), self.env)
         for statement in statements:
             if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
                 name = statement.targets[0].id
@@ -220,12 +220,8 @@ def _is_atom(expression: ast.expr) -> bool:
     return isinstance(expression, (ast.Name, ast.Constant))
 
 
-def _code(expression: ast.expr) -> Any:
-    return compile(ast.unparse(expression), "<line>", "eval")
-
-
-def _program(statements: list[ast.stmt]) -> Any:
-    return compile("\n".join(ast.unparse(s) for s in statements), "<lines>", "exec")
+def _text(statements: list[ast.stmt]) -> str:
+    return "\n".join(map(ast.unparse, statements))
 
 
 class _Names(ast.NodeTransformer):
