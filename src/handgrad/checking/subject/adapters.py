@@ -151,13 +151,13 @@ def _of_rule(rule: Rule, inputs: Any) -> Pair:
     return Pair(forward, backward, source, rule.name)
 
 
-def draw_for(rule: Rule, generator: np.random.Generator) -> Inputs:
+def draw_for(rule: Rule, generator: np.random.Generator, sizes: Sequence[int] = SIZES) -> Inputs:
     """Draw inputs for a rule at sizes that all differ, each in the domain its kind says.
 
     Values are of both signs, unless the rule is finite only above 0, or only between 0 and 1.
     """
     letters: dict[str, tuple[int, ...]] = {}
-    left = iter(SIZES)
+    left = iter(sizes)
     alone = len(rule.signature.inputs) == 1
     for axis in (axis for axes in rule.signature.inputs for axis in axes):
         if axis not in letters:
