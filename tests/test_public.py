@@ -35,6 +35,9 @@ MODULES = [
 ]
 """Every module of rules and of layers."""
 
+MADE = {"__init__.py", "layers/__init__.py", "rules/__init__.py"}
+"""Whose lists are made of those of their modules."""
+
 ABSTRACT = {"Layer", "RuleLayer", "Loss", "Optimiser", "Schedule"}
 
 
@@ -105,7 +108,10 @@ def test_a_name_is_imported_from_where_type_checkers_see_it() -> None:
 
 def test_what_is_not_imported_yet_is_shown_all_the_same() -> None:
     """Completion in a notebook offers every public name; another is an error as of any module."""
-    assert set(handgrad.__all__) <= set(dir(handgrad))
+    assert set(handgrad.__all__) | handgrad.PUBLIC.keys() <= set(dir(handgrad))
+    modules = {name for name, value in vars(handgrad).items() if isinstance(value, ModuleType)}
+    plain = {name for name in dir(handgrad) if not name.startswith("__")}
+    assert plain == set(handgrad.__all__) | handgrad.PUBLIC.keys() | modules, "what handgrad itself imports"
     with pytest.raises(AttributeError, match=r"^module 'handgrad' has no attribute 'Lineer'$"):
         handgrad.Lineer  # type: ignore[attr-defined] # noqa: B018
 
@@ -142,6 +148,27 @@ def rules_in(module: str) -> Iterator[str]:
 def test_every_list_of_public_names_is_read() -> None:
     """One that cannot be read would be passed over in silence."""
     listed = re.compile(r"^ *__all__\b", re.MULTILINE)
-    assert public().keys() - {"__init__.py"} == {
+    assert public().keys() | MADE == MADE | {
         name for name, path in listing() if listed.search(path.read_text(encoding="utf-8"))
     }
+
+
+@pytest.mark.parametrize("module", handgrad.PUBLIC)
+def test_a_star_brings_what_is_public_and_no_module(module: str) -> None:
+    """``from handgrad.layers import *`` is what people type in a notebook."""
+    brought: dict[str, object] = {}
+    exec(f"from handgrad.{module} import *", brought)
+    del brought["__builtins__"]
+    assert brought.keys() == set(getattr(handgrad, module).__all__)
+    assert not [name for name, value in brought.items() if isinstance(value, ModuleType)]
+    assert set(handgrad.PUBLIC[module]) <= brought.keys()
+
+
+@pytest.mark.parametrize("package", [handgrad.layers, handgrad.rules])
+def test_a_package_lists_what_its_modules_list(package: ModuleType) -> None:
+    modules = [module for module in MODULES if module.__name__.startswith(f"{package.__name__}.")]
+    listed = [name for module in modules for name in getattr(module, "__all__", ())]
+    own = set(package.__all__) - set(listed)
+    assert set(listed) <= set(package.__all__)
+    assert own <= ENTRIES
+    assert len(package.__all__) == len(set(package.__all__))

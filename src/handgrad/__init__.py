@@ -1,6 +1,7 @@
-"""Neural networks whose every gradient is written out by hand: readable, proved and fast."""
+"""Neural networks whose every gradient is written out by hand: readable, checked and fast."""
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ PUBLIC = {
     ),
     "engines": (),
     "explaining": ("Explanation", "explain"),
-    "layers": ("INITIALISERS", "Layer", "Loss", "Optimiser"),
+    "layers": ("INITIALISERS", "Layer", "Loss", "Optimiser", "Schedule"),
     "network": ("Network",),
     "program": ("Loop",),
     "rules": ("rule", "update"),
@@ -74,4 +75,5 @@ if not TYPE_CHECKING:
 
     def __dir__() -> list[str]:
         """Return the public names too, which are not there before they are asked for."""
-        return sorted({*globals(), *PUBLIC, *__getattr__("__all__")})
+        own = (name for name, value in globals().items() if name[:2] == "__" or isinstance(value, ModuleType))
+        return sorted({*own, *PUBLIC, *__getattr__("__all__")})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import time
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -14,12 +14,15 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from handgrad.errors import ConfigurationError, HandgradNotice, RunError
+from handgrad.arguments import judged
+from handgrad.errors import ConfigurationError, RunError, notify
 from handgrad.files import Tensors, parse_json, write_file
 from handgrad.fingerprint import Fingerprint
 from handgrad.locks import FolderLock
 from handgrad.training import History
-from handgrad.training.state import Done, EpochEnd, TrainingState
+from handgrad.training.state import CheckpointStore, Done, EpochEnd, TrainingState
+
+__all__ = ["Checkpoints"]
 
 Array = NDArray[Any]
 
@@ -31,7 +34,7 @@ SHARE = 0.01
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
-class Checkpoints:
+class Checkpoints(CheckpointStore):
     """Keeps a training's state in a folder, so that it can go on after whatever stopped it.
 
     A state is kept at the end of an epoch, where that takes less than a hundredth of the time, and whenever the last
@@ -68,9 +71,10 @@ class Checkpoints:
     5 finished
     """
 
+    @judged
     def __init__(
         self,
-        folder: str | Path,
+        folder: str | os.PathLike[str],
         *,
         minutes: float = 5.0,
         resume: bool = False,
@@ -119,7 +123,7 @@ class Checkpoints:
         try:
             write_checkpoint(self.path, state, self.notes)
         except RunError as error:
-            warnings.warn(HandgradNotice(f"training goes on without a new checkpoint: {error}"), stacklevel=2)
+            notify(f"training goes on without a new checkpoint: {error}")
         self.last = time.monotonic()
         self.cost = self.last - started
 

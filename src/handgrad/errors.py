@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
+
+__all__ = [
+    "ConfigurationError",
+    "ConversionError",
+    "DataError",
+    "EngineError",
+    "HandgradError",
+    "HandgradNotice",
+    "MissingPackageError",
+    "ProgramError",
+    "RuleError",
+    "RunError",
+    "ShapeError",
+    "TrainingError",
+]
 
 
 class HandgradError(Exception):
@@ -109,3 +126,15 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 class HandgradNotice(UserWarning):
     """Something the user should know, and that changes no result."""
+
+
+BETWEEN = frozenset({"handgrad", "contextlib", "sklearn", "joblib"})
+"""What stands between a user's line and what is noticed: handgrad, and what calls it back."""
+
+
+def notify(notice: str) -> None:
+    """Warn with a `HandgradNotice` at the user's own line, however far up it is."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(HandgradNotice(notice), stacklevel=level)

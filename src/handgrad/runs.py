@@ -25,6 +25,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from handgrad.arguments import judged
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.data import Dataset, Task
 from handgrad.errors import DataError, HandgradError, RunError
@@ -72,8 +73,13 @@ class Run:
     results: Mapping[str, float] = field(default_factory=dict)
 
 
+@judged
 def save_run(
-    folder: Path, run: Run, history: History, configuration: str, snapshots: Sequence[Snapshot] = ()
+    folder: str | os.PathLike[str],
+    run: Run,
+    history: History,
+    configuration: str,
+    snapshots: Sequence[Snapshot] = (),
 ) -> None:
     """Write a run folder; each file is whole or not there, and run.json, which makes it a run, comes last.
 
@@ -86,6 +92,7 @@ def save_run(
     """
     from safetensors.numpy import save
 
+    folder = Path(folder)
     give_up(folder)
     # safetensors writes the memory as it lies: a transposed view would be saved wrong
     arrays = {name: np.ascontiguousarray(array) for name, array in run.network.arrays.items()}
@@ -138,7 +145,8 @@ def own_kinds(network: Network) -> dict[str, str]:
             for kind in made - known}  # fmt: skip
 
 
-def load_run(folder: Path, *, own: Sequence[type[Layer] | type[Loss]] = ()) -> Run:
+@judged
+def load_run(folder: str | os.PathLike[str], *, own: Sequence[type[Layer] | type[Loss]] = ()) -> Run:
     """Open a run folder.
 
     Parameters
@@ -154,6 +162,7 @@ def load_run(folder: Path, *, own: Sequence[type[Layer] | type[Loss]] = ()) -> R
         When a file is missing, damaged, or of a newer format, or a layer is not handgrad's and not given. Shapes and
         types are compared with the network's before there is any array.
     """
+    folder = Path(folder)
     path, weights = folder / "run.json", folder / "weights.safetensors"
     head = _read_head(path)
     for name in head.own.keys() - {kind.__name__ for kind in own}:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from handgrad.arguments import Seed, judged
 from handgrad.checking import Report, check
 from handgrad.checking.subject.draws import Source
 
 __all__ = ["assert_right"]
 
 
+@judged
 def assert_right(
-    forward: Any, backward: Callable[..., Any] | None = None, inputs: Source | None = None, *, seed: int = 0
+    forward: Any,
+    backward: Callable[..., Any] | None = None,
+    inputs: Source | Sequence[Any] | None = None,
+    *,
+    seed: Seed = 0,
 ) -> Report:
     """Check a hand-written gradient; an assertion fails with the report when it is not right.
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TextIO
 
-from handgrad.errors import HandgradNotice, RunError, need
+from handgrad.errors import RunError, need, notify
 from handgrad.files import write_file
 from handgrad.training import EpochRecord, History
 
@@ -75,7 +74,7 @@ class Journal:
                 self._begin()
         except (OSError, RunError) as error:
             self.close()
-            warnings.warn(HandgradNotice(f"the history is not written: {error}"), stacklevel=2)
+            notify(f"the history is not written: {error}")
 
     def _begin(self) -> None:
         """Write all there is, and keep the files open for what comes."""

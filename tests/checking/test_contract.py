@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handgrad import CheckError, check
+from handgrad import CheckError, ConfigurationError, check
 from handgrad.checking.judging.contract import Breach, breaches
 from handgrad.checking.judging.verdict import expect, judge
 from handgrad.checking.subject import Subject
@@ -156,7 +156,7 @@ MESSAGES: dict[str, tuple[Any, Any, Any, str]] = {
     "inputs missing": (cube, right, None, "the inputs are missing"),
     "backward missing": (cube, None, {"x": X}, "backward is missing"),
     "no function": (3, right, {"x": X}, "forward is 3, which is no function"),
-    "text for inputs": (cube, right, "x", "the inputs are str"),
+    "an array for inputs": (cube, right, X, "the inputs are ndarray"),
     "text": (cube, right, {"x": "abc"}, "the input 'x' is <U3, not an array of real numbers"),
     "object": (cube, right, {"x": object()}, "the input 'x' is object"),
     "ragged": (cube, right, {"x": [[1.0], [2.0, 3.0]]}, "the input 'x' is no array"),
@@ -209,7 +209,7 @@ def test_a_message_has_the_place_in_the_users_file() -> None:
 
 def test_a_seed_below_zero_is_an_error() -> None:
     """As everywhere in handgrad."""
-    with pytest.raises(CheckError, match="seed is -1"):
+    with pytest.raises(ConfigurationError, match=r"^check: seed is -1"):
         check(cube, right, {"x": X}, seed=-1)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -171,3 +173,15 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"gone\.csv: there is no such file"):
         read_csv(tmp_path / "gone.csv", target="y")
+
+
+def test_a_pipe_is_read_once_and_whole(tmp_path: Path) -> None:
+    """What another program writes as it goes, as a table that it unpacks."""
+    pipe = tmp_path / "slow.csv"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("a;b;t\n1;2;3\n4;5;6\n7;8;9.5\n",))
+    writer.start()
+    data = read_csv(pipe, target="t")
+    writer.join()
+    assert data.x.tolist() == [[1, 2], [4, 5], [7, 8]]
+    assert data.t.tolist() == [3, 6, 9.5]

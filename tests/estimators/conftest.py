@@ -9,4 +9,5 @@ if find_spec("sklearn") is None:
         "test_beyond.py",
         "test_inputs.py",
         "test_saving.py",
+        "test_notices.py",
     ]

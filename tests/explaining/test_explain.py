@@ -181,7 +181,7 @@ def test_the_witness_finds_the_line_that_is_wrong() -> None:
 NETWORKS = {
     "dropout and batch norm": Network(
         Linear(4, 7),
-        BatchNorm(7),
+        BatchNorm(),
         Tanh(),
         Dropout(0.3),
         Linear(7, 3),

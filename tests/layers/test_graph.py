@@ -82,7 +82,7 @@ def test_the_data_is_named_when_it_does_not_fit() -> None:
     ("make", "error", "message"),
     [
         (lambda: Network(), ConfigurationError, "a network needs a layer"),
-        (lambda: Network(Linear(2, 3), ReLU), ConfigurationError, "layer 2 is <class .*, which is no layer"),
+        (lambda: Network(Linear(2, 3), ReLU), ConfigurationError, "Network: layer 2 is the class ReLU"),
         (lambda: Network(ReLU()), ConfigurationError, "the layers do not say how long a row is"),
         (lambda: Network(Embedding(5, 7), Linear(7, 2)), ConfigurationError, "not say how many indices"),
         (lambda: Network(ReLU(), Embedding(5, 7), inputs=4), ConfigurationError, "a1 holds values, and"),
@@ -92,15 +92,18 @@ def test_the_data_is_named_when_it_does_not_fit() -> None:
         (lambda: Linear(3, True), ConfigurationError, "Linear: outputs is True"),
         (lambda: Embedding(2.0, 3), ConfigurationError, r"Embedding: entries is 2\.0"),
         (lambda: Linear(2, 3, layout="oi"), ConfigurationError, "Linear: layout is 'oi'"),
-        (lambda: Network(Linear(2, 3, initialiser="he")), ConfigurationError, "no initialiser is called"),
         (
             lambda: Network(Linear(2, 3), LeakyReLU(float("inf"))), ConfigurationError,
             r"^layer 2, LeakyReLU\(slope=inf\): slope is inf\n  fix    give a finite number$",
         ),
+        (
+            lambda: Network(Linear(2, 3, initialiser="he")), ConfigurationError,
+            r"^layer 1, Linear\(2, 3, initialiser='he'\): no initialiser is called 'he'\n  fix    choose from ",
+        ),
     ],
     ids=[
         "no-layer", "no-instance", "no-row", "no-indices", "values-as-indices", "standardise-inside",
-        "no-features", "size-0", "size-true", "size-float", "layout", "initialiser", "infinity",
+        "no-features", "size-0", "size-true", "size-float", "layout", "infinity", "initialiser",
     ],
 )  # fmt: skip
 def test_layers_that_cannot_be_are_named(

@@ -113,7 +113,7 @@ def test_an_engine_that_cannot_run_a_line_says_which(monkeypatch: pytest.MonkeyP
     ("x", "t", "settings", "error", "said"),
     [
         (X, T, {"engines": ["refrence"]}, ConfigurationError, "did you mean 'reference'"),
-        (X, T, {"batch_size": 0}, ConfigurationError, "batch size is 0"),
+        (X, T, {"batch_size": 0}, ConfigurationError, "measure_engines: batch_size is 0"),
         (X, T, {"seconds": 0}, ConfigurationError, "seconds is 0"),
         (X[:, :4], T, {}, ShapeError, "rows of"),
         (X[:0], T[:0], {}, DataError, "no rows"),

@@ -368,27 +368,29 @@ NAN = X.copy()
 NAN[4, 2] = np.nan
 
 REFUSED: dict[str, tuple[dict[str, Any], type[HandgradError], str]] = {
-    "epochs": ({"epochs": 0}, ConfigurationError, "epochs is 0\n  fix    give a whole number, 1 or more"),
-    "half an epoch": ({"epochs": 2.5}, ConfigurationError, "epochs is 2.5\n  fix    give a whole number, 1 or more"),
-    "batch size": ({"batch_size": -1}, ConfigurationError, "batch size is -1\n  fix    give a whole number, 1 or more"),
+    "epochs": ({"epochs": 0}, ConfigurationError, "train: epochs is 0\n  fix    give a whole number, 1 or more"),
+    "half an epoch": ({"epochs": 2.5}, ConfigurationError, "train: epochs is 2.5\n  fix    give a whole number, 1 or more"),
+    "batch size": (
+        {"batch_size": -1}, ConfigurationError, "train: batch_size is -1\n  fix    give a whole number, 1 or more"
+    ),
     "patience": (
         {"patience": 0, "validation": 0.2}, ConfigurationError,
-        "patience is 0\n  fix    give a whole number, 1 or more",
+        "train: patience is 0\n  fix    give a whole number, 1 or more",
     ),
     "patience alone": (
-        {"patience": 3}, ConfigurationError, "patience needs validation rows\n  fix    give validation=0.1"
+        {"patience": 3}, ConfigurationError, "train: patience needs validation rows\n  fix    give validation=0.1"
     ),
-    "seed": ({"seed": -3}, ConfigurationError, "seed is -3\n  fix    give a whole number, 0 or more"),
+    "seed": ({"seed": -3}, ConfigurationError, "train: seed is -3\n  fix    give a whole number, 0 or more"),
     "long seed": (
-        {"seed": 2**64}, ConfigurationError, f"seed is {2**64}\n  fix    give a whole number, 0 or more"
+        {"seed": 2**64}, ConfigurationError, f"train: seed is {2**64}\n  fix    give a whole number, 0 or more"
     ),
     "engine": (
         {"engine": "refrence"}, ConfigurationError,
-        "no engine is called 'refrence'\n  fix    did you mean 'reference'?",
+        "train: no engine is called 'refrence'\n  fix    did you mean 'reference'?",
     ),
     "validation 0": (
         {"validation": 0.0}, ConfigurationError,
-        "validation is 0.0: 0 of 23 rows\n"
+        "train: validation is 0.0: 0 of 23 rows\n"
         "  fix    give a share between 0 and 1 that leaves rows on both sides, or arrays (x, t)",
     ),
     "validation below 0": (
@@ -398,17 +400,17 @@ REFUSED: dict[str, tuple[dict[str, Any], type[HandgradError], str]] = {
     ),
     "validation nan": (
         {"validation": float("nan")}, ConfigurationError,
-        "validation is nan: 0 of 23 rows\n"
+        "train: validation is nan: 0 of 23 rows\n"
         "  fix    give a share between 0 and 1 that leaves rows on both sides, or arrays (x, t)",
     ),
     "validation all": (
         {"validation": 0.99}, ConfigurationError,
-        "validation is 0.99: 23 of 23 rows\n"
+        "train: validation is 0.99: 23 of 23 rows\n"
         "  fix    give a share between 0 and 1 that leaves rows on both sides, or arrays (x, t)",
     ),
     "validation of three": (
         {"validation": [X, T, T]}, ConfigurationError,
-        "validation holds 3 arrays\n  fix    give two, (x, t), or a share of the rows",
+        "train: validation holds 3 arrays\n  fix    give two, (x, t), or a share of the rows",
     ),
     "validation width": (
         {"validation": (X[:, :4], T)}, ShapeError,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from handgrad.arguments import Seed, judged
 from handgrad.checking.diagnosis import Guess, diagnose
 from handgrad.checking.evidence import Evidence
 from handgrad.checking.judging.contract import Breach, breaches, remembered
@@ -23,8 +24,13 @@ REPAIR_SECONDS = 2.0
 FRESH = 2  # other inputs at which an explanation must hold, and a repair be right
 
 
+@judged
 def check(
-    forward: Any, backward: Callable[..., Any] | None = None, inputs: Source | None = None, *, seed: int = 0
+    forward: Any,
+    backward: Callable[..., Any] | None = None,
+    inputs: Source | Sequence[Any] | None = None,
+    *,
+    seed: Seed = 0,
 ) -> Report:
     """Check a hand-written gradient, and name the mistake when it is wrong.
 
@@ -65,8 +71,6 @@ def check(
     """
     if is_searching():
         raise CheckError("check was called by code that a check runs while it looks for a repair")
-    if seed < 0:
-        raise CheckError(f"seed is {seed}", fix="give 0 or more")
     with np.errstate(all="ignore"):
         return _check(pair_of(forward, backward, inputs), seed)
 

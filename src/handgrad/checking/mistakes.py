@@ -26,11 +26,6 @@ class Mistake:
     shows: str
     why: str
 
-    @property
-    def page(self) -> str:
-        """The page of the documentation that derives it."""
-        return f"mistakes/{self.code}"
-
 
 MISTAKES: dict[str, Mistake] = {
     mistake.code: mistake

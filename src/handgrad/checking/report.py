@@ -234,7 +234,7 @@ def _finding_lines(finding: Finding, width: int) -> list[str]:
         numbers = f"got {finding.got:.7g}, expected {finding.expected:.7g}"
         said.append(("worst", f"d{finding.argument}{index}: {numbers}"))
     said += [("place", finding.place)] if finding.place else []
-    said.append(("why", MISTAKES[finding.code].why))
+    said += [("shows", MISTAKES[finding.code].shows), ("why", MISTAKES[finding.code].why)]
     for title, words in said:
         lines += textwrap.wrap(words, width, initial_indent=f"    {title:<10}", subsequent_indent=" " * 14)
     if finding.repair:
@@ -242,7 +242,6 @@ def _finding_lines(finding: Finding, width: int) -> list[str]:
         proof = f"proved on fresh inputs{sizes}" if finding.proved else "a suggestion, not proved"
         lines.append(f"    repair    {proof}")
         lines += [f"      {line}" for line in finding.repair.splitlines()]
-    lines.append(f"    more      {MISTAKES[finding.code].page}")
     return lines
 
 

@@ -6,7 +6,6 @@ import json
 import signal
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -21,7 +20,7 @@ import msgspec
 from handgrad.checkpoints import NAME, Checkpoints, read_past
 from handgrad.configuration import MOST_BYTES, Configuration, read_configuration, write_configuration
 from handgrad.data.sources import BUILT_IN
-from handgrad.errors import ConfigurationError, HandgradNotice, RunError
+from handgrad.errors import ConfigurationError, RunError, notify
 from handgrad.files import check_file, write_file
 from handgrad.network import Network
 from handgrad.runs import give_up, read_snapshots, write_snapshots
@@ -153,7 +152,7 @@ def problems_as_notices(what: str) -> Iterator[None]:
     try:
         yield
     except RunError as error:
-        warnings.warn(HandgradNotice(f"{what}: {error}"), stacklevel=2)
+        notify(f"{what}: {error}")
 
 
 def is_run(source: str | None) -> bool:

@@ -13,6 +13,7 @@ from typing import IO, Any
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from handgrad.arguments import judged
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.files import check_claim, check_shape, reading
 from handgrad.data.targets import encode
@@ -25,6 +26,7 @@ TEXT = "U"
 DAMAGE = (ValueError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile)
 
 
+@judged
 def read_npy(
     path: str | os.PathLike[str],
     *,
@@ -86,6 +88,7 @@ def _map(path: Path, kinds: str) -> NDArray[Any]:
         return npy.open_memmap(path, mode="r")
 
 
+@judged
 def read_npz(path: str | os.PathLike[str], *, task: Task | None = None) -> Dataset:
     """Read the arrays ``x`` and ``t``, also called ``X`` and ``y``, from one .npz file.
 

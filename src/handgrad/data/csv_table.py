@@ -7,18 +7,21 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.arguments import judged
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.files import reading
 from handgrad.data.table import Columns, choose_columns, make_dataset, name_columns
 from handgrad.errors import DataError
 
 
+@judged
 def read_csv(
     path: str | os.PathLike[str], *, target: str | Sequence[str] | None, task: Task | None = None
 ) -> Dataset:
@@ -85,7 +88,9 @@ def _read(
     """Return the columns, the features (n, d), the texts of the targets and the line of each row."""
     features, texts, lines = array("d"), list[list[str]](), list[int]()
     with reading(path, UnicodeDecodeError, csv.Error), path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.reader(file, delimiter=_delimiter(path, file), skipinitialspace=True, strict=True)
+        first = file.readline()
+        lines_of = chain([first], file)  # rather than from the start again: a pipe is read once
+        rows = csv.reader(lines_of, delimiter=_delimiter(path, first), skipinitialspace=True, strict=True)
         columns = choose(_header(path, next(rows, [])))
         for cells in filter(None, rows):
             place = f"{path}, line {rows.line_num}"
@@ -97,12 +102,8 @@ def _read(
     return columns, np.frombuffer(features).reshape(len(lines), -1), texts, lines
 
 
-def _delimiter(path: Path, file: TextIO) -> str:
-    if path.suffix.lower() == ".tsv":
-        return "\t"
-    first = file.readline()
-    file.seek(0)
-    return max(",;\t", key=first.count)
+def _delimiter(path: Path, first: str) -> str:
+    return "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
 
 
 def _header(path: Path, cells: list[str]) -> list[str]:

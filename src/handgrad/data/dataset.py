@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.arguments import Judged, Seed, judged
 from handgrad.arrays import check_finite
-from handgrad.errors import DataError, nearest
+from handgrad.errors import DataError
 
 Task = Literal["classification", "regression"]
 
 
 @dataclass(frozen=True, eq=False)
-class Dataset:
+class Dataset(metaclass=Judged):
     """Rows of features with their targets, checked when it is made.
 
     Parameters
@@ -60,7 +61,6 @@ class Dataset:
     def __post_init__(self) -> None:
         _check_features(self)
         _check_test_rows(self)
-        check_task(self.name, self.task)
         if self.task == "classification":
             _check_classes(self)
         else:
@@ -68,22 +68,6 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.x)
-
-
-def check_task(place: str, task: str) -> None:
-    """Check that a task is one of the two.
-
-    Raises
-    ------
-    DataError
-        When it is not.
-
-    Examples
-    --------
-    >>> check_task("digits", "classification")
-    """
-    if task not in get_args(Task):
-        raise DataError(f"{place}: there is no task {task!r}", fix=nearest(task, get_args(Task)))
 
 
 def _check_features(data: Dataset) -> None:
@@ -160,7 +144,8 @@ class Split:
     test: NDArray[np.int64]
 
 
-def split(dataset: Dataset, *, test: float = 0.2, validation: float = 0.1, seed: int = 0) -> Split:
+@judged
+def split(dataset: Dataset, *, test: float = 0.2, validation: float = 0.1, seed: Seed = 0) -> Split:
     """Divide the rows of a data set at random into training, validation and test rows.
 
     For classification each part has every class in its share of the whole, to about one row. Rows that the

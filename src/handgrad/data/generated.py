@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.arguments import Seed, judged
 from handgrad.data.dataset import Dataset
 from handgrad.errors import DataError
 
 TURNS = 1.5  # of each spiral's arm
 
 
-def moons(rows: int = 1000, noise: float = 0.1, seed: int = 0) -> Dataset:
+@judged
+def moons(rows: int = 1000, noise: float = 0.1, seed: Seed = 0) -> Dataset:
     """Two half circles, each reaching into the other.
 
     Parameters
@@ -47,7 +49,8 @@ def moons(rows: int = 1000, noise: float = 0.1, seed: int = 0) -> Dataset:
     return _finish("moons", np.where(t[:, None] == 0, upper, lower), t, noise, rng)
 
 
-def spirals(rows: int = 1000, noise: float = 0.03, seed: int = 0, arms: int = 2) -> Dataset:
+@judged
+def spirals(rows: int = 1000, noise: float = 0.03, seed: Seed = 0, arms: int = 2) -> Dataset:
     """Arms that wind around each other in the unit circle, one class each.
 
     Parameters
@@ -83,7 +86,8 @@ def spirals(rows: int = 1000, noise: float = 0.03, seed: int = 0, arms: int = 2)
     return _finish("spirals", x, t, noise, rng)
 
 
-def xor(rows: int = 1000, noise: float = 0.1, seed: int = 0) -> Dataset:
+@judged
+def xor(rows: int = 1000, noise: float = 0.1, seed: Seed = 0) -> Dataset:
     """Four squares around the origin: class 1 where the signs of the coordinates differ, before noise.
 
     Parameters

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.arguments import judged
 from handgrad.data.dataset import Dataset
 from handgrad.data.download import fetch_mnist
 from handgrad.data.files import check_claim, check_shape, reading
@@ -31,6 +32,7 @@ BLOCK = 2**20  # bytes read at a time
 MNIST_VARIABLE = "HANDGRAD_MNIST"
 
 
+@judged
 def read_idx(path: str | os.PathLike[str]) -> NDArray[Any]:
     """Read an IDX file, packed with gzip or not, whatever its name.
 
@@ -146,6 +148,7 @@ def _check_size(path: Path, expected: int, found: int) -> None:
         )
 
 
+@judged
 def mnist(folder: str | os.PathLike[str] | None = None) -> Dataset:
     """Read the MNIST digits, or a set in the same four files, such as Fashion-MNIST.
 

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.arguments import judged
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.files import check_claim, reading
 from handgrad.data.table import Columns, choose_columns, make_dataset, name_columns
 from handgrad.errors import DataError, need
 
 
+@judged
 def read_parquet(
     path: str | os.PathLike[str], *, target: str | Sequence[str] | None, task: Task | None = None
 ) -> Dataset:

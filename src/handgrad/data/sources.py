@@ -9,10 +9,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from handgrad.arguments import judged
 from handgrad.arrays import check_finite
 from handgrad.data.arrays import read_npy, read_npy_features, read_npz, read_npz_features
 from handgrad.data.csv_table import read_csv, read_csv_features
-from handgrad.data.dataset import Dataset, Task, check_task
+from handgrad.data.dataset import Dataset, Task
 from handgrad.data.digits import digits
 from handgrad.data.generated import moons, spirals, xor
 from handgrad.data.idx import mnist, read_idx
@@ -29,6 +30,7 @@ BUILT_IN: dict[str, Callable[[], Dataset]] = {
 SUFFIXES = (".csv", ".npy", ".npz", ".parquet", ".tsv")
 
 
+@judged
 def load(
     source: str | os.PathLike[str], *, target: str | Sequence[str] | None = None, task: Task | None = None
 ) -> Dataset:
@@ -66,8 +68,8 @@ def load(
     handgrad.errors.DataError: digit: there is no built-in data set and no folder of this name
       fix    did you mean 'digits'?
     """
-    if task is not None:
-        check_task(str(source), task)
+    if not source:  # as a path it would be the current folder
+        raise DataError("the data has no name", fix=f"{nearest('', BUILT_IN)}, or give a file or a folder")
     if isinstance(source, str) and source in BUILT_IN:
         _refuse(source, target=target)
         return _of_task(BUILT_IN[source](), task)
@@ -85,6 +87,11 @@ def load(
         case ".npz":
             _refuse(path, target=target)
             return read_npz(path, task=task)
+        case "" if path.exists():
+            raise DataError(
+                f"{path}: files whose name has no ending are not read",
+                fix=f"choose from {', '.join(SUFFIXES)}",
+            )
         case "":
             raise DataError(
                 f"{source}: there is no built-in data set and no folder of this name",
@@ -102,6 +109,7 @@ def _of_task(dataset: Dataset, task: Task | None) -> Dataset:
     return dataset
 
 
+@judged
 def load_features(source: str | os.PathLike[str], names: Sequence[str] = ()) -> NDArray[Any]:
     """Load rows without targets, to predict for.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from handgrad.engines.engine import BoundProgram, Engine, Epoch, NonFiniteLossError, UnsupportedLineError
 from handgrad.engines.reference import ReferenceEngine
-from handgrad.errors import EngineError, HandgradNotice, MissingPackageError
+from handgrad.errors import EngineError, MissingPackageError, notify
 from handgrad.program import Program
 
 
@@ -34,8 +33,7 @@ def bind(name: str, program: Program, arrays: Mapping[str, Any]) -> BoundProgram
     try:
         return ENGINES[name]().bind(program, arrays)
     except (UnsupportedLineError, EngineError, MissingPackageError) as error:
-        notice = f"the {name} engine is not used, training goes on with the reference engine: {error}"
-        warnings.warn(HandgradNotice(notice), stacklevel=4)  # at the line that calls train
+        notify(f"the {name} engine is not used, training goes on with the reference engine: {error}")
         return ReferenceEngine().bind(program, arrays)
 
 

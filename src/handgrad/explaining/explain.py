@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from handgrad.arguments import Seed, judged
 from handgrad.errors import ConfigurationError
 from handgrad.explaining.derivations import derive
 from handgrad.explaining.describing import describe
@@ -31,6 +32,7 @@ SHOWN = 5_000_000  # entries that the Jacobian of one row may have to be shown u
 SHOWN_WHOLE = 200_000  # and that of a batch
 
 
+@judged
 def explain(
     subject: Network | Rule,
     x: Any,
@@ -38,9 +40,9 @@ def explain(
     *more: Any,
     sample_weight: Any = None,
     jacobians: Sequence[str] = (),
-    example: int | None = None,
+    example: Seed | None = None,
     optimiser: Optimiser | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Explanation:
     """Explain a network, or a rule, on a batch: shapes, formulas, derivations, Jacobians, health.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from handgrad.arguments import judged
 from handgrad.engines import UnsupportedLineError
 from handgrad.errors import ConversionError, need
 from handgrad.files import write_file
@@ -20,6 +21,7 @@ MOST_BYTES = 2**31 - 2**20
 """How large an ONNX file can be, less what is not weights."""
 
 
+@judged
 def to_onnx(
     network: Network,
     path: str | Path,

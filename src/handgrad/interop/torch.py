@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from handgrad.errors import ConversionError, HandgradError, HandgradNotice, need
+from handgrad.arguments import Seed, judged
+from handgrad.errors import ConversionError, HandgradError, need, notify
 from handgrad.interop.counterparts import BY_LAYER, COUNTERPARTS, Counterpart, places
 from handgrad.interop.refused import explain_unknown, objection
 from handgrad.interop.torch_losses import loss_from, loss_to
 from handgrad.interop.weights import to_state
 from handgrad.layers import GELU, BatchNorm, Layer, Linear, Loss, Residual, Sequential, Softmax, Softplus
 from handgrad.network import Network
+from handgrad.network.network import DType
 
 GELU_FORMS = {"exact": "none", "tanh": "tanh"}
 """What PyTorch calls the forms of `handgrad.GELU`."""
 
 
+@judged
 def to_torch(network: Network) -> Any:
     """Make a ``torch.nn.Sequential`` of a network: the same layers, options, weights and running statistics.
 
@@ -47,6 +49,7 @@ def to_torch(network: Network) -> Any:
     return made
 
 
+@judged
 def to_torch_loss(network: Network) -> Any:
     """Make the loss module of ``torch.nn`` that a network's loss is.
 
@@ -64,8 +67,9 @@ def to_torch_loss(network: Network) -> Any:
     return loss_to(network.loss, network.dtype)
 
 
+@judged
 def from_torch(
-    module: Any, *, loss: Any = None, inputs: int | tuple[int, ...] | None = None, seed: int = 0
+    module: Any, *, loss: Any = None, inputs: int | tuple[int, ...] | None = None, seed: Seed = 0
 ) -> Network:
     """Make a network of a ``torch.nn.Sequential``, which may hold others: the same layers, options and numbers.
 
@@ -236,9 +240,9 @@ class _Layers:
                 if tensor is not None:
                     yield f"{path}.{called}", tensor, argument, layer
 
-    def dtype(self) -> str:
+    def dtype(self) -> DType:
         """Return the one type of all numbers."""
-        kinds: dict[str, str] = {}
+        kinds: dict[Any, str] = {}
         for name, tensor, *_ in self.tensors():
             kinds.setdefault(str(tensor.dtype).removeprefix("torch."), name)
         for kind, name in kinds.items():
@@ -273,7 +277,7 @@ class _Layers:
         frozen = [name for name, tensor, argument, _ in self.tensors() if _is_frozen(tensor, argument)]
         if frozen:
             notice = f"{', '.join(frozen)} need no gradient in the model; handgrad trains every parameter"
-            warnings.warn(HandgradNotice(notice), stacklevel=3)
+            notify(notice)
 
 
 def _is_frozen(tensor: Any, argument: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.arguments import judged
 from handgrad.errors import ConversionError, DataError
 from handgrad.files import Tensors, write_file
 from handgrad.interop.counterparts import Kept, places, state_names
@@ -32,6 +33,7 @@ def to_state(network: Network) -> dict[str, Array]:
     return state | {f"{path}.{COUNTER}": np.zeros((), np.int64) for path in counted}
 
 
+@judged
 def save_torch_weights(network: Network, path: str | Path) -> None:
     """Write a network's weights and running statistics as PyTorch would name them: ``0.weight``, ``0.bias``.
 
@@ -60,6 +62,7 @@ def save_torch_weights(network: Network, path: str | Path) -> None:
     write_file(Path(path), save(to_state(network), metadata={"format": "pt"}))
 
 
+@judged
 def load_torch_weights(network: Network, path: str | Path, *, layers: Sequence[str] | None = None) -> None:
     """Read weights and running statistics from a file with PyTorch's names; nothing changes unless all fits.
 

@@ -4,11 +4,11 @@ What a module lists in its ``__all__`` is a name of `handgrad.layers`; the layer
 among it are also names of `handgrad`, and of configurations.
 """
 
-from typing import TypeVar
+import sys
+from typing import TYPE_CHECKING, TypeVar
 
 from handgrad.layers.composition import *
 from handgrad.layers.elementwise import *
-from handgrad.layers.elementwise import ACTIVATIONS as ACTIVATIONS
 from handgrad.layers.graph import *
 from handgrad.layers.initialisers import *
 from handgrad.layers.layer import *
@@ -18,7 +18,6 @@ from handgrad.layers.losses import reduce_to_mean as reduce_to_mean
 from handgrad.layers.normalisation import *
 from handgrad.layers.optimisers import *
 from handgrad.layers.schedules import *
-from handgrad.layers.schedules import Schedule as Schedule
 
 T = TypeVar("T")
 
@@ -43,3 +42,19 @@ SCHEDULES = _by_name(Schedule)
 
 KINDS = LAYERS | LOSSES | OPTIMISERS | SCHEDULES
 """All of these."""
+
+
+def _elementwise() -> dict[str, type[Layer]]:
+    rules = ((getattr(kind, "rule", None), kind) for kind in LAYERS.values())
+    return {rule.name: kind for rule, kind in rules if rule and str(rule.signature) == "... -> ..."}
+
+
+ACTIVATIONS = _elementwise()
+"""The layers that work on each value by itself, by the name of their rule."""
+
+if not TYPE_CHECKING:  # to type checkers, what a star brings is public as it is
+    _modules = [module for name, module in sys.modules.copy().items() if name.startswith(f"{__name__}.")]
+    __all__ = [
+        *("ACTIVATIONS", "KINDS", "LAYERS", "LOSSES", "OPTIMISERS", "SCHEDULES", "reduce_to_mean"),
+        *(name for module in _modules for name in getattr(module, "__all__", ())),
+    ]

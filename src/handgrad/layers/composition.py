@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from handgrad import rules
-from handgrad.errors import ConfigurationError
 from handgrad.layers.graph import Graph, Value
 from handgrad.layers.layer import Layer
 
@@ -22,9 +21,6 @@ class Sequential(Layer):
 
     def __init__(self, *layers: Layer) -> None:
         self.layers = layers
-        for position, layer in enumerate(layers, 1):
-            if not isinstance(layer, Layer):
-                raise ConfigurationError(f"layer {position} is {layer!r}, which is no layer")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.layers))})"

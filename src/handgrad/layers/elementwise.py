@@ -8,7 +8,7 @@ from typing import Literal
 from handgrad import rules
 from handgrad.errors import ConfigurationError
 from handgrad.layers.graph import Graph, Value
-from handgrad.layers.layer import RuleLayer, check_choice
+from handgrad.layers.layer import RuleLayer
 
 __all__ = [
     "ELU",
@@ -60,9 +60,6 @@ class GELU(RuleLayer):
     form: Literal["exact", "tanh"] = "exact"
     rule = rules.gelu
 
-    def __post_init__(self) -> None:
-        check_choice("GELU", "form", self.form, ("exact", "tanh"))
-
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
         return graph.apply(self.rule if self.form == "exact" else rules.gelu_tanh, x)
 
@@ -112,9 +109,3 @@ class Dropout(RuleLayer):
     def __post_init__(self) -> None:
         if not 0 <= self.rate < 1:
             raise ConfigurationError(f"Dropout: rate is {self.rate}", fix="give 0 or more and less than 1")
-
-
-ACTIVATIONS = {
-    kind.rule.name: kind for kind in RuleLayer.__subclasses__() if str(kind.rule.signature) == "... -> ..."
-}
-"""The layers that work on each value by itself, by the name of their rule, for configurations."""

@@ -73,12 +73,6 @@ class Parameter:
     fan_out: int = 1
     fit: tuple[str, int] | None = None
 
-    def __post_init__(self) -> None:
-        if isinstance(self.start, str) and self.start not in INITIALISERS:
-            raise ConfigurationError(
-                f"no initialiser is called {self.start!r}", fix=nearest(self.start, INITIALISERS)
-            )
-
     def initial(self, generator: np.random.Generator, dtype: str) -> NDArray[Any]:
         """Draw the array."""
         if not isinstance(self.start, str):
@@ -250,6 +244,11 @@ class Graph:
                     fix="indices come with the data: put this layer first",
                 )
             return given
+        if isinstance(given.start, str) and given.start not in INITIALISERS:
+            raise ConfigurationError(
+                f"{self.origin}: no initialiser is called {given.start!r}",
+                fix=nearest(given.start, INITIALISERS),
+            )
         owner = given if layer is None else layer
         key = (id(owner), argument)
         if key not in self._kept:

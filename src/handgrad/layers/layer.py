@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
+from handgrad.arguments import Judged
 from handgrad.errors import ConfigurationError
 from handgrad.layers.graph import Graph, Value
 from handgrad.rules import Rule
@@ -13,7 +14,7 @@ from handgrad.rules import Rule
 __all__ = ["Layer"]
 
 
-class Layer(ABC):
+class Layer(metaclass=Judged):
     """What a network is made of: a rule, with what it keeps and how that starts.
 
     A layer of your own is a frozen dataclass (``eq=False, repr=False``: two layers that look alike are still
@@ -62,13 +63,7 @@ def show_call(made: Any) -> str:
     return f"{type(made).__name__}({', '.join(parts)})"
 
 
-def check_size(place: str, name: str, size: object) -> None:
-    """Raise `ConfigurationError` unless ``size`` is a whole number, 1 or more."""
-    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+def check_size(place: str, name: str, size: int) -> None:
+    """Raise `ConfigurationError` unless ``size`` is 1 or more."""
+    if size < 1:
         raise ConfigurationError(f"{place}: {name} is {size!r}", fix="give a whole number, 1 or more")
-
-
-def check_choice(place: str, name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Raise `ConfigurationError` unless ``value`` is one of ``choices``."""
-    if value not in choices:
-        raise ConfigurationError(f"{place}: {name} is {value!r}", fix=f"choose from {', '.join(choices)}")

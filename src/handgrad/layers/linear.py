@@ -8,7 +8,7 @@ from typing import Literal
 from handgrad import rules
 from handgrad.errors import ConfigurationError
 from handgrad.layers.graph import Graph, Parameter, Value
-from handgrad.layers.layer import Layer, check_choice, check_size
+from handgrad.layers.layer import Layer, check_size
 
 __all__ = ["Embedding", "Linear"]
 
@@ -44,7 +44,6 @@ class Linear(Layer):
     def __post_init__(self) -> None:
         check_size("Linear", "inputs", self.inputs)
         check_size("Linear", "outputs", self.outputs)
-        check_choice("Linear", "layout", self.layout, ("in_out", "out_in"))
 
     def input_shape(self) -> tuple[int, ...]:  # noqa: D102 - as in Layer
         return (self.inputs,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial, reduce
@@ -11,9 +11,10 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from handgrad import rules
+from handgrad.arguments import Judged
 from handgrad.errors import ConfigurationError
 from handgrad.layers.graph import Graph, Parameter, Value
-from handgrad.layers.layer import check_choice, show_call
+from handgrad.layers.layer import show_call
 from handgrad.rules import Rule, Shape
 
 __all__ = [
@@ -28,7 +29,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Loss(ABC):
+class Loss(metaclass=Judged):
     """What a network is trained to make small.
 
     Parameters
@@ -99,7 +100,9 @@ def _half_squares(graph: Graph) -> Value:
         if value.kind == "parameter" and len(value.shape) > 1
     ]
     if not halves:
-        raise ConfigurationError("l2: the network has no weights to keep small", fix="leave l2 out")
+        raise ConfigurationError(
+            f"{graph.origin}: the network has no weights that l2 could keep small", fix="leave l2 out"
+        )
     return reduce(partial(graph.apply, rules.add), halves)
 
 
@@ -126,10 +129,6 @@ class HalfSquaredError(Loss):
     """
 
     reduction: Literal["sum", "mean"] = "sum"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("HalfSquaredError", "reduction", self.reduction, ("sum", "mean"))
 
     def connect(self, graph: Graph, y: Value, t: Value, w: Value | None) -> Value:  # noqa: D102 - as in Loss
         row = graph.apply(rules.half_squared_error, y, t)
@@ -169,7 +168,6 @@ class Huber(Loss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("Huber", "outputs", self.outputs, ("mean", "sum"))
         if not self.delta > 0:
             raise ConfigurationError(f"Huber: delta is {self.delta}", fix="give a number above 0")
 
@@ -191,10 +189,6 @@ class Poisson(Loss):
     outputs: Literal["mean", "sum"] = "mean"
     prediction = rules.exponential
     least = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("Poisson", "outputs", self.outputs, ("mean", "sum"))
 
     def connect(self, graph: Graph, y: Value, t: Value, w: Value | None) -> Value:  # noqa: D102 - as in Loss
         mean = graph.apply(rules.poisson_deviance, y, t)
@@ -223,7 +217,6 @@ class BinaryCrossEntropy(Loss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("BinaryCrossEntropy", "outputs", self.outputs, ("mean", "sum"))
         _check_smoothing("BinaryCrossEntropy", self.smoothing)
         if self.positive_weight is not None and not np.all(np.asarray(self.positive_weight) > 0):
             raise ConfigurationError(
@@ -268,7 +261,6 @@ class SoftmaxCrossEntropy(Loss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("SoftmaxCrossEntropy", "targets", self.targets, ("classes", "shares"))
         _check_smoothing("SoftmaxCrossEntropy", self.smoothing)
         if self.targets == "shares" and self.ignored is not None:
             raise ConfigurationError(

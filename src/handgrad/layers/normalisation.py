@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal
 
 from handgrad import rules
 from handgrad.errors import ConfigurationError, ShapeError
 from handgrad.layers.graph import Graph, Parameter, Value
-from handgrad.layers.layer import Layer, check_choice
+from handgrad.layers.layer import Layer
 from handgrad.rules import show_shape
 
 __all__ = ["BatchNorm", "LayerNorm", "Standardise"]
@@ -26,6 +26,7 @@ class BatchNorm(Layer):
         How much of each batch's statistics goes into the running ones.
     """
 
+    _: KW_ONLY
     epsilon: float = 1e-5
     momentum: float = 0.1
 
@@ -46,6 +47,7 @@ class LayerNorm(Layer):
         Added to the variance.
     """
 
+    _: KW_ONLY
     epsilon: float = 1e-5
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
@@ -64,9 +66,6 @@ class Standardise(Layer):
     """
 
     over: Literal["feature", "all"] = "feature"
-
-    def __post_init__(self) -> None:
-        check_choice("Standardise", "over", self.over, ("feature", "all"))
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
         if x.kind != "input":

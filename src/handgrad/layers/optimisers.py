@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from handgrad import rules
+from handgrad.arguments import Judged
 from handgrad.errors import ConfigurationError
 from handgrad.layers.layer import field_values, show_call
 from handgrad.rules import UpdateRule
@@ -14,7 +15,7 @@ __all__ = ["SGD", "Adam", "AdamW", "Optimiser", "RMSProp"]
 
 
 @dataclass(frozen=True, repr=False)
-class Optimiser:
+class Optimiser(metaclass=Judged):
     """How each parameter follows its gradient.
 
     Parameters

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.arguments import Judged
 from handgrad.errors import ConfigurationError
 from handgrad.layers.layer import field_values, show_call
 
-__all__ = ["Constant", "Cosine", "OneCycle", "StepDecay"]
+__all__ = ["Constant", "Cosine", "OneCycle", "Schedule", "StepDecay"]
 
 Array = NDArray[Any]
 
@@ -59,7 +60,7 @@ def one_cycle_rates(
 
 
 @dataclass(frozen=True, repr=False)
-class Schedule:
+class Schedule(metaclass=Judged):
     """How the learning rate changes over the training."""
 
     def __repr__(self) -> str:

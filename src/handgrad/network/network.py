@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from handgrad.arguments import Count, Seed, judged
 from handgrad.arrays import as_array
 from handgrad.engines import ReferenceEngine
 from handgrad.engines.engine import AT_A_TIME
@@ -23,6 +24,8 @@ from handgrad.program import Loop, Program
 from handgrad.program.script import write_script
 from handgrad.program.writing import write_evaluation, write_loss, write_training
 from handgrad.rules import Shape, Size, identity, show_shape
+
+DType = Literal["float32", "float64"]
 
 
 class Network(Shown):
@@ -63,24 +66,17 @@ class Network(Shown):
     (['W1', 'W2', 'b1', 'b2'], (32, 10))
     """
 
+    @judged
     def __init__(
         self,
         *layers: Layer,
         loss: Loss | None = None,
-        inputs: int | tuple[int, ...] | None = None,
-        seed: int = 0,
-        dtype: str = "float32",
+        inputs: Count | tuple[Count, ...] | None = None,
+        seed: Seed = 0,
+        dtype: DType = "float32",
     ) -> None:
         if not layers:
             raise ConfigurationError("a network needs a layer", fix="for example Network(Linear(64, 10))")
-        if dtype not in ("float32", "float64"):
-            raise ConfigurationError(f"dtype is {dtype!r}", fix="choose float32 or float64")
-        if seed < 0:
-            raise ConfigurationError(f"seed is {seed}", fix="give 0 or more")
-        if loss is not None and not isinstance(loss, Loss):
-            raise ConfigurationError(
-                f"loss is {loss!r}, which is no loss", fix="for example SoftmaxCrossEntropy()"
-            )
         self.body = Sequential(*layers)
         self.loss, self.seed, self.dtype = loss, seed, dtype
         self.row = self._row(inputs)
@@ -164,6 +160,7 @@ class Network(Shown):
         count = sum(array.size for array in self.parameters.values())
         return f"network {' → '.join(map(str, sizes))} · {count:,} parameters"
 
+    @judged
     def program(self, optimiser: Optimiser | None = None, *, weighted: bool = False) -> Program:
         """Write the network out as one straight-line program.
 
@@ -213,6 +210,7 @@ class Network(Shown):
         graph, inputs, _, _ = self._connect(weighted=weighted)
         return write_loss(graph, inputs, title=self.title, dtype=self.dtype)
 
+    @judged
     def write(
         self,
         optimiser: Optimiser | None = None,
@@ -247,6 +245,7 @@ class Network(Shown):
             name=name,
         )
 
+    @judged
     def standardise(self, x: ArrayLike, rows: Array | None = None) -> None:
         """Fit the network's `Standardise` layer, if it has one, on the rows of ``x`` (or some of them)."""
         x = as_array("x", x)
@@ -263,7 +262,8 @@ class Network(Shown):
         """Everything the network keeps, by name: parameters and states."""
         return {**self.parameters, **self.states}
 
-    def output(self, x: ArrayLike, *, batch_size: int = AT_A_TIME) -> Array:
+    @judged
+    def output(self, x: ArrayLike, *, batch_size: Count = AT_A_TIME) -> Array:
         """Return the network's output for each row, outside training: logits for a classifier.
 
         Parameters
@@ -275,7 +275,8 @@ class Network(Shown):
         """
         return self._run(x, batch_size, prediction=False)
 
-    def predict(self, x: ArrayLike, *, batch_size: int = AT_A_TIME) -> Array:
+    @judged
+    def predict(self, x: ArrayLike, *, batch_size: Count = AT_A_TIME) -> Array:
         """Return the network's answer for each row: class shares, probabilities of a yes, or values.
 
         Parameters
@@ -287,8 +288,9 @@ class Network(Shown):
         """
         return self._run(x, batch_size, prediction=True)
 
+    @judged
     def gradients(
-        self, x: ArrayLike, t: ArrayLike, w: ArrayLike | None = None, *, seed: int = 0
+        self, x: ArrayLike, t: ArrayLike, w: ArrayLike | None = None, *, seed: Seed = 0
     ) -> dict[str, Array]:
         """Return the gradient of the loss with respect to each parameter, by the parameter's name.
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from handgrad.arguments import judged
 from handgrad.errors import ProgramError, nearest
 from handgrad.html import Shown, heading, table
 from handgrad.layers import Parameter, Value
@@ -124,10 +125,12 @@ class Program(Shown):
     def _repr_html_(self) -> str:
         return _render_html(self)
 
-    def phase(self, *phases: str) -> tuple[ProgramLine, ...]:
+    @judged
+    def phase(self, *phases: Phase) -> tuple[ProgramLine, ...]:
         """Return the lines of these phases, in order."""
         return tuple(line for line in self.lines if line.phase in phases)
 
+    @judged
     def line(self, target: str) -> ProgramLine:
         """Return the line that makes ``target``; raises `ProgramError` when there is none."""
         for line in self.lines:

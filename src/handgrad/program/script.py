@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from handgrad.arguments import Count, Judged, Seed
 from handgrad.errors import ConfigurationError
 from handgrad.layers import INITIALISERS, Constant, Optimiser, Parameter, Schedule, Value
 from handgrad.layers.layer import field_values
@@ -86,12 +87,12 @@ SCORE = {
 
 
 @dataclass(frozen=True)
-class Loop:
+class Loop(metaclass=Judged):
     """What stands around the program: how long, how many rows at a time, how fast."""
 
-    epochs: int = 20
-    batch_size: int = 32
-    seed: int = 0
+    epochs: Count = 20
+    batch_size: Count = 32
+    seed: Seed = 0
     shuffle: bool = True
     schedule: Schedule = field(default_factory=Constant)
 

@@ -3,6 +3,9 @@
 What a module lists in its ``__all__`` is a name of `handgrad.rules`.
 """
 
+import sys
+from typing import TYPE_CHECKING
+
 from handgrad.rules.activations import *
 from handgrad.rules.combination import *
 from handgrad.rules.embedding import *
@@ -17,3 +20,7 @@ from handgrad.rules.signature import *
 from handgrad.rules.targets import *
 from handgrad.rules.text import *
 from handgrad.rules.updates import *
+
+if not TYPE_CHECKING:  # to type checkers, what a star brings is public as it is
+    _modules = [module for name, module in sys.modules.copy().items() if name.startswith(f"{__name__}.")]
+    __all__ = [name for module in _modules for name in getattr(module, "__all__", ())]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.errors import RuleError, ShapeError, nearest
+from handgrad.errors import DataError, RuleError, ShapeError, nearest
 from handgrad.rules.kinds import Array
 from handgrad.rules.signature import Signature, show_shape
 from handgrad.rules.text import Text, read_text
@@ -67,8 +67,8 @@ class Rule:
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Run the forward on arrays, as the ordinary function it is, after checking their shapes."""
-        self._check_shapes(arguments)
-        return self.function(*arguments, **options)
+        self.settings(options)
+        return self.function(*self._arrays(arguments), **options)
 
     @property
     def output(self) -> str:
@@ -165,18 +165,25 @@ class Rule:
 
     def values(self, *arguments: Array, **options: Any) -> dict[str, Any]:
         """Run the forward lines and return every name they define, arguments and options included."""
-        self._check_shapes(arguments)
-        known = dict(zip(self.forward.arguments, arguments, strict=True))
+        known = dict(zip(self.forward.arguments, self._arrays(arguments), strict=True))
         return self.forward.run({**self.settings(options), **known})
 
-    def _check_shapes(self, arguments: tuple[Any, ...]) -> None:
-        """Bind the signature to arrays, so that none is broadcast where the mathematics has no such axis."""
+    def _arrays(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Bind the signature to arrays, so that none is broadcast where the mathematics has no such axis.
+
+        Lists and numbers become arrays; what is one, of any library, stays what it is.
+        """
+        arguments = tuple(each if hasattr(each, "shape") else np.asarray(each) for each in arguments)
         names = self.forward.arguments
         if len(arguments) != len(names):
             raise ShapeError(
                 f"{self.name}: takes {len(names)} arrays ({', '.join(names)}), and {len(arguments)} are given"
             )
+        for name, each in zip(names, arguments, strict=True):
+            if isinstance(each, np.ndarray) and each.dtype.kind in "OSU":
+                raise DataError(f"{self.name}: {name} holds {each.dtype}, not numbers")
         self.signature.bind(self.name, dict(zip(names, map(np.shape, arguments), strict=True)))
+        return arguments
 
     def settings(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return every option of the rule, at its default where ``options`` does not give it.

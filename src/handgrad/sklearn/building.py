@@ -22,6 +22,7 @@ from handgrad.layers import (
     Sigmoid,
 )
 from handgrad.network import Network
+from handgrad.network.network import DType
 
 ACTIVATIONS: dict[str, type[Layer] | None] = {
     "identity": None,
@@ -37,7 +38,7 @@ SCHEDULES: dict[str, Schedule] = {"cosine": Cosine(), "one_cycle": OneCycle()}
 
 
 def build_network(
-    units: list[int], activation: str, normalisation: str | None, dropout: float, loss: Loss, dtype: str
+    units: list[int], activation: str, normalisation: str | None, dropout: float, loss: Loss, dtype: DType
 ) -> Network:
     """Put the layers of an estimator together; each hidden layer may be normalised and thinned out."""
     layers: list[Layer] = []

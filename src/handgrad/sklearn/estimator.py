@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from abc import ABC, abstractmethod
 from numbers import Integral, Real
@@ -16,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from handgrad.arguments import judged
 from handgrad.layers import Loss, Schedule
 from handgrad.sklearn.building import ACTIVATIONS, NORMALISATIONS, SCHEDULES, build_network, build_optimiser
 from handgrad.sklearn.descent import Descent, Position, Settings
@@ -138,11 +140,13 @@ class Perceptron(BaseEstimator, ABC):
                 f"lbfgs needs the same loss at every look, and {wrong} changes it",
                 fix="take solver='adam' or 'sgd'",
             )
-        if np.any(np.array(self._hidden_sizes()) <= 0):
-            raise EstimatorError(f"hidden_layer_sizes must be > 0, got {self._hidden_sizes()}.")
+        for size in self._hidden_sizes():
+            if not isinstance(size, Integral) or size <= 0:
+                raise EstimatorError(f"hidden_layer_sizes must be > 0, and whole numbers, got {size!r}.")
 
-    def _hidden_sizes(self) -> list[int]:
-        return [int(size) for size in np.atleast_1d(np.asarray(self.hidden_layer_sizes, int))]
+    def _hidden_sizes(self) -> list[Any]:
+        sizes: list[Any] = np.atleast_1d(np.asarray(self.hidden_layer_sizes, object)).tolist()
+        return sizes
 
     def _check_rows(self, X: Any, y: Any, *, first: bool) -> tuple[Any, Array]:
         X, y = validate_data(
@@ -243,7 +247,8 @@ class Perceptron(BaseEstimator, ABC):
         """Return the network's answers for rows that come from outside."""
         return predict(self.network_, validate_data(self, X, accept_sparse="csr", reset=False))
 
-    def save(self, path: str | Path) -> None:
+    @judged
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator into a folder, which is a run folder of handgrad's: no pickle.
 
         The network, the parameters and what the fit left behind are kept, and where the descent stands, so that
@@ -260,7 +265,8 @@ class Perceptron(BaseEstimator, ABC):
         save(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
+    @judged
+    def load(cls, path: str | os.PathLike[str]) -> Self:
         """Open what `save` wrote; nothing in it is run, and sizes are checked before there is any array.
 
         Parameters

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from handgrad.arguments import Count, Seed, judged
 from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError, UnsupportedLineError
 from handgrad.errors import ConfigurationError, EngineError, MissingPackageError, TrainingError, nearest
 from handgrad.layers import Adam, Optimiser
@@ -64,16 +65,17 @@ class EngineTime:
     problem: str = ""
 
 
+@judged
 def measure_engines(
     network: Network,
-    x: Array,
-    t: Array,
+    x: ArrayLike,
+    t: ArrayLike,
     *,
-    engines: Iterable[str] | None = None,
-    batch_size: int = 32,
+    engines: Sequence[str] | None = None,
+    batch_size: Count = 32,
     optimiser: Optimiser | None = None,
     seconds: float = 1.0,
-    seed: int = 0,
+    seed: Seed = 0,
     progress: Callable[[str, float], None] | None = None,
 ) -> list[EngineTime]:
     """Time steps of a network's training with each engine, in turns; the network stays as it is.
@@ -118,7 +120,7 @@ def measure_engines(
     ('reference', 1.0, True)
     """
     names = list(ENGINES if engines is None else engines)
-    _check_settings(names, batch_size, seconds)
+    _check_settings(names, seconds)
     whole = _epoch(checked_rows(network, x, t, None, ""), batch_size, optimiser or Adam(), seed)
     program = network.program(optimiser or Adam()).keeping("total", "count")
     kept = _arrays(network, whole)
@@ -217,11 +219,9 @@ def _compared(times: list[EngineTime], batch_size: int) -> list[EngineTime]:
     ]  # fmt: skip
 
 
-def _check_settings(names: list[str], batch_size: int, seconds: float) -> None:
+def _check_settings(names: list[str], seconds: float) -> None:
     for name in names:
         if name not in ENGINES:
             raise ConfigurationError(f"no engine is called {name!r}", fix=nearest(name, ENGINES))
-    if batch_size < 1:
-        raise ConfigurationError(f"batch size is {batch_size!r}", fix="give a whole number, 1 or more")
     if not 0 < seconds < float("inf"):
         raise ConfigurationError(f"seconds is {seconds!r}", fix="give a number above 0")

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from handgrad.arguments import judged
 from handgrad.errors import DataError
 from handgrad.html import Shown, heading, picture
 
@@ -131,6 +132,7 @@ class History(Shown):
         except (ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
             raise DataError(f"{place}: not a history: {error}") from None
 
+    @judged
     def plot(self, file: str | Path | IO[bytes], *, title: str = "") -> None:
         """Draw the learning curve, loss above and metric below: a PNG, SVG or PDF, by the file's suffix."""
         from handgrad.training.plot import draw_learning_curve  # matplotlib is slow to import

@@ -8,6 +8,8 @@ from typing import IO, TYPE_CHECKING
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from handgrad.errors import ConfigurationError
+
 if TYPE_CHECKING:
     from handgrad.training.history import History
 
@@ -38,4 +40,7 @@ def draw_learning_curve(history: History, file: str | Path | IO[bytes], title: s
             panel.axvline(history.best_epoch, color="0.5", linestyle=":", label="kept")
     panels[0].legend()
     panels[-1].set_xlabel("epoch")
-    figure.savefig(file, dpi=110)
+    try:
+        figure.savefig(file, dpi=110)
+    except ValueError as error:  # another suffix than those it names
+        raise ConfigurationError(f"{file}: {error}") from None

@@ -46,14 +46,15 @@ def divide_rows(
     if isinstance(validation, tuple | list):
         if len(validation) != 2:
             raise ConfigurationError(
-                f"validation holds {len(validation)} arrays", fix="give two, (x, t), or a share of the rows"
+                f"train: validation holds {len(validation)} arrays",
+                fix="give two, (x, t), or a share of the rows",
             )
         watched = checked_rows(network, *validation, None, "validation ")
         return Rows(arrays, rows), Rows(watched, np.arange(len(watched["x"])))
     kept_aside = round(len(rows) * validation) if 0 < validation < 1 else 0
     if not 0 < kept_aside < len(rows):
         raise ConfigurationError(
-            f"validation is {validation}: {kept_aside} of {len(rows)} rows",
+            f"train: validation is {validation}: {kept_aside} of {len(rows)} rows",
             fix="give a share between 0 and 1 that leaves rows on both sides, or arrays (x, t)",
         )
     shuffled = np.random.default_rng(seed).permutation(rows)

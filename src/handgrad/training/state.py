@@ -6,15 +6,14 @@ before the first. So the seed among the settings and the position are the whole 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
-from handgrad.errors import ConfigurationError, DataError, EngineError, HandgradNotice
+from handgrad.errors import ConfigurationError, DataError, EngineError, notify
 from handgrad.fingerprint import Fingerprint, find_change
 from handgrad.training.history import EpochRecord, History
 
@@ -127,10 +126,10 @@ class TrainingState:
             )
         for name in self.facts.keys() & other.facts.keys():
             if self.facts[name] != other.facts[name]:
-                notice = f"{name} is {other.facts[name]} and was {self.facts[name]}: last digits may differ"
-                warnings.warn(HandgradNotice(notice), stacklevel=4)
+                notify(f"{name} is {other.facts[name]} and was {self.facts[name]}: last digits may differ")
 
 
+@runtime_checkable
 class CheckpointStore(Protocol):
     """Where a training puts its state, and finds it again; entered for as long as it trains."""
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from handgrad.arguments import Count, Seed, judged
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError, nearest
 from handgrad.layers import Adam, Constant, Optimiser, Schedule
@@ -22,6 +22,7 @@ from handgrad.training.under_way import UnderWay
 Array = NDArray[Any]
 
 
+@judged
 def train(
     network: Network,
     x: ArrayLike,
@@ -29,12 +30,12 @@ def train(
     *,
     weights: ArrayLike | None = None,
     validation: Validation = None,
-    epochs: int = 20,
-    batch_size: int = 32,
+    epochs: Count = 20,
+    batch_size: Count = 32,
     optimiser: Optimiser | None = None,
     schedule: Schedule | None = None,
-    patience: int | None = None,
-    seed: int = 0,
+    patience: Count | None = None,
+    seed: Seed = 0,
     shuffle: bool = True,
     engine: str = "compiled",
     progress: bool | None = None,
@@ -100,11 +101,12 @@ def train(
     >>> history.epochs[-1].validation_metric > 0.9
     True
     """
-    _check_settings(epochs=epochs, batch_size=batch_size, patience=patience, seed=seed, engine=engine)
+    if engine not in ENGINES:
+        raise ConfigurationError(f"train: no engine is called {engine!r}", fix=nearest(engine, ENGINES))
     training, watched = divide_rows(network, x, t, weights, validation, seed)
     optimiser, schedule = optimiser or Adam(), schedule or Constant()
     if patience is not None and watched is None:
-        raise ConfigurationError("patience needs validation rows", fix="give validation=0.1")
+        raise ConfigurationError("train: patience needs validation rows", fix="give validation=0.1")
     network.standardise(training.arrays["x"], training.order)
     run = UnderWay(
         network, training, watched, optimiser, batch_size, seed, shuffle, engine, after_batch, checkpoints
@@ -142,13 +144,3 @@ def _train_epochs(
         enough = asked or run.has_waited(patience)
         run.save(due=asked)
     run.history.stopped = "early" if enough and len(run.history.epochs) < epochs else "finished"
-
-
-def _check_settings(*, epochs: int, batch_size: int, patience: int | None, seed: int, engine: str) -> None:
-    for name, value, least in (
-        ("epochs", epochs, 1), ("batch size", batch_size, 1), ("patience", patience, 1), ("seed", seed, 0)
-    ):  # fmt: skip
-        if value is not None and (not isinstance(value, int | np.integer) or not least <= value < 2**63):
-            raise ConfigurationError(f"{name} is {value!r}", fix=f"give a whole number, {least} or more")
-    if engine not in ENGINES:
-        raise ConfigurationError(f"no engine is called {engine!r}", fix=nearest(engine, ENGINES))

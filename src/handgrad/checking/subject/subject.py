@@ -86,7 +86,8 @@ class Subject:
             if output.dtype.kind != "f":
                 single = output.dtype == object and output.ndim == 0
                 raise CheckError(
-                    f"forward returns {type(output.item()).__name__ if single else output.dtype}",
+                    f"forward returns {type(output.item()).__name__ if single else output.dtype}, "
+                    "not an array of real numbers",
                     fix="it returns an array of floating point, or a tuple of them",
                 )
         if len(again) != len(outputs) or not all(map(_alike, outputs, again)):

@@ -1,0 +1,256 @@
+"""What people call handgrad with, judged in one place: by the annotations of what they call."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from abc import ABCMeta
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from functools import cache, wraps
+from inspect import BoundArguments, Parameter, Signature, signature
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from handgrad.errors import ConfigurationError, nearest
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Says in an annotation how small a whole number may be; 63 bits hold the largest."""
+
+    least: int
+
+
+Count = Annotated[int, Whole(1)]
+"""How many: 1 or more."""
+
+Seed = Annotated[int, Whole(0)]
+"""Of what is drawn: 0 or more."""
+
+WORDS: Mapping[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "True or False",
+    os.PathLike: "a path",
+    np.ndarray: "an array",
+    Mapping: "a dict",
+    Callable: "a function",
+}
+
+
+LISTS: Mapping[Any, Any] = {Sequence: (Sequence, np.ndarray), tuple: (list, tuple)}
+"""What may be given where one of these is wanted."""
+
+UNKNOWN = ("typing", "numpy._typing")
+"""Where annotations come from that do not tell what fits: Any, an open file, an array of any library."""
+
+
+def judged(function: Callable[P, R]) -> Callable[P, R]:
+    """Judge the arguments of a public function by their annotations, each time before it runs.
+
+    Examples
+    --------
+    >>> @judged
+    ... def draw(rows: Count, *, seed: Seed = 0): ...
+    >>> draw(10, sead=1)
+    Traceback (most recent call last):
+    handgrad.errors.ConfigurationError: draw: there is no argument 'sead'
+      fix    did you mean 'seed'?
+    >>> draw(2.5)
+    Traceback (most recent call last):
+    handgrad.errors.ConfigurationError: draw: rows is 2.5
+      fix    give a whole number, 1 or more
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        bound = _judge(function, args, kwargs)
+        return function(*bound.args, **bound.kwargs)
+
+    return call
+
+
+class Judged(ABCMeta):
+    """The type of classes whose arguments are judged in the same way, those of subclasses too."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make one."""
+        if unwritten := sorted(cls.__abstractmethods__):
+            raise ConfigurationError(f"{cls.__name__}: {unwritten[0]} is not written, and every one needs it")
+        bound = _judge(cls, args, kwargs)
+        return super().__call__(*bound.args, **bound.kwargs)
+
+    @property
+    def __signature__(cls: Any) -> Signature:
+        """What it is made from, for whoever asks: the class's own `__init__`, not the call above."""
+        _, *parameters = signature(cls.__init__).parameters.values()
+        return Signature(parameters)
+
+
+def _judge(called: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundArguments:
+    """Return the arguments by name, NumPy's numbers as Python's, or say which does not fit."""
+    form, hints = _form(called)
+    try:
+        bound = form.bind(*args, **kwargs)
+    except TypeError:
+        raise _unbound(called, form, args, kwargs) from None
+    for name in [name for name in bound.arguments if name in hints]:
+        value, several = bound.arguments[name], form.parameters[name].kind is Parameter.VAR_POSITIONAL
+        for number, each in enumerate(value if several else (value,), 1):
+            if not _fits(each, hints[name]):
+                label = f"{name.removesuffix('s')} {number}" if several else name
+                raise ConfigurationError(
+                    f"{_name(called)}: {label} is {_shown(each)}",
+                    fix=_fix(each, hints[name], several=several),
+                )
+        if isinstance(value, np.generic):
+            bound.arguments[name] = value.item()
+    return bound
+
+
+@cache
+def _form(called: Any) -> tuple[Signature, dict[str, Any]]:
+    """Return the arguments, and the annotations of those that not everything fits."""
+    by_hand = isinstance(called, type) and not is_dataclass(called)
+    try:
+        hints = get_type_hints(called.__init__ if by_hand else called, include_extras=True)
+    except (AttributeError, NameError, TypeError):  # of the user's own: nobody can tell what they mean
+        hints = {}
+    return signature(called), {name: hint for name, hint in hints.items() if not _fits(object(), hint)}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is what an annotation says; what cannot be told fits."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin is Annotated:
+        bounds = (each for each in parts[1:] if isinstance(each, Whole))
+        return _fits(value, parts[0]) and all(bound.least <= value < 2**63 for bound in bounds)
+    if origin is Literal:
+        return any(type(value) is type(part) and value == part for part in parts)
+    if hint in (int, float):
+        return isinstance(value, Integral if hint is int else Real) and not isinstance(value, bool)
+    if hint is bool:
+        return isinstance(value, bool | np.bool_)
+    if origin in LISTS:
+        if not isinstance(value, LISTS[origin]) or isinstance(value, str) or getattr(value, "ndim", 1) == 0:
+            return False
+        of_each = parts[:1] * len(value) if parts[1:] in ((), (...,)) else parts
+        return all(_fits(each, part) for each, part in zip(value, of_each, strict=False))
+    kind = origin or hint
+    if not isinstance(kind, type) or kind.__module__.startswith(UNKNOWN):
+        return True
+    try:
+        return isinstance(value, kind)
+    except TypeError:  # a protocol that is for type checkers alone
+        return True
+
+
+def _unbound(
+    called: Callable[..., Any], form: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> ConfigurationError:
+    """Say what Python means by "unexpected keyword argument", "missing" and "takes 3 positional arguments"."""
+    name = _name(called)
+    own = list(form.parameters)[:1] == ["self"]
+    known = list(form.parameters.values())[own:]
+    placed = [each.name for each in known if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    named = [*placed, *(each.name for each in known if each.kind is Parameter.KEYWORD_ONLY)]
+    needed = [each.name for each in known if each.default is Parameter.empty and each.name in named]
+    given = {*placed[: len(args) - own], *kwargs}
+    if unknown := [key for key in kwargs if key not in named]:
+        return ConfigurationError(
+            f"{name}: there is no argument {unknown[0]!r}", fix=nearest(unknown[0], named)
+        )
+    if twice := [key for key in placed[: len(args) - own] if key in kwargs]:
+        return ConfigurationError(f"{name}: {twice[0]} is given twice")
+    if missing := [key for key in needed if key not in given]:
+        call = ", ".join(key if key in placed else f"{key}=…" for key in needed)
+        return ConfigurationError(
+            f"{name}: {missing[0]} is not given",
+            fix=f"{name.rpartition('.')[2]}({call}{', …' * (needed != named)})",
+        )
+    by_name = ", ".join(key for key in named if key not in placed)
+    return ConfigurationError(
+        f"{name}: {_shown(args[len(placed) + own])} is one argument too many",
+        fix=f"by name it takes {by_name}" if by_name else "",
+    )
+
+
+def _name(called: Callable[..., Any]) -> str:
+    return called.__qualname__.removesuffix(".__init__").rpartition("<locals>.")[2]
+
+
+def _shown(value: object) -> str:
+    """Show a value in a few words."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"an array {value.shape}"
+    text = repr(value)
+    return text if len(text) <= 60 and "\n" not in text else _with_article(type(value).__name__)
+
+
+def _fix(value: Any, hint: Any, *, several: bool) -> str:
+    """Return what to give instead: what was meant, where that can be told."""
+    parts = [part for part in _parts(hint) if part is not NoneType]
+    said = value if isinstance(value, str) else str(getattr(value, "__name__", ""))
+    if choices := [str(each) for part in parts if get_origin(part) is Literal for each in get_args(part)]:
+        return nearest(said, choices) if len(choices) > 2 else f"choose from {', '.join(choices)}"
+    bases = [part for part in parts if isinstance(part, type) and part not in WORDS]
+    kinds = {kind.__name__: kind for base in bases for kind in _kinds(base)}
+    if isinstance(value, type) and issubclass(value, tuple(bases)):
+        return f"make one: {_made(value)}"
+    if isinstance(value, str) and (meant := re.fullmatch("did you mean '(.*)'.", nearest(value, kinds))):
+        return f"did you mean {_made(kinds[meant[1]])}?"
+    if several and isinstance(value, list | tuple):
+        return "give them one by one: *[…]"
+    if any(_fits([value], part) and not _fits([object()], part) for part in parts):
+        return f"give a list: [{said if isinstance(value, type) else repr(value)}]"
+    if 0 < len(kinds) < 8:
+        return f"choose from {', '.join(_made(kinds[name]) for name in sorted(kinds))}"
+    *words, last = dict.fromkeys(_word(part, alone=len(parts) == 1) for part in parts)
+    return f"give {', '.join(words)}{' or ' * bool(words)}{last}"
+
+
+def _parts(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _kinds(base: type) -> Iterator[type]:
+    """Yield the classes under a class that a module lists as public."""
+    kind: type
+    for kind in base.__subclasses__():
+        if kind.__name__ in getattr(sys.modules.get(kind.__module__), "__all__", ()):
+            yield kind
+        yield from _kinds(kind)
+
+
+def _made(kind: type) -> str:
+    """Show how one of a kind is made."""
+    needed = any(each.default is Parameter.empty for each in signature(kind).parameters.values())
+    return f"{kind.__name__}({'…' * needed})"
+
+
+def _word(hint: Any, *, alone: bool = True) -> str:
+    """Say what an annotation means; in full where it is alone."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        bounds = "".join(f", {each.least} or more" for each in parts[1:] if isinstance(each, Whole))
+        return f"{_word(parts[0])}{bounds}{',' * (not alone)}"
+    if origin in LISTS:
+        return f"a list, each {_word(parts[0])}" if alone else "a list"
+    return WORDS.get(origin or hint) or _with_article((origin or hint).__name__)
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
