@@ -26,8 +26,7 @@ from handgrad import (
     RMSProp,
     SoftmaxCrossEntropy,
 )
-from handgrad.layers import KINDS, LAYERS, LOSSES, OPTIMISERS, SCHEDULES, Sequential
-from handgrad.layers.elementwise import ACTIVATIONS
+from handgrad.layers import ACTIVATIONS, KINDS, LAYERS, LOSSES, OPTIMISERS, SCHEDULES, Sequential
 
 SIZES: dict[str, tuple[int, ...]] = {"Linear": (3, 4), "Embedding": (3, 4)}
 MADE = {name: kind(*SIZES.get(name, ())) for name, kind in KINDS.items() if not issubclass(kind, Sequential)}
