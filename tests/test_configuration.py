@@ -422,6 +422,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "line 4: training.patience: there are no validation rows to watch\n"
         "  fix    set data.validation to 0.1",
     ),
+    "within a fingerprint": (
+        '[data]\nfingerprint.x = {shape = [3], dtype = [1], sha256 = "a"}\n',
+        "line 1: data.fingerprint[...].dtype does not fit\n  fix    give text",
+    ),
 }
 """A configuration file, and its error after the file's name."""
 

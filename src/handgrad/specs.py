@@ -205,8 +205,9 @@ def explain(error: msgspec.ValidationError, values: Any, kind: type, place: str 
     """
     problem, _, path = str(error).partition(" - at `$")
     setting = f"{place}{path.removesuffix('`')}".removeprefix(".")
+    named, in_some, _ = path.partition("[...]")  # of a table's entries; msgspec does not say which
     value, hint = values, kind
-    for key in re.findall(r"\w+", path):
+    for key in re.findall(r"\w+", named):
         value = value[int(key) if isinstance(value, list) else key]
         hint = get_type_hints(hint).get(key, object) if isinstance(hint, type) else object
     if unknown := re.fullmatch("Object contains unknown field `(.*)`", problem):
@@ -216,6 +217,8 @@ def explain(error: msgspec.ValidationError, values: Any, kind: type, place: str 
         )
     if missing := re.fullmatch("Object missing required field `(.*)`", problem):
         return ConfigurationError(f"{setting}: {kind.__name__} needs {missing[1]}")
+    if in_some:
+        return ConfigurationError(f"{setting} does not fit", fix=_wanted(problem, object))
     return ConfigurationError(f"{setting} is {value!r}", fix=_wanted(problem, hint))
 
 

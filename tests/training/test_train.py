@@ -395,7 +395,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[HandgradError], str]] = {
     ),
     "validation below 0": (
         {"validation": -0.5}, ConfigurationError,
-        "validation is -0.5: 0 of 23 rows\n"
+        "train: validation is -0.5: 0 of 23 rows\n"
         "  fix    give a share between 0 and 1 that leaves rows on both sides, or arrays (x, t)",
     ),
     "validation nan": (
