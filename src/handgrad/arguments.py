@@ -130,6 +130,7 @@ def _form(called: Any) -> tuple[Signature, dict[str, Any]]:
 
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value is what an annotation says; what cannot be told fits."""
+    hint = _meant(hint)
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return any(_fits(value, part) for part in parts)
@@ -222,7 +223,13 @@ def _fix(value: Any, hint: Any, *, several: bool) -> str:
     return f"give {', '.join(words)}{' or ' * bool(words)}{last}"
 
 
+def _meant(hint: Any) -> Any:
+    """Return what an alias stands for (``type X = …``, as NumPy 2.5 has), or the annotation as it is."""
+    return getattr(get_origin(hint) or hint, "__value__", hint)
+
+
 def _parts(hint: Any) -> tuple[Any, ...]:
+    hint = _meant(hint)
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
@@ -243,6 +250,7 @@ def _made(kind: type) -> str:
 
 def _word(hint: Any, *, alone: bool = True) -> str:
     """Say what an annotation means; in full where it is alone."""
+    hint = _meant(hint)
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
         bounds = "".join(f", {each.least} or more" for each in parts[1:] if isinstance(each, Whole))
