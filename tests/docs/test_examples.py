@@ -51,7 +51,8 @@ def copy_checkout(folder: Path) -> None:
 )
 def test_examples_of_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTEST_DEBUG_TEMPROOT", str(tmp_path))  # else a page's pytest tidies up where others work
+    # Else a page's own pytest would tidy up where other runs of pytest work.
+    monkeypatch.setenv("PYTEST_DEBUG_TEMPROOT", str(tmp_path))
     if "```diff\n" in page.read_text(encoding="utf-8"):
         copy_checkout(tmp_path)
         monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"))
