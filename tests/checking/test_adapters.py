@@ -83,14 +83,15 @@ def test_a_rule_is_checked_at_inputs_of_the_callers() -> None:
 
 
 def test_draws_are_of_the_kinds_that_a_rule_names() -> None:
-    """Shares add up to 1, indices lie in their table, masks keep some, and all sizes differ."""
+    """Shares add up to 1, indices lie in their table, every mask keeps some and drops some, and all sizes differ."""
     drawn = draw_for(softmax_cross_entropy, np.random.default_rng(0))
     np.testing.assert_allclose(drawn["q"].sum(axis=-1), 1)
     drawn = draw_for(embedding, np.random.default_rng(0))
     assert drawn["i"].dtype.kind == "i"
     assert drawn["i"].max() < len(drawn["E"])
-    kept = [draw_for(RULES["dropout"], np.random.default_rng(seed))["kept"] for seed in range(5)]
-    assert {*np.ravel(kept).tolist()} == {True, False}
+    kept = [draw_for(RULES["dropout"], np.random.default_rng(seed))["kept"] for seed in range(20)]
+    assert {(mask.any(), mask.all()) for mask in kept} == {(True, False)}
+    assert np.all(np.any(kept, axis=0) & ~np.all(kept, axis=0))  # each entry is kept, and dropped
     sizes = [
         size for value in draw_for(RULES["linear"], np.random.default_rng(0)).values() for size in value.shape
     ]

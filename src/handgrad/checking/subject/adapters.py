@@ -6,6 +6,7 @@ Each becomes two functions of NumPy arrays and the inputs to check them at.
 from __future__ import annotations
 
 import inspect
+import math
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -185,8 +186,8 @@ def _drawn(
     if kind == "index":  # positions in the first axis of the table
         table = next(shapes[other] for other in shapes if kinds[other] == "value")
         return generator.integers(0, table[0], shape)
-    if kind == "mask":
-        return generator.uniform(size=shape) > 0.4
+    if kind == "mask":  # keeps some and drops some: where nothing is dropped, a forgotten mask is right
+        return generator.permutation(np.arange(math.prod(shape)) % 2 == 0).reshape(shape)
     if kind == "shares":
         return generator.dirichlet(np.ones(shape[-1]), shape[:-1])
     if kind in ("state", "weight") or (kind == "value" and domain == "positive"):
