@@ -12,9 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handgrad import Layer, Linear, Loss, MeanSquaredError, Network, ShapeError, rule, rules
+from handgrad import (
+    ConfigurationError,
+    Layer,
+    Linear,
+    Loss,
+    MeanSquaredError,
+    Network,
+    ShapeError,
+    rule,
+    rules,
+    train,
+)
 from handgrad.layers import Graph, Parameter, Value, reduce_to_mean
-from handgrad.rules import RULES, Mask, add, identity
+from handgrad.rules import RULES, Mask, Target, add, identity
 from handgrad.rules.primitives import rows, uniform
 
 from .networks import check_slopes, run, step
@@ -146,6 +157,71 @@ def test_an_own_loss_is_the_mean_over_the_rows(weighted: bool) -> None:
         for loss in (OwnLoss(), MeanSquaredError())
     )
     assert [str(line) for line in own.lines] == [str(line) for line in ours.lines]
+
+
+@rule("N... O, N... O -> N...")
+def fourth_power(y, t: Target):
+    """Average the fourth powers, with the names that a reduction has: ``loss = Σ_o (y - t)⁴ / O``."""
+    count = y.shape[-1]
+    total = ((y - t) ** 4).sum(axis=-1)
+    loss = total / count
+    return loss  # noqa: RET504 - rules return names
+
+
+@fourth_power.backward
+def fourth_power_backward(dloss, y, t, count):
+    dy = 4 * (y - t) ** 3 * dloss[..., None] / count
+    return dy  # noqa: RET504 - rules return names
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FourthPower(Loss):
+    """The mean of fourth powers."""
+
+    def connect(self, graph: Graph, y: Value, t: Value, w: Value | None) -> Value:  # noqa: D102 - as in Loss
+        return reduce_to_mean(graph, graph.apply(fourth_power, y, t), w, l2=self.l2)
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.5])
+def test_a_rule_of_the_rows_may_call_its_own_as_the_reduction_does(l2: float) -> None:
+    """Loss, total and count are the program's: its gradients and the loss it reports are those of the mean."""
+    made = Network(Linear(5, 4), Linear(4, 3), loss=FourthPower(l2=l2), dtype="float64")
+    check_slopes(made, **MATRICES)
+    rows = ((made.output(MATRICES["x"]) - MATRICES["t"]) ** 4).mean(axis=-1)
+    squares = sum((W**2).sum() for W in made.parameters.values() if W.ndim > 1)
+    found = run(made.program().without_updates(), made, **MATRICES)
+    assert found["total"] / found["count"] == pytest.approx(rows.mean() + l2 / 2 * squares / len(rows))
+    assert train(made, **MATRICES, epochs=1).epochs[-1].loss > 0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Unreduced(FourthPower):
+    """A loss that is one of each row, and stays so."""
+
+    def connect(self, graph: Graph, y: Value, t: Value, w: Value | None) -> Value:  # noqa: D102 - as in Loss
+        return graph.apply(fourth_power, y, t)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Unweighted(FourthPower):
+    """A loss that forgets the rows' weights."""
+
+    def connect(self, graph: Graph, y: Value, t: Value, w: Value | None) -> Value:  # noqa: D102 - as in Loss
+        return reduce_to_mean(graph, graph.apply(fourth_power, y, t), None)
+
+
+def test_a_loss_that_is_no_mean_of_weighted_rows_is_refused() -> None:
+    """It says which rule ends it, or that the weights are forgotten, and what to end it with."""
+    with pytest.raises(ConfigurationError) as raised:
+        Network(Linear(5, 3), loss=Unreduced())
+    assert str(raised.value).splitlines() == [
+        "Unreduced(): its last rule, fourth_power, is no reduction to one loss with its total and count",
+        "  fix    end its connect with handgrad.layers.reduce_to_mean(graph, l, w)",
+    ]
+    with pytest.raises(
+        ConfigurationError, match="the rows have weights, and its connect makes no use of them"
+    ):
+        Network(Linear(5, 3), loss=Unweighted()).program(weighted=True)
 
 
 def test_an_own_rule_is_an_ordinary_function() -> None:

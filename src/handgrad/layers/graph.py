@@ -22,6 +22,8 @@ __all__ = ["Graph", "Node", "Parameter", "Value"]
 
 RESERVED = frozenset({"n", "seed", "step", "learning_rate", "dloss", *PRIMITIVES})
 """Names of the program that are neither values nor a rule's own."""
+REDUCTION = frozenset({"total", "count", "loss"})
+"""What the last rule of a loss makes, one number each: where another rule's own are called so, they get a number."""
 
 
 @dataclass(frozen=True)
@@ -212,10 +214,13 @@ class Graph:
                 isinstance(next(given), Parameter) and (id(layer), argument) not in self._kept
             ):
                 fresh |= {argument, f"d{argument}"}
+        taken = self._taken
         candidates: Iterator[str] = map(str, count(self._number))
         if self.part == "loss":
             candidates = iter(["", *map(str, range(2, 1000))])
-        suffix = next(s for s in candidates if not any(f"{name}{s}" in self._taken for name in fresh))
+            reduces = not rule.signature.output and fresh >= REDUCTION
+            taken = taken if reduces else taken | REDUCTION
+        suffix = next(s for s in candidates if not any(f"{name}{s}" in taken for name in fresh))
         if self.part == "forward":
             self._number = int(suffix)
         return suffix

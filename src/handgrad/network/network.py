@@ -135,9 +135,9 @@ class Network(Shown):
     def _check_loss(self, graph: Graph, loss: Value, w: Value | None) -> None:
         """Check what a loss of the user's own has connected."""
         last = graph.nodes[-1].rule
-        if loss.shape != () or not {"total", "count"} <= set(last.forward.locals):
+        if loss.shape != () or not {"total", "count"} <= set(last.forward.locals) or last.output != "loss":
             raise ConfigurationError(
-                f"{self.loss!r}: its last rule, {last.name}, is no reduction to one number with total and count",
+                f"{self.loss!r}: its last rule, {last.name}, is no reduction to one loss with its total and count",
                 fix="end its connect with handgrad.layers.reduce_to_mean(graph, l, w)",
             )
         if w is not None and not any(w in node.inputs for node in graph.nodes):
