@@ -35,7 +35,8 @@ from handgrad import (
 from handgrad.checking import Report
 from handgrad.checking.subject.adapters import draw_for, draw_rows
 from handgrad.checking.subject.peers_in_numpy import NEURAL
-from handgrad.rules import RULES, Rule, embedding, rule, softmax_cross_entropy
+from handgrad.rules import RULES, Rule, Target, embedding, rule, softmax_cross_entropy
+from handgrad.rules.primitives import one_hot, rows
 
 OWN = [each for each in RULES.values() if not each.constant]
 
@@ -96,6 +97,30 @@ def test_draws_are_of_the_kinds_that_a_rule_names() -> None:
         size for value in draw_for(RULES["linear"], np.random.default_rng(0)).values() for size in value.shape
     ]
     assert sorted(set(sizes)) == [3, 5, 7]
+
+
+@rule("N... I, I C, N... -> N...")
+def classes_missed(x, W, t: Target):
+    z = x @ W
+    q = one_hot(t, z)
+    e = ((z - q) ** 2).sum(axis=-1)
+    return e
+
+
+@classes_missed.backward
+def classes_missed_backward(de, x, W, z):
+    dz = 2 * z * de[..., None]
+    dx = dz @ W.T
+    dW = rows(x).T @ rows(dz)
+    return dx, dW
+
+
+def test_a_target_that_forward_reads_as_class_numbers_is_drawn_as_such() -> None:
+    """Any other number is of no class, and where no row has one, a backward that forgets them is right."""
+    drawn = [draw_for(classes_missed, np.random.default_rng(seed))["t"] for seed in range(20)]
+    assert {t.shape for t in drawn} == {(5,)}
+    assert {*np.ravel(drawn).tolist()} == set(range(7))
+    assert [each.verdict for each in check(classes_missed).arguments] == ["wrong", "wrong"]
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=repr)

@@ -5,10 +5,11 @@ Each becomes two functions of NumPy arrays and the inputs to check them at.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import math
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -170,9 +171,21 @@ def draw_for(rule: Rule, generator: np.random.Generator, sizes: Sequence[int] = 
     for domain in ("both signs", "positive", "below 1"):
         drawn = {name: _drawn(rule.forward.kinds, shapes, name, domain, generator) for name in shapes}
         with np.errstate(all="ignore"):
-            if np.all(np.isfinite(rule(*drawn.values()))):
+            values = rule.values(*drawn.values())
+            if np.all(np.isfinite(values[rule.output])):
                 break
+    for target, like in _class_numbers(rule):
+        drawn[target] = generator.integers(0, values[like].shape[-1], shapes[target])
     return drawn
+
+
+def _class_numbers(rule: Rule) -> Iterator[tuple[str, str]]:
+    """Yield what forward reads as class numbers, each with the value that has so many classes."""
+    for line in rule.forward.lines:
+        for node in ast.walk(line.expression):
+            match node:
+                case ast.Call(func=ast.Name("one_hot"), args=[ast.Name(target), ast.Name(like)]):
+                    yield from [(target, like)] if target in rule.forward.kinds else []
 
 
 def _drawn(
