@@ -72,8 +72,84 @@ def test_every_rule_is_right(own: Rule, seed: int) -> None:
     """At inputs that it draws itself, of every kind its signature has."""
     report = check(own, seed=seed)
     assert report.verdict == "right", str(report)
-    assert report.subject == own.name
+    assert report.subject.partition("(")[0] == own.name
     assert [each.name for each in report.arguments] == list(own.differentiable)
+
+
+@rule("... -> ...")
+def bent(x, *, alpha=1.0, slope=0.25, power=1):
+    y = np.where(x > 0, slope * x**power, alpha * np.expm1(x))
+    return y
+
+
+@bent.backward
+def bent_backward(dy, x):
+    dx = dy * np.where(x > 0, 0.25, np.exp(x))
+    return dx
+
+
+@rule("... -> ...")
+def picky(x, *, order=2.0):
+    y = x * np.sqrt(order - 1.5)
+    return y
+
+
+@picky.backward
+def picky_backward(dy, *, order):
+    dx = dy * np.sqrt(order - 1.5)
+    return dx
+
+
+def test_a_rule_is_checked_at_other_options_than_its_defaults() -> None:
+    """At a default of 1 a backward without it would be right, and so would one with a default written into it."""
+    report = check(bent)
+    assert report.subject == "bent(alpha=0.7, slope=0.175)"  # whole numbers may be axes and counts
+    assert report.verdict == "wrong"
+    assert check(bent, inputs=(np.array([2.0, 3.0]),)).verdict == "wrong"
+    assert check(bent, inputs=(np.array([-2.0, -3.0]),)).verdict == "wrong"
+
+
+@rule("... -> ...")
+def counting(x, *, end=2.6):
+    y = x + np.arange(0.0, end)  # three numbers, or two
+    return y
+
+
+@counting.backward
+def counting_backward(dy):
+    dx = dy * 1
+    return dx
+
+
+@pytest.mark.parametrize("own", [picky, counting])
+def test_options_that_forward_refuses_stay_at_their_defaults(own: Rule) -> None:
+    """Here the root of a negative number, and a size that does not fit."""
+    report = check(own)
+    assert (report.subject, report.verdict) == (own.name, "right")
+
+
+def test_a_number_that_is_1_by_default_is_no_proof_for_others() -> None:
+    """Nor one that is 0; it is said, until it is given in the inputs."""
+
+    def forward(x: Any, alpha: float = 1.0, beta: float = 0.0, gamma: float = 0.5, axis: int = 0) -> Any:
+        return alpha * np.exp(gamma * x) + beta * x.sum(axis)
+
+    def backward(
+        dy: Any, x: Any, alpha: float = 1.0, beta: float = 0.0, gamma: float = 0.5, axis: int = 0
+    ) -> Any:
+        return {"x": dy * gamma * np.exp(gamma * x)}
+
+    x = np.array([[0.5, -1.0], [2.0, 0.25]])
+    report = check(forward, backward, {"x": x})
+    assert report.verdict == "right"
+    assert report.not_proved == (
+        "alpha is 1, its default: a factor or a term of it left out would not show; "
+        "give alpha another value in the inputs",
+        "beta is 0, its default: a factor or a term of it left out would not show; "
+        "give beta another value in the inputs",
+    )
+    for given in ({"alpha": 0.5}, {"beta": 2.0}):
+        assert check(forward, backward, {"x": x, **given}).verdict == "wrong"
 
 
 def test_a_rule_is_checked_at_inputs_of_the_callers() -> None:

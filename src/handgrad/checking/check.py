@@ -38,7 +38,8 @@ def check(
     ----------
     forward
         A function of the inputs that returns an array, or a tuple of arrays. Or what has a backward of its own: a
-        rule, a layer, a network, a ``torch.autograd.Function``, or a JAX function with a custom VJP.
+        rule, a layer, a network, a ``torch.autograd.Function``, or a JAX function with a custom VJP. A rule's options
+        are taken beside their defaults: at 1 or 0 it does not show that backward leaves one out.
     backward
         A function of the upstream gradient (a tuple of them when forward returns several arrays) and the
         inputs, that returns a dict of gradients by the inputs' names, or a tuple of them in the inputs' order.

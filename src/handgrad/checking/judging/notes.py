@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 
 import numpy as np
@@ -41,6 +42,7 @@ def not_proved(subject: Subject, expected: Expectation, judgement: Judgement) ->
     for name, value in expected.inputs.items():
         if value.dtype.kind == "f":
             yield from _about_input(name, value)
+    yield from _about_defaults(subject)
     if any(np.any(expected.inputs[name] != subject.inputs[name]) for name in subject.differentiable):
         yield (
             "the gradient was judged a thousandth beside the inputs, where no kinks meet; at these inputs themselves, "
@@ -70,6 +72,19 @@ def _about_input(name: str, value: Array) -> Iterator[str]:
         yield f"{name} is {value.flat[0]:g} everywhere: a mistake in what is taken from it may not show"
     if value.ndim >= 1 and value.shape[0] == 1 and value.size > 1:
         yield f"{name} has one row: a sum or a mean over the rows would not show; give several"
+
+
+def _about_defaults(subject: Subject) -> Iterator[str]:
+    try:
+        parameters = inspect.signature(subject.forward, follow_wrapped=False).parameters.values()
+    except (TypeError, ValueError):
+        return
+    for each in parameters:
+        if type(each.default) is float and each.default in (0.0, 1.0) and each.name not in subject.inputs:
+            yield (
+                f"{each.name} is {each.default:g}, its default: a factor or a term of it left out would not show; "
+                f"give {each.name} another value in the inputs"
+            )
 
 
 def _entries(names: list[str], expected: Expectation) -> str:

@@ -140,17 +140,34 @@ def _drawn_by(inputs: Callable[..., Any], *generator: np.random.Generator) -> An
 def _of_rule(rule: Rule, inputs: Any) -> Pair:
     rule.backward_text  # noqa: B018 - says at once when no backward is written
 
+    options = _other_options(rule)
+
     def forward(**values: Array) -> Any:
-        return rule(*values.values())
+        return rule(*values.values(), **options)
 
     def backward(upstream: Array, **values: Array) -> dict[str, Array]:
-        return rule.gradients(upstream, *values.values())
+        return rule.gradients(upstream, *values.values(), **options)
 
     forward.__wrapped__ = rule.function  # type: ignore[attr-defined]
     source = (
         _by_name(rule.function, inputs) if inputs is not None else lambda generator: draw_for(rule, generator)
     )
-    return Pair(forward, backward, source, rule.name)
+    shown = ", ".join(f"{name}={value:g}" for name, value in options.items())
+    return Pair(forward, backward, source, f"{rule.name}({shown})" if options else rule.name)
+
+
+def _other_options(rule: Rule) -> dict[str, float]:
+    """Return other options than the defaults, where forward takes them.
+
+    At a default of 1 or 0 a backward without the option is right, and so is one with the default written into it.
+    """
+    numbers = {name: value for name, value in rule.forward.options.items() if type(value) is float}
+    options = {name: 0.7 * value or 0.7 for name, value in numbers.items()}
+    try:
+        output = rule(*draw_for(rule, np.random.default_rng(0)).values(), **options)
+    except Exception:  # a rule of anyone's: it may refuse them in any way
+        return {}
+    return options if np.all(np.isfinite(output)) else {}
 
 
 def draw_for(rule: Rule, generator: np.random.Generator, sizes: Sequence[int] = SIZES) -> Inputs:
