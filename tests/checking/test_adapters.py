@@ -144,9 +144,14 @@ def test_a_number_that_is_1_by_default_is_no_proof_for_others() -> None:
     assert report.verdict == "right"
     assert report.not_proved == (
         "alpha is 1, its default: a factor or a term of it left out would not show; "
-        "give alpha another value in the inputs",
+        "give another alpha in the inputs",
         "beta is 0, its default: a factor or a term of it left out would not show; "
-        "give beta another value in the inputs",
+        "give another beta in the inputs",
+    )
+    assert check(forward, backward, {"x": x, "alpha": 1.0, "beta": 0.0}).not_proved == (
+        "backward returns no dalpha and dbeta, and none was checked",
+        "alpha is 1: a factor or a term of it left out would not show; give another alpha",
+        "beta is 0: a factor or a term of it left out would not show; give another beta",
     )
     for given in ({"alpha": 0.5}, {"beta": 2.0}):
         assert check(forward, backward, {"x": x, **given}).verdict == "wrong"

@@ -146,6 +146,14 @@ def only_x(g: Any, x: Any, W: Any) -> Any:
     return {"x": g @ W.T}
 
 
+def masked(x: Any, kept: Any) -> Any:
+    return x * kept
+
+
+def mask_forgotten(g: Any, x: Any, kept: Any) -> Any:
+    return {"x": g}
+
+
 RNG = np.random.default_rng(0)
 PLAIN, SQUARE = RNG.normal(size=(4, 3)), RNG.normal(size=(3, 3))
 
@@ -153,6 +161,12 @@ NOTES: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "symmetric": (product, product_backward, {"x": PLAIN, "W": SQUARE + SQUARE.T}, "W is symmetric"),
     "zero": (product, product_backward, {"x": PLAIN, "W": 0 * SQUARE}, "dx is zero everywhere"),
     "one number": (product, product_backward, {"x": PLAIN, "W": np.full((3, 2), 2.0)}, "W is 2 everywhere"),
+    "nothing dropped": (
+        masked,
+        mask_forgotten,
+        {"x": PLAIN, "kept": np.ones_like(PLAIN, bool)},
+        "kept is True everywhere",
+    ),
     "one row": (product, product_backward, {"x": PLAIN[:1], "W": SQUARE}, "x has one row"),
     "float32": (
         product,

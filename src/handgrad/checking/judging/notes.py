@@ -40,8 +40,7 @@ def not_proved(subject: Subject, expected: Expectation, judgement: Judgement) ->
         if name not in judgement.doubtful and name not in judgement.wrong:
             yield from _about_gradient(name, expected, judgement)
     for name, value in expected.inputs.items():
-        if value.dtype.kind == "f":
-            yield from _about_input(name, value)
+        yield from _about_input(name, value)
     yield from _about_defaults(subject)
     if any(np.any(expected.inputs[name] != subject.inputs[name]) for name in subject.differentiable):
         yield (
@@ -65,12 +64,16 @@ def _about_gradient(name: str, expected: Expectation, judgement: Judgement) -> I
 
 
 def _about_input(name: str, value: Array) -> Iterator[str]:
-    square = value.ndim >= 2 and value.shape[-1] == value.shape[-2] > 1
+    real = value.dtype.kind == "f"
+    square = real and value.ndim >= 2 and value.shape[-1] == value.shape[-2] > 1
     if square and np.array_equal(value, np.swapaxes(value, -1, -2)):
         yield f"{name} is symmetric: a missing transpose of it would not show; give another {name}"
-    elif value.size > 1 and np.all(value == value.flat[0]):
-        yield f"{name} is {value.flat[0]:g} everywhere: a mistake in what is taken from it may not show"
-    if value.ndim >= 1 and value.shape[0] == 1 and value.size > 1:
+    elif value.size > 1 and np.all(value == value.flat[0]):  # a mask too, that drops nothing
+        first = f"{value.flat[0]:g}" if real else value.flat[0]
+        yield f"{name} is {first} everywhere: a mistake in what is taken from it may not show"
+    elif real and value.size == 1 and value.item() in (0, 1):
+        yield f"{name} is {value.item():g}: a factor or a term of it left out would not show; give another {name}"
+    if real and value.ndim >= 1 and value.shape[0] == 1 and value.size > 1:
         yield f"{name} has one row: a sum or a mean over the rows would not show; give several"
 
 
@@ -83,7 +86,7 @@ def _about_defaults(subject: Subject) -> Iterator[str]:
         if type(each.default) is float and each.default in (0.0, 1.0) and each.name not in subject.inputs:
             yield (
                 f"{each.name} is {each.default:g}, its default: a factor or a term of it left out would not show; "
-                f"give {each.name} another value in the inputs"
+                f"give another {each.name} in the inputs"
             )
 
 
