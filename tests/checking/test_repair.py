@@ -5,6 +5,7 @@ import itertools
 import random
 import resource
 import signal
+import sys
 import threading
 import time
 
@@ -13,7 +14,7 @@ import pytest
 
 from handgrad import check
 from handgrad.checking.repair import guard
-from handgrad.checking.repair.guard import Guard
+from handgrad.checking.repair.guard import Guard, OutOfTimeError
 from handgrad.checking.repair.search import Hint, repair, write_repair
 from handgrad.checking.repair.source import SourceError, read_source
 from handgrad.checking.repair.trial import Goal
@@ -493,6 +494,39 @@ def test_a_check_in_the_file_is_not_run(tmp_path):
     report = check(module.forward, module.backward, module.inputs())
     assert "np.cos(x)" in report.findings[0].repair or "slope(x)" in report.findings[0].repair
     assert module.RUNS == []
+
+
+class Endless:
+    """An object whose destructor does not end."""
+
+    def __del__(self):
+        while True:
+            pass
+
+
+class Failing:
+    """An object whose destructor raises."""
+
+    def __del__(self):
+        raise ZeroDivisionError
+
+
+def test_an_alarm_in_a_destructor_is_lost_and_rings_again(monkeypatch):
+    """What else a destructor raises is reported as ever, and so is everything afterwards."""
+    lost = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: lost.append(args.exc_type))
+    hook, inner = sys.unraisablehook, Guard()
+
+    def candidate():
+        Endless()
+        Failing()
+        while True:
+            pass
+
+    with inner.search(), pytest.raises(OutOfTimeError), inner.limit(0.05):
+        candidate()
+    assert sys.unraisablehook is hook
+    assert lost == [ZeroDivisionError]
 
 
 def test_a_candidate_that_checks_is_refused():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -83,13 +84,20 @@ class Guard:
             if self._armed:
                 raise OutOfTimeError
 
+        def unraisable(lost: sys.UnraisableHookArgs) -> None:
+            # In a destructor, or while garbage is collected, nothing can be raised; the alarm rings again.
+            if not isinstance(lost.exc_value, OutOfTimeError):
+                hook(lost)
+
         started, before = time.monotonic(), signal.getitimer(signal.ITIMER_REAL)
-        handler = signal.signal(signal.SIGALRM, ring)
+        handler, hook = signal.signal(signal.SIGALRM, ring), sys.unraisablehook
+        sys.unraisablehook = unraisable
         try:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, handler)
+            sys.unraisablehook = hook
             if before[0]:  # somebody else's alarm: it rings when it should have, or now
                 left = max(before[0] - (time.monotonic() - started), 1e-3)
                 signal.setitimer(signal.ITIMER_REAL, left, before[1])
