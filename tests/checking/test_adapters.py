@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from handgrad import (
 from handgrad.checking import Report
 from handgrad.checking.subject.adapters import draw_for, draw_rows
 from handgrad.checking.subject.peers_in_numpy import NEURAL
+from handgrad.layers import Graph, Parameter, Value
 from handgrad.rules import RULES, Rule, Target, embedding, rule, softmax_cross_entropy
 from handgrad.rules.primitives import one_hot, rows
 
@@ -89,8 +91,8 @@ def bent_backward(dy, x):
 
 
 @rule("... -> ...")
-def picky(x, *, order=2.0):
-    y = x * np.sqrt(order - 1.5)
+def picky(x, *, order=2.0, scale=1.0):
+    y = x * np.sqrt(order - 1.5) * scale
     return y
 
 
@@ -110,8 +112,8 @@ def test_a_rule_is_checked_at_other_options_than_its_defaults() -> None:
 
 
 @rule("... -> ...")
-def counting(x, *, end=2.6):
-    y = x + np.arange(0.0, end)  # three numbers, or two
+def counting(x, *, end=2.6, scale=1.0):
+    y = scale * x + np.arange(0.0, end)  # three numbers, or two
     return y
 
 
@@ -123,9 +125,9 @@ def counting_backward(dy):
 
 @pytest.mark.parametrize("own", [picky, counting])
 def test_options_that_forward_refuses_stay_at_their_defaults(own: Rule) -> None:
-    """Here the root of a negative number, and a size that does not fit."""
+    """Here the root of a negative number, and a size that does not fit; the others are changed all the same."""
     report = check(own)
-    assert (report.subject, report.verdict) == (own.name, "right")
+    assert (report.subject, report.verdict) == (f"{own.name}(scale=0.7)", "wrong")
 
 
 def test_a_number_that_is_1_by_default_is_no_proof_for_others() -> None:
@@ -157,6 +159,130 @@ def test_a_number_that_is_1_by_default_is_no_proof_for_others() -> None:
         assert check(forward, backward, {"x": x, **given}).verdict == "wrong"
 
 
+@rule("N... I, I -> N... I")
+def gained(x, gamma):
+    y = x * gamma
+    return y
+
+
+@gained.backward
+def gained_backward(dy, x):
+    dx = dy * 1  # gamma is forgotten
+    dgamma = rows(dy * x).sum(axis=0)
+    return dx, dgamma
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gain(Layer):
+    """A layer whose parameter begins with ones."""
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        return graph.apply(gained, x, Parameter((4,), "ones"))
+
+    def input_shape(self) -> tuple[int, ...]:  # noqa: D102 - as in Layer
+        return (4,)
+
+
+@pytest.mark.parametrize("thing", [Gain(), Network(Linear(3, 4), Gain(), loss=MeanSquaredError())], ids=repr)
+def test_a_forgotten_gain_is_wrong_even_where_it_is_1(thing: Layer | Network) -> None:
+    """Parameters that are one number everywhere are taken beside it; others are as they are."""
+    before = thing.parameters["gamma1"].copy() if isinstance(thing, Network) else None
+    report = check(thing)
+    assert report.verdict == "wrong"
+    assert report.findings[0].argument in ("x", "W1", "b1")
+    assert not any("everywhere" in note for note in report.not_proved)
+    if isinstance(thing, Network):
+        np.testing.assert_array_equal(thing.parameters["gamma1"], before)
+
+
+@rule("N... F, F -> N... F")
+def centred(x, beta):
+    y = x - rows(x).mean(axis=0) + beta
+    return y
+
+
+@centred.backward
+def centred_backward(dy):
+    dx = dy - dy.mean(axis=0)  # over the first axis of a stack only
+    dbeta = rows(dy).sum(axis=0)
+    return dx, dbeta
+
+
+@rule("N... I, I O -> N... O")
+def for_matrices(x, W):
+    z = x @ W
+    return z
+
+
+@for_matrices.backward
+def for_matrices_backward(dz, x, W):
+    dx = dz @ W.T
+    dW = x.T @ dz  # of matrices only
+    return dx, dW
+
+
+def test_axes_with_dots_are_two_where_a_rule_can_be_computed_for_two() -> None:
+    """So that a sum over the first of them only is wrong."""
+    report = check(centred)
+    assert [each.verdict for each in report.arguments] == ["wrong", "right"]
+    assert [each.shape for each in report.arguments] == [(5, 3, 7), (7,)]
+    report = check(for_matrices)
+    assert report.verdict == "right"
+    assert [each.shape for each in report.arguments] == [(5, 3), (3, 7)]
+
+
+@rule("N... C -> N... C")
+def root_mean_square(x):
+    m = (x * x).mean(axis=-1, keepdims=True)
+    y = x / np.sqrt(m)
+    return y
+
+
+@root_mean_square.backward
+def root_mean_square_backward(dy, x, y, m):
+    s = (dy * y).sum(axis=-1, keepdims=True) / x.shape[0]  # as many as there are rows
+    dx = (dy - y * s) / np.sqrt(m)
+    return dx
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RootMeanSquare(Layer):
+    """A layer of five features: as many as the first number of rows that is drawn elsewhere."""
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        return graph.apply(root_mean_square, x)
+
+    def input_shape(self) -> tuple[int, ...]:  # noqa: D102 - as in Layer
+        return (5,)
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [root_mean_square, RootMeanSquare(), Network(Linear(3, 5), RootMeanSquare(), loss=MeanSquaredError())],
+    ids=repr,
+)
+def test_no_two_sizes_are_alike(thing: Rule | Layer | Network) -> None:
+    """Else a division by the wrong one is right."""
+    assert check(thing).verdict == "wrong"
+
+
+def test_equal_inputs_are_no_proof_that_each_has_its_own_gradient() -> None:
+    """As in an attention of a sequence to itself."""
+    q = np.random.default_rng(0).normal(size=(4, 3))
+    report = check(lambda q, k: q @ k.T, lambda g, q, k: {"q": g @ q, "k": g.T @ k}, {"q": q, "k": q.copy()})
+    assert report.verdict == "right"
+    assert report.not_proved == ("q and k are the same numbers: one taken for the other would not show",)
+
+
+def test_a_gradient_of_whole_numbers_is_not_checked_and_said_so() -> None:
+    """It may be wrong: as numbers of floating point it is seen."""
+    W = np.random.default_rng(0).normal(size=(3, 3))
+    x = np.array([[1, 2, 3], [4, 5, 7]])
+    given = lambda x: check(lambda x, W: x @ W, lambda g, x, W: {"x": g @ W, "W": x.T @ g}, {"x": x, "W": W})  # noqa: E731
+    assert given(x).not_proved == ("x came as whole numbers, and no dx was checked; give x.astype(float)",)
+    assert given(x.astype(float)).verdict == "wrong"
+
+
 def test_a_rule_is_checked_at_inputs_of_the_callers() -> None:
     """By name, or in the rule's order."""
     x, W = np.ones((2, 3)), np.eye(3)
@@ -183,7 +309,7 @@ def test_draws_are_of_the_kinds_that_a_rule_names() -> None:
 @rule("N... I, I C, N... -> N...")
 def classes_missed(x, W, t: Target):
     z = x @ W
-    q = one_hot(t, z)
+    q = one_hot(t, 2 * z)
     e = ((z - q) ** 2).sum(axis=-1)
     return e
 

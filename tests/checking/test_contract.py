@@ -72,6 +72,19 @@ def squares_the_upstream(g: Any, x: Any) -> dict[str, Any]:
     return {"x": 3 * x**2 * g * np.abs(g)}
 
 
+def clips_the_upstream(g: Any, x: Any) -> dict[str, Any]:
+    return {"x": 3 * x**2 * np.clip(g, -100, 100)}
+
+
+def drops_what_is_small(g: Any, x: Any) -> dict[str, Any]:
+    return {"x": 3 * x**2 * np.where(np.abs(g) < 1e-4, 0, g)}
+
+
+def divides_by_the_norm(g: Any, x: Any) -> dict[str, Any]:
+    norm = np.sqrt((g**2).sum())
+    return {"x": 3 * x**2 * (g / norm) * norm}
+
+
 def sums_in_any_order(g: Any, x: Any) -> dict[str, Any]:
     parts = np.float32(1) / (1 + np.random.default_rng().permutation(1000).astype(np.float32))
     one = np.cumsum(parts)[-1] / 7.485470860550345
@@ -94,6 +107,9 @@ BREACHES: dict[str, tuple[Callable[..., Any], str, str]] = {
     "decay": (with_decay, "affine", "x"),
     "ones": (without_upstream, "affine", "x"),
     "square": (squares_the_upstream, "uneven", "x"),
+    "clipped": (clips_the_upstream, "uneven", "x"),
+    "dropped": (drops_what_is_small, "uneven", "x"),
+    "normalised": (divides_by_the_norm, "affine", "x"),
 }
 
 
@@ -111,6 +127,92 @@ def test_what_breaks_the_contract_is_known(name: str) -> None:
     assert (found.kind, found.argument) == (kind, argument)
     assert found.evidence
     assert check(cube, backward, {"x": X}).verdict == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("backward", "repaired"),
+    [(clips_the_upstream, True), (drops_what_is_small, True), (divides_by_the_norm, False)],
+)
+def test_a_gradient_that_is_right_at_some_upstreams_only_is_not_proportional(
+    backward: Any, repaired: bool
+) -> None:
+    """It has that name; where it is wrong at zero only, almost anything would seem to be a repair, and none is looked for."""
+    report = check(cube, backward, {"x": X})
+    assert [(finding.code, bool(finding.repair)) for finding in report.findings] == [
+        ("not-proportional", repaired)
+    ]
+    assert [each.verdict for each in report.arguments] == ["wrong"]
+    assert "worst" not in str(report)
+
+
+def test_few_digits_are_no_mistake() -> None:
+    """A millionth of an upstream gradient may be below what float16 has."""
+
+    def backward(g: Any, x: Any) -> dict[str, Any]:
+        return {"x": (3 * x**2 * g).astype(x.dtype)}
+
+    assert not broken(backward, X.astype(np.float16))
+    assert not broken(backward, X.astype(np.float32))
+
+
+class KeepsTheFirstMask:
+    """A layer whose mask is that of its first rows, for ever."""
+
+    mask: Any = None
+
+    def forward(self, x: Any) -> Any:
+        """Return ReLU."""
+        return np.maximum(x, 0)
+
+    def backward(self, g: Any, x: Any) -> dict[str, Any]:
+        """Return a gradient that is right for the first rows."""
+        if self.mask is None:
+            self.mask = x > 0
+        return {"x": g * self.mask}
+
+
+def keeps_in_a_closure() -> Callable[..., Any]:
+    kept: dict[Any, Any] = {}
+
+    def backward(g: Any, x: Any) -> dict[str, Any]:
+        return {"x": g * kept.setdefault(x.shape, x > 0)}
+
+    return backward
+
+
+@pytest.mark.parametrize("backward", [KeepsTheFirstMask().backward, keeps_in_a_closure()])
+def test_what_is_kept_of_the_first_call_is_noticed(backward: Any) -> None:
+    """In an object and in a closure too; the other inputs have other signs."""
+    report = check(lambda x: np.maximum(x, 0), backward, {"x": X})
+    assert report.findings[0].code == "stale-or-mutated-state"
+    assert "wrong at the next" in report.findings[0].evidence
+
+
+def test_what_is_kept_anew_each_time_is_right() -> None:
+    """A layer that remembers its input is how most are written."""
+
+    class Remembers:
+        def forward(self, x: Any) -> Any:
+            self.mask = x > 0
+            return x * self.mask
+
+        def backward(self, g: Any, x: Any) -> dict[str, Any]:
+            return {"x": g * self.mask}
+
+    layer = Remembers()
+    assert check(layer.forward, layer.backward, {"x": X}).verdict == "right"
+
+
+def test_a_forward_that_changes_its_input_is_wrong() -> None:
+    """Whoever calls it finds another x, and so does backward."""
+
+    def halves(x: Any) -> Any:
+        x *= 0.5
+        return x**3
+
+    report = check(halves, lambda g, x: {"x": 3 * (x / 2) ** 2 * g / 2}, {"x": X})
+    assert report.findings[0].code == "stale-or-mutated-state"
+    assert report.findings[0].evidence == "after forward, 6 of 6 entries of x have changed"
 
 
 def test_a_right_gradient_breaks_nothing() -> None:

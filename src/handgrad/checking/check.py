@@ -18,7 +18,7 @@ from handgrad.checking.repair import Repair, is_searching, mend
 from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.subject.adapters import Pair, pair_of
-from handgrad.checking.subject.draws import Source, draw, fresh
+from handgrad.checking.subject.draws import Source, draw, fresh, turned
 
 REPAIR_SECONDS = 2.0
 FRESH = 2  # other inputs at which an explanation must hold, and a repair be right
@@ -46,7 +46,8 @@ def check(
     inputs
         Arrays by name, or in the order that forward takes them, or a function of a ``numpy.random.Generator`` that
         returns them. Whole numbers are not differentiated, and neither is what backward leaves out. Rules, layers
-        and networks draw their own where none are given.
+        and networks draw their own where none are given; their parameters are as they are, but those that are one
+        number everywhere, biases of 0 and gains of 1, are taken beside it.
     seed
         Of the upstream gradients and of other inputs.
 
@@ -99,8 +100,10 @@ def _check(pair: Pair, seed: int) -> Report:
     mended: Repair | None = None
     if wrong or broken:
         evidence = _evidence(pair.inputs, subject, expected, judgement, wrong, seed)
-        keeps = any(breach.kind == "stale" for breach in broken)  # then no run here proves a repair
-        mended = None if keeps else mend(evidence, budget_s=REPAIR_SECONDS)
+        kinds = {breach.kind for breach in broken}
+        # Where something is kept, no run proves a repair; where all is right but for an upstream of 0, almost any would do.
+        hopeless = "stale" in kinds or (not wrong and kinds == {"affine"})
+        mended = None if hopeless else mend(evidence, budget_s=REPAIR_SECONDS)
         guesses = diagnose(evidence, broken, mended)
         findings = tuple(_finding(guess, judgement, mended) for guess in guesses)
     verdict: Verdict = "wrong" if findings or wrong else "cannot tell" if judgement.doubtful else "right"
@@ -132,13 +135,17 @@ def _wrong_in_own_type(subject: Subject, judgement: Judgement) -> tuple[str, ...
 
 def _stale(source: Source, subject: Subject, arguments: tuple[str, ...], seed: int) -> list[Breach]:
     """Look whether backward is still right at other inputs, when the functions keep something between calls."""
-    try:
-        inputs = fresh(source, subject, np.random.default_rng([seed, 2]))
-        wrong = judge(subject, expect(subject, inputs, arguments, seed)).wrong
-    except CheckError:
-        return []
     words = "right at the first inputs, wrong at the next: something of the first call is kept"
-    return [Breach("stale", name, f"d{name} is {words}") for name in wrong]
+    generator = np.random.default_rng([seed, 2])
+    for anew in (True, False):
+        try:
+            inputs = fresh(source, subject, generator) if anew else turned(subject.inputs)
+            wrong = judge(subject, expect(subject, inputs, arguments, seed)).wrong
+        except CheckError:
+            continue
+        if wrong:
+            return [Breach("stale", name, f"d{name} is {words}") for name in wrong]
+    return []
 
 
 def _evidence(
@@ -191,7 +198,7 @@ def _result(name: str, judgement: Judgement, wrong: tuple[str, ...], broken: lis
     shape = judgement.samples[0].low[name].shape
     if any(sample.got[name].shape != shape for sample in judgement.samples):
         relative = bar = float("nan")
-    breach = any(b.argument == name and b.kind in ("random", "stale") for b in broken)
+    breach = any(b.argument == name and b.kind != "mutated" for b in broken)
     verdict: Verdict = (
         "wrong" if name in wrong or breach else "cannot tell" if name in judgement.doubtful else "right"
     )

@@ -127,6 +127,12 @@ MISTAKES: dict[str, Mistake] = {
             "an update, or an operation in place, came before the gradient was done",
         ),
         Mistake(
+            "not-proportional",
+            "twice the upstream gradient does not give twice the gradient",
+            "right in a layer by itself, and wrong where the loss is averaged over many rows, or scaled",
+            "the error was clipped, rounded, cut off or normalised on its way through backward",
+        ),
+        Mistake(
             "nondeterministic",
             "fresh randomness in backward",
             "another gradient at every call",

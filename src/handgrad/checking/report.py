@@ -229,10 +229,10 @@ def _finding_lines(finding: Finding, width: int) -> list[str]:
     also = f", and {', '.join('d' + name for name in finding.also)} with it" if finding.also else ""
     lines = [f"  {finding.code} in d{finding.argument}{also}"]
     said = [("what", finding.title), ("evidence", finding.evidence)]
-    if finding.got != finding.expected:
+    got, expected = f"{finding.got:.7g}", f"{finding.expected:.7g}"
+    if got != expected:
         index = f"[{', '.join(map(str, finding.entry))}]" if finding.entry else ""
-        numbers = f"got {finding.got:.7g}, expected {finding.expected:.7g}"
-        said.append(("worst", f"d{finding.argument}{index}: {numbers}"))
+        said.append(("worst", f"d{finding.argument}{index}: got {got}, expected {expected}"))
     said += [("place", finding.place)] if finding.place else []
     said += [("shows", MISTAKES[finding.code].shows), ("why", MISTAKES[finding.code].why)]
     for title, words in said:

@@ -26,7 +26,7 @@ BREACHES = {
     "random": ("nondeterministic", 0.0),
     "stale": ("stale-or-mutated-state", 0.02),
     "affine": ("ignores-upstream", 0.15),
-    "uneven": ("stale-or-mutated-state", 2.7),
+    "uneven": ("not-proportional", 2.7),
 }
 
 
@@ -85,11 +85,11 @@ def _broken(evidence: Evidence, breaches: Iterable[Breach]) -> Iterable[Guess]:
             first = evidence.judgements[0].arguments
             own = (breach.argument,) if breach.argument in first else first[:1]
             arguments = evidence.wrong or own
-        elif breach.kind in ("affine", "uneven") and breach.argument not in evidence.wrong:
-            continue
         else:
             arguments = (breach.argument,)
-        if breach.kind == "affine":
+        if breach.kind in ("affine", "uneven") and breach.argument not in evidence.wrong:
+            code = "not-proportional"  # right at upstream gradients of one size
+        elif breach.kind == "affine":
             code, cost = affine(evidence, breach.argument)
         note = " (work on a copy)" if breach.argument == UPSTREAM else ""
         yield Guess(code, arguments, breach.evidence + note, cost)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from itertools import combinations
 
 import numpy as np
 
 from handgrad.checking.judging.numerics import Slopes
 from handgrad.checking.judging.scale import Projections
 from handgrad.checking.judging.verdict import DIGITS, Expectation, Judgement
-from handgrad.checking.subject import Array, Subject
+from handgrad.checking.subject import Array, Inputs, Subject
 
 
 def tried(expected: Expectation) -> Iterator[str]:
@@ -36,11 +37,15 @@ def not_proved(subject: Subject, expected: Expectation, judgement: Judgement) ->
     ignored = [name for name in subject.differentiable if name not in judgement.arguments]
     if ignored:
         yield f"backward returns no {_listed([f'd{name}' for name in ignored])}, and none was checked"
+    if whole := subject.whole_numbers():
+        gradients = _listed([f"d{name}" for name in whole])
+        yield f"{_listed(whole)} came as whole numbers, and no {gradients} was checked; give {whole[0]}.astype(float)"
     for name in judgement.arguments:
         if name not in judgement.doubtful and name not in judgement.wrong:
             yield from _about_gradient(name, expected, judgement)
     for name, value in expected.inputs.items():
         yield from _about_input(name, value)
+    yield from _about_pairs(expected.inputs)
     yield from _about_defaults(subject)
     if any(np.any(expected.inputs[name] != subject.inputs[name]) for name in subject.differentiable):
         yield (
@@ -75,6 +80,12 @@ def _about_input(name: str, value: Array) -> Iterator[str]:
         yield f"{name} is {value.item():g}: a factor or a term of it left out would not show; give another {name}"
     if real and value.ndim >= 1 and value.shape[0] == 1 and value.size > 1:
         yield f"{name} has one row: a sum or a mean over the rows would not show; give several"
+
+
+def _about_pairs(inputs: Inputs) -> Iterator[str]:
+    for (one, value), (other, second) in combinations(inputs.items(), 2):
+        if value.size > 1 and np.array_equal(value, second):
+            yield f"{one} and {other} are the same numbers: one taken for the other would not show"
 
 
 def _about_defaults(subject: Subject) -> Iterator[str]:

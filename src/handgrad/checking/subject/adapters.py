@@ -9,8 +9,9 @@ import ast
 import inspect
 import math
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,15 @@ from handgrad.checking.subject import Array, CheckError, Inputs
 from handgrad.checking.subject.draws import Source, draw
 from handgrad.checking.subject.peers import is_peer, peer_pair
 from handgrad.errors import ConfigurationError
-from handgrad.layers import SGD, Graph, HalfSquaredError, Layer, Node, Parameter, Value
+from handgrad.layers import SGD, Graph, Layer, Node, Parameter, Value
 from handgrad.network import Network
 from handgrad.program import Program
+from handgrad.program.running import evaluate
 from handgrad.program.source import compile_program
 from handgrad.program.writing import write_training
-from handgrad.rules import Rule
+from handgrad.rules import Rule, Target, rule
 
 SIZES = (5, 3, 7, 2, 11, 13)  # of axes, in the order of their letters: no two alike, the rows first
-SPREAD = (5, 3)  # of axes that "..." stands for
 
 
 @dataclass(frozen=True)
@@ -149,38 +150,56 @@ def _of_rule(rule: Rule, inputs: Any) -> Pair:
         return rule.gradients(upstream, *values.values(), **options)
 
     forward.__wrapped__ = rule.function  # type: ignore[attr-defined]
+    stacks = inputs is None and _takes_stacks(rule)
     source = (
-        _by_name(rule.function, inputs) if inputs is not None else lambda generator: draw_for(rule, generator)
+        _by_name(rule.function, inputs)
+        if inputs is not None
+        else lambda generator: draw_for(rule, generator, stacks=stacks)
     )
     shown = ", ".join(f"{name}={value:g}" for name, value in options.items())
     return Pair(forward, backward, source, f"{rule.name}({shown})" if options else rule.name)
 
 
 def _other_options(rule: Rule) -> dict[str, float]:
-    """Return other options than the defaults, where forward takes them.
+    """Return other options than the defaults, each where forward takes it.
 
     At a default of 1 or 0 a backward without the option is right, and so is one with the default written into it.
     """
-    numbers = {name: value for name, value in rule.forward.options.items() if type(value) is float}
-    options = {name: 0.7 * value or 0.7 for name, value in numbers.items()}
+    options: dict[str, float] = {}
+    drawn = draw_for(rule, np.random.default_rng(0)).values()
+    for name, value in rule.forward.options.items():
+        if type(value) is float:
+            other = options | {name: 0.7 * value or 0.7}
+            try:
+                finite = bool(np.all(np.isfinite(rule(*drawn, **other))))
+            except Exception:  # a rule of anyone's: it may refuse it in any way
+                finite = False
+            options = other if finite else options
+    return options
+
+
+def _takes_stacks(rule: Rule) -> bool:
+    """Whether an axis like ``N...`` can be two, of rows and time: a sum over the first one only then shows."""
+    drawn = draw_for(rule, np.random.default_rng(0), stacks=True).values()
     try:
-        output = rule(*draw_for(rule, np.random.default_rng(0)).values(), **options)
-    except Exception:  # a rule of anyone's: it may refuse them in any way
-        return {}
-    return options if np.all(np.isfinite(output)) else {}
+        rule.gradients(rule(*drawn), *drawn)
+    except Exception:  # a rule of anyone's: it may fail in any way, and is then judged as it is for one axis
+        return False
+    return True
 
 
-def draw_for(rule: Rule, generator: np.random.Generator, sizes: Sequence[int] = SIZES) -> Inputs:
+def draw_for(rule: Rule, generator: np.random.Generator, *, stacks: bool = False) -> Inputs:
     """Draw inputs for a rule at sizes that all differ, each in the domain its kind says.
 
-    Values are of both signs, unless the rule is finite only above 0, or only between 0 and 1.
+    Values are of both signs, unless the rule is finite only above 0, or only between 0 and 1. An axis like ``N...`` is
+    one, or two for stacks, and for a rule of a single argument.
     """
     letters: dict[str, tuple[int, ...]] = {}
-    left = iter(sizes)
-    alone = len(rule.signature.inputs) == 1
+    left = iter(SIZES)
+    dots = 2 if stacks or len(rule.signature.inputs) == 1 else 1
     for axis in (axis for axes in rule.signature.inputs for axis in axes):
         if axis not in letters:
-            letters[axis] = SPREAD if alone and axis.endswith("...") else (next(left),)
+            letters[axis] = tuple(islice(left, dots if axis.endswith("...") else 1))
     shapes = {
         name: tuple(size for axis in axes for size in letters[axis])
         for name, axes in zip(rule.forward.arguments, rule.signature.inputs, strict=True)
@@ -192,16 +211,16 @@ def draw_for(rule: Rule, generator: np.random.Generator, sizes: Sequence[int] = 
             if np.all(np.isfinite(values[rule.output])):
                 break
     for target, like in _class_numbers(rule):
-        drawn[target] = generator.integers(0, values[like].shape[-1], shapes[target])
+        drawn[target] = generator.integers(0, evaluate(ast.unparse(like), values).shape[-1], shapes[target])
     return drawn
 
 
-def _class_numbers(rule: Rule) -> Iterator[tuple[str, str]]:
+def _class_numbers(rule: Rule) -> Iterator[tuple[str, ast.expr]]:
     """Yield what forward reads as class numbers, each with the value that has so many classes."""
     for line in rule.forward.lines:
         for node in ast.walk(line.expression):
             match node:
-                case ast.Call(func=ast.Name("one_hot"), args=[ast.Name(target), ast.Name(like)]):
+                case ast.Call(func=ast.Name("one_hot"), args=[ast.Name(target), like]):
                     yield from [(target, like)] if target in rule.forward.kinds else []
 
 
@@ -230,12 +249,25 @@ def _drawn(
 # ----------------------------------------------------------------------------------- layers and networks
 
 
-def _of_layer(layer: Layer, inputs: Any) -> Pair:
-    """Check the gradients of a layer's input and parameters, for any upstream gradient.
+@rule("A..., A... ->")
+def _against(y: Any, t: Target) -> Any:
+    """Add up an output times any numbers: these are then its upstream gradient."""
+    total = (y * t).sum()
+    count = y.size  # noqa: F841 - every loss has one
+    loss = total
+    return loss  # noqa: RET504 - rules return names
 
-    Its program has ½ Σ (y - t)² for a loss, whose gradient y - t is the upstream one when t is y less that.
-    """
-    shape = (SIZES[0], *_row(layer))
+
+@_against.backward
+def _against_backward(dloss: Any, t: Any) -> Any:
+    dy = dloss * t
+    return dy  # noqa: RET504 - rules return names
+
+
+def _of_layer(layer: Layer, inputs: Any) -> Pair:
+    """Check the gradients of a layer's input and parameters, for any upstream gradient."""
+    row = _row(layer)
+    shape = (_rows_beside(row), *row)
     graph = Graph()
     x = graph.input("x", shape, "input")
     y = layer.connect(graph, x)
@@ -244,7 +276,7 @@ def _of_layer(layer: Layer, inputs: Any) -> Pair:
         graph.parameters = {"x": Parameter(shape, "zeros"), **graph.parameters}
     graph.part = "loss"
     t = graph.input("t", y.shape, "target")
-    loss = HalfSquaredError().connect(graph, y, t, None)
+    loss = graph.apply(_against, y, t)
     given = (replace(x, kind="index"), t) if tables else (t,)
     program = write_training(graph, given, loss, SGD(), title="", dtype="float64").without_updates()
     arrays = program.initial(0)
@@ -255,16 +287,27 @@ def _of_layer(layer: Layer, inputs: Any) -> Pair:
         return outputs(values)[y.name]
 
     def backward(upstream: Array, **values: Array) -> dict[str, Array]:
-        found = gradients({**values, "t": forward(**values) - upstream})
+        found = gradients({**values, "t": upstream})
         return {name: found[f"d{name}"] for name in graph.parameters}
 
     def source(generator: np.random.Generator) -> Inputs:
         drawn = generator.normal(size=shape) if not tables else generator.integers(0, min(tables), shape)
-        parameters = {name: array for name, array in arrays.items() if name in graph.parameters}
+        parameters = {name: _beside(arrays[name], generator) for name in arrays if name in graph.parameters}
         return {**parameters, "x": drawn, **(draw(inputs, generator) if inputs is not None else {})}
 
     forward.__wrapped__ = outputs.function  # type: ignore[attr-defined]
     return Pair(forward, backward, source, repr(layer))
+
+
+def _rows_beside(sizes: Collection[int]) -> int:
+    """Return a number of rows that is no other size: at equal ones, a mean over the wrong axis is right."""
+    return next((size for size in SIZES if size not in sizes), SIZES[0])
+
+
+def _beside(start: Array, generator: np.random.Generator) -> Array:
+    """Return a parameter as it is, or beside that where it is one number: at a gain of 1, a backward without it is right."""
+    is_one_number = start.size > 0 and np.all(start == start.flat[0])
+    return start + generator.uniform(-0.5, 0.5, start.shape) if is_one_number else start
 
 
 def _row(layer: Layer) -> tuple[int, ...]:
@@ -299,8 +342,10 @@ def _of_network(network: Network, inputs: Any) -> Pair:
 
     def source(generator: np.random.Generator) -> Inputs:
         given = draw(inputs, generator) if inputs is not None else None
-        x, t = draw_rows(network, SIZES[0], generator) if given is None else _given_rows(network, given)
-        return {"x": x, "t": t, **{name: arrays[name] for name in network.parameters}}
+        sizes = {size for array in network.parameters.values() for size in array.shape}
+        rows = _rows_beside({*network.row, *sizes})
+        x, t = draw_rows(network, rows, generator) if given is None else _given_rows(network, given)
+        return {"x": x, "t": t, **{name: _beside(arrays[name], generator) for name in network.parameters}}
 
     forward.__wrapped__ = losses.function  # type: ignore[attr-defined]
     return Pair(forward, backward, source, repr(network))

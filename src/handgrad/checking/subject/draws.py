@@ -109,6 +109,14 @@ def _kept(value: Array, moved: Array) -> Array:
     return np.asarray(moved, value.dtype)
 
 
+def turned(inputs: Inputs) -> Inputs:
+    """Return the inputs with their rows turned round: the same numbers, and other signs at many places."""
+    return {
+        name: np.flip(value, 0) if value.dtype.kind == "f" and value.ndim else value
+        for name, value in inputs.items()
+    }
+
+
 def shorter(inputs: Inputs, length: int) -> Iterator[Inputs]:
     """Yield the inputs with one length of an axis less by one: as a first axis only, and wherever it stands."""
     for axes in (slice(1), slice(None)):

@@ -101,9 +101,9 @@ class Subject:
         """The inputs of floating point."""
         return tuple(name for name, value in self.inputs.items() if value.dtype.kind == "f")
 
-    def run_forward(self, inputs: Inputs) -> list[Array]:
-        """Return the outputs as a list of arrays; the inputs are copied first."""
-        output = self._call(self.forward, "forward", (), copy_of(inputs))
+    def run_forward(self, inputs: Inputs, *, fresh: bool = True) -> list[Array]:
+        """Return the outputs as a list of arrays; forward gets copies of the inputs, or these very arrays."""
+        output = self._call(self.forward, "forward", (), copy_of(inputs) if fresh else inputs)
         outputs = list(output) if self.several else [output]
         return [np.asarray(part) for part in outputs]
 
@@ -140,8 +140,30 @@ class Subject:
                 fix="mend it first: a gradient can be judged only when both functions run",
             ) from error
 
+    def whole_numbers(self) -> list[str]:
+        """Name the inputs of whole numbers for which backward returns something all the same."""
+        outputs = self.run_forward(self.inputs)
+        upstream = tuple(map(np.ones_like, outputs)) if self.several else np.ones_like(outputs[0])
+        gradients = self._call(self.backward, "backward", (upstream,), copy_of(self.inputs))
+        given = self._by_name(gradients)
+        return [
+            name
+            for name, value in given.items()
+            if value is not None and self.inputs[name].dtype.kind in "iu"
+        ]
+
     def _named(self, gradients: Any) -> Gradients:
         """Return what backward gave as a dict of arrays, or say what does not fit."""
+        named = {
+            name: value
+            for name, value in self._by_name(gradients).items()
+            if name in self.differentiable and value is not None
+        }
+        if not named:
+            raise CheckError("backward returns no gradient of an input of floating point")
+        return {name: _numbers(name, value) for name, value in named.items()}
+
+    def _by_name(self, gradients: Any) -> dict[str, Any]:
         if isinstance(gradients, Mapping):
             for name in gradients:
                 if name not in self.inputs:
@@ -150,21 +172,12 @@ class Subject:
                         given=f"the inputs are {', '.join(self.inputs)}",
                         fix=nearest(str(name), self.inputs),
                     )
-            given = dict(gradients)
-        else:
-            parts = gradients if isinstance(gradients, tuple | list) else (gradients,)
-            names = list(self.inputs) if len(parts) == len(self.inputs) else list(self.differentiable)
-            if len(parts) > len(names):
-                raise CheckError(
-                    f"backward returns {len(parts)} gradients, and there are {len(names)} inputs"
-                )
-            given = dict(zip(names, parts, strict=False))
-        named = {
-            name: value for name, value in given.items() if name in self.differentiable and value is not None
-        }
-        if not named:
-            raise CheckError("backward returns no gradient of an input of floating point")
-        return {name: _numbers(name, value) for name, value in named.items()}
+            return dict(gradients)
+        parts = gradients if isinstance(gradients, tuple | list) else (gradients,)
+        names = list(self.inputs) if len(parts) == len(self.inputs) else list(self.differentiable)
+        if len(parts) > len(names):
+            raise CheckError(f"backward returns {len(parts)} gradients, and there are {len(names)} inputs")
+        return dict(zip(names, parts, strict=False))
 
 
 def _place(error: Exception) -> traceback.FrameSummary:
