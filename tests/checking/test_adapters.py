@@ -231,6 +231,37 @@ def test_axes_with_dots_are_two_where_a_rule_can_be_computed_for_two() -> None:
     assert [each.shape for each in report.arguments] == [(5, 3), (3, 7)]
 
 
+@rule("... -> ...")
+def relu6(z):
+    a = np.minimum(np.maximum(z, 0), 6)
+    return a
+
+
+@relu6.backward
+def relu6_backward(da, z):
+    dz = da * (z > 0)  # nor beyond 6
+    return dz
+
+
+@rule("... -> ...")
+def root(z):
+    a = np.sqrt(9 - z)  # of nothing beyond 9
+    return a
+
+
+@root.backward
+def root_backward(da, a):
+    dz = -da / (2 * a)
+    return dz
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_values_far_from_0_are_among_those_a_rule_is_checked_at(seed: int) -> None:
+    """Of both signs, where forward is finite there."""
+    assert check(relu6, seed=seed).verdict == "wrong"
+    assert check(root, seed=seed).verdict == "right"
+
+
 @rule("N... C -> N... C")
 def root_mean_square(x):
     m = (x * x).mean(axis=-1, keepdims=True)

@@ -154,7 +154,7 @@ def _of_rule(rule: Rule, inputs: Any) -> Pair:
     source = (
         _by_name(rule.function, inputs)
         if inputs is not None
-        else lambda generator: draw_for(rule, generator, stacks=stacks)
+        else lambda generator: _far_out(rule, draw_for(rule, generator, stacks=stacks), options)
     )
     shown = ", ".join(f"{name}={value:g}" for name, value in options.items())
     return Pair(forward, backward, source, f"{rule.name}({shown})" if options else rule.name)
@@ -176,6 +176,21 @@ def _other_options(rule: Rule) -> dict[str, float]:
                 finite = False
             options = other if finite else options
     return options
+
+
+def _far_out(rule: Rule, drawn: Inputs, options: Mapping[str, float]) -> Inputs:
+    """Return inputs of which some are beyond 8, or -8, where forward is finite there: a ReLU6 is flat beyond 6."""
+    moved = {
+        name: _moved_out(value) if rule.forward.kinds[name] == "value" else value
+        for name, value in drawn.items()
+    }
+    return moved if np.all(np.isfinite(rule(*moved.values(), **options))) else drawn
+
+
+def _moved_out(value: Array) -> Array:
+    number = np.arange(value.size).reshape(value.shape)
+    sign = np.where(number % 8 == 1, 1, -1) if np.any(value < 0) else 1
+    return np.where(number % 4 == 1, sign * (8 + np.abs(value)), value)
 
 
 def _takes_stacks(rule: Rule) -> bool:
