@@ -157,6 +157,22 @@ def mask_forgotten(g: Any, x: Any, kept: Any) -> Any:
 RNG = np.random.default_rng(0)
 PLAIN, SQUARE = RNG.normal(size=(4, 3)), RNG.normal(size=(3, 3))
 
+UNITS = np.array([1.0, 1.0, 1e-4]) * RNG.uniform(0.5, 1.5, size=(20, 3))
+
+
+def loss_in_float32(w: Any) -> Any:
+    error = UNITS.astype(np.float32) @ np.asarray(w, np.float32) - 10
+    return float((error**2).sum())
+
+
+def another_sign(g: Any, w: Any) -> Any:
+    return {"w": 2 * g * (UNITS.T @ (UNITS @ w - 10)) * [1, 1, -1]}
+
+
+def narrow(x: Any, W: Any) -> Any:
+    return (x @ W).astype(np.float32)
+
+
 NOTES: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "symmetric": (product, product_backward, {"x": PLAIN, "W": SQUARE + SQUARE.T}, "W is symmetric"),
     "zero": (product, product_backward, {"x": PLAIN, "W": 0 * SQUARE}, "dx is zero everywhere"),
@@ -174,6 +190,13 @@ NOTES: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         {"x": np.float32(PLAIN), "W": np.float32(SQUARE)},
         "errors below 7e-05",
     ),
+    "coarse": (
+        loss_in_float32,
+        another_sign,
+        {"w": SQUARE[0]},
+        "1 entry of dw cannot be told to a hundredth",
+    ),
+    "narrow": (narrow, product_backward, {"x": PLAIN, "W": SQUARE}, "forward's output has few digits"),
     "kinks": (
         relu_product,
         relu_product_backward,
@@ -192,7 +215,7 @@ def test_a_pass_says_what_it_does_not_prove(name: str) -> None:
     report = check(forward, backward, inputs)
     assert report.verdict == "right", str(report)
     assert any(note in each for each in report.not_proved), report.not_proved
-    assert all(0 <= each.relative_error < 1e-3 for each in report.arguments)
+    assert all(0 <= each.relative_error < 1e-3 or name == "coarse" for each in report.arguments)
 
 
 def test_a_pass_at_plain_inputs_leaves_nothing_open() -> None:

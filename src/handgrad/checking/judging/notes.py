@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -52,9 +53,14 @@ def not_proved(subject: Subject, expected: Expectation, judgement: Judgement) ->
             "the gradient was judged a thousandth beside the inputs, where no kinks meet; at these inputs themselves, "
             "only that it is finite"
         )
-    eps = max(float(np.finfo(v.dtype).eps) for v in subject.inputs.values() if v.dtype.kind == "f")
-    if eps > 1e-15:
-        yield f"the inputs have few digits: relative errors below {eps**DIGITS:.0e} are not seen; float64 shows them"
+    for what, arrays in (
+        ("the inputs have", subject.inputs.values()),
+        ("forward's output has", expected.outputs),
+    ):
+        eps = max(float(np.finfo(v.dtype).eps) for v in arrays if v.dtype.kind == "f")
+        if eps > 1e-15:
+            yield f"{what} few digits: relative errors below {eps**DIGITS:.0e} are not seen; float64 shows them"
+            break
 
 
 def _about_gradient(name: str, expected: Expectation, judgement: Judgement) -> Iterator[str]:
@@ -63,9 +69,24 @@ def _about_gradient(name: str, expected: Expectation, judgement: Judgement) -> I
         yield f"{name} is empty, and so is d{name}"
     elif all(np.all(np.abs(sample.got[name]) <= sample.tolerance[name]) for sample in samples):
         yield f"d{name} is zero everywhere: a backward that cuts its path would pass too; give inputs at which {name} matters"
+    if hidden := _hidden(name, judgement):
+        entries = "1 entry" if hidden == 1 else f"{hidden} entries"
+        yield f"{entries} of d{name} cannot be told to a hundredth: forward is too coarse there, or others are too large"
     if isinstance(slope, Slopes) and (kinks := int(slope.kinks.sum())):
         stand = "entry stands" if kinks == 1 else "entries stand"
         yield f"{kinks} {stand} at a kink in {name}: every value between the slopes of the two sides is right there"
+
+
+def _hidden(name: str, judgement: Judgement) -> int:
+    """Count the entries whose error bar is above a hundredth of themselves, for every upstream gradient.
+
+    What is a billion times smaller than the largest is rounding, and is not counted.
+    """
+    hidden: Any = True
+    for sample in judgement.samples:
+        size = np.abs(sample.middle(name))
+        hidden &= (sample.tolerance[name] > 0.01 * size) & (size > 1e-9 * size.max(initial=0))
+    return int(np.sum(hidden))
 
 
 def _about_input(name: str, value: Array) -> Iterator[str]:

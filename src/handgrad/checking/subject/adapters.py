@@ -11,7 +11,6 @@ import math
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from handgrad.program.writing import write_training
 from handgrad.rules import Rule, Target, rule
 
 SIZES = (5, 3, 7, 2, 11, 13)  # of axes, in the order of their letters: no two alike, the rows first
+SPREAD = (5, 3)  # of the axes that "..." stands for, where it is two
 
 
 @dataclass(frozen=True)
@@ -203,18 +203,22 @@ def _takes_stacks(rule: Rule) -> bool:
     return True
 
 
-def draw_for(rule: Rule, generator: np.random.Generator, *, stacks: bool = False) -> Inputs:
+def draw_for(
+    rule: Rule, generator: np.random.Generator, sizes: Sequence[int] = SIZES, *, stacks: bool = False
+) -> Inputs:
     """Draw inputs for a rule at sizes that all differ, each in the domain its kind says.
 
     Values are of both signs, unless the rule is finite only above 0, or only between 0 and 1. An axis like ``N...`` is
     one, or two for stacks, and for a rule of a single argument.
     """
     letters: dict[str, tuple[int, ...]] = {}
-    left = iter(SIZES)
-    dots = 2 if stacks or len(rule.signature.inputs) == 1 else 1
+    several = stacks or len(rule.signature.inputs) == 1
+    spread = iter([SPREAD] if several else [])
+    left = (size for size in sizes if not several or size not in SPREAD)
     for axis in (axis for axes in rule.signature.inputs for axis in axes):
         if axis not in letters:
-            letters[axis] = tuple(islice(left, dots if axis.endswith("...") else 1))
+            both = next(spread, None) if axis.endswith("...") else None
+            letters[axis] = both or (next(left),)
     shapes = {
         name: tuple(size for axis in axes for size in letters[axis])
         for name, axes in zip(rule.forward.arguments, rule.signature.inputs, strict=True)
