@@ -180,7 +180,53 @@ def keeps_in_a_closure() -> Callable[..., Any]:
     return backward
 
 
-@pytest.mark.parametrize("backward", [KeepsTheFirstMask().backward, keeps_in_a_closure()])
+def keeps_as_its_own(g: Any, x: Any) -> dict[str, Any]:
+    keeps_as_its_own.__dict__.setdefault("mask", x > 0)
+    return {"x": g * keeps_as_its_own.__dict__["mask"]}
+
+
+class Unspeakable:
+    """An object that cannot be shown."""
+
+    def __repr__(self) -> str:
+        """Fail."""
+        raise RuntimeError
+
+
+class HoldsSomething:
+    """A layer with something that cannot be shown."""
+
+    def __init__(self) -> None:
+        self.parts = [Unspeakable()]
+
+    def backward(self, g: Any, x: Any) -> dict[str, Any]:
+        """Return a right gradient."""
+        return right(g, x)
+
+
+def test_a_function_that_names_what_is_not_yet_there_is_checked() -> None:
+    """Its closure has an empty cell; and an object that cannot be shown is nothing to stumble on."""
+
+    def forward(x: Any) -> Any:
+        return x**3 if later_forward is not None else x
+
+    def backward(g: Any, x: Any) -> dict[str, Any]:
+        return {"x": 3 * x**2 * g} if x is not None else later
+
+    with pytest.raises(CheckError, match="forward raised NameError"):
+        check(forward, backward, {"x": X})
+    assert check(cube, backward, {"x": X}).verdict == "right"
+    assert check(cube, HoldsSomething().backward, {"x": X}).verdict == "right"
+    later = later_forward = {"x": X}
+    assert check(forward, backward, {"x": X}).verdict == "right"
+    assert later is later_forward
+
+
+@pytest.mark.parametrize(
+    "backward",
+    [KeepsTheFirstMask().backward, keeps_in_a_closure(), keeps_as_its_own],
+    ids=lambda f: f.__qualname__,
+)
 def test_what_is_kept_of_the_first_call_is_noticed(backward: Any) -> None:
     """In an object and in a closure too; the other inputs have other signs."""
     report = check(lambda x: np.maximum(x, 0), backward, {"x": X})

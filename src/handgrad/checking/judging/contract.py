@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from handgrad.checking.judging.verdict import Sample
-from handgrad.checking.subject import Array, Inputs, Subject, copy_of
+from handgrad.checking.subject import Array, Inputs, Subject, closure, copy_of
 
 UPSTREAM = "grad_output"
 FACTORS = {2.0: "twice", 2.0**-20: "a millionth of", 2.0**10: "a thousand times"}
@@ -47,18 +47,29 @@ def breaches(subject: Subject, inputs: Inputs, sample: Sample) -> list[Breach]:
 
 
 def remembered(function: object) -> dict[str, str]:
-    """Return what a function, its module and its object keep in dicts, lists, sets and arrays.
+    """Return what is kept where a function can reach it: dicts, lists, sets and arrays, to see whether calls change it.
 
-    To see whether calls change it.
+    Looked at are its module, the functions around it, its object and its own attributes.
     """
-    held = getattr(function, "__closure__", None) or ()
-    names = {
-        **getattr(function, "__globals__", {}),
-        **{f"cell {number}": cell.cell_contents for number, cell in enumerate(held)},
-        **getattr(getattr(function, "__self__", None), "__dict__", {}),
+    places = {
+        "module": getattr(function, "__globals__", {}),
+        "closure": closure(function),
+        "object": getattr(getattr(function, "__self__", None), "__dict__", {}),
+        "own": getattr(function, "__dict__", {}),
     }
-    kept = {name: value for name, value in names.items() if isinstance(value, dict | list | set | np.ndarray)}
-    return {name: repr(value)[:10000] for name, value in kept.items() if not name.startswith("__")}
+    return {
+        f"{place} {name}": _shown(value)
+        for place, names in places.items()
+        for name, value in names.items()
+        if isinstance(value, dict | list | set | np.ndarray) and not name.startswith("__")
+    }
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)[:10000]
+    except Exception:  # of anyone's object
+        return ""
 
 
 def _mutations(subject: Subject, inputs: Inputs, upstream: list[Array]) -> Iterator[Breach]:

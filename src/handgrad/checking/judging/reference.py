@@ -11,7 +11,7 @@ import numpy as np
 from handgrad.checking.adjoint import cotangents, edge_text
 from handgrad.checking.adjoint.kinks import COMPARISONS, KINKED
 from handgrad.checking.recording import NotRecordedError, Recording, record
-from handgrad.checking.subject import Array, Inputs, Subject
+from handgrad.checking.subject import Array, Inputs, Subject, closure
 
 LARGEST_NUMERICAL = 500  # entries of an operand whose derivative is found by differences
 TWO_SIDED = KINKED | COMPARISONS | {"equal", "not_equal"}
@@ -110,5 +110,4 @@ def _functions(function: Any) -> list[FunctionType]:
     if not isinstance(start, FunctionType):
         return []
     found = [start, *(v for v in start.__globals__.values() if isinstance(v, FunctionType))]
-    held = (cell.cell_contents for cell in start.__closure__ or ())
-    return found + [value for value in held if isinstance(value, FunctionType)]
+    return found + [value for value in closure(start).values() if isinstance(value, FunctionType)]

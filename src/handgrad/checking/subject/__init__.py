@@ -7,8 +7,19 @@ from handgrad.checking.subject.subject import (
     Inputs,
     Subject,
     array_of,
+    closure,
     copy_of,
     widened,
 )
 
-__all__ = ["Array", "CheckError", "Gradients", "Inputs", "Subject", "array_of", "copy_of", "widened"]
+__all__ = [
+    "Array",
+    "CheckError",
+    "Gradients",
+    "Inputs",
+    "Subject",
+    "array_of",
+    "closure",
+    "copy_of",
+    "widened",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,16 @@ class Subject:
         if len(parts) > len(names):
             raise CheckError(f"backward returns {len(parts)} gradients, and there are {len(names)} inputs")
         return dict(zip(names, parts, strict=False))
+
+
+def closure(function: object) -> dict[str, Any]:
+    """Return what a function knows of the functions around it, by name; a name not yet given a value is left out."""
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    found: dict[str, Any] = {}
+    for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=True):
+        with suppress(ValueError):  # the cell is empty
+            found[name] = cell.cell_contents
+    return found
 
 
 def _place(error: Exception) -> traceback.FrameSummary:
