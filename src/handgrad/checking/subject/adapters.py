@@ -28,6 +28,7 @@ from handgrad.program.writing import write_training
 from handgrad.rules import Rule, Target, rule
 
 SIZES = (5, 3, 7, 2, 11, 13)  # of axes, in the order of their letters: no two alike, the rows first
+ROWS = (5, 7, 11, 13, 17)  # two are too few: normalised over them, every number is 1 or -1
 SPREAD = (5, 3)  # of the axes that "..." stands for, where it is two
 
 
@@ -320,7 +321,7 @@ def _of_layer(layer: Layer, inputs: Any) -> Pair:
 
 def _rows_beside(sizes: Collection[int]) -> int:
     """Return a number of rows that is no other size: at equal ones, a mean over the wrong axis is right."""
-    return next((size for size in SIZES if size not in sizes), SIZES[0])
+    return next((size for size in ROWS if size not in sizes), ROWS[0])
 
 
 def _beside(start: Array, generator: np.random.Generator) -> Array:
