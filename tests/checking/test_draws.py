@@ -9,7 +9,7 @@ import pytest
 
 from handgrad import CheckError
 from handgrad.checking.subject import Subject
-from handgrad.checking.subject.draws import beside, fresh, jittered, shorter, turned
+from handgrad.checking.subject.draws import beside, fresh, jittered, shorter
 
 RNG = np.random.default_rng(2)
 SQUARE = RNG.normal(size=(4, 4))
@@ -105,19 +105,3 @@ def test_shorter_inputs_have_a_row_or_a_length_less() -> None:
     np.testing.assert_allclose(list(shorter({"q": SHARES[:, None]}, 3))[1]["q"], classes["t"][:, None])
     last = {"t": np.eye(3)[[2, 0]]}
     np.testing.assert_array_equal(list(shorter(last, 3))[1]["t"], [[1, 0], [1, 0]])
-
-
-def test_rows_are_turned_round_but_what_is_in_order_or_symmetric() -> None:
-    """Knots have to grow, and a covariance is one only as it is."""
-    x = np.array([[1.0, -2.0], [3.0, -4.0], [-5.0, 6.0]])
-    kept = {
-        "knots": np.array([0.0, 0.5, 0.5, 2.0]),
-        "falling": np.array([2.0, 1.0]),
-        "covariance": np.array([[2.0, 1.0], [1.0, 3.0]]),
-        "classes": np.array([1, 0, 2]),
-        "number": np.array(1.0),
-    }
-    found = turned({"x": x, **kept})
-    np.testing.assert_array_equal(found.pop("x"), x[::-1])
-    for name, value in found.items():
-        np.testing.assert_array_equal(value, kept[name])

@@ -128,7 +128,7 @@ MISTAKES: dict[str, Mistake] = {
         ),
         Mistake(
             "not-proportional",
-            "twice the upstream gradient does not give twice the gradient",
+            "the gradient does not scale with the upstream gradient",
             "right in a layer by itself, and wrong where the loss is averaged over many rows, or scaled",
             "the error was clipped, rounded, cut off or normalised on its way through backward",
         ),

@@ -229,10 +229,11 @@ def _finding_lines(finding: Finding, width: int) -> list[str]:
     also = f", and {', '.join('d' + name for name in finding.also)} with it" if finding.also else ""
     lines = [f"  {finding.code} in d{finding.argument}{also}"]
     said = [("what", finding.title), ("evidence", finding.evidence)]
-    got, expected = f"{finding.got:.7g}", f"{finding.expected:.7g}"
-    if got != expected:
+    if finding.got != finding.expected and not finding.relative_error <= finding.error_bar:
         index = f"[{', '.join(map(str, finding.entry))}]" if finding.entry else ""
-        said.append(("worst", f"d{finding.argument}{index}: got {got}, expected {expected}"))
+        digits = 7 if f"{finding.got:.7g}" != f"{finding.expected:.7g}" else 17
+        numbers = f"got {finding.got:.{digits}g}, expected {finding.expected:.{digits}g}"
+        said.append(("worst", f"d{finding.argument}{index}: {numbers}"))
     said += [("place", finding.place)] if finding.place else []
     said += [("shows", MISTAKES[finding.code].shows), ("why", MISTAKES[finding.code].why)]
     for title, words in said:

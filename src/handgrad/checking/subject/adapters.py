@@ -27,7 +27,17 @@ from handgrad.program.source import compile_program
 from handgrad.program.writing import write_training
 from handgrad.rules import Rule, Target, rule
 
-SIZES = (5, 3, 7, 2, 11, 13)  # of axes, in the order of their letters: no two alike, the rows first
+SIZES = (
+    5,
+    3,
+    7,
+    2,
+    11,
+    13,
+    17,
+    19,
+    23,
+)  # of axes, in the order of their letters: no two alike, the rows first
 ROWS = (5, 7, 11, 13, 17)  # two are too few: normalised over them, every number is 1 or -1
 SPREAD = (5, 3)  # of the axes that "..." stands for, where it is two
 
@@ -141,8 +151,8 @@ def _drawn_by(inputs: Callable[..., Any], *generator: np.random.Generator) -> An
 
 def _of_rule(rule: Rule, inputs: Any) -> Pair:
     rule.backward_text  # noqa: B018 - says at once when no backward is written
-
-    options = _other_options(rule)
+    source = _source_of(rule) if inputs is None else _by_name(rule.function, inputs)
+    options = _other_options(rule, source)
 
     def forward(**values: Array) -> Any:
         return rule(*values.values(), **options)
@@ -151,57 +161,63 @@ def _of_rule(rule: Rule, inputs: Any) -> Pair:
         return rule.gradients(upstream, *values.values(), **options)
 
     forward.__wrapped__ = rule.function  # type: ignore[attr-defined]
-    stacks = inputs is None and _takes_stacks(rule)
-    source = (
-        _by_name(rule.function, inputs)
-        if inputs is not None
-        else lambda generator: _far_out(rule, draw_for(rule, generator, stacks=stacks), options)
-    )
     shown = ", ".join(f"{name}={value:g}" for name, value in options.items())
     return Pair(forward, backward, source, f"{rule.name}({shown})" if options else rule.name)
 
 
-def _other_options(rule: Rule) -> dict[str, float]:
+def _other_options(rule: Rule, source: Source) -> dict[str, float]:
     """Return other options than the defaults, each where forward takes it.
 
     At a default of 1 or 0 a backward without the option is right, and so is one with the default written into it.
     """
     options: dict[str, float] = {}
-    drawn = draw_for(rule, np.random.default_rng(0)).values()
-    for name, value in rule.forward.options.items():
-        if type(value) is float:
-            other = options | {name: 0.7 * value or 0.7}
-            try:
-                finite = bool(np.all(np.isfinite(rule(*drawn, **other))))
-            except Exception:  # a rule of anyone's: it may refuse it in any way
-                finite = False
-            options = other if finite else options
+    numbers = {name: value for name, value in rule.forward.options.items() if type(value) is float}
+    for count, (name, value) in enumerate(numbers.items()):
+        other = options | {name: (0.7 + 0.05 * count) * value or 0.05 + 0.01 * count}
+        try:
+            values = draw(source, np.random.default_rng(0)).values()
+            finite = bool(np.all(np.isfinite(rule(*values, **other))))
+        except Exception:  # a rule of anyone's: it may refuse them in any way
+            finite = False
+        options = other if finite else options
     return options
 
 
-def _far_out(rule: Rule, drawn: Inputs, options: Mapping[str, float]) -> Inputs:
-    """Return inputs of which some are beyond 8, or -8, where forward is finite there: a ReLU6 is flat beyond 6."""
-    moved = {
-        name: _moved_out(value) if rule.forward.kinds[name] == "value" else value
-        for name, value in drawn.items()
-    }
-    return moved if np.all(np.isfinite(rule(*moved.values(), **options))) else drawn
+def _source_of(rule: Rule) -> Source:
+    """Draw inputs for a rule: where it can be computed for them, stacks of rows, and values far from 0."""
+    stacks = _can_run(rule, lambda generator: draw_for(rule, generator, stacks=True))
+    alone = list(rule.forward.kinds.values()) == [
+        "value"
+    ]  # else products of large values hide all the others
+    far = alone and _can_run(rule, lambda generator: _far_out(draw_for(rule, generator, stacks=stacks)))
+
+    def source(generator: np.random.Generator) -> Inputs:
+        drawn = draw_for(rule, generator, stacks=stacks)
+        return _far_out(drawn) if far else drawn
+
+    return source
+
+
+def _can_run(rule: Rule, source: Callable[[np.random.Generator], Inputs]) -> bool:
+    """Whether a rule can be computed, forward and backward, at what is drawn: anyone's may fail there in any way."""
+    try:
+        drawn = source(np.random.default_rng(0)).values()
+        output = rule(*drawn)
+        rule.gradients(output, *drawn)
+    except Exception:
+        return False
+    return bool(np.all(np.isfinite(output)))
+
+
+def _far_out(drawn: Inputs) -> Inputs:
+    """Return inputs of which some are beyond 8, or -8: a ReLU6 is flat beyond 6."""
+    return {name: _moved_out(value) for name, value in drawn.items()}
 
 
 def _moved_out(value: Array) -> Array:
     number = np.arange(value.size).reshape(value.shape)
     sign = np.where(number % 8 == 1, 1, -1) if np.any(value < 0) else 1
     return np.where(number % 4 == 1, sign * (8 + np.abs(value)), value)
-
-
-def _takes_stacks(rule: Rule) -> bool:
-    """Whether an axis like ``N...`` can be two, of rows and time: a sum over the first one only then shows."""
-    drawn = draw_for(rule, np.random.default_rng(0), stacks=True).values()
-    try:
-        rule.gradients(rule(*drawn), *drawn)
-    except Exception:  # a rule of anyone's: it may fail in any way, and is then judged as it is for one axis
-        return False
-    return True
 
 
 def draw_for(
@@ -287,7 +303,10 @@ def _against_backward(dloss: Any, t: Any) -> Any:
 def _of_layer(layer: Layer, inputs: Any) -> Pair:
     """Check the gradients of a layer's input and parameters, for any upstream gradient."""
     row = _row(layer)
-    shape = (_rows_beside(row), *row)
+    graph = Graph()
+    y = layer.connect(graph, graph.input("x", ("n", *row), "input"))
+    sizes = {size for parameter in graph.parameters.values() for size in parameter.shape}
+    shape = (_unused_row_count({*row, *y.shape, *sizes}), *row)
     graph = Graph()
     x = graph.input("x", shape, "input")
     y = layer.connect(graph, x)
@@ -312,22 +331,40 @@ def _of_layer(layer: Layer, inputs: Any) -> Pair:
 
     def source(generator: np.random.Generator) -> Inputs:
         drawn = generator.normal(size=shape) if not tables else generator.integers(0, min(tables), shape)
-        parameters = {name: _beside(arrays[name], generator) for name in arrays if name in graph.parameters}
-        return {**parameters, "x": drawn, **(draw(inputs, generator) if inputs is not None else {})}
+        given = {"x": drawn, **(draw(inputs, generator) if inputs is not None else {})}
+        parameters = {name: array for name, array in arrays.items() if name in graph.parameters}
+        return _off_one_number(forward, parameters, given, generator)
 
     forward.__wrapped__ = outputs.function  # type: ignore[attr-defined]
     return Pair(forward, backward, source, repr(layer))
 
 
-def _rows_beside(sizes: Collection[int]) -> int:
+def _unused_row_count(sizes: Collection[Any]) -> int:
     """Return a number of rows that is no other size: at equal ones, a mean over the wrong axis is right."""
     return next((size for size in ROWS if size not in sizes), ROWS[0])
 
 
-def _beside(start: Array, generator: np.random.Generator) -> Array:
-    """Return a parameter as it is, or beside that where it is one number: at a gain of 1, a backward without it is right."""
-    is_one_number = start.size > 0 and np.all(start == start.flat[0])
-    return start + generator.uniform(-0.5, 0.5, start.shape) if is_one_number else start
+def _off_one_number(
+    forward: Callable[..., Any], parameters: Inputs, given: Inputs, generator: np.random.Generator
+) -> Inputs:
+    """Return all inputs, parameters that are one number everywhere changed where forward is finite then.
+
+    At a gain of 1, a backward without it is right.
+    """
+    moved = {name: _moved(start, generator) for name, start in parameters.items()}
+    try:
+        finite = bool(np.all(np.isfinite(forward(**{**moved, **given}))))
+    except Exception:  # a layer of anyone's: it may refuse them in any way
+        finite = False
+    return {**(moved if finite else parameters), **given}
+
+
+def _moved(start: Array, generator: np.random.Generator) -> Array:
+    if start.size == 0 or np.any(start != start.flat[0]) or (start.size == 1 and start.item() not in (0, 1)):
+        return start
+    return start * generator.uniform(0.6, 1.4, start.shape) + (start == 0) * generator.uniform(
+        -0.5, 0.5, start.shape
+    )
 
 
 def _row(layer: Layer) -> tuple[int, ...]:
@@ -363,9 +400,10 @@ def _of_network(network: Network, inputs: Any) -> Pair:
     def source(generator: np.random.Generator) -> Inputs:
         given = draw(inputs, generator) if inputs is not None else None
         sizes = {size for array in network.parameters.values() for size in array.shape}
-        rows = _rows_beside({*network.row, *sizes})
+        rows = _unused_row_count({*network.row, *sizes})
         x, t = draw_rows(network, rows, generator) if given is None else _given_rows(network, given)
-        return {"x": x, "t": t, **{name: _beside(arrays[name], generator) for name in network.parameters}}
+        parameters = {name: arrays[name] for name in network.parameters}
+        return _off_one_number(forward, parameters, {"x": x, "t": t}, generator)
 
     forward.__wrapped__ = losses.function  # type: ignore[attr-defined]
     return Pair(forward, backward, source, repr(network))

@@ -109,21 +109,6 @@ def _kept(value: Array, moved: Array) -> Array:
     return np.asarray(moved, value.dtype)
 
 
-def turned(inputs: Inputs) -> Inputs:
-    """Return the inputs with their rows turned round, the same numbers with other signs at many places.
-
-    What is in order, or symmetric, may have to be, and stays.
-    """
-    return {name: value if _may_not_turn(value) else np.flip(value, 0) for name, value in inputs.items()}
-
-
-def _may_not_turn(value: Array) -> bool:
-    if value.dtype.kind != "f" or value.ndim == 0:
-        return True
-    steps = np.diff(value, axis=0)
-    return bool(np.all(steps >= 0) or np.all(steps <= 0)) or np.array_equal(value, value.T)
-
-
 def shorter(inputs: Inputs, length: int) -> Iterator[Inputs]:
     """Yield the inputs with one length of an axis less by one: as a first axis only, and wherever it stands."""
     for axes in (slice(1), slice(None)):

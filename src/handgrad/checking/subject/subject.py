@@ -142,7 +142,7 @@ class Subject:
             ) from error
 
     def whole_numbers(self) -> list[str]:
-        """Name the inputs of whole numbers for which backward returns something all the same."""
+        """Name the inputs of whole numbers for which backward returns other numbers than zeros."""
         outputs = self.run_forward(self.inputs)
         upstream = tuple(map(np.ones_like, outputs)) if self.several else np.ones_like(outputs[0])
         gradients = self._call(self.backward, "backward", (upstream,), copy_of(self.inputs))
@@ -150,7 +150,7 @@ class Subject:
         return [
             name
             for name, value in given.items()
-            if value is not None and self.inputs[name].dtype.kind in "iu"
+            if np.any(np.asarray(value)) and self.inputs[name].dtype.kind in "iu"
         ]
 
     def _named(self, gradients: Any) -> Gradients:
@@ -185,7 +185,7 @@ def closure(function: object) -> dict[str, Any]:
     """Return what a function knows of the functions around it, by name; a name not yet given a value is left out."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     found: dict[str, Any] = {}
-    for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=True):
+    for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):
         with suppress(ValueError):  # the cell is empty
             found[name] = cell.cell_contents
     return found
