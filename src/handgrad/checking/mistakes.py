@@ -122,7 +122,7 @@ MISTAKES: dict[str, Mistake] = {
         ),
         Mistake(
             "stale-or-mutated-state",
-            "backward changes its arguments, uses weights already updated, or differs when called again",
+            "arguments are changed, weights already updated, or another call has another answer",
             "right when called once",
             "an update, or an operation in place, came before the gradient was done",
         ),
