@@ -5,11 +5,9 @@ Each becomes two functions of NumPy arrays and the inputs to check them at.
 
 from __future__ import annotations
 
-import ast
 import inspect
-import math
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,28 +16,17 @@ import numpy as np
 from handgrad.checking.subject import Array, CheckError, Inputs
 from handgrad.checking.subject.draws import Source, draw
 from handgrad.checking.subject.peers import is_peer, peer_pair
+from handgrad.checking.subject.rule_draws import other_options, source_of
 from handgrad.errors import ConfigurationError
 from handgrad.layers import SGD, Graph, Layer, Node, Parameter, Value
 from handgrad.network import Network
 from handgrad.program import Program
-from handgrad.program.running import evaluate
 from handgrad.program.source import compile_program
 from handgrad.program.writing import write_training
 from handgrad.rules import Rule, Target, rule
 
-SIZES = (
-    5,
-    3,
-    7,
-    2,
-    11,
-    13,
-    17,
-    19,
-    23,
-)  # of axes, in the order of their letters: no two alike, the rows first
+SOME_FEATURES = 3
 ROWS = (5, 7, 11, 13, 17)  # two are too few: normalised over them, every number is 1 or -1
-SPREAD = (5, 3)  # of the axes that "..." stands for, where it is two
 
 
 @dataclass(frozen=True)
@@ -151,8 +138,8 @@ def _drawn_by(inputs: Callable[..., Any], *generator: np.random.Generator) -> An
 
 def _of_rule(rule: Rule, inputs: Any) -> Pair:
     rule.backward_text  # noqa: B018 - says at once when no backward is written
-    source = _source_of(rule) if inputs is None else _by_name(rule.function, inputs)
-    options = _other_options(rule, source)
+    source = source_of(rule) if inputs is None else _by_name(rule.function, inputs)
+    options = other_options(rule, source)
 
     def forward(**values: Array) -> Any:
         return rule(*values.values(), **options)
@@ -163,123 +150,6 @@ def _of_rule(rule: Rule, inputs: Any) -> Pair:
     forward.__wrapped__ = rule.function  # type: ignore[attr-defined]
     shown = ", ".join(f"{name}={value:g}" for name, value in options.items())
     return Pair(forward, backward, source, f"{rule.name}({shown})" if options else rule.name)
-
-
-def _other_options(rule: Rule, source: Source) -> dict[str, float]:
-    """Return other options than the defaults, each where forward takes it.
-
-    At a default of 1 or 0 a backward without the option is right, and so is one with the default written into it.
-    """
-    options: dict[str, float] = {}
-    numbers = {name: value for name, value in rule.forward.options.items() if type(value) is float}
-    for count, (name, value) in enumerate(numbers.items()):
-        other = options | {name: (0.7 + 0.05 * count) * value or 0.05 + 0.01 * count}
-        try:
-            values = draw(source, np.random.default_rng(0)).values()
-            finite = bool(np.all(np.isfinite(rule(*values, **other))))
-        except Exception:  # a rule of anyone's: it may refuse them in any way
-            finite = False
-        options = other if finite else options
-    return options
-
-
-def _source_of(rule: Rule) -> Source:
-    """Draw inputs for a rule: where it can be computed for them, stacks of rows, and values far from 0."""
-    stacks = _can_run(rule, lambda generator: draw_for(rule, generator, stacks=True))
-    alone = list(rule.forward.kinds.values()) == [
-        "value"
-    ]  # else products of large values hide all the others
-    far = alone and _can_run(rule, lambda generator: _far_out(draw_for(rule, generator, stacks=stacks)))
-
-    def source(generator: np.random.Generator) -> Inputs:
-        drawn = draw_for(rule, generator, stacks=stacks)
-        return _far_out(drawn) if far else drawn
-
-    return source
-
-
-def _can_run(rule: Rule, source: Callable[[np.random.Generator], Inputs]) -> bool:
-    """Whether a rule can be computed, forward and backward, at what is drawn: anyone's may fail there in any way."""
-    try:
-        drawn = source(np.random.default_rng(0)).values()
-        output = rule(*drawn)
-        rule.gradients(output, *drawn)
-    except Exception:
-        return False
-    return bool(np.all(np.isfinite(output)))
-
-
-def _far_out(drawn: Inputs) -> Inputs:
-    """Return inputs of which some are beyond 8, or -8: a ReLU6 is flat beyond 6."""
-    return {name: _moved_out(value) for name, value in drawn.items()}
-
-
-def _moved_out(value: Array) -> Array:
-    number = np.arange(value.size).reshape(value.shape)
-    sign = np.where(number % 8 == 1, 1, -1) if np.any(value < 0) else 1
-    return np.where(number % 4 == 1, sign * (8 + np.abs(value)), value)
-
-
-def draw_for(
-    rule: Rule, generator: np.random.Generator, sizes: Sequence[int] = SIZES, *, stacks: bool = False
-) -> Inputs:
-    """Draw inputs for a rule at sizes that all differ, each in the domain its kind says.
-
-    Values are of both signs, unless the rule is finite only above 0, or only between 0 and 1. An axis like ``N...`` is
-    one, or two for stacks, and for a rule of a single argument.
-    """
-    letters: dict[str, tuple[int, ...]] = {}
-    several = stacks or len(rule.signature.inputs) == 1
-    spread = iter([SPREAD] if several else [])
-    left = (size for size in sizes if not several or size not in SPREAD)
-    for axis in (axis for axes in rule.signature.inputs for axis in axes):
-        if axis not in letters:
-            both = next(spread, None) if axis.endswith("...") else None
-            letters[axis] = both or (next(left),)
-    shapes = {
-        name: tuple(size for axis in axes for size in letters[axis])
-        for name, axes in zip(rule.forward.arguments, rule.signature.inputs, strict=True)
-    }
-    for domain in ("both signs", "positive", "below 1"):
-        drawn = {name: _drawn(rule.forward.kinds, shapes, name, domain, generator) for name in shapes}
-        with np.errstate(all="ignore"):
-            values = rule.values(*drawn.values())
-            if np.all(np.isfinite(values[rule.output])):
-                break
-    for target, like in _class_numbers(rule):
-        drawn[target] = generator.integers(0, evaluate(ast.unparse(like), values).shape[-1], shapes[target])
-    return drawn
-
-
-def _class_numbers(rule: Rule) -> Iterator[tuple[str, ast.expr]]:
-    """Yield what forward reads as class numbers, each with the value that has so many classes."""
-    for line in rule.forward.lines:
-        for node in ast.walk(line.expression):
-            match node:
-                case ast.Call(func=ast.Name("one_hot"), args=[ast.Name(target), like]):
-                    yield from [(target, like)] if target in rule.forward.kinds else []
-
-
-def _drawn(
-    kinds: Mapping[str, str],
-    shapes: Mapping[str, tuple[int, ...]],
-    name: str,
-    domain: str,
-    generator: np.random.Generator,
-) -> Array:
-    kind, shape = kinds[name], shapes[name]
-    if kind == "index":  # positions in the first axis of the table
-        table = next(shapes[other] for other in shapes if kinds[other] == "value")
-        return generator.integers(0, table[0], shape)
-    if kind == "mask":  # keeps some and drops some: where nothing is dropped, a forgotten mask is right
-        return generator.permutation(np.arange(math.prod(shape)) % 2 == 0).reshape(shape)
-    if kind == "shares":
-        return generator.dirichlet(np.ones(shape[-1]), shape[:-1])
-    if kind in ("state", "weight") or (kind == "value" and domain == "positive"):
-        return generator.uniform(0.5, 2.0, shape)
-    if kind == "value" and domain == "below 1":
-        return generator.uniform(0.1, 0.9, shape)
-    return generator.normal(size=shape)
 
 
 # ----------------------------------------------------------------------------------- layers and networks
@@ -370,9 +240,9 @@ def _moved(start: Array, generator: np.random.Generator) -> Array:
 def _row(layer: Layer) -> tuple[int, ...]:
     """Return the shape of a row a layer takes, or one of some size where it takes any."""
     try:
-        return layer.input_shape() or (SIZES[1],)
+        return layer.input_shape() or (SOME_FEATURES,)
     except ConfigurationError:  # an embedding takes any number of indices
-        return (SIZES[1],)
+        return (SOME_FEATURES,)
 
 
 def _tables(node: Node, x: Value) -> list[Value]:
