@@ -218,8 +218,7 @@ class Graph:
         candidates: Iterator[str] = map(str, count(self._number))
         if self.part == "loss":
             candidates = iter(["", *map(str, range(2, 1000))])
-            reduces = not rule.signature.output and fresh >= REDUCTION
-            taken = taken if reduces else taken | REDUCTION
+            taken = taken if is_reduction(rule) else taken | REDUCTION
         suffix = next(s for s in candidates if not any(f"{name}{s}" in taken for name in fresh))
         if self.part == "forward":
             self._number = int(suffix)
@@ -283,6 +282,11 @@ class Graph:
                 fix="make the two sizes the same",
             ) from None
         return rule.signature.output_shape(sizes)
+
+
+def is_reduction(rule: Rule) -> bool:
+    """Whether a rule can end a loss: it makes one number, the loss, with its total and count."""
+    return rule.output == "loss" and not rule.signature.output and set(rule.forward.locals) >= REDUCTION
 
 
 @cache

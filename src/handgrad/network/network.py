@@ -17,6 +17,7 @@ from handgrad.engines.reference import BoundReference
 from handgrad.errors import ConfigurationError
 from handgrad.html import Shown, heading, table
 from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
+from handgrad.layers.graph import is_reduction
 from handgrad.layers.statistics import STATISTICS
 from handgrad.network import given
 from handgrad.network.arrays import Array, Arrays
@@ -135,7 +136,7 @@ class Network(Shown):
     def _check_loss(self, graph: Graph, loss: Value, w: Value | None) -> None:
         """Check what a loss of the user's own has connected."""
         last = graph.nodes[-1].rule
-        if loss.shape != () or not {"total", "count"} <= set(last.forward.locals) or last.output != "loss":
+        if loss.shape != () or not is_reduction(last):
             raise ConfigurationError(
                 f"{self.loss!r}: its last rule, {last.name}, is no reduction to one loss with its total and count",
                 fix="end its connect with handgrad.layers.reduce_to_mean(graph, l, w)",

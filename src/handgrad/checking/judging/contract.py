@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from handgrad.checking.judging.verdict import Sample
-from handgrad.checking.subject import Array, Inputs, Subject, copy_of
+from handgrad.checking.judging.verdict import Sample, coarsest
+from handgrad.checking.subject import Array, Gradients, Inputs, Subject, copy_of
 
 UPSTREAM = "grad_output"
 FACTORS = {2.0**-20: "a millionth of", 2.0**10: "a thousand times"}
@@ -133,8 +133,10 @@ def _seeded() -> Iterator[None]:
 
 def _linearity(subject: Subject, inputs: Inputs, sample: Sample) -> Iterator[Breach]:
     """Look whether the gradient scales with the upstream one, and is zero where that is."""
-    zero = subject.run_backward([np.zeros_like(part) for part in sample.upstream], inputs)
-    twice = subject.run_backward([2 * part for part in sample.upstream], inputs)
+    zero, twice = (
+        subject.run_backward([factor * part for part in sample.upstream], inputs) for factor in (0, 2)
+    )
+    far = _far_scaled(subject, inputs, sample)
     for name, once in sample.got.items():
         if not np.all(np.isfinite(once)):
             continue
@@ -146,18 +148,25 @@ def _linearity(subject: Subject, inputs: Inputs, sample: Sample) -> Iterator[Bre
         elif _differs(twice.get(name), 2 * once, once):
             yield Breach("uneven", name, f"twice the upstream gradient does not give twice d{name}")
         else:
-            yield from _far_scaled(subject, inputs, sample, name)
+            yield from _uneven_far(name, once, far)
 
 
-def _far_scaled(subject: Subject, inputs: Inputs, sample: Sample, name: str) -> Iterator[Breach]:
-    """Look at upstream gradients of another size, where every number has the digits for it."""
+def _far_scaled(subject: Subject, inputs: Inputs, sample: Sample) -> dict[float, Gradients]:
+    """Return the gradients for upstream ones of another size, where every number has the digits for it."""
     arrays = (*subject.inputs.values(), *subject.run_forward(subject.inputs), *sample.got.values())
-    if any(array.dtype.kind == "f" and np.finfo(array.dtype).precision < 15 for array in arrays):
-        return
-    for factor, words in FACTORS.items():
-        scaled = subject.run_backward([factor * part for part in sample.upstream], inputs)
-        expected = factor * sample.got[name]
+    if coarsest(*arrays) > 1e-15:
+        return {}
+    return {
+        factor: subject.run_backward([factor * part for part in sample.upstream], inputs)
+        for factor in FACTORS
+    }
+
+
+def _uneven_far(name: str, once: Array, far: dict[float, Gradients]) -> Iterator[Breach]:
+    for factor, scaled in far.items():
+        expected = factor * once
         if np.all(np.isfinite(expected)) and _differs(scaled.get(name), expected, expected, 1e-3):
+            words = FACTORS[factor]
             yield Breach("uneven", name, f"{words} the upstream gradient does not give {words} d{name}")
             return
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from handgrad.checking.judging.numerics import Slopes
 from handgrad.checking.judging.scale import Projections
-from handgrad.checking.judging.verdict import DIGITS, Expectation, Judgement
+from handgrad.checking.judging.verdict import DIGITS, Expectation, Judgement, coarsest
 from handgrad.checking.subject import Array, Inputs, Subject
 
 
@@ -38,7 +37,7 @@ def not_proved(subject: Subject, expected: Expectation, judgement: Judgement) ->
     ignored = [name for name in subject.differentiable if name not in judgement.arguments]
     if ignored:
         yield f"backward returns no {_listed([f'd{name}' for name in ignored])}, and none was checked"
-    if whole := subject.whole_numbers():
+    if whole := subject.whole_numbers(expected.upstreams[0]):
         gradients = _listed([f"d{name}" for name in whole])
         yield f"{_listed(whole)} came as whole numbers, and no {gradients} was checked; give {whole[0]}.astype(float)"
     for name in judgement.arguments:
@@ -53,16 +52,10 @@ def not_proved(subject: Subject, expected: Expectation, judgement: Judgement) ->
             "the gradient was judged a thousandth beside the inputs, where no kinks meet; at these inputs themselves, "
             "only that it is finite"
         )
-    coarse = {
-        "the inputs have": _coarsest(subject.inputs.values()),
-        "forward's output has": _coarsest(expected.outputs),
-    }
-    for what, eps in [(what, eps) for what, eps in coarse.items() if eps > 1e-15][:1]:
+    given, made = coarsest(*subject.inputs.values()), coarsest(*expected.outputs)
+    if max(given, made) > 1e-15:
+        what, eps = ("the inputs have", given) if given > 1e-15 else ("forward's output has", made)
         yield f"{what} few digits: relative errors below {eps**DIGITS:.0e} are not seen; float64 shows them"
-
-
-def _coarsest(arrays: Iterable[Array]) -> float:
-    return max(float(np.finfo(array.dtype).eps) for array in arrays if array.dtype.kind == "f")
 
 
 def _about_gradient(name: str, expected: Expectation, judgement: Judgement) -> Iterator[str]:
@@ -84,11 +77,11 @@ def _hidden(name: str, judgement: Judgement) -> int:
 
     What is a billion times smaller than the largest is rounding, and is not counted.
     """
-    hidden: Any = True
+    hidden = []
     for sample in judgement.samples:
         size = np.abs(sample.middle(name))
-        hidden &= (sample.tolerance[name] > 0.01 * size) & (size > 1e-9 * size.max(initial=0))
-    return int(np.sum(hidden))
+        hidden.append((sample.tolerance[name] > 0.01 * size) & (size > 1e-9 * size.max(initial=0)))
+    return int(np.sum(np.all(hidden, axis=0)))
 
 
 def _about_input(name: str, value: Array) -> Iterator[str]:

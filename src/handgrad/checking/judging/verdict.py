@@ -250,7 +250,7 @@ def _sample(upstream: list[Array], given: Gradients, noise: Gradients, expected:
     flat = np.concatenate([part.ravel() for part in upstream])
     low, high, tolerance, magnitude = {}, {}, {}, {}
     least = {name: _least(expected, name, flat) for name in expected.slopes}
-    eps = _coarsest(
+    eps = coarsest(
         *expected.inputs.values(), *expected.outputs
     )  # not of the gradient: its digits are backward's
     for name, slope in expected.slopes.items():
@@ -280,7 +280,7 @@ def _least(expected: Expectation, name: str, upstream: Array) -> float:
         return float(np.nan_to_num(1e-9 * (np.abs(upstream) @ np.abs(outputs)) / typical, posinf=0.0))
 
 
-def _coarsest(*arrays: Array) -> float:
+def coarsest(*arrays: Array) -> float:
     """Return the rounding error of the type with the fewest digits: functions compute in that of what they are given."""
     kinds = [array.dtype for array in arrays if array.dtype.kind == "f" and array.dtype != np.longdouble]
     return max(float(np.finfo(kind).eps) for kind in kinds) if kinds else float(np.finfo(np.float64).eps)

@@ -23,7 +23,7 @@ from handgrad.network import Network
 from handgrad.program import Program
 from handgrad.program.source import compile_program
 from handgrad.program.writing import write_training
-from handgrad.rules import Rule, Target, rule
+from handgrad.rules import Rule, weighted_sum_of_rows
 
 SOME_FEATURES = 3
 ROWS = (5, 7, 11, 13, 17)  # two are too few: normalised over them, every number is 1 or -1
@@ -155,21 +155,6 @@ def _of_rule(rule: Rule, inputs: Any) -> Pair:
 # ----------------------------------------------------------------------------------- layers and networks
 
 
-@rule("A..., A... ->")
-def _against(y: Any, t: Target) -> Any:
-    """Add up an output times any numbers: these are then its upstream gradient."""
-    total = (y * t).sum()
-    count = y.size  # noqa: F841 - every loss has one
-    loss = total
-    return loss  # noqa: RET504 - rules return names
-
-
-@_against.backward
-def _against_backward(dloss: Any, t: Any) -> Any:
-    dy = dloss * t
-    return dy  # noqa: RET504 - rules return names
-
-
 def _of_layer(layer: Layer, inputs: Any) -> Pair:
     """Check the gradients of a layer's input and parameters, for any upstream gradient."""
     row = _row(layer)
@@ -185,7 +170,7 @@ def _of_layer(layer: Layer, inputs: Any) -> Pair:
         graph.parameters = {"x": Parameter(shape, "zeros"), **graph.parameters}
     graph.part = "loss"
     t = graph.input("t", y.shape, "target")
-    loss = graph.apply(_against, y, t)
+    loss = graph.apply(weighted_sum_of_rows, y, t)  # with the upstream gradient for weights
     given = (replace(x, kind="index"), t) if tables else (t,)
     program = write_training(graph, given, loss, SGD(), title="", dtype="float64").without_updates()
     arrays = program.initial(0)
@@ -232,9 +217,8 @@ def _off_one_number(
 def _moved(start: Array, generator: np.random.Generator) -> Array:
     if start.size == 0 or np.any(start != start.flat[0]) or (start.size == 1 and start.item() not in (0, 1)):
         return start
-    return start * generator.uniform(0.6, 1.4, start.shape) + (start == 0) * generator.uniform(
-        -0.5, 0.5, start.shape
-    )
+    added, factor = generator.uniform(-0.5, 0.5, start.shape), generator.uniform(0.6, 1.4, start.shape)
+    return np.where(start == 0, added, factor * start)
 
 
 def _row(layer: Layer) -> tuple[int, ...]:

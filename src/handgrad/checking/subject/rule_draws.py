@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, count
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from handgrad.program.running import evaluate
 from handgrad.rules import Rule
 
 # Of axes, in the order of their letters: no two alike, the rows first.
-SIZES = (5, 3, 7, 2, 11, 13, 17, 19, 23)
+SIZES = (5, 3, 7, 2, 11, 13)
 SPREAD = (5, 3)  # of the axes that "..." stands for, where it is two
 
 
@@ -25,8 +26,8 @@ def other_options(rule: Rule, source: Source) -> dict[str, float]:
     """
     options: dict[str, float] = {}
     numbers = {name: value for name, value in rule.forward.options.items() if type(value) is float}
-    for count, (name, value) in enumerate(numbers.items()):
-        other = options | {name: (0.7 + 0.05 * count) * value or 0.05 + 0.01 * count}
+    for number, (name, value) in enumerate(numbers.items()):
+        other = options | {name: (0.7 + 0.05 * number) * value or 0.05 + 0.01 * number}
         try:
             values = draw(source, np.random.default_rng(0)).values()
             finite = bool(np.all(np.isfinite(rule(*values, **other))))
@@ -39,9 +40,8 @@ def other_options(rule: Rule, source: Source) -> dict[str, float]:
 def source_of(rule: Rule) -> Source:
     """Draw inputs for a rule: where it can be computed for them, stacks of rows, and values far from 0."""
     stacks = _can_run(rule, lambda generator: draw_for(rule, generator, stacks=True))
-    alone = list(rule.forward.kinds.values()) == [
-        "value"
-    ]  # else products of large values hide all the others
+    # Of several arguments, products of large values would hide all the others.
+    alone = list(rule.forward.kinds.values()) == ["value"]
     far = alone and _can_run(rule, lambda generator: _far_out(draw_for(rule, generator, stacks=stacks)))
 
     def source(generator: np.random.Generator) -> Inputs:
@@ -84,7 +84,8 @@ def draw_for(
     letters: dict[str, tuple[int, ...]] = {}
     several = stacks or len(rule.signature.inputs) == 1
     spread = iter([SPREAD] if several else [])
-    left = (size for size in sizes if not several or size not in SPREAD)
+    endless = chain(sizes, count(max(sizes) + 1))  # however many letters there are
+    left = (size for size in endless if not several or size not in SPREAD)
     for axis in (axis for axes in rule.signature.inputs for axis in axes):
         if axis not in letters:
             both = next(spread, None) if axis.endswith("...") else None

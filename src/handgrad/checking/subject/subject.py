@@ -120,13 +120,16 @@ class Subject:
         fresh
             Whether backward gets copies, or these very arrays.
         """
+        return self._named(self._returned(upstream, inputs, fresh=fresh))
+
+    def _returned(self, upstream: list[Array], inputs: Inputs, *, fresh: bool) -> dict[str, Any]:
         given = copy_of(inputs) if fresh else inputs
         self._call(self.forward, "forward", (), copy_of(inputs))
         first = [np.array(part) for part in upstream] if fresh else upstream
         gradients = self._call(
             self.backward, "backward", (tuple(first) if self.several else first[0],), given
         )
-        return self._named(gradients)
+        return self._by_name(gradients)
 
     def _call(self, function: Callable[..., Any], role: str, first: tuple[Any, ...], inputs: Inputs) -> Any:
         try:
@@ -141,30 +144,23 @@ class Subject:
                 fix="mend it first: a gradient can be judged only when both functions run",
             ) from error
 
-    def whole_numbers(self) -> list[str]:
+    def whole_numbers(self, upstream: list[Array]) -> list[str]:
         """Name the inputs of whole numbers for which backward returns other numbers than zeros."""
-        outputs = self.run_forward(self.inputs)
-        upstream = tuple(map(np.ones_like, outputs)) if self.several else np.ones_like(outputs[0])
-        gradients = self._call(self.backward, "backward", (upstream,), copy_of(self.inputs))
-        given = self._by_name(gradients)
-        return [
-            name
-            for name, value in given.items()
-            if np.any(np.asarray(value)) and self.inputs[name].dtype.kind in "iu"
-        ]
+        names = [name for name, value in self.inputs.items() if value.dtype.kind in "iu"]
+        given = self._returned(upstream, self.inputs, fresh=True) if names else {}
+        return [name for name in names if _has_numbers(given.get(name))]
 
-    def _named(self, gradients: Any) -> Gradients:
-        """Return what backward gave as a dict of arrays, or say what does not fit."""
+    def _named(self, given: dict[str, Any]) -> Gradients:
+        """Return the gradients of floating-point inputs as arrays, or say what does not fit."""
         named = {
-            name: value
-            for name, value in self._by_name(gradients).items()
-            if name in self.differentiable and value is not None
+            name: value for name, value in given.items() if name in self.differentiable and value is not None
         }
         if not named:
             raise CheckError("backward returns no gradient of an input of floating point")
         return {name: _numbers(name, value) for name, value in named.items()}
 
     def _by_name(self, gradients: Any) -> dict[str, Any]:
+        """Return what backward gave by the inputs' names, or say what does not fit."""
         if isinstance(gradients, Mapping):
             for name in gradients:
                 if name not in self.inputs:
@@ -179,6 +175,15 @@ class Subject:
         if len(parts) > len(names):
             raise CheckError(f"backward returns {len(parts)} gradients, and there are {len(names)} inputs")
         return dict(zip(names, parts, strict=False))
+
+
+def _has_numbers(value: Any) -> bool:
+    """Whether something is numbers that are not all zero; JAX has a type of its own for "no gradient"."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of several lengths
+        return True
+    return array.dtype.kind in "fiubc" and bool(np.any(array))
 
 
 def closure(function: object) -> dict[str, Any]:
