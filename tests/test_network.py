@@ -28,6 +28,7 @@ from handgrad import (
     SoftmaxCrossEntropy,
     Standardise,
     Tanh,
+    train,
 )
 
 Array = NDArray[Any]
@@ -338,3 +339,22 @@ def test_the_graph_has_the_rules_that_are_written_out() -> None:
     assert tuple(graph.nodes) == network.nodes()
     assert [node.rule.name for node in graph.nodes] == ["linear", "relu", "mean_squared_error", "mean"]
     assert graph.names_of(first) == {"W": "W1", "b": "b1"}
+
+
+@pytest.mark.parametrize(("weighted", "graphs"), [(False, 1), (True, 2)])
+def test_the_graph_is_built_once(weighted: bool, graphs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all programs, checks and titles of one network; with row weights it is another graph."""
+    built: list[Network] = []
+    build = Network._build
+
+    def noted(self: Network, *, weighted: bool) -> Any:
+        built.append(self)
+        return build(self, weighted=weighted)
+
+    monkeypatch.setattr(Network, "_build", noted)
+    network = Network(Linear(2, 3), ReLU(), Linear(3, 1), loss=MeanSquaredError())
+    x = np.ones((4, 2))
+    train(network, x, x[:, :1], weights=np.ones(4) if weighted else None, epochs=1)
+    assert network.predict(x).shape == (4, 1)
+    assert network.title.startswith("network 2")
+    assert len(built) == graphs

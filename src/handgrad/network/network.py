@@ -81,6 +81,7 @@ class Network(Shown):
         self.body = Sequential(*layers)
         self.loss, self.seed, self.dtype = loss, seed, dtype
         self.row = self._row(inputs)
+        self._graphs: dict[bool, tuple[Graph, tuple[Value, ...], Value, Value | None]] = {}
         kept = self._connect(weighted=False)[0]
         plan = Program("", (), (), kept.parameters, kept.states, {}, (), dtype)
         arrays = plan.initial(seed)
@@ -89,8 +90,8 @@ class Network(Shown):
         self._answers: dict[bool, BoundReference] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the functions made from programs: a copy makes its own."""
-        return {**vars(self), "_answers": {}}
+        """Leave out graphs and the functions made from programs: a copy makes its own."""
+        return {**vars(self), "_answers": {}, "_graphs": {}}
 
     def __repr__(self) -> str:
         shown = [repr(layer) for layer in self.body.layers]
@@ -116,7 +117,12 @@ class Network(Shown):
         return tuple(row)
 
     def _connect(self, *, weighted: bool) -> tuple[Graph, tuple[Value, ...], Value, Value | None]:
-        """Build the graph: returns it with its inputs, the output and the loss."""
+        """Return the graph with its inputs, the output and the loss: built once, with row weights and without."""
+        if weighted not in self._graphs:
+            self._graphs[weighted] = self._build(weighted=weighted)
+        return self._graphs[weighted]
+
+    def _build(self, *, weighted: bool) -> tuple[Graph, tuple[Value, ...], Value, Value | None]:
         graph = Graph()
         x = graph.input("x", ("n", *self.row), "input")
         output = self.body.connect(graph, x)
@@ -187,7 +193,7 @@ class Network(Shown):
         return tuple(self._connect(weighted=weighted)[0].nodes)
 
     def graph(self) -> Graph:
-        """Build the graph of the layers and the loss anew: its nodes, and which layer keeps which arrays.
+        """Return the graph of the layers and the loss: its nodes, and which layer keeps which arrays.
 
         Examples
         --------
