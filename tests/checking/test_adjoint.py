@@ -4,11 +4,11 @@ from types import FunctionType
 import numpy as np
 import pytest
 
-from handgrad.checking.adjoint import Plant, cotangents, edge_contribution, jacobian, table
-from handgrad.checking.recording import record
-from handgrad.checking.writing import write_gradient
+from handgrad.checking.adjoint import Mutation, adjoints, jacobian, table, vector_jacobian_product
+from handgrad.checking.forward_trace import trace_forward
+from handgrad.checking.gradient_code import write_gradient
 
-from . import forwards_to_record as written
+from . import forwards_to_trace as written
 
 FUNCTIONS = [f for f in vars(written).values() if isinstance(f, FunctionType)]
 
@@ -51,13 +51,13 @@ def slopes(function, inputs, name, upstream):
 def passed(request):
     """Return a recorded forward, an upstream, and the gradients by differences."""
     function, inputs = written.FORWARDS[request.param]
-    recording = record(lambda given: function(**given), doubled(inputs), FUNCTIONS)
+    trace = trace_forward(lambda given: function(**given), doubled(inputs), FUNCTIONS)
     draw = np.random.default_rng(3)
-    upstream = tuple(draw.normal(size=np.shape(recording.values[i])) for i in recording.outputs)
+    upstream = tuple(draw.normal(size=np.shape(trace.values[i])) for i in trace.outputs)
     names = [n for n, v in inputs.items() if v.dtype.kind == "f"]
     with np.errstate(all="ignore"):
         wanted = {n: slopes(function, doubled(inputs), n, upstream) for n in names}
-    return request.param, recording, upstream, wanted
+    return request.param, trace, upstream, wanted
 
 
 def close(found, wanted):
@@ -67,26 +67,26 @@ def close(found, wanted):
 
 
 def test_gradients_are_those_of_differences(passed):
-    name, recording, upstream, wanted = passed
-    found = cotangents(recording, recording.values, upstream)
+    name, trace, upstream, wanted = passed
+    found = adjoints(trace, trace.values, upstream)
     for argument, gradient in wanted.items():
         if name != "single_precision":  # its forward rounds to float32 by itself
-            close(found.get(recording.inputs[argument], np.zeros(gradient.shape)), gradient)
+            close(found.get(trace.inputs[argument], np.zeros(gradient.shape)), gradient)
 
 
 def test_the_written_gradient_gives_the_same(passed):
-    name, recording, upstream, wanted = passed
-    lines = write_gradient(recording, list(wanted))
+    name, trace, upstream, wanted = passed
+    lines = write_gradient(trace, list(wanted))
     assert (lines is None) == (name in UNSPELLED)
     if lines is None:
         return
-    given = {n: recording.values[i].copy() for n, i in recording.inputs.items()}
+    given = {n: trace.values[i].copy() for n, i in trace.inputs.items()}
     scope = {**vars(written), **given, "grad_output": upstream if len(upstream) > 1 else upstream[0]}
     with np.errstate(all="ignore"):
         exec("\n".join(lines.lines), scope)
-    found = cotangents(recording, recording.values, upstream)
-    for argument, i in recording.inputs.items():
-        np.testing.assert_array_equal(scope[argument], recording.values[i])  # nothing was changed in place
+    found = adjoints(trace, trace.values, upstream)
+    for argument, i in trace.inputs.items():
+        np.testing.assert_array_equal(scope[argument], trace.values[i])  # nothing was changed in place
         if argument in wanted:
             right = found.get(i, np.zeros(wanted[argument].shape))
             np.testing.assert_allclose(scope[lines.results[argument]], right, rtol=1e-5, atol=1e-9)
@@ -95,8 +95,8 @@ def test_the_written_gradient_gives_the_same(passed):
 def test_every_entry_of_the_table_is_used_by_a_forward():
     used = set()
     for function, inputs in written.FORWARDS.values():
-        recording = record(lambda given, f=function: f(**given), inputs, FUNCTIONS)
-        used |= {operation.name for operation, _ in recording.edges()}
+        trace = trace_forward(lambda given, f=function: f(**given), inputs, FUNCTIONS)
+        used |= {operation.name for operation, _ in trace.edges()}
     of_scipy = {"erf", "erfc", "expit", "logit", "ndtr", "softmax", "log_softmax", "logsumexp"}
     assert table.ENTRIES.keys() - used == of_scipy
 
@@ -111,11 +111,11 @@ def test_functions_of_scipy(name):
     axis = "" if len(name) < 6 or name.startswith("erf") else ", axis=1"
     exec(f"def forward(x):\n    return special.{name}(x{axis})", scope)
     x = np.random.default_rng(0).uniform(0.1, 0.9, size=(3, 5))
-    recording = record(lambda given: scope["forward"](**given), {"x": x}, [scope["forward"]])
-    upstream = np.random.default_rng(1).normal(size=np.shape(recording.values[recording.output]))
+    trace = trace_forward(lambda given: scope["forward"](**given), {"x": x}, [scope["forward"]])
+    upstream = np.random.default_rng(1).normal(size=np.shape(trace.values[trace.output]))
     wanted = slopes(scope["forward"], {"x": x}, "x", (upstream,))
-    close(cotangents(recording, recording.values, upstream)[recording.inputs["x"]], wanted)
-    lines = write_gradient(recording, "x")
+    close(adjoints(trace, trace.values, upstream)[trace.inputs["x"]], wanted)
+    lines = write_gradient(trace, "x")
     exec("\n".join(lines.lines), scope | {"x": x, "grad_output": upstream, "np": np}, found := {})
     close(found["dx"], wanted)
 
@@ -131,62 +131,62 @@ def two_paths(given):
 @pytest.fixture
 def pass_of_two_paths():
     draw = np.random.default_rng(0)
-    recording = record(two_paths, {"x": draw.normal(size=(5, 3)), "W": draw.normal(size=(3, 2))})
-    return recording, draw.normal(size=(5, 2))
+    trace = trace_forward(two_paths, {"x": draw.normal(size=(5, 3)), "W": draw.normal(size=(3, 2))})
+    return trace, draw.normal(size=(5, 2))
 
 
 def test_contributions_add_up_to_the_gradient(pass_of_two_paths):
-    recording, upstream = pass_of_two_paths
-    gradients = cotangents(recording, recording.values, upstream)
-    for value, readers in recording.readers.items():
-        if value in recording.active:
-            shares = [edge_contribution(o, k, recording.values, gradients[o.output]) for o, k in readers]
+    trace, upstream = pass_of_two_paths
+    gradients = adjoints(trace, trace.values, upstream)
+    for value, readers in trace.readers.items():
+        if value in trace.active:
+            shares = [vector_jacobian_product(o, k, trace.values, gradients[o.output]) for o, k in readers]
             np.testing.assert_allclose(sum(shares), gradients[value])
 
 
 def test_a_planted_mistake_is_carried_on(pass_of_two_paths):
-    recording, upstream = pass_of_two_paths
-    (total,) = [o for o in recording.operations if o.name == "sum"]
-    cut = Plant(total.number, 0, lambda flow, operation, values, g: 0 * flow)
-    h, x, W = (recording.values[i] for i in (total.inputs[0], recording.inputs["x"], recording.inputs["W"]))
-    wrong = cotangents(recording, recording.values, upstream, plant=cut)
+    trace, upstream = pass_of_two_paths
+    (total,) = [o for o in trace.operations if o.name == "sum"]
+    cut = Mutation(total.number, 0, lambda flow, operation, values, g: 0 * flow)
+    h, x, W = (trace.values[i] for i in (total.inputs[0], trace.inputs["x"], trace.inputs["W"]))
+    wrong = adjoints(trace, trace.values, upstream, mutations=cut)
     dz = upstream * h.sum(axis=0) * (1 - h**2)
-    np.testing.assert_allclose(wrong[recording.inputs["W"]], x.T @ dz)
-    np.testing.assert_allclose(wrong[recording.inputs["x"]], dz @ W.T)
+    np.testing.assert_allclose(wrong[trace.inputs["W"]], x.T @ dz)
+    np.testing.assert_allclose(wrong[trace.inputs["x"]], dz @ W.T)
 
 
 def test_a_seed_is_a_gradient_that_is_added(pass_of_two_paths):
-    recording, upstream = pass_of_two_paths
-    h = recording.producer[recording.output].inputs[0]
+    trace, upstream = pass_of_two_paths
+    h = trace.producer[trace.output].inputs[0]
     extra = np.ones((5, 2))
-    both = cotangents(recording, recording.values, upstream, seeds={h: extra})
-    one = cotangents(recording, recording.values, upstream)
-    other = cotangents(recording, recording.values, None, seeds={h: extra}, until=[recording.inputs["W"]])
-    W = recording.inputs["W"]
+    both = adjoints(trace, trace.values, upstream, seeds={h: extra})
+    one = adjoints(trace, trace.values, upstream)
+    other = adjoints(trace, trace.values, None, seeds={h: extra}, until=[trace.inputs["W"]])
+    W = trace.inputs["W"]
     np.testing.assert_allclose(both[W], one[W] + other[W])
-    assert recording.inputs["x"] not in other
+    assert trace.inputs["x"] not in other
 
 
 def test_the_jacobian_between_two_values(pass_of_two_paths):
-    recording, _ = pass_of_two_paths
-    h = next(o.output for o in recording.operations if o.name == "tanh")
-    z = recording.producer[h].inputs[0]
-    matrix = jacobian(recording, recording.values, z, h)
-    np.testing.assert_allclose(matrix, np.diag(1 - recording.values[h].ravel() ** 2))
+    trace, _ = pass_of_two_paths
+    h = next(o.output for o in trace.operations if o.name == "tanh")
+    z = trace.producer[h].inputs[0]
+    matrix = jacobian(trace, trace.values, z, h)
+    np.testing.assert_allclose(matrix, np.diag(1 - trace.values[h].ravel() ** 2))
 
 
 # ------------------------------------------------------------------ kinks, and where the forward saturates
 
 
 def gradient_of(forward, x):
-    recording = record(lambda given: forward(given["x"]), {"x": x})
-    found = cotangents(recording, recording.values, np.ones(np.shape(recording.values[recording.output])))
-    lines = write_gradient(recording, "x")
-    scope = {"np": np, "x": x, "grad_output": np.ones(np.shape(recording.values[recording.output]))}
+    trace = trace_forward(lambda given: forward(given["x"]), {"x": x})
+    found = adjoints(trace, trace.values, np.ones(np.shape(trace.values[trace.output])))
+    lines = write_gradient(trace, "x")
+    scope = {"np": np, "x": x, "grad_output": np.ones(np.shape(trace.values[trace.output]))}
     with np.errstate(all="ignore"):
         exec("\n".join(lines.lines), scope)
-    np.testing.assert_allclose(scope["dx"], found[recording.inputs["x"]], rtol=1e-12)
-    return found[recording.inputs["x"]]
+    np.testing.assert_allclose(scope["dx"], found[trace.inputs["x"]], rtol=1e-12)
+    return found[trace.inputs["x"]]
 
 
 def test_relu_has_no_slope_at_0():
@@ -279,17 +279,17 @@ def test_gradients_are_finite_where_the_true_one_is(forward, x, gradient):
 )
 def test_the_text(forward, shapes, argument, text):
     draw = np.random.default_rng(0)
-    recording = record(forward, {name: draw.normal(size=shape) for name, shape in shapes.items()})
-    assert "\n".join(write_gradient(recording, argument).lines) == text
+    trace = trace_forward(forward, {name: draw.normal(size=shape) for name, shape in shapes.items()})
+    assert "\n".join(write_gradient(trace, argument).lines) == text
 
 
 def test_taken_names_are_left_alone():
-    recording = record(lambda v: np.exp(v["v1"]) * np.sin(np.exp(v["v1"])), {"v1": np.ones(3)})
-    lines = write_gradient(recording, "v1").lines
+    trace = trace_forward(lambda v: np.exp(v["v1"]) * np.sin(np.exp(v["v1"])), {"v1": np.ones(3)})
+    lines = write_gradient(trace, "v1").lines
     assert lines[0].startswith("v2 = ")
     assert all(not line.startswith("v1 ") for line in lines)
 
 
 def test_what_has_no_text_is_none():
-    recording = record(lambda v: np.linalg.eigvalsh(v["x"]), {"x": np.eye(3)})
-    assert write_gradient(recording, "x") is None
+    trace = trace_forward(lambda v: np.linalg.eigvalsh(v["x"]), {"x": np.eye(3)})
+    assert write_gradient(trace, "x") is None

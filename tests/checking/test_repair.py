@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from handgrad import check
+from handgrad.checking.gradient_code import GradientCode
 from handgrad.checking.repair import guard
 from handgrad.checking.repair.guard import Guard, OutOfTimeError
 from handgrad.checking.repair.search import Hint, repair, write_repair
 from handgrad.checking.repair.source import SourceError, read_source
 from handgrad.checking.repair.trial import Goal
 from handgrad.checking.subject import CheckError, Subject
-from handgrad.checking.writing import Written
 
 X, W, U = np.arange(6.0).reshape(2, 3) / 7 - 0.3, np.arange(12.0).reshape(3, 4) / 9 - 0.6, np.ones((2, 4)) / 3
 
@@ -276,7 +276,7 @@ def test_lines_are_the_last_resort_and_use_what_is_there(tmp_path):
     d = 1.7 ** grad_output
     return {"x": np.cosh(d).sum() * x, "W": h.T @ grad_output}"""
     text = LINEAR.format(body=body).replace("return x @ W", "return np.tanh(x) @ W")
-    written = Written(
+    written = GradientCode(
         (
             "v1 = np.tanh(x)",
             "d = grad_output @ W.T",
@@ -320,7 +320,7 @@ def test_what_was_mended_by_chance_is_written_anew_with_the_rest(tmp_path):
     def write(arguments):
         own = [lines[name] for name in arguments if name in lines]
         results = {name: f"d{name}" for name in arguments}
-        return Written(("anew = len(x) * grad_output", *own), results) if "b" not in arguments else None
+        return GradientCode(("anew = len(x) * grad_output", *own), results) if "b" not in arguments else None
 
     def goal_at(rows):
         x, upstream = np.resize(X, (rows, 3)), np.resize(U, (rows, 4)) * np.arange(1, 5)
@@ -353,7 +353,7 @@ def test_what_was_mended_by_chance_is_written_anew_with_the_rest(tmp_path):
 def test_every_way_to_return_takes_a_new_result(tmp_path, body, last):
     helpers = '\n\ndef helper(g, x, W):\n    return {"x": g @ W.T, "W": W + 1}\n'
     helpers += "\n\ndef pair(g, x, W):\n    return g @ W.T, W + 1\n"
-    written = Written(("dW = x.T @ grad_output",), {"W": "dW"})
+    written = GradientCode(("dW = x.T @ grad_output",), {"W": "dW"})
     found = mended(
         tmp_path, LINEAR.format(body=body) + helpers, hint=Hint(write=lambda arguments: written), budget_s=0.0
     )
@@ -362,7 +362,7 @@ def test_every_way_to_return_takes_a_new_result(tmp_path, body, last):
 
 def test_a_backward_that_spoils_its_arguments_gets_another_body(tmp_path):
     body = '"""Spoil."""\n    x *= 0.0\n    W[...] = x.sum()\n    return {"x": W, "W": x}'
-    written = Written(("dx = grad_output @ W.T", "dW = x.T @ grad_output"), {"x": "dx", "W": "dW"})
+    written = GradientCode(("dx = grad_output @ W.T", "dW = x.T @ grad_output"), {"x": "dx", "W": "dW"})
     found = mended(
         tmp_path, LINEAR.format(body=body), hint=Hint(write=lambda arguments: written), budget_s=0.0
     )

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from handgrad.checking.recording import record
+from handgrad.checking.forward_trace import trace_forward
+from handgrad.checking.gradient_code import write_gradient
 from handgrad.checking.repair.search import Hint, repair, write_repair
 from handgrad.checking.repair.trial import Goal
 from handgrad.checking.subject import Subject, copy_of
-from handgrad.checking.writing import write_gradient
 
 CASES = sorted((Path(__file__).parent / "repair_cases").glob("*.py"))
 BY_EDIT = 0.8  # of the cases, at least; the others are written anew
@@ -67,7 +67,7 @@ def repaired(tmp_path_factory):
                 def forward(values):
                     return case.forward(*values.values()) if subject.positional else case.forward(**values)
 
-                return write_gradient(record(forward, subject.inputs, functions), arguments)
+                return write_gradient(trace_forward(forward, subject.inputs, functions), arguments)
 
             goal = goal_at(subject, right, subject.inputs, 5)
             started = time.thread_time()

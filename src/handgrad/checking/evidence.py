@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from handgrad.checking.judging.reference import record_subject
+from handgrad.checking.forward_trace import ForwardTrace, UntraceableError
+from handgrad.checking.judging.reference import trace_subject
 from handgrad.checking.judging.verdict import Expectation, Judgement, Sample
-from handgrad.checking.recording import NotRecordedError, Recording
 from handgrad.checking.subject import Array, Subject
 
 
@@ -32,11 +32,11 @@ class Evidence:
     wrong: tuple[str, ...]
 
     @cached_property
-    def recording(self) -> Recording | None:
+    def recording(self) -> ForwardTrace | None:
         """Forward as elementary operations, at the user's inputs; None where it cannot be followed."""
         try:
-            return record_subject(self.subject, self.expectations[0].exact)
-        except NotRecordedError:
+            return trace_subject(self.subject, self.expectations[0].exact)
+        except UntraceableError:
             return None
 
     def samples(self) -> Iterator[tuple[Expectation, Sample]]:

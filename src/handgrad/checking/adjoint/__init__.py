@@ -1,13 +1,21 @@
-"""The chain rule over a recording: a table of derivatives as text, and gradients carried by it."""
+"""The chain rule over a trace: a table of derivatives as text, and gradients carried by it."""
 
 from handgrad.checking.adjoint.chain_rule import (
-    Plant,
-    cotangents,
-    edge_contribution,
-    edge_text,
+    Mutation,
+    adjoints,
     jacobian,
     stretched_axes,
     summed,
+    vector_jacobian_product,
+    vjp_text,
 )
 
-__all__ = ["Plant", "cotangents", "edge_contribution", "edge_text", "jacobian", "stretched_axes", "summed"]
+__all__ = [
+    "Mutation",
+    "adjoints",
+    "jacobian",
+    "stretched_axes",
+    "summed",
+    "vector_jacobian_product",
+    "vjp_text",
+]

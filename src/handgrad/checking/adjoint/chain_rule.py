@@ -1,4 +1,4 @@
-"""The chain rule over a recording: gradients of all its values, and what each edge contributes."""
+"""The chain rule over a trace: gradients of all its values, and what each edge contributes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from handgrad.checking.adjoint import calls, products, structure  # noqa: F401 -
 from handgrad.checking.adjoint.differences import numerical_contribution
 from handgrad.checking.adjoint.kinks import sides
 from handgrad.checking.adjoint.table import Site, is_broadcasting, local_text, reduction_text
-from handgrad.checking.recording import Array, Recording
-from handgrad.checking.recording.tape import Operation
+from handgrad.checking.forward_trace import Array, ForwardTrace
+from handgrad.checking.forward_trace.tracer import Operation
 
 
 @dataclass(frozen=True)
-class Plant:
+class Mutation:
     """A mistake at one edge: what flows along it is replaced.
 
     Attributes
@@ -37,12 +37,12 @@ class Plant:
     change: Callable[[Any, Operation, Sequence[Any], Any], Any]
 
 
-def cotangents(
-    recording: Recording,
+def adjoints(
+    trace: ForwardTrace,
     values: Sequence[Any],
     upstream: Any,
     *,
-    plant: Plant | Sequence[Plant] | None = None,
+    mutations: Mutation | Sequence[Mutation] | None = None,
     seeds: Mapping[int, Any] | None = None,
     until: Iterable[int] | None = None,
 ) -> dict[int, Any]:
@@ -50,13 +50,13 @@ def cotangents(
 
     Parameters
     ----------
-    recording
-        From `record`.
+    trace
+        From `trace_forward`.
     values
-        ``recording.values``, or those of a replay.
+        ``trace.values``, or those of a replay.
     upstream
         The gradient of the output; a sequence of them when forward returns several; None for none.
-    plant
+    mutations
         Mistakes to make on the way.
     seeds
         Gradients of further values to start from, by number: what is added there.
@@ -71,56 +71,56 @@ def cotangents(
     Examples
     --------
     >>> import numpy as np
-    >>> from handgrad.checking.recording import record
-    >>> recording = record(lambda given: given["x"] ** 2, {"x": np.array([1.0, 3.0])})
-    >>> cotangents(recording, recording.values, np.ones(2))[recording.inputs["x"]]
+    >>> from handgrad.checking.forward_trace import trace_forward
+    >>> trace = trace_forward(lambda given: given["x"] ** 2, {"x": np.array([1.0, 3.0])})
+    >>> adjoints(trace, trace.values, np.ones(2))[trace.inputs["x"]]
     array([2., 6.])
     """
     gradients: dict[int, Any] = {}
-    for index, start in [*_starts(recording, upstream), *(seeds or {}).items()]:
+    for index, start in [*_starts(trace, upstream), *(seeds or {}).items()]:
         _add(gradients, index, np.asarray(start))
-    plants: dict[tuple[int, int], Plant] = {}
-    for mistake in (plant,) if isinstance(plant, Plant) else plant or ():
+    plants: dict[tuple[int, int], Mutation] = {}
+    for mistake in (mutations,) if isinstance(mutations, Mutation) else mutations or ():
         plants[mistake.operation, mistake.operand] = mistake
-    wanted = _descendants(recording, until) if until is not None else recording.active
-    kinks = sides(recording, values)
+    wanted = _descendants(trace, until) if until is not None else trace.active
+    kinks = sides(trace, values)
     with np.errstate(all="ignore"):
-        for operation in reversed(recording.operations):
+        for operation in reversed(trace.operations):
             gradient = gradients.get(operation.output)
             if gradient is None or operation.output not in wanted:
                 continue
             for k, index in enumerate(operation.inputs):
-                if index not in recording.active or index not in wanted:
+                if index not in trace.active or index not in wanted:
                     continue
-                flow = edge_contribution(operation, k, values, gradient, kinks.get(operation.number))
+                flow = vector_jacobian_product(operation, k, values, gradient, kinks.get(operation.number))
                 if plants and (operation.number, k) in plants:
                     flow = plants[operation.number, k].change(flow, operation, values, gradient)
                 _add(gradients, index, flow)
     return gradients
 
 
-def _starts(recording: Recording, upstream: Any) -> list[tuple[int, Any]]:
+def _starts(trace: ForwardTrace, upstream: Any) -> list[tuple[int, Any]]:
     if upstream is None:
         return []
-    if len(recording.outputs) == 1:
+    if len(trace.outputs) == 1:
         only = upstream[0] if isinstance(upstream, (tuple, list)) and len(upstream) == 1 else upstream
-        return [(recording.output, only)]
-    return [(i, g) for i, g in zip(recording.outputs, upstream, strict=True) if g is not None]
+        return [(trace.output, only)]
+    return [(i, g) for i, g in zip(trace.outputs, upstream, strict=True) if g is not None]
 
 
 def _add(gradients: dict[int, Any], index: int, flow: Any) -> None:
     gradients[index] = gradients[index] + flow if index in gradients else flow
 
 
-def _descendants(recording: Recording, starts: Iterable[int]) -> set[int]:
+def _descendants(trace: ForwardTrace, starts: Iterable[int]) -> set[int]:
     found = set(starts)
-    for operation in recording.operations:
+    for operation in trace.operations:
         if any(i in found for i in operation.inputs):
             found.add(operation.output)
     return found
 
 
-def edge_contribution(
+def vector_jacobian_product(
     operation: Operation,
     k: int,
     values: Sequence[Any],
@@ -209,7 +209,7 @@ def _run(text: str, operation: Operation, values: Sequence[Any], gradient: Any) 
     return scope["result"]
 
 
-def edge_text(operation: Operation, k: int, values: Sequence[Any]) -> str | None:
+def vjp_text(operation: Operation, k: int, values: Sequence[Any]) -> str | None:
     """Return the text of an edge's contribution, with the sums over what was broadcast; None if there is none."""
     site = Site(operation, k, values)
     text = local_text(site)
@@ -221,7 +221,7 @@ def edge_text(operation: Operation, k: int, values: Sequence[Any]) -> str | None
     return f"{text}{summed}" if text.isidentifier() else f"({text}){summed}"
 
 
-def jacobian(recording: Recording, values: Sequence[Any], from_value: int, to_value: int) -> Array:
+def jacobian(trace: ForwardTrace, values: Sequence[Any], from_value: int, to_value: int) -> Array:
     """Return the matrix of derivatives of one value's entries (rows) by another's (columns)."""
     rows, columns = int(np.size(values[to_value])), int(np.size(values[from_value]))
     matrix = np.zeros((rows, columns))
@@ -231,9 +231,7 @@ def jacobian(recording: Recording, values: Sequence[Any], from_value: int, to_va
     for row in range(rows):
         basis = np.zeros(rows)
         basis[row] = 1
-        found = cotangents(
-            recording, values, None, seeds={to_value: basis.reshape(shape)}, until=[from_value]
-        )
+        found = adjoints(trace, values, None, seeds={to_value: basis.reshape(shape)}, until=[from_value])
         if from_value in found:
             matrix[row] = np.ravel(found[from_value])
     return matrix

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.recording.tape import ELEMENTWISE, Operation
+from handgrad.checking.forward_trace.tracer import ELEMENTWISE, Operation
 
 _STEP = 6e-4  # about the fifth root of the rounding error, for a difference of fourth order
 

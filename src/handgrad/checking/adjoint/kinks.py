@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.recording import Recording
-from handgrad.checking.recording.tape import Operation
+from handgrad.checking.forward_trace import ForwardTrace
+from handgrad.checking.forward_trace.tracer import Operation
 
 KINKED = frozenset(("absolute", "fabs", "maximum", "minimum", "fmax", "fmin"))
 COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal"))
 _NUDGE = 1e-7
-_kept: list[tuple[Recording, Sequence[Any], dict[int, dict[int, Any]]]] = []  # of the last few calls
+_kept: list[tuple[ForwardTrace, Sequence[Any], dict[int, dict[int, Any]]]] = []  # of the last few calls
 
 
-def sides(recording: Recording, values: Sequence[Any]) -> dict[int, dict[int, Any]]:
+def sides(trace: ForwardTrace, values: Sequence[Any]) -> dict[int, dict[int, Any]]:
     """Return, for each operation that is at a kink, the operands it is to be differentiated at.
 
     Returns
@@ -31,31 +31,29 @@ def sides(recording: Recording, values: Sequence[Any]) -> dict[int, dict[int, An
         Number of an operation -> value -> the array to use instead; empty when nothing is at a kink.
     """
     for known, at, found in _kept:
-        if known is recording and at is values:
+        if known is trace and at is values:
             return found
-    found = _find(recording, values)
-    _kept.insert(0, (recording, values, found))
+    found = _find(trace, values)
+    _kept.insert(0, (trace, values, found))
     del _kept[4:]
     return found
 
 
-def _find(recording: Recording, values: Sequence[Any]) -> dict[int, dict[int, Any]]:
+def _find(trace: ForwardTrace, values: Sequence[Any]) -> dict[int, dict[int, Any]]:
     with np.errstate(all="ignore"):
-        ties = {
-            o.number: tie for o in recording.operations if (tie := _ties(o, recording, values)) is not None
-        }
-        kinks = [o for o in recording.operations if o.number in ties and o.name in KINKED]
+        ties = {o.number: tie for o in trace.operations if (tie := _ties(o, trace, values)) is not None}
+        kinks = [o for o in trace.operations if o.number in ties and o.name in KINKED]
         if not kinks:
             return {}
-        compared = [o for o in recording.operations if o.number in ties and o.name in COMPARISONS]
+        compared = [o for o in trace.operations if o.number in ties and o.name in COMPARISONS]
         for direction in (-1.0, 1.0):
-            beside = recording.replay(_nudged(recording, values, direction))
+            beside = trace.replay(_nudged(trace, values, direction))
             if all(_agrees(o, ties[o.number], values, beside) for o in compared):
                 break
         return {o.number: _overlay(o, ties[o.number], values, beside) for o in kinks}
 
 
-def _ties(operation: Operation, recording: Recording, values: Sequence[Any]) -> Any:
+def _ties(operation: Operation, trace: ForwardTrace, values: Sequence[Any]) -> Any:
     """Return where an operation is at a kink or a jump; None for nowhere."""
     if operation.name not in KINKED and operation.name not in COMPARISONS:
         return None
@@ -64,12 +62,12 @@ def _ties(operation: Operation, recording: Recording, values: Sequence[Any]) -> 
     return tie if np.any(tie) else None
 
 
-def _nudged(recording: Recording, values: Sequence[Any], direction: float) -> dict[str, Any]:
+def _nudged(trace: ForwardTrace, values: Sequence[Any], direction: float) -> dict[str, Any]:
     """Return the inputs a little larger or smaller; what was equal stays equal."""
     inputs = {}
-    for name, i in recording.inputs.items():
+    for name, i in trace.inputs.items():
         value = values[i]
-        if i in recording.active and np.size(value):
+        if i in trace.active and np.size(value):
             scale = np.max(np.abs(value)) or 1.0
             value = value + direction * _NUDGE * np.where(value == 0, scale, np.abs(value))
         inputs[name] = value

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.adjoint.table import Site, entry, operand_name, reduction_text
-from handgrad.checking.recording.primitives import Slot, fill
-from handgrad.checking.recording.text import key_text, literal
+from handgrad.checking.forward_trace.spelling import key_text, literal
+from handgrad.checking.forward_trace.statements import Slot, fill
 
 # ---------------------------------------------------------------------- reductions
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.recording.tape import ELEMENTWISE, Operation
+from handgrad.checking.forward_trace.tracer import ELEMENTWISE, Operation
 
 LETTERS = "abc"
 
@@ -221,9 +221,9 @@ def local_text(site: Site) -> str | None:
     Examples
     --------
     >>> import numpy as np
-    >>> from handgrad.checking.recording import record
-    >>> recording = record(lambda given: np.exp(given["x"]), {"x": np.zeros(2)})
-    >>> local_text(Site(recording.operations[0], 0, recording.values))
+    >>> from handgrad.checking.forward_trace import trace_forward
+    >>> trace = trace_forward(lambda given: np.exp(given["x"]), {"x": np.zeros(2)})
+    >>> local_text(Site(trace.operations[0], 0, trace.values))
     'g * out'
     """
     found = ENTRIES.get(site.operation.name)

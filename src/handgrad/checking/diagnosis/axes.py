@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import edge_contribution, stretched_axes
+from handgrad.checking.adjoint import stretched_axes, vector_jacobian_product
 from handgrad.checking.diagnosis.planted import Change, Flow, Mistake
 from handgrad.checking.diagnosis.replayed import Replays
-from handgrad.checking.recording import Operation
+from handgrad.checking.forward_trace import Operation
 from handgrad.checking.subject import Array
 
 
@@ -94,7 +94,7 @@ def _along(axis: int, dimensions: int) -> Change:
             return None
         changed = replace(operation, options={**operation.options, "axis": axis})
         gradient, wanted = np.asarray(flow.gradient), np.shape(changed.run(values))
-        return edge_contribution(changed, flow.k, values, gradient.reshape(wanted))
+        return vector_jacobian_product(changed, flow.k, values, gradient.reshape(wanted))
 
     return along
 

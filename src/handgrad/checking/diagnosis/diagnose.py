@@ -14,8 +14,8 @@ from handgrad.checking.diagnosis.replayed import replay
 from handgrad.checking.diagnosis.slopes import in_layers, in_regions
 from handgrad.checking.diagnosis.values import at_values
 from handgrad.checking.evidence import Evidence
+from handgrad.checking.forward_trace import UntraceableError
 from handgrad.checking.judging.contract import UPSTREAM, Breach
-from handgrad.checking.recording import NotRecordedError
 from handgrad.checking.repair import Repair
 
 PLAIN = 1.1  # the cost of an explanation that none still to come would beat
@@ -41,10 +41,10 @@ def diagnose(evidence: Evidence, breaches: Iterable[Breach], repair: Repair | No
 
 
 def _by_planting(evidence: Evidence) -> list[Guess]:
-    """Plant known mistakes in a recording of forward, where it can be recorded."""
+    """Mutation known mistakes in a recording of forward, where it can be recorded."""
     try:
         replays = replay(evidence)
-    except NotRecordedError:
+    except UntraceableError:
         return []
     found: list[Guess] = []
     for mistakes, seconds in (

@@ -13,7 +13,7 @@ from handgrad.checking.diagnosis.paths import left_out
 from handgrad.checking.diagnosis.planted import Change, Flow, Mistake, Planted, at, edge_groups
 from handgrad.checking.diagnosis.products import other_products, rows_first
 from handgrad.checking.diagnosis.replayed import Replays
-from handgrad.checking.recording import Operation
+from handgrad.checking.forward_trace import Operation
 
 
 def at_edges(replays: Replays, *, loops: bool = False) -> Iterator[Planted]:

@@ -11,7 +11,7 @@ import numpy as np
 from handgrad.checking.diagnosis.guess import CLOSE
 from handgrad.checking.diagnosis.planted import Change, Flow, Planted, Predict, at, edge_groups
 from handgrad.checking.diagnosis.replayed import Replay, Replays
-from handgrad.checking.recording import Operation
+from handgrad.checking.forward_trace import Operation
 from handgrad.checking.subject import Array
 
 FEWEST = 3  # entries that one factor must explain

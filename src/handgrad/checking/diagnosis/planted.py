@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import Plant, cotangents, edge_contribution
+from handgrad.checking.adjoint import Mutation, adjoints, vector_jacobian_product
 from handgrad.checking.diagnosis.guess import Guess, agree, nearer
 from handgrad.checking.diagnosis.replayed import Replay, Replays
-from handgrad.checking.recording import Operation
+from handgrad.checking.forward_trace import Operation
 from handgrad.checking.subject import Array
 
 Predict = Callable[[Replay], Mapping[str, Array] | None]
@@ -126,7 +126,7 @@ class Flow:
 
     def from_gradient(self, gradient: Any, values: list[Any] | None = None) -> Any:
         """Return what would flow from another gradient of the output, or at other values."""
-        return edge_contribution(
+        return vector_jacobian_product(
             self.operation, self.k, self.replay.values if values is None else values, gradient
         )
 
@@ -144,7 +144,7 @@ def at(edges: list[tuple[Operation, int]], change: Change) -> Predict:
     def predict(replayed: Replay) -> Mapping[str, Array] | None:
         failed = False
 
-        def plant_at(operation: Operation, k: int) -> Plant:
+        def plant_at(operation: Operation, k: int) -> Mutation:
             def changed(flow: Any, _operation: Operation, _values: Any, gradient: Any) -> Any:
                 nonlocal failed
                 try:
@@ -158,10 +158,10 @@ def at(edges: list[tuple[Operation, int]], change: Change) -> Predict:
                     return flow
                 return wrong
 
-            return Plant(operation.number, k, changed)
+            return Mutation(operation.number, k, changed)
 
         plants = [plant_at(operation, k) for operation, k in edges]
-        found = cotangents(replayed.recording, replayed.values, replayed.upstream, plant=plants)
+        found = adjoints(replayed.recording, replayed.values, replayed.upstream, mutations=plants)
         return None if failed else replayed.named(found)
 
     return predict

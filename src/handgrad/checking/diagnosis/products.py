@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.diagnosis.planted import Change, Flow, Mistake
-from handgrad.checking.recording import Operation
+from handgrad.checking.forward_trace import Operation
 from handgrad.checking.subject import Array
 
 Product = Callable[[Array, Array], Any]  # of the upstream gradient and the other operand

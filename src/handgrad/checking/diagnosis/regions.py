@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import cotangents
+from handgrad.checking.adjoint import adjoints
 from handgrad.checking.diagnosis.replayed import Replay, Replays
-from handgrad.checking.recording import Operation
+from handgrad.checking.forward_trace import Operation
 from handgrad.checking.subject import Array
 
 LONGEST = 16  # operations of a region
@@ -32,7 +32,7 @@ class Region:
 
     def flow(self, replayed: Replay, gradient: Any) -> Array:
         """Carry a gradient of the end back to the start."""
-        found = cotangents(
+        found = adjoints(
             replayed.recording, replayed.values, None, seeds={self.end: gradient}, until=[self.start]
         )
         return np.asarray(found.get(self.start, np.zeros(np.shape(replayed.values[self.start]))))
@@ -52,7 +52,7 @@ class Region:
         for operation in self.operations:
             values[operation.output] = operation.run(values)
         ones = np.ones(np.shape(values[self.end]))
-        found = cotangents(replayed.recording, values, None, seeds={self.end: ones}, until=[self.start])
+        found = adjoints(replayed.recording, values, None, seeds={self.end: ones}, until=[self.start])
         return np.asarray(found.get(self.start, np.zeros(np.shape(point))))
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import cotangents
+from handgrad.checking.adjoint import adjoints
 from handgrad.checking.effort import Effort
 from handgrad.checking.evidence import Evidence
+from handgrad.checking.forward_trace import ForwardTrace, Operation, UntraceableError
 from handgrad.checking.judging.verdict import Expectation, Sample
-from handgrad.checking.recording import NotRecordedError, Operation, Recording
 from handgrad.checking.subject import Array
 
 
@@ -31,7 +31,7 @@ class Replay:
         By the numbers of the recording.
     """
 
-    recording: Recording
+    recording: ForwardTrace
     expected: Expectation
     sample: Sample
     values: list[Any]
@@ -56,7 +56,7 @@ class Replay:
 
     def spread(self, start: Mapping[int, Any]) -> dict[str, Array]:
         """Return what gradients added at some values add to every argument's."""
-        return self.named(cotangents(self.recording, self.values, None, seeds=start))
+        return self.named(adjoints(self.recording, self.values, None, seeds=start))
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of an argument."""
@@ -71,7 +71,7 @@ class Replay:
 class Replays:
     """Every sample, replayed; what has been spent on looking at them, and how much may be."""
 
-    recording: Recording
+    recording: ForwardTrace
     all: tuple[Replay, ...]
     wrong: tuple[str, ...]  # the arguments that are wrong, and of the right shape
     effort: Effort = field(default_factory=Effort)
@@ -130,21 +130,21 @@ class Replays:
 
 
 def replay(evidence: Evidence) -> Replays:
-    """Record forward and replay it for the whole evidence; raises `NotRecordedError` when it cannot be followed."""
+    """Record forward and replay it for the whole evidence; raises `UntraceableError` when it cannot be followed."""
     recording = evidence.recording
     if recording is None:
-        raise NotRecordedError("forward cannot be followed")
+        raise UntraceableError("forward cannot be followed")
     return Replays(recording, tuple(_replays(evidence, recording)), tuple(_shaped(evidence)))
 
 
-def _replays(evidence: Evidence, recording: Recording) -> Iterator[Replay]:
+def _replays(evidence: Evidence, recording: ForwardTrace) -> Iterator[Replay]:
     for position, (expected, judgement) in enumerate(
         zip(evidence.expectations, evidence.judgements, strict=True)
     ):
         values = recording.values if position == 0 else recording.replay(expected.exact)
         for sample in judgement.samples:
             upstream = [np.asarray(part, np.float64) for part in sample.upstream]
-            gradients = cotangents(recording, values, upstream)
+            gradients = adjoints(recording, values, upstream)
             yield Replay(recording, expected, sample, values, gradients)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import cotangents, jacobian
+from handgrad.checking.adjoint import adjoints, jacobian
 from handgrad.checking.diagnosis.formulas import FORMULAS, Formula
 from handgrad.checking.diagnosis.guess import agree
 from handgrad.checking.diagnosis.planted import Planted, Predict
@@ -78,7 +78,7 @@ def _in_all(ordered: list[Region], makes: list[Make]) -> Predict:
             seeds[region.start] = (
                 seeds.get(region.start, 0) + wrong - region.flow(now, now.gradients[region.end])
             )
-            gradients = cotangents(now.recording, now.values, now.upstream, seeds=seeds)
+            gradients = adjoints(now.recording, now.values, now.upstream, seeds=seeds)
             now = replace(now, gradients=gradients)
         return now.named(now.gradients)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from handgrad.checking.diagnosis.planted import Planted, setting
 from handgrad.checking.diagnosis.replayed import Replays
-from handgrad.checking.recording import Operation
+from handgrad.checking.forward_trace import Operation
 
 SPOILT = (
     ("ignores-upstream", "what arrives at {} is taken to be ones", 0.8, np.ones_like),

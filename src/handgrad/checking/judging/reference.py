@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import cotangents, edge_text
+from handgrad.checking.adjoint import adjoints, vjp_text
 from handgrad.checking.adjoint.kinks import COMPARISONS, KINKED
-from handgrad.checking.recording import NotRecordedError, Recording, record
+from handgrad.checking.forward_trace import ForwardTrace, UntraceableError, trace_forward
 from handgrad.checking.subject import Array, Inputs, Subject, closure
 
 LARGEST_NUMERICAL = 500  # entries of an operand whose derivative is found by differences
@@ -57,8 +57,8 @@ class Reference:
     def _record(self) -> Any:
         """Return forward's recording, or None."""
         try:
-            self._recording = self._recording or record_subject(self.subject, self.inputs)
-        except NotRecordedError:
+            self._recording = self._recording or trace_subject(self.subject, self.inputs)
+        except UntraceableError:
             return None
         return self._recording
 
@@ -68,9 +68,9 @@ class Reference:
             return None
         for operation, k in recording.edges():
             size = np.size(recording.values[operation.inputs[k]])
-            if size > LARGEST_NUMERICAL and edge_text(operation, k, recording.values) is None:
+            if size > LARGEST_NUMERICAL and vjp_text(operation, k, recording.values) is None:
                 return None
-        found = cotangents(recording, recording.values, [np.asarray(part, np.float64) for part in upstream])
+        found = adjoints(recording, recording.values, [np.asarray(part, np.float64) for part in upstream])
         return {
             name: np.asarray(found.get(index, 0.0), np.float64) + np.zeros(self.inputs[name].shape)
             for name, index in recording.inputs.items()
@@ -83,8 +83,8 @@ def _meets(operation: Any, values: Sequence[Any]) -> Array:
     return np.asarray(first == (second[0] if second else 0))
 
 
-def record_subject(subject: Subject, inputs: Mapping[str, Any]) -> Recording:
-    """Record a subject's forward; raises `NotRecordedError` when it cannot be followed."""
+def trace_subject(subject: Subject, inputs: Mapping[str, Any]) -> ForwardTrace:
+    """Record a subject's forward; raises `UntraceableError` when it cannot be followed."""
     chosen = (
         getattr(subject.forward, "in_numpy", None) or subject.forward
     )  # another library's, in NumPy's names
@@ -92,13 +92,13 @@ def record_subject(subject: Subject, inputs: Mapping[str, Any]) -> Recording:
     def forward(given: dict[str, Any]) -> Any:
         return chosen(*given.values()) if subject.positional else chosen(**given)
 
-    recording = record(forward, inputs, _functions(chosen))
+    recording = trace_forward(forward, inputs, _functions(chosen))
     if chosen is not subject.forward and not _agree(recording, subject.run_forward(dict(inputs))):
-        raise NotRecordedError("in NumPy's names forward gives something else")
+        raise UntraceableError("in NumPy's names forward gives something else")
     return recording
 
 
-def _agree(recording: Recording, outputs: list[Any]) -> bool:
+def _agree(recording: ForwardTrace, outputs: list[Any]) -> bool:
     """Whether a recording ends in these outputs."""
     found = [recording.values[index] for index in recording.outputs]
     return len(found) == len(outputs) and all(map(np.allclose, found, outputs))

@@ -12,11 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
-from handgrad.checking.adjoint import cotangents
+from handgrad.checking.adjoint import adjoints
 from handgrad.checking.evidence import Evidence
-from handgrad.checking.judging.reference import record_subject
+from handgrad.checking.forward_trace import ForwardTrace, UntraceableError
+from handgrad.checking.judging.reference import trace_subject
 from handgrad.checking.judging.verdict import expect, judge
-from handgrad.checking.recording import NotRecordedError, Recording
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, widened
 from handgrad.checking.subject.draws import jittered, shorter
 
@@ -67,7 +67,7 @@ class Elsewhere:
     def _entries(self) -> int:
         return sum(value.size for value in self.inputs.values())
 
-    def _spot(self, inputs: Inputs, recording: Recording | None) -> Spot | None:
+    def _spot(self, inputs: Inputs, recording: ForwardTrace | None) -> Spot | None:
         """Return what is right at some inputs, or None where forward does not run, is not finite or not followed."""
         try:
             outputs = self.subject.run_forward(inputs)
@@ -76,12 +76,12 @@ class Elsewhere:
             values = recording.replay(inputs) if recording else []
             ends = [values[i] for i in recording.outputs] if recording else []
             if recording is None or not all(map(_alike, ends, outputs)):  # another branch
-                recording = record_subject(self.subject, inputs)
+                recording = trace_subject(self.subject, inputs)
                 values = recording.values
-        except (CheckError, NotRecordedError, ValueError, IndexError):
+        except (CheckError, UntraceableError, ValueError, IndexError):
             return None
         upstream = [self._generator.normal(size=output.shape) for output in outputs]
-        found = cotangents(recording, values, upstream)
+        found = adjoints(recording, values, upstream)
         right = {
             name: np.asarray(found.get(recording.inputs[name], 0.0)) + np.zeros(inputs[name].shape)
             for name in self.arguments

@@ -8,6 +8,7 @@ from itertools import islice
 import numpy as np
 
 from handgrad.checking.evidence import Evidence
+from handgrad.checking.gradient_code import write_gradient
 from handgrad.checking.judging.contract import breaches
 from handgrad.checking.judging.verdict import Sample, judge
 from handgrad.checking.repair.elsewhere import Elsewhere
@@ -15,7 +16,6 @@ from handgrad.checking.repair.search import Hint, Repair, repair
 from handgrad.checking.repair.source import SourceError
 from handgrad.checking.repair.trial import Goal
 from handgrad.checking.subject import CheckError, Subject
-from handgrad.checking.writing import write_gradient
 
 DRAWS_TRIED = 2  # at which a repair is looked for, with half the effort at the second
 

@@ -11,6 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from handgrad.checking.effort import Effort
+from handgrad.checking.gradient_code import GradientCode
 from handgrad.checking.repair.donors import Donors
 from handgrad.checking.repair.edits import expression_changes
 from handgrad.checking.repair.formulas import formula_changes, tried_changes
@@ -24,7 +25,6 @@ from handgrad.checking.repair.statements import statement_changes
 from handgrad.checking.repair.trace import trace
 from handgrad.checking.repair.trial import LONGEST_RUN, Bench, Goal, Score
 from handgrad.checking.subject import CheckError, Subject
-from handgrad.checking.writing import Written
 from handgrad.files import write_file
 
 PROOF = 60  # runs of backward
@@ -51,7 +51,7 @@ class Hint:
         Whether a changed subject is right at inputs of other sizes too.
     """
 
-    write: Callable[[Sequence[str]], Written | None] = field(default=lambda arguments: None)
+    write: Callable[[Sequence[str]], GradientCode | None] = field(default=lambda arguments: None)
     any_size: Prove = field(default=lambda candidate: True)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 
 from handgrad.checking.adjoint.table import operand_name
-from handgrad.checking.recording import Recording
-from handgrad.checking.recording.tape import Operation
-from handgrad.checking.recording.text import literal, parsed
-from handgrad.checking.writing.forward import forward_text
-from handgrad.checking.writing.lines import Lines
-from handgrad.checking.writing.sizes import Sizes
+from handgrad.checking.forward_trace import ForwardTrace
+from handgrad.checking.forward_trace.spelling import literal, parsed
+from handgrad.checking.forward_trace.tracer import Operation
+from handgrad.checking.gradient_code.forward import forward_text
+from handgrad.checking.gradient_code.lines import Lines
+from handgrad.checking.gradient_code.sizes import Sizes
 
 Piece = tuple[list[ast.stmt], ast.expr]  # statements, and the expression that is their result
 
@@ -18,8 +18,8 @@ Piece = tuple[list[ast.stmt], ast.expr]  # statements, and the expression that i
 class Speller:
     """Turns texts of the table into expressions of the user's values, whose lines it writes where needed."""
 
-    def __init__(self, recording: Recording, lines: Lines, sizes: Sizes) -> None:
-        self.recording, self.lines, self.sizes = recording, lines, sizes
+    def __init__(self, trace: ForwardTrace, lines: Lines, sizes: Sizes) -> None:
+        self.trace, self.lines, self.sizes = trace, lines, sizes
         self._values: dict[int, ast.expr] = {}
 
     def put(self, text: str, operation: Operation, gradient: ast.expr | None) -> Piece:
@@ -42,15 +42,15 @@ class Speller:
         return self._values[i]
 
     def _value(self, i: int) -> ast.expr:
-        recording = self.recording
-        if i in recording.texts:
-            return parsed(recording.texts[i])
-        if i not in recording.producer:
-            return parsed(literal(recording.values[i]))
-        operation = recording.producer[i]
-        text = forward_text(operation, recording.values, recording.spellings)
+        trace = self.trace
+        if i in trace.texts:
+            return parsed(trace.texts[i])
+        if i not in trace.producer:
+            return parsed(literal(trace.values[i]))
+        operation = trace.producer[i]
+        text = forward_text(operation, trace.values, trace.spellings)
         statements, expression = self.put(text, operation, None)
-        return self.lines.define(expression, recording.names.get(i, ""), statements)
+        return self.lines.define(expression, trace.names.get(i, ""), statements)
 
 
 def _names(operation: Operation) -> dict[str, int]:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import cotangents
-from handgrad.checking.recording import Recording
-from handgrad.checking.recording.tape import Operation
+from handgrad.checking.adjoint import adjoints
+from handgrad.checking.forward_trace import ForwardTrace
+from handgrad.checking.forward_trace.tracer import Operation
 
-_LONGEST = 120  # operations; longer recordings are loops, written out one by one
+_LONGEST = 120  # operations; longer traces are loops, written out one by one
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Region:
     text: str
 
 
-def regions(recording: Recording, leaves: Sequence[int], path: set[int]) -> dict[int, Region]:
+def regions(trace: ForwardTrace, leaves: Sequence[int], path: set[int]) -> dict[int, Region]:
     """Return the regions with a well-known gradient, by the number of the operation they end with.
 
     Parameters
     ----------
-    recording
+    trace
         The forward pass.
     leaves
         The inputs whose gradients are wanted: no way to them may lead past a region's source.
@@ -41,13 +41,13 @@ def regions(recording: Recording, leaves: Sequence[int], path: set[int]) -> dict
         The values between the leaves and the outputs.
     """
     found: dict[int, Region] = {}
-    if len(recording.operations) > _LONGEST:
+    if len(trace.operations) > _LONGEST:
         return found
-    other = beside(recording)
+    other = beside(trace)
     if other is None:
         return found
-    points = [recording.values, other.values]
-    for operation in recording.operations:
+    points = [trace.values, other.values]
+    for operation in trace.operations:
         if operation.output not in path or operation.name not in (
             "divide",
             "multiply",
@@ -56,67 +56,65 @@ def regions(recording: Recording, leaves: Sequence[int], path: set[int]) -> dict
             "setitem",
         ):
             continue
-        for source in _sources(recording, operation, leaves, path):
-            text = _known_gradient(recording, operation, source, points)
+        for source in _sources(trace, operation, leaves, path):
+            text = _known_gradient(trace, operation, source, points)
             if text:
                 found[operation.number] = Region(source, text)
                 break
     return found
 
 
-def beside(recording: Recording) -> Recording | None:
-    """Return the recording of inputs changed by about a tenth, so that nothing is zero or equal by chance.
+def beside(trace: ForwardTrace) -> ForwardTrace | None:
+    """Return the trace of inputs changed by about a tenth, so that nothing is zero or equal by chance.
 
     None when a value has another shape there, because it picks entries by their size.
     """
     draw = np.random.default_rng(1)
     inputs = {}
-    for name, i in recording.inputs.items():
-        value = recording.values[i]
-        if i in recording.active:
+    for name, i in trace.inputs.items():
+        value = trace.values[i]
+        if i in trace.active:
             shift = draw.normal(size=np.shape(value))
             value = np.asarray(value, float) + 0.1 * np.where(
                 value == 0, np.abs(shift), shift * np.abs(value)
             )
         inputs[name] = value
     try:
-        values = recording.replay(inputs)
+        values = trace.replay(inputs)
     except (ValueError, IndexError):
         return None
-    same = all(np.shape(new) == np.shape(old) for new, old in zip(values, recording.values, strict=True))
-    return replace(recording, values=values) if same else None
+    same = all(np.shape(new) == np.shape(old) for new, old in zip(values, trace.values, strict=True))
+    return replace(trace, values=values) if same else None
 
 
-def _sources(recording: Recording, operation: Operation, leaves: Sequence[int], path: set[int]) -> list[int]:
+def _sources(trace: ForwardTrace, operation: Operation, leaves: Sequence[int], path: set[int]) -> list[int]:
     """Return the values of the output's shape that all ways to the leaves lead through, the farthest first."""
-    shape = np.shape(recording.values[operation.output])
-    if not shape or np.size(recording.values[operation.output]) > 4096:
+    shape = np.shape(trace.values[operation.output])
+    if not shape or np.size(trace.values[operation.output]) > 4096:
         return []
-    ancestors = recording.ancestors(operation.output) & path
-    near = [i for i in sorted(ancestors, reverse=True) if np.shape(recording.values[i]) == shape][1:9]
-    return [i for i in reversed(near) if _separates(recording, operation, i, leaves, path)]
+    ancestors = trace.ancestors(operation.output) & path
+    near = [i for i in sorted(ancestors, reverse=True) if np.shape(trace.values[i]) == shape][1:9]
+    return [i for i in reversed(near) if _separates(trace, operation, i, leaves, path)]
 
 
 def _separates(
-    recording: Recording, operation: Operation, source: int, leaves: Sequence[int], path: set[int]
+    trace: ForwardTrace, operation: Operation, source: int, leaves: Sequence[int], path: set[int]
 ) -> bool:
     reached = {operation.output}
-    for other in reversed(recording.operations):
+    for other in reversed(trace.operations):
         if other.output in reached and other.output != source:
             reached.update(i for i in other.inputs if i in path)
     return source in reached and not any(leaf in reached for leaf in leaves if leaf != source)
 
 
 def _known_gradient(
-    recording: Recording, operation: Operation, source: int, points: Sequence[Sequence[Any]]
+    trace: ForwardTrace, operation: Operation, source: int, points: Sequence[Sequence[Any]]
 ) -> str:
     draw = np.random.default_rng(2)
-    upstream = draw.normal(size=np.shape(recording.values[operation.output]))
+    upstream = draw.normal(size=np.shape(trace.values[operation.output]))
     scopes, flows = [], []
     for values in points:
-        flow = cotangents(recording, values, None, seeds={operation.output: upstream}, until=[source]).get(
-            source
-        )
+        flow = adjoints(trace, values, None, seeds={operation.output: upstream}, until=[source]).get(source)
         if flow is None or not np.all(np.isfinite(flow)) or not np.any(flow):
             return ""
         operands = {"abc"[k]: values[i] for k, i in enumerate(operation.inputs[:3])}

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.recording.primitives import Slot
-from handgrad.checking.recording.sizes import Shape, Size
-from handgrad.checking.recording.tape import Operation
+from handgrad.checking.forward_trace.statements import Slot
+from handgrad.checking.forward_trace.symbolic_sizes import Shape, Size
+from handgrad.checking.forward_trace.tracer import Operation
 
 
 class NoTextError(Exception):

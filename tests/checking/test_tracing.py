@@ -4,10 +4,10 @@ from types import FunctionType
 import numpy as np
 import pytest
 
-from handgrad.checking.recording import NotRecordedError, Recording, record
-from handgrad.checking.recording.traced import Traced
+from handgrad.checking.forward_trace import ForwardTrace, UntraceableError, trace_forward
+from handgrad.checking.forward_trace.traced_array import TracedArray
 
-from . import forwards_to_record as written
+from . import forwards_to_trace as written
 
 FUNCTIONS = [f for f in vars(written).values() if isinstance(f, FunctionType)]
 
@@ -15,9 +15,9 @@ FUNCTIONS = [f for f in vars(written).values() if isinstance(f, FunctionType)]
 BRANCHING = {"pairs_in_loops", "scan", "softplus_loop", "left_out"}
 
 
-def recorded(name: str) -> Recording:
+def recorded(name: str) -> ForwardTrace:
     function, inputs = written.FORWARDS[name]
-    return record(lambda given: function(**given), inputs, FUNCTIONS)
+    return trace_forward(lambda given: function(**given), inputs, FUNCTIONS)
 
 
 def parts(result):
@@ -28,13 +28,13 @@ def parts(result):
 def test_values_are_those_of_the_plain_pass_bit_for_bit(name):
     function, inputs = written.FORWARDS[name]
     before = dict(vars(written))
-    recording = recorded(name)
+    trace = recorded(name)
     assert all(vars(written)[key] is item for key, item in before.items())
     assert vars(written).keys() == before.keys()
     plain = parts(function(**inputs))
-    assert len(plain) == len(recording.outputs)
-    for index, part in zip(recording.outputs, plain, strict=True):
-        np.testing.assert_array_equal(recording.values[index], part)
+    assert len(plain) == len(trace.outputs)
+    for index, part in zip(trace.outputs, plain, strict=True):
+        np.testing.assert_array_equal(trace.values[index], part)
 
 
 @pytest.mark.parametrize("name", sorted(set(written.FORWARDS) - BRANCHING))
@@ -47,9 +47,9 @@ def test_a_replay_on_other_inputs_is_the_forward_of_them(name):
         if v.dtype.kind == "f"
     }
     fresh = inputs | shifted
-    recording = recorded(name)
-    values = recording.replay(fresh)
-    for index, part in zip(recording.outputs, parts(function(**fresh)), strict=True):
+    trace = recorded(name)
+    values = trace.replay(fresh)
+    for index, part in zip(trace.outputs, parts(function(**fresh)), strict=True):
         np.testing.assert_allclose(
             values[index], part, rtol=1e-9 if values[index].dtype == float else 1e-5, atol=1e-12
         )
@@ -58,29 +58,27 @@ def test_a_replay_on_other_inputs_is_the_forward_of_them(name):
 def test_a_replay_draws_again_from_the_seed():
     function, inputs = written.FORWARDS["dropout"]
     fresh = {**inputs, "seed": np.array(3)}
-    recording = recorded("dropout")
-    np.testing.assert_array_equal(recording.replay(fresh)[recording.output], function(**fresh))
+    trace = recorded("dropout")
+    np.testing.assert_array_equal(trace.replay(fresh)[trace.output], function(**fresh))
 
 
 def test_operations_know_their_line_and_values_their_name():
-    recording = recorded("softmax")
-    assert [recording.source(o) for o in recording.operations][
-        -1
-    ] == "return e / np.sum(e, axis=1, keepdims=True)"
-    (e,) = [i for i, name in recording.names.items() if name == "e"]
-    assert recording.producer[e].name == "exp"
-    assert [operation.name for operation, _ in recording.readers[e]] == ["sum", "divide"]
-    assert recording.label(e) == f"e%{e}"
+    trace = recorded("softmax")
+    assert [trace.source(o) for o in trace.operations][-1] == "return e / np.sum(e, axis=1, keepdims=True)"
+    (e,) = [i for i, name in trace.names.items() if name == "e"]
+    assert trace.producer[e].name == "exp"
+    assert [operation.name for operation, _ in trace.readers[e]] == ["sum", "divide"]
+    assert trace.label(e) == f"e%{e}"
 
 
 def test_what_is_made_of_numbers_is_a_constant():
-    recording = recorded("constant_arrays")
-    assert {o.name for o in recording.operations} == {"multiply", "add", "getitem", "reshape"}
+    trace = recorded("constant_arrays")
+    assert {o.name for o in trace.operations} == {"multiply", "add", "getitem", "reshape"}
 
 
 def test_only_what_reaches_the_output_smoothly_is_active():
-    recording = record(lambda v: v["x"] * np.floor(v["x"]) * (v["x"] > 0), {"x": np.ones(3)})
-    assert {o.name for o in recording.operations if o.output in recording.active} == {"multiply"}
+    trace = trace_forward(lambda v: v["x"] * np.floor(v["x"]) * (v["x"] > 0), {"x": np.ones(3)})
+    assert {o.name for o in trace.operations if o.output in trace.active} == {"multiply"}
 
 
 # ------------------------------------------------------------------ nothing is left behind
@@ -105,16 +103,16 @@ def fails(x):
 
 
 def test_what_the_function_keeps_is_plain_afterwards():
-    record(lambda given: keeps_things(**given), {"x": np.ones(3)}, [keeps_things])
+    trace_forward(lambda given: keeps_things(**given), {"x": np.ones(3)}, [keeps_things])
     kept = [remembered, CACHE["mask"][0], keeps_things.last]
     assert [type(k) for k in kept] == [np.ndarray] * 3
-    assert COUNT[0] == 0  # a recording is no call: what it writes to is a copy
+    assert COUNT[0] == 0  # a trace is no call: what it writes to is a copy
 
 
 def test_everything_is_put_back_when_the_forward_fails():
     before = {key: item for key, item in globals().items() if key != "CACHE"}
-    with pytest.raises(NotRecordedError, match="KeyError while recording"):
-        record(lambda given: fails(**given), {"x": np.ones(3)}, [fails])
+    with pytest.raises(UntraceableError, match="KeyError while trace"):
+        trace_forward(lambda given: fails(**given), {"x": np.ones(3)}, [fails])
     assert all(globals()[key] is item for key, item in before.items())
     assert "len" not in globals()
     assert type(CACHE["before"]) is np.ndarray
@@ -127,8 +125,8 @@ def test_inputs_are_not_changed():
         given["x"] += 1
         return given["x"] * 2
 
-    recording = record(forward, {"x": x})
-    assert recording.values[recording.output].tolist() == [4, 4, 4]
+    trace = trace_forward(forward, {"x": x})
+    assert trace.values[trace.output].tolist() == [4, 4, 4]
     assert x.tolist() == [1, 1, 1]
 
 
@@ -142,16 +140,16 @@ UNSEEN = type("Holder", (), {"buffer": np.zeros(3)})
     [
         (lambda v: np.abs(np.fft.fft(v["x"])), "complex128 values"),
         (lambda v: UNSEEN.buffer.__setitem__(slice(None), v["x"]), "stored in"),
-        (lambda v: np.add(v["x"], 1, out=UNSEEN.buffer), "writes into an array that the recording cannot see"),
+        (lambda v: np.add(v["x"], 1, out=UNSEEN.buffer), "writes into an array that the trace cannot see"),
         (lambda v: np.random.default_rng(0).normal(v["x"]), "stored in, or given to"),
         (lambda v: np.array(float(str(v["x"][0]))) * bool(array("d", v["x"])), "plain number"),
         (lambda v: v["x"].tobytes(), "method tobytes"),
-        (lambda v: v["x"].reshape(7), "ValueError while recording"),
+        (lambda v: v["x"].reshape(7), "ValueError while trace"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_recorded_is_an_error_with_the_reason(forward, reason):
-    with pytest.raises(NotRecordedError, match=reason):
-        record(forward, {"x": np.arange(1.0, 4.0)})
+    with pytest.raises(UntraceableError, match=reason):
+        trace_forward(forward, {"x": np.arange(1.0, 4.0)})
 
 
 def shuffles(x):
@@ -161,13 +159,13 @@ def shuffles(x):
 
 
 def test_what_is_shuffled_in_place_cannot_be_recorded():
-    with pytest.raises(NotRecordedError, match="what shuffle gives depends on a computed value"):
-        record(lambda given: shuffles(**given), {"x": np.arange(3.0) / 4}, [shuffles])
+    with pytest.raises(UntraceableError, match="what shuffle gives depends on a computed value"):
+        trace_forward(lambda given: shuffles(**given), {"x": np.arange(3.0) / 4}, [shuffles])
 
 
 def test_a_number_that_only_chooses_the_way_is_no_error():
-    recording = record(lambda v: v["x"] * (2 if float(v["x"].sum()) > 0 else 3), {"x": np.ones(3)})
-    assert [o.name for o in recording.operations] == ["multiply"]
+    trace = trace_forward(lambda v: v["x"] * (2 if float(v["x"].sum()) > 0 else 3), {"x": np.ones(3)})
+    assert [o.name for o in trace.operations] == ["multiply"]
 
 
 def test_a_traced_value_passes_for_an_array():
@@ -178,8 +176,8 @@ def test_a_traced_value_passes_for_an_array():
         seen.append(
             (isinstance(x, np.ndarray), isinstance(x[0, 0], float), x.shape, x.ndim, len(x), f"{x[0, 0]:.1f}")
         )
-        assert type(x) is Traced
+        assert type(x) is TracedArray
         return x
 
-    record(forward, {"x": np.ones((2, 3))})
+    trace_forward(forward, {"x": np.ones((2, 3))})
     assert seen == [(True, True, (2, 3), 2, 2, "1.0")]

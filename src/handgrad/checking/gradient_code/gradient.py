@@ -1,4 +1,4 @@
-"""The right gradient of an argument, written as NumPy source from a recording.
+"""The right gradient of an argument, written as NumPy source from a trace.
 
 The lines compute the gradient from ``grad_output`` and the forward's inputs. Every line is run while it is
 written and compared with the numbers of `handgrad.checking.adjoint`: what does not agree is not returned.
@@ -14,22 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import cotangents, edge_contribution
+from handgrad.checking.adjoint import adjoints, vector_jacobian_product
 from handgrad.checking.adjoint.kinks import KINKED, sides
 from handgrad.checking.adjoint.table import Site, is_broadcasting, local_text, reduction_text
-from handgrad.checking.recording import Recording
-from handgrad.checking.recording.tape import Operation
-from handgrad.checking.recording.text import NoTextError, parsed
-from handgrad.checking.writing.lines import Lines
-from handgrad.checking.writing.regions import Region, beside, regions
-from handgrad.checking.writing.sizes import UPSTREAM, Sizes
-from handgrad.checking.writing.substitution import Piece, Speller
+from handgrad.checking.forward_trace import ForwardTrace
+from handgrad.checking.forward_trace.spelling import NoTextError, parsed
+from handgrad.checking.forward_trace.tracer import Operation
+from handgrad.checking.gradient_code.lines import Lines
+from handgrad.checking.gradient_code.regions import Region, beside, regions
+from handgrad.checking.gradient_code.sizes import UPSTREAM, Sizes
+from handgrad.checking.gradient_code.substitution import Piece, Speller
 
 _MOST = 600  # operations that are written out
 
 
 @dataclass(frozen=True)
-class Written:
+class GradientCode:
     """Source lines, and the variable that holds each argument's gradient after them."""
 
     lines: tuple[str, ...]
@@ -57,34 +57,34 @@ class _Flow:
     operation: Operation | None = None
 
 
-def write_gradient(recording: Recording, arguments: str | Sequence[str]) -> Written | None:
+def write_gradient(trace: ForwardTrace, arguments: str | Sequence[str]) -> GradientCode | None:
     """Write the gradient of one or several arguments as lines of NumPy.
 
     Parameters
     ----------
-    recording
-        From `record`.
+    trace
+        From `trace_forward`.
     arguments
         Names of inputs.
 
     Returns
     -------
-    Written or None
+    GradientCode or None
         None when an operation has no text.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from handgrad.checking.recording import record
+    >>> from handgrad.checking.forward_trace import trace_forward
     >>> given = {"x": np.ones((5, 3)), "W": np.ones((3, 2))}
-    >>> recording = record(lambda v: np.tanh(v["x"] @ v["W"]), given)
-    >>> print("\\n".join(write_gradient(recording, "W").lines))
+    >>> trace = trace_forward(lambda v: np.tanh(v["x"] @ v["W"]), given)
+    >>> print("\\n".join(write_gradient(trace, "W").lines))
     dW = x.T @ (grad_output * (1 - np.tanh(x @ W) ** 2))
     """
     wanted = [arguments] if isinstance(arguments, str) else list(arguments)
     with np.errstate(all="ignore"):
         try:
-            first = in_double(recording)
+            first = in_double(trace)
             # beside zeros and ties, in case the values at hand hide what the gradient depends on
             second = beside(first) or first
             return _Writer(first, wanted).write(second) or _Writer(second, wanted).write(first)
@@ -93,36 +93,36 @@ def write_gradient(recording: Recording, arguments: str | Sequence[str]) -> Writ
 
 
 class _Writer:
-    def __init__(self, recording: Recording, wanted: list[str]) -> None:
-        self.recording, self.wanted, self.values = recording, wanted, recording.values
-        self.rough = any(np.asarray(self.values[i]).dtype.itemsize < 8 for i in recording.active)
+    def __init__(self, trace: ForwardTrace, wanted: list[str]) -> None:
+        self.trace, self.wanted, self.values = trace, wanted, trace.values
+        self.rough = any(np.asarray(self.values[i]).dtype.itemsize < 8 for i in trace.active)
         draw = np.random.default_rng(0)
-        starts = [draw.normal(size=np.shape(self.values[i])) for i in recording.outputs]
+        starts = [draw.normal(size=np.shape(self.values[i])) for i in trace.outputs]
         given = starts[0] if len(starts) == 1 else tuple(starts)
         self.given = starts
-        self.right = cotangents(recording, self.values, given)
-        scope = _inputs(recording) | {UPSTREAM: given}
-        scope |= {text: self.values[i] for i, text in recording.texts.items() if text.isidentifier()}
-        scope |= {text: function for function, text in recording.spellings.items() if text.isidentifier()}
-        scope |= {text: module for text, module in recording.modules.items() if text.isidentifier()}
+        self.right = adjoints(trace, self.values, given)
+        scope = _inputs(trace) | {UPSTREAM: given}
+        scope |= {text: self.values[i] for i, text in trace.texts.items() if text.isidentifier()}
+        scope |= {text: function for function, text in trace.spellings.items() if text.isidentifier()}
+        scope |= {text: module for text, module in trace.modules.items() if text.isidentifier()}
         self.lines = Lines(scope)
-        self.sizes = Sizes(recording)
-        self.speller = Speller(recording, self.lines, self.sizes)
+        self.sizes = Sizes(trace)
+        self.speller = Speller(trace, self.lines, self.sizes)
         self.flows: dict[int, list[_Flow]] = {}
         self.gradients: dict[int, _Gradient] = {}
 
-    def write(self, other: Recording) -> Written | None:
+    def write(self, other: ForwardTrace) -> GradientCode | None:
         """Write the lines; None if they do not give the gradient, also at the values of `other`."""
-        recording = self.recording
-        leaves = [recording.inputs[name] for name in self.wanted]
-        path = _between(recording, leaves)
-        if sum(operation.output in path for operation in recording.operations) > _MOST:
+        trace = self.trace
+        leaves = [trace.inputs[name] for name in self.wanted]
+        path = _between(trace, leaves)
+        if sum(operation.output in path for operation in trace.operations) > _MOST:
             raise NoTextError("a loop of so many operations is not written out")
-        for k, i in enumerate(recording.outputs):
-            text = UPSTREAM if len(recording.outputs) == 1 else f"{UPSTREAM}[{k}]"
+        for k, i in enumerate(trace.outputs):
+            text = UPSTREAM if len(trace.outputs) == 1 else f"{UPSTREAM}[{k}]"
             self.flows.setdefault(i, []).append(_Flow(parsed(text), self.given[k]))
-        known = regions(recording, leaves, path) if not self.rough else {}
-        for operation in reversed(recording.operations):
+        known = regions(trace, leaves, path) if not self.rough else {}
+        for operation in reversed(trace.operations):
             if operation.output not in path or operation.output not in self.flows:
                 continue
             gradient = self.gradient(operation.output)
@@ -131,21 +131,21 @@ class _Writer:
             if operation.number in known and self.region(operation, known[operation.number], gradient):
                 continue
             for k, i in enumerate(operation.inputs):
-                if i in path and i in recording.active:
+                if i in path and i in trace.active:
                     self.edge(operation, k, gradient)
         results = {name: self.result(name, i) for name, i in zip(self.wanted, leaves, strict=True)}
         for cancel in (True, False):
             lines, names = self.lines.render(results, cancel=cancel)
-            if self.is_right(lines, names, recording) and self.is_right(lines, names, other):
-                return Written(tuple(lines), names)
+            if self.is_right(lines, names, trace) and self.is_right(lines, names, other):
+                return GradientCode(tuple(lines), names)
         return None
 
-    def is_right(self, lines: Sequence[str], names: dict[str, str], at: Recording) -> bool:
+    def is_right(self, lines: Sequence[str], names: dict[str, str], at: ForwardTrace) -> bool:
         """Run the lines as they will stand, and compare, where there is a finite gradient to compare with."""
         scope = self.lines.scope | _inputs(at)
         exec("\n".join(lines), scope)
         given = self.given[0] if len(self.given) == 1 else self.given
-        right = cotangents(at, at.values, given)
+        right = adjoints(at, at.values, given)
         for name in self.wanted:
             leaf = at.inputs[name]
             wanted = right.get(leaf, np.zeros(np.shape(at.values[leaf])))
@@ -189,7 +189,7 @@ class _Writer:
     # ------------------------------------------------------------------ gradients
 
     def hint(self, value: int) -> str:
-        return f"d{self.recording.names.get(value, '')}"
+        return f"d{self.trace.names.get(value, '')}"
 
     def gradient(self, value: int) -> _Gradient:
         """Return the gradient of a value: the sum of what its readers sent."""
@@ -273,7 +273,7 @@ class _Writer:
     def region(self, operation: Operation, region: Region, gradient: _Gradient) -> bool:
         """Write the gradient of a whole region in one; tell whether it could be."""
         seeds = {operation.output: gradient.value}
-        found = cotangents(self.recording, self.values, None, seeds=seeds, until=[region.source])
+        found = adjoints(self.trace, self.values, None, seeds=seeds, until=[region.source])
         flow = found[region.source]
         for full in (False, True):
             start = self.whole(operation.output, gradient) if full else gradient.simple
@@ -287,10 +287,10 @@ class _Writer:
 
     def edge(self, operation: Operation, k: int, gradient: _Gradient) -> None:
         """Write what flows along an edge."""
-        beside = sides(self.recording, self.values).get(operation.number)
-        flow = edge_contribution(operation, k, self.values, gradient.value, beside)
+        beside = sides(self.trace, self.values).get(operation.number)
+        flow = vector_jacobian_product(operation, k, self.values, gradient.value, beside)
         target = operation.inputs[k]
-        if _is_dead(operation, k, self.recording):
+        if _is_dead(operation, k, self.trace):
             return
         found = self.flows.setdefault(target, [])
         if operation.name == "getitem" and k == 0 and operation.options["key"] not in ((), (Ellipsis,)):
@@ -327,34 +327,34 @@ class _Writer:
             yield self.speller.put(complete, operation, self.whole(operation.output, gradient))
 
 
-def in_double(recording: Recording) -> Recording:
-    """Return a recording with its values computed in double precision."""
-    if all(np.asarray(recording.values[i]).dtype.itemsize >= 8 for i in recording.active):
-        return recording
-    inputs = {n: np.asarray(v, float) if v.dtype.kind == "f" else v for n, v in _inputs(recording).items()}
-    return replace(recording, values=recording.replay(inputs))
+def in_double(trace: ForwardTrace) -> ForwardTrace:
+    """Return a trace with its values computed in double precision."""
+    if all(np.asarray(trace.values[i]).dtype.itemsize >= 8 for i in trace.active):
+        return trace
+    inputs = {n: np.asarray(v, float) if v.dtype.kind == "f" else v for n, v in _inputs(trace).items()}
+    return replace(trace, values=trace.replay(inputs))
 
 
-def _inputs(recording: Recording) -> dict[str, Any]:
-    return {name: recording.values[i] for name, i in recording.inputs.items()}
+def _inputs(trace: ForwardTrace) -> dict[str, Any]:
+    return {name: trace.values[i] for name, i in trace.inputs.items()}
 
 
-def _between(recording: Recording, leaves: Sequence[int]) -> set[int]:
+def _between(trace: ForwardTrace, leaves: Sequence[int]) -> set[int]:
     found = set(leaves)
-    for operation in recording.operations:
-        if operation.output in recording.active and any(i in found for i in operation.inputs):
+    for operation in trace.operations:
+        if operation.output in trace.active and any(i in found for i in operation.inputs):
             found.add(operation.output)
     return found
 
 
-def _is_dead(operation: Operation, k: int, recording: Recording) -> bool:
+def _is_dead(operation: Operation, k: int, trace: ForwardTrace) -> bool:
     """Whether nothing ever flows along an edge: a factor is the constant 0."""
     if operation.name == "multiply":
         other = operation.inputs[1 - k]
-        return other in recording.constants and not np.any(recording.values[other])
+        return other in trace.constants and not np.any(trace.values[other])
     if operation.name == "power" and k == 0:
         exponent = operation.inputs[1]
-        return exponent in recording.constants and not np.any(recording.values[exponent])
+        return exponent in trace.constants and not np.any(trace.values[exponent])
     return operation.name == "copysign" and k == 1
 
 

@@ -1,4 +1,4 @@
-"""The tape: every elementary operation of a forward pass, in the order in which it ran."""
+"""The tracer: every elementary operation of a forward pass, in the order in which it ran."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.recording.place import look_around
-from handgrad.checking.recording.primitives import Slot, getitem, setitem
-from handgrad.checking.recording.sizes import Size
-from handgrad.checking.recording.traced import NotRecordedError, Traced, View
+from handgrad.checking.forward_trace.source_lines import look_around
+from handgrad.checking.forward_trace.statements import Slot, getitem, setitem
+from handgrad.checking.forward_trace.symbolic_sizes import Size
+from handgrad.checking.forward_trace.traced_array import TracedArray, UntraceableError, View
 
 ELEMENTWISE, STRUCTURAL, REDUCTION, PRODUCT, OTHER = (
     "elementwise",
@@ -68,14 +68,16 @@ class Operation:
         return self.function(*[values[i] for i in self.inputs], **self.options)
 
 
-_MOST_OPERATIONS, _MOST_BYTES = 20_000, 2**29  # longer recordings answer no question in a reasonable time
+_MOST_OPERATIONS, _MOST_BYTES = 20_000, 2**29  # longer traces answer no question in a reasonable time
 
 
-class Tape:
-    """What `Traced` values write to while the forward pass runs."""
+class Tracer:
+    """What `TracedArray` values write to while the forward pass runs."""
 
     def __init__(self, scopes: Sequence[dict[str, Any]], numpy: Any) -> None:
-        self._numpy = numpy  # the module that knows NumPy's functions: handgrad.checking.recording.dispatch
+        self._numpy = (
+            numpy  # the module that knows NumPy's functions: handgrad.checking.forward_trace.dispatch
+        )
         self.values: list[Any] = []
         self.operations: list[Operation] = []
         self.names: dict[int, str] = {}  # value -> the user's name of it
@@ -92,18 +94,18 @@ class Tape:
 
     # ------------------------------------------------------------------ values
 
-    def input(self, name: str, value: Any) -> Traced:
+    def input(self, name: str, value: Any) -> TracedArray:
         """Add an input: its own copy, so that nothing changes it."""
         index = self._add(np.array(value))
         self.names[index] = self.texts[index] = name
-        return Traced(self, self.values[index], index)
+        return TracedArray(self, self.values[index], index)
 
-    def constant(self, value: Any, text: str = "") -> Traced:
+    def constant(self, value: Any, text: str = "") -> TracedArray:
         """Return something that does not depend on the inputs, as an array that can be written to."""
         array = np.array(value) if not isinstance(value, np.generic) else value
         if text:
             self.texts[self._constant_index(array)] = text
-        return Traced(self, array)
+        return TracedArray(self, array)
 
     def text_of(self, index: int | None) -> str:
         """Return how an input is spelled, "" for what is computed."""
@@ -129,7 +131,7 @@ class Tape:
 
     def index_of(self, operand: Any) -> int:
         """Return the number of an operand's value; what is new becomes a constant."""
-        if type(operand) is Traced:
+        if type(operand) is TracedArray:
             index = operand.index()
             return index if index is not None else self._constant_index(operand.plain())
         return self._constant_index(operand)
@@ -138,23 +140,23 @@ class Tape:
 
     def apply(
         self, name: str, function: Callable[..., Any], operands: Sequence[Any], options: dict[str, Any]
-    ) -> Traced:
+    ) -> TracedArray:
         """Run an operation on plain values and write it down, if it depends on an input."""
-        plain = [o.plain() if type(o) is Traced else o for o in operands]
+        plain = [o.plain() if type(o) is TracedArray else o for o in operands]
         result = function(*plain, **options)
         dtype = getattr(result, "dtype", None)
         if dtype is None:
             result = np.asarray(result)[()]
             dtype = result.dtype
         if dtype.kind not in "fiub":
-            raise NotRecordedError(f"{name} gives {dtype} values, and only real numbers are recorded")
+            raise UntraceableError(f"{name} gives {dtype} values, and only real numbers are recorded")
         base = view = None
         if name in VIEWS and type(result) is np.ndarray and np.may_share_memory(result, plain[0]):
             base, view = operands[0], (name, function, tuple(operands[1:]), options)
         index = None
-        if any(type(o) is Traced and o.index() is not None for o in operands):
+        if any(type(o) is TracedArray and o.index() is not None for o in operands):
             index = self.record(name, function, operands, options, result)
-        return Traced(self, result, index, base if type(base) is Traced else None, view)
+        return TracedArray(self, result, index, base if type(base) is TracedArray else None, view)
 
     def record(
         self,
@@ -167,7 +169,7 @@ class Tape:
         """Write an operation down and return the number of its value."""
         self._bytes += result.nbytes
         if len(self.operations) >= _MOST_OPERATIONS or self._bytes > _MOST_BYTES:
-            raise NotRecordedError("the forward pass is too long: check it on smaller inputs")
+            raise UntraceableError("the forward pass is too long: check it on smaller inputs")
         inputs = tuple([self.index_of(o) for o in operands])
         output = self._add(result)
         place, target = look_around(self._scopes)
@@ -181,7 +183,9 @@ class Tape:
             self.names[output] = target
         return output
 
-    def apply_operator(self, name: str, function: Callable[..., Any], operands: tuple[Any, ...]) -> Traced:
+    def apply_operator(
+        self, name: str, function: Callable[..., Any], operands: tuple[Any, ...]
+    ) -> TracedArray:
         """Run one of Python's operators; `function` is the operator, whose last bits are NumPy's."""
         if any(isinstance(o, (list, tuple)) for o in operands):
             operands = tuple(
@@ -189,7 +193,7 @@ class Tape:
             )
         return self.apply(name, function, operands, {})
 
-    def getitem(self, array: Traced, key: Any) -> Traced:
+    def getitem(self, array: TracedArray, key: Any) -> TracedArray:
         """Read entries."""
         template, rest = self.split_key(key)
         forwarded = self._forwarded(array, template) if not rest else None
@@ -199,7 +203,7 @@ class Tape:
 
     def view(
         self, name: str, function: Callable[..., Any], operands: tuple[Any, ...], options: dict[str, Any]
-    ) -> Traced:
+    ) -> TracedArray:
         """Read a view again, after the array under it was written to."""
         if name == "getitem" and len(operands) == 1:
             forwarded = self._forwarded(operands[0], options["key"])
@@ -207,16 +211,16 @@ class Tape:
                 return forwarded
         return self.apply(name, function, operands, options)
 
-    def setitem(self, array: Traced, key: Any, value: Any) -> Traced:
+    def setitem(self, array: TracedArray, key: Any, value: Any) -> TracedArray:
         """Return what an array is after an assignment."""
         template, rest = self.split_key(key)
         if isinstance(value, (list, tuple)):
             value = self.call("asarray", (value,), {})
-        if not rest and type(value) is Traced and value.is_view(array, template):
+        if not rest and type(value) is TracedArray and value.is_view(array, template):
             return array  # `y[0] += 1` has written through the view y[0] already
         return self.apply("setitem", setitem, (array, value, *rest), {"key": template})
 
-    def _forwarded(self, array: Traced, key: tuple[Any, ...]) -> Traced | None:
+    def _forwarded(self, array: TracedArray, key: tuple[Any, ...]) -> TracedArray | None:
         """Return the scalar or row that was last assigned at `key`, when that is certain and it has this shape.
 
         A loop that writes `h[t]` and reads `h[t - 1]` is so recorded as a chain.
@@ -232,8 +236,8 @@ class Tape:
                     return None
                 source = None if writer.inputs[1] in self.constants else writer.inputs[1]
                 if type(plain) is not np.ndarray:
-                    return Traced(self, plain, source)
-                return Traced(self, plain, source, array, ("getitem", getitem, (), {"key": key}))
+                    return TracedArray(self, plain, source)
+                return TracedArray(self, plain, source, array, ("getitem", getitem, (), {"key": key}))
             if not _disjoint(theirs, key):
                 return None
             index = writer.inputs[0]
@@ -246,7 +250,7 @@ class Tape:
         for part in key if isinstance(key, tuple) else (key,):
             if isinstance(part, (list, range)):
                 part = self.call("asarray", (list(part),), {}) if len(part) else np.array([], dtype=int)
-            if type(part) is Traced or isinstance(part, np.ndarray):
+            if type(part) is TracedArray or isinstance(part, np.ndarray):
                 template.append(Slot(len(rest)))
                 rest.append(part)
             elif isinstance(part, slice):
@@ -257,7 +261,7 @@ class Tape:
                 template.append(operator.index(part))
         return tuple(template), rest
 
-    def write_through(self, base: Traced, view: View, fresh: Any) -> Any:
+    def write_through(self, base: TracedArray, view: View, fresh: Any) -> Any:
         """Return what an array becomes when a view of it becomes `fresh`."""
         name, function, rest, options = view
         if name == "getitem":
@@ -271,7 +275,7 @@ class Tape:
             return self.call("transpose", (fresh, tuple(int(k) for k in np.argsort(order))), {})
         if name == "flip":
             return self.apply(name, function, (fresh,), options)
-        raise NotRecordedError(f"an assignment through {name} is not followed")
+        raise UntraceableError(f"an assignment through {name} is not followed")
 
     # ------------------------------------------------------------------ NumPy by name
 
@@ -287,7 +291,7 @@ class Tape:
         """Run a function of NumPy that handed itself over."""
         return self._numpy.call_function(self, function, args, options)
 
-    def method(self, name: str, array: Traced, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def method(self, name: str, array: TracedArray, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Run a method of an array."""
         return self._numpy.method(self, name, array, args, options)
 

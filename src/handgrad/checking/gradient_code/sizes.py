@@ -6,9 +6,9 @@ import ast
 
 import numpy as np
 
-from handgrad.checking.recording import Recording
-from handgrad.checking.recording.tape import ELEMENTWISE, Operation
-from handgrad.checking.recording.text import parsed
+from handgrad.checking.forward_trace import ForwardTrace
+from handgrad.checking.forward_trace.spelling import parsed
+from handgrad.checking.forward_trace.tracer import ELEMENTWISE, Operation
 
 UPSTREAM = "grad_output"
 """What the lines call the gradient of the output."""
@@ -17,10 +17,10 @@ UPSTREAM = "grad_output"
 class Sizes:
     """Knows where each axis of a value comes from."""
 
-    def __init__(self, recording: Recording) -> None:
-        self.recording = recording
+    def __init__(self, trace: ForwardTrace) -> None:
+        self.trace = trace
         self._axes: dict[int, tuple[str, ...]] = {}
-        self._upstream = UPSTREAM if len(recording.outputs) == 1 else ""
+        self._upstream = UPSTREAM if len(trace.outputs) == 1 else ""
 
     def axes(self, value: int) -> tuple[str, ...]:
         """Return the spelling of every axis of a value."""
@@ -48,9 +48,9 @@ class Sizes:
     def zeros(self, value: int) -> ast.expr:
         """Return an array of zeros like a value."""
         array = self._array(value)
-        like = array and np.asarray(self.recording.values[value]).dtype == float
-        name = self.recording.texts.get(value, "")
-        if name and value in self.recording.inputs.values():
+        like = array and np.asarray(self.trace.values[value]).dtype == float
+        name = self.trace.texts.get(value, "")
+        if name and value in self.trace.inputs.values():
             return parsed(f"np.zeros_like({name})")
         return parsed(
             f"np.zeros({ast.unparse(self.shape(value))})" if like or not array else f"np.zeros({array}.shape)"
@@ -58,31 +58,31 @@ class Sizes:
 
     def _array(self, value: int) -> str:
         """Return an input, or the upstream gradient, that has the shape of a value for good reason."""
-        recording = self.recording
-        if value in recording.inputs.values():
-            return recording.texts[value]
-        if self._upstream and value == recording.output:
+        trace = self.trace
+        if value in trace.inputs.values():
+            return trace.texts[value]
+        if self._upstream and value == trace.output:
             return self._upstream
         axes = self.axes(value)
-        for name, i in recording.inputs.items():
+        for name, i in trace.inputs.items():
             if axes and axes == self.axes(i):
                 return name
-        if self._upstream and axes and axes == self.axes(recording.output):
+        if self._upstream and axes and axes == self.axes(trace.output):
             return self._upstream
         return ""
 
     def _find(self, value: int) -> tuple[str, ...]:
-        recording = self.recording
-        shape = np.shape(recording.values[value])
-        if value in recording.inputs.values():
-            return tuple(f"{recording.texts[value]}.shape[{k}]" for k in range(len(shape)))
-        operation = recording.producer.get(value)
+        trace = self.trace
+        shape = np.shape(trace.values[value])
+        if value in trace.inputs.values():
+            return tuple(f"{trace.texts[value]}.shape[{k}]" for k in range(len(shape)))
+        operation = trace.producer.get(value)
         found = self._from_operation(operation, shape) if operation else None
         return found or tuple(str(n) for n in shape)
 
     def _from_operation(self, operation: Operation, shape: tuple[int, ...]) -> tuple[str, ...] | None:
         operands = [self.axes(i) for i in operation.inputs]
-        shapes = [np.shape(self.recording.values[i]) for i in operation.inputs]
+        shapes = [np.shape(self.trace.values[i]) for i in operation.inputs]
         if operation.kind == ELEMENTWISE:
             return tuple(self._aligned(operands, shapes, k - len(shape), n) for k, n in enumerate(shape))
         if operation.name == "matmul" and all(operands):

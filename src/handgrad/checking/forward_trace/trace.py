@@ -1,7 +1,7 @@
-"""Recording a forward pass: which elementary operations it runs, on which values, at which line.
+"""ForwardTrace a forward pass: which elementary operations it runs, on which values, at which line.
 
-`record` runs a user's forward once on array-likes that write down what is done to them. The result, a
-`Recording`, can be run again on other inputs (`Recording.replay`), and `handgrad.checking.adjoint` carries
+`trace_forward` runs a user's forward once on array-likes that write down what is done to them. The result, a
+`ForwardTrace`, can be run again on other inputs (`ForwardTrace.replay`), and `handgrad.checking.adjoint` carries
 gradients through it.
 """
 
@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.recording import choosing, dispatch, joining, making  # noqa: F401 - three of them register functions
-from handgrad.checking.recording.scope import recorded_scope
-from handgrad.checking.recording.tape import Operation, Tape
-from handgrad.checking.recording.traced import NotRecordedError
+from handgrad.checking.forward_trace import choosing, dispatch, joining, making  # noqa: F401 - three of them register functions
+from handgrad.checking.forward_trace.stand_ins import recorded_scope
+from handgrad.checking.forward_trace.traced_array import UntraceableError
+from handgrad.checking.forward_trace.tracer import Operation, Tracer
 
 Array = np.ndarray[Any, Any]
 
@@ -31,7 +31,7 @@ DISCRETE = frozenset((
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class ForwardTrace:
     """A forward pass, operation by operation.
 
     Attributes
@@ -119,11 +119,11 @@ class Recording:
         return f"{self.names.get(value, '')}%{value}"
 
 
-def record(
+def trace_forward(
     forward: Callable[[dict[str, Any]], Any],
     inputs: Mapping[str, Any],
     functions: Sequence[FunctionType] = (),
-) -> Recording:
+) -> ForwardTrace:
     """Run `forward` once and write down what it does.
 
     Parameters
@@ -138,31 +138,31 @@ def record(
 
     Raises
     ------
-    NotRecordedError
+    UntraceableError
         With the reason, when something cannot be followed.
 
     Examples
     --------
     >>> import numpy as np
-    >>> recording = record(lambda given: np.exp(given["x"]).sum(), {"x": np.zeros(2)})
-    >>> [operation.name for operation in recording.operations]
+    >>> trace = trace_forward(lambda given: np.exp(given["x"]).sum(), {"x": np.zeros(2)})
+    >>> [operation.name for operation in trace.operations]
     ['exp', 'sum']
     """
     scopes = list({id(f.__globals__): f.__globals__ for f in functions if _is_users(f)}.values())
     try:
-        tape, recording = _run(forward, inputs, scopes, builtins=True)
-    except NotRecordedError:
+        tracer, trace = _run(forward, inputs, scopes, builtins=True)
+    except UntraceableError:
         raise
     except Exception:  # code that looks closely at `int`, `float` or `len` may do without their stand-ins
         try:
-            tape, recording = _run(forward, inputs, scopes, builtins=False)
-        except NotRecordedError:
+            tracer, trace = _run(forward, inputs, scopes, builtins=False)
+        except UntraceableError:
             raise
         except Exception as error:
-            raise NotRecordedError(f"{type(error).__name__} while recording: {error}") from error
-    if tape.leaked and not _is_faithful(recording, forward):
-        raise NotRecordedError("a value became a plain number on its way to the output")
-    return recording
+            raise UntraceableError(f"{type(error).__name__} while trace: {error}") from error
+    if tracer.leaked and not _is_faithful(trace, forward):
+        raise UntraceableError("a value became a plain number on its way to the output")
+    return trace
 
 
 def _run(
@@ -171,16 +171,16 @@ def _run(
     scopes: Sequence[dict[str, Any]],
     *,
     builtins: bool,
-) -> tuple[Tape, Recording]:
+) -> tuple[Tracer, ForwardTrace]:
     """Run forward on traced inputs."""
-    tape = Tape(scopes, dispatch)
-    with np.errstate(all="ignore"), recorded_scope(tape, scopes, builtins=builtins):
-        traced = {name: tape.input(name, value) for name, value in inputs.items()}
-        known = {name: tape.index_of(value) for name, value in traced.items()}
+    tracer = Tracer(scopes, dispatch)
+    with np.errstate(all="ignore"), recorded_scope(tracer, scopes, builtins=builtins):
+        traced = {name: tracer.input(name, value) for name, value in inputs.items()}
+        known = {name: tracer.index_of(value) for name, value in traced.items()}
         result = forward(dict(traced))
         parts = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-        outputs = tuple(tape.index_of(part) for part in parts)
-    return tape, _recording(tape, known, outputs)
+        outputs = tuple(tracer.index_of(part) for part in parts)
+    return tracer, _recording(tracer, known, outputs)
 
 
 def _is_users(function: FunctionType) -> bool:
@@ -191,49 +191,47 @@ def _is_users(function: FunctionType) -> bool:
     )
 
 
-def _is_faithful(recording: Recording, forward: Callable[[dict[str, Any]], Any]) -> bool:
+def _is_faithful(trace: ForwardTrace, forward: Callable[[dict[str, Any]], Any]) -> bool:
     """Whether the recorded operations still give what forward gives, for slightly other inputs."""
     draw = np.random.default_rng(0)
-    inputs = {name: np.array(recording.values[i]) for name, i in recording.inputs.items()}
-    for name, i in recording.inputs.items():
-        if i in recording.active:
+    inputs = {name: np.array(trace.values[i]) for name, i in trace.inputs.items()}
+    for name, i in trace.inputs.items():
+        if i in trace.active:
             inputs[name] = inputs[name] * (1 + 1e-3 * draw.uniform(size=inputs[name].shape))
-    values = recording.replay(inputs)
+    values = trace.replay(inputs)
     with np.errstate(all="ignore"):
         result = forward({name: value.copy() for name, value in inputs.items()})
     parts = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-    return all(
-        np.allclose(values[i], part, rtol=1e-6) for i, part in zip(recording.outputs, parts, strict=True)
-    )
+    return all(np.allclose(values[i], part, rtol=1e-6) for i, part in zip(trace.outputs, parts, strict=True))
 
 
-def _recording(tape: Tape, inputs: dict[str, int], outputs: tuple[int, ...]) -> Recording:
+def _recording(tracer: Tracer, inputs: dict[str, int], outputs: tuple[int, ...]) -> ForwardTrace:
     """Leave out what the output does not need, and note who reads what."""
     needed = set(outputs)
     operations: list[Operation] = []
-    for operation in reversed(tape.operations):
+    for operation in reversed(tracer.operations):
         if operation.output in needed:
             needed.update(operation.inputs)
             operations.append(operation)
     operations.reverse()
-    active = {i for i in inputs.values() if tape.values[i].dtype.kind == "f"}
+    active = {i for i in inputs.values() if tracer.values[i].dtype.kind == "f"}
     readers: dict[int, list[tuple[Operation, int]]] = {}
     for operation in operations:
         for k, i in enumerate(operation.inputs):
             readers.setdefault(i, []).append((operation, k))
-        is_real = tape.values[operation.output].dtype.kind == "f"
+        is_real = tracer.values[operation.output].dtype.kind == "f"
         if is_real and operation.name not in DISCRETE and any(i in active for i in operation.inputs):
             active.add(operation.output)
-    return Recording(
+    return ForwardTrace(
         operations=tuple(operations),
-        values=tape.values,
+        values=tracer.values,
         inputs=inputs,
         outputs=outputs,
-        names=tape.names,
-        texts=tape.texts,
-        constants=frozenset(tape.constants),
-        spellings=tape.spellings,
-        modules=tape.modules,
+        names=tracer.names,
+        texts=tracer.texts,
+        constants=frozenset(tracer.constants),
+        spellings=tracer.spellings,
+        modules=tracer.modules,
         active=frozenset(active),
         readers={i: tuple(found) for i, found in readers.items()},
         producer={operation.output: operation for operation in operations},

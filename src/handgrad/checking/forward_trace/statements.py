@@ -1,4 +1,4 @@
-"""The few operations of a recording that NumPy spells as statements, as functions of plain arrays."""
+"""The few operations of a trace that NumPy spells as statements, as functions of plain arrays."""
 
 from __future__ import annotations
 

@@ -8,40 +8,40 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from handgrad.checking.recording.sizes import Shape, Size
+from handgrad.checking.forward_trace.symbolic_sizes import Shape, Size
 
-if TYPE_CHECKING:  # a tape writes down traced values, and they what is done to them on their tape
-    from handgrad.checking.recording.tape import Tape
+if TYPE_CHECKING:  # a tracer writes down traced values, and they what is done to them on their tracer
+    from handgrad.checking.forward_trace.tracer import Tracer
 
 View = tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]]  # how an array is read from another
 
 
-class NotRecordedError(Exception):
+class UntraceableError(Exception):
     """The forward cannot be recorded; the message says why. Nothing is wrong with the user's code."""
 
 
 _OPERANDS = (np.ndarray, np.generic, int, float, complex, list, tuple)
 
 
-class Traced:
+class TracedArray:
     """An array of a recorded forward pass.
 
     Its plain value never changes: an assignment to its entries makes a new value, and the views of it
     (slices, transposes) are read again when they are next used.
     """
 
-    __slots__ = ("__weakref__", "_base", "_index", "_seen", "_tape", "_value", "_view")
+    __slots__ = ("__weakref__", "_base", "_index", "_seen", "_tracer", "_value", "_view")
     __array_priority__ = 1000.0
 
     def __init__(
         self,
-        tape: Tape,
+        tracer: Tracer,
         value: Any,
         index: int | None = None,
-        base: Traced | None = None,
+        base: TracedArray | None = None,
         view: View | None = None,
     ) -> None:
-        self._tape, self._value, self._index = tape, value, index
+        self._tracer, self._value, self._index = tracer, value, index
         self._base, self._view = base, view
         self._seen = base.plain() if base is not None else None
 
@@ -52,7 +52,7 @@ class Traced:
         if self._base is not None and self._base.plain() is not self._seen:
             assert self._view is not None
             name, function, rest, options = self._view
-            fresh = self._tape.view(name, function, (self._base, *rest), options)
+            fresh = self._tracer.view(name, function, (self._base, *rest), options)
             self._value, self._index, self._seen = fresh._value, fresh._index, self._base.plain()
         return self._value
 
@@ -61,48 +61,46 @@ class Traced:
         self.plain()
         return self._index
 
-    def is_view(self, base: Traced, key: tuple[Any, ...]) -> bool:
+    def is_view(self, base: TracedArray, key: tuple[Any, ...]) -> bool:
         """Whether this is, as it stands, what ``base[key]`` is."""
         view = self._view
         return self._base is base and view is not None and view[0] == "getitem" and view[3]["key"] == key
 
-    def write(self, fresh: Traced) -> None:
+    def write(self, fresh: TracedArray) -> None:
         """Put another value in this one's place, and in that of the array it is a view of."""
         if self._base is not None:
             assert self._view is not None
-            self._base.write(self._tape.write_through(self._base, self._view, fresh))
+            self._base.write(self._tracer.write_through(self._base, self._view, fresh))
             self._seen = self._base.plain()
         self._value, self._index = fresh.plain(), fresh.index()
 
-    def assign(self, fresh: Any) -> Traced:
+    def assign(self, fresh: Any) -> TracedArray:
         """Store a result in place, in this array's dtype, as ``+=`` and ``out=`` do."""
-        tape, mine = self._tape, self.plain()
-        if not isinstance(fresh, Traced):
-            fresh = tape.constant(fresh)
+        tracer, mine = self._tracer, self.plain()
+        if not isinstance(fresh, TracedArray):
+            fresh = tracer.constant(fresh)
         theirs = fresh.plain()
         if not np.can_cast(theirs.dtype, mine.dtype, "same_kind"):
             raise TypeError(f"cannot store {theirs.dtype} in place in {mine.dtype}")
         if theirs.dtype != mine.dtype:
-            fresh = tape.call("astype", (fresh, mine.dtype), {})
+            fresh = tracer.call("astype", (fresh, mine.dtype), {})
         if theirs.shape != mine.shape:
-            fresh = tape.call("broadcast_to", (fresh, mine.shape), {})
+            fresh = tracer.call("broadcast_to", (fresh, mine.shape), {})
         self.write(fresh)
         return self
 
     # ------------------------------------------------------------------ what NumPy asks
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **options: Any) -> Any:
-        return self._tape.ufunc(ufunc, method, args, options)
+        return self._tracer.ufunc(ufunc, method, args, options)
 
     def __array_function__(self, function: Any, _types: Any, args: Any, options: Any) -> Any:
-        return self._tape.call_function(function, args, options)
+        return self._tracer.call_function(function, args, options)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         value = self.plain()
         if self._index is not None and value.dtype.kind == "f":
-            raise NotRecordedError(
-                "a value was stored in, or given to, something that the recording cannot see"
-            )
+            raise UntraceableError("a value was stored in, or given to, something that the trace cannot see")
         return np.array(value, dtype=dtype)
 
     # ------------------------------------------------------------------ attributes
@@ -119,55 +117,55 @@ class Traced:
     def shape(self) -> tuple[int, ...]:
         """The shape, whose sizes know their spelling."""
         value = self.plain()
-        text = self._tape.text_of(self._index)
+        text = self._tracer.text_of(self._index)
         return (
             Shape(Size(n, f"{text}.shape[{k}]") for k, n in enumerate(value.shape)) if text else value.shape
         )
 
     @shape.setter
     def shape(self, shape: Any) -> None:
-        self.write(self._tape.call("reshape", (self, shape), {}))
+        self.write(self._tracer.call("reshape", (self, shape), {}))
 
     @property
     def size(self) -> int:
         """The number of entries."""
         value = self.plain()
-        text = self._tape.text_of(self._index)
+        text = self._tracer.text_of(self._index)
         return Size(value.size, f"{text}.size") if text else value.size
 
     @property
     def T(self) -> Any:  # noqa: N802 - NumPy's name
         """The transpose."""
-        return self._tape.call("transpose", (self,), {})
+        return self._tracer.call("transpose", (self,), {})
 
     @property
     def mT(self) -> Any:  # noqa: N802 - NumPy's name
         """The transpose of the last two axes."""
-        return self._tape.call("swapaxes", (self, -1, -2), {})
+        return self._tracer.call("swapaxes", (self, -1, -2), {})
 
     @property
-    def real(self) -> Traced:
+    def real(self) -> TracedArray:
         """The array itself: only real numbers are recorded."""
         return self
 
     @property
     def flat(self) -> Any:
         """The entries one after the other."""
-        return self._tape.call("reshape", (self, -1), {})
+        return self._tracer.call("reshape", (self, -1), {})
 
     @flat.setter
     def flat(self, value: Any) -> None:
         self.flat[:] = value
 
     def __getattr__(self, name: str) -> Any:
-        tape, value = self._tape, self.plain()
+        tracer, value = self._tracer, self.plain()
         if name in ("ndim", "dtype", "itemsize", "nbytes", "strides", "flags"):
             return getattr(value, name)
         if name.startswith("__") or not hasattr(value, name):
             raise AttributeError(f"{type(value).__name__!r} object has no attribute {name!r}")
 
         def method(*args: Any, **options: Any) -> Any:
-            return tape.method(name, self, args, options)
+            return tracer.method(name, self, args, options)
 
         return method
 
@@ -181,10 +179,10 @@ class Traced:
             yield self[k]
 
     def __getitem__(self, key: Any) -> Any:
-        return self._tape.getitem(self, key)
+        return self._tracer.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.write(self._tape.setitem(self, key, value))
+        self.write(self._tracer.setitem(self, key, value))
 
     def __bool__(self) -> bool:
         return bool(self.plain())
@@ -194,7 +192,7 @@ class Traced:
 
     def __float__(self) -> float:
         value = float(self.plain())
-        self._tape.leaked |= self._index is not None and self._value.dtype.kind == "f"
+        self._tracer.leaked |= self._index is not None and self._value.dtype.kind == "f"
         return value
 
     def __index__(self) -> int:
@@ -222,7 +220,7 @@ class Traced:
         return self.copy()
 
     def __round__(self, digits: int = 0) -> Any:
-        return self._tape.call("round", (self, digits), {})
+        return self._tracer.call("round", (self, digits), {})
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -232,25 +230,25 @@ class Traced:
 
 
 def _binary(name: str, compute: Callable[[Any, Any], Any]) -> tuple[Any, Any, Any]:
-    def forwards(self: Traced, other: Any) -> Any:
-        if type(other) is not Traced and not isinstance(other, _OPERANDS) and other is not None:
+    def forwards(self: TracedArray, other: Any) -> Any:
+        if type(other) is not TracedArray and not isinstance(other, _OPERANDS) and other is not None:
             return NotImplemented
-        return self._tape.apply_operator(name, compute, (self, other))
+        return self._tracer.apply_operator(name, compute, (self, other))
 
-    def backwards(self: Traced, other: Any) -> Any:
+    def backwards(self: TracedArray, other: Any) -> Any:
         if not isinstance(other, _OPERANDS):
             return NotImplemented
-        return self._tape.apply_operator(name, compute, (other, self))
+        return self._tracer.apply_operator(name, compute, (other, self))
 
-    def in_place(self: Traced, other: Any) -> Any:
-        fresh = self._tape.apply_operator(name, compute, (self, other))
+    def in_place(self: TracedArray, other: Any) -> Any:
+        fresh = self._tracer.apply_operator(name, compute, (self, other))
         return self.assign(fresh) if type(self.plain()) is np.ndarray else fresh
 
     return forwards, backwards, in_place
 
 
 def _unary(name: str, compute: Callable[[Any], Any]) -> Any:
-    return lambda self: self._tape.apply_operator(name, compute, (self,))
+    return lambda self: self._tracer.apply_operator(name, compute, (self,))
 
 
 for _name, _ufunc, _compute in (
@@ -270,7 +268,7 @@ for _name, _ufunc, _compute in (
 ):
     _methods = _binary(_ufunc, _compute)
     for _form, _method in zip(("__{}__", "__r{}__", "__i{}__"), _methods, strict=True):
-        setattr(Traced, _form.format(_name), _method)
+        setattr(TracedArray, _form.format(_name), _method)
 for _name, _ufunc in (
     ("lt", "less"),
     ("le", "less_equal"),
@@ -279,11 +277,11 @@ for _name, _ufunc in (
     ("eq", "equal"),
     ("ne", "not_equal"),
 ):
-    setattr(Traced, f"__{_name}__", _binary(_ufunc, getattr(operator, _name))[0])
+    setattr(TracedArray, f"__{_name}__", _binary(_ufunc, getattr(operator, _name))[0])
 for _name, _ufunc, _single in (
     ("neg", "negative", operator.neg),
     ("pos", "positive", operator.pos),
     ("abs", "absolute", operator.abs),
     ("invert", "invert", operator.invert),
 ):
-    setattr(Traced, f"__{_name}__", _unary(_ufunc, _single))
+    setattr(TracedArray, f"__{_name}__", _unary(_ufunc, _single))

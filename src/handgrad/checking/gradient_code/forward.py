@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.adjoint.table import operand_name
-from handgrad.checking.recording.tape import Operation
-from handgrad.checking.recording.text import call_text, key_text, literal, spelled
+from handgrad.checking.forward_trace.spelling import call_text, key_text, literal, spelled
+from handgrad.checking.forward_trace.tracer import Operation
 
 _OPERATORS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%",
