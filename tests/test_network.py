@@ -125,7 +125,7 @@ def test_rows_in_lists_are_rows() -> None:
 
 INDICES = Network(Embedding(9, 4), Linear(4, 3), inputs=2, loss=HalfSquaredError())
 LABELS = Network(Linear(4, 2), loss=BinaryCrossEntropy())
-SHARES = Network(Linear(4, 3), loss=SoftmaxCrossEntropy(targets="shares"))
+SHARES = Network(Linear(4, 3), loss=SoftmaxCrossEntropy(targets="probabilities"))
 VALUES = Network(Linear(4, 1), loss=MeanSquaredError())
 OVER_TIME = Network(Linear(4, 3), inputs=(6, 4), loss=SoftmaxCrossEntropy(ignored=-1))
 HALF = np.full((ROWS, 3), 1 / 3)
@@ -209,11 +209,11 @@ TARGETS_REFUSED: list[tuple[Network, Array, str]] = [
     (LABELS, np.zeros(ROWS), "BinaryCrossEntropy(): the targets are (9,), and 9 rows need (9, 2)"),
     (
         SHARES, changed(HALF, (6, 0), 0.5),
-        "SoftmaxCrossEntropy(targets='shares'): the target shares of row 6 add up to 1.167, not to 1",
+        "SoftmaxCrossEntropy(targets='probabilities'): the target probabilities of row 6 add up to 1.167, not to 1",
     ),
     (
         SHARES, changed(HALF, 6, [1.5, -0.5, 0]),
-        "SoftmaxCrossEntropy(targets='shares'): the target of row 6 is 1.5, and must be from 0 to 1",
+        "SoftmaxCrossEntropy(targets='probabilities'): the target of row 6 is 1.5, and must be from 0 to 1",
     ),
     (VALUES, np.zeros((ROWS, 2)), "MeanSquaredError(): the targets are (9, 2), and 9 rows need (9, 1)"),
     (VALUES, np.zeros(ROWS, complex), "the targets hold complex128, not numbers"),
@@ -253,10 +253,10 @@ def test_a_weight_of_a_row_weighs_all_its_answers() -> None:
 @pytest.mark.parametrize(
     ("w", "message"),
     [
-        (np.ones(4), "the weights are (4,), and 9 rows need (9, 6)"),
-        (np.ones((6, 9)), "the weights are (6, 9), and 9 rows need (9, 6)"),
-        (changed(np.ones(ROWS), 4, -1), "the weight of row 4 is -1.0, and must be finite, 0 or more"),
-        (changed(np.ones(ROWS), 4, np.inf), "the weight of row 4 is inf, and must be finite, 0 or more"),
+        (np.ones(4), "sample_weight is (4,), and 9 rows need (9, 6)"),
+        (np.ones((6, 9)), "sample_weight is (6, 9), and 9 rows need (9, 6)"),
+        (changed(np.ones(ROWS), 4, -1), "sample_weight of row 4 is -1.0, and must be finite, 0 or more"),
+        (changed(np.ones(ROWS), 4, np.inf), "sample_weight of row 4 is inf, and must be finite, 0 or more"),
     ],
 )
 def test_weights_that_do_not_fit_are_refused(w: Array, message: str) -> None:

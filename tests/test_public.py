@@ -26,7 +26,14 @@ ENTRIES = set(
         re.MULTILINE,
     )
 )
-KINDS = {"Index", "Mask", "Shares", "State", "Target", "Weight"}  # their entries are made from the code
+KINDS = {
+    "Index",
+    "Mask",
+    "Probabilities",
+    "State",
+    "Target",
+    "Weight",
+}  # their entries are made from the code
 
 MODULES = [
     importlib.import_module(f"{package.__name__}.{found.name}")

@@ -178,7 +178,7 @@ def test_script_gives_the_reference_engines_numbers(name: str, tmp_path: Path) -
     (*epochs, imported), weights = run_script(tmp_path, case.data, script)
     start = {name: array.copy() for name, array in case.network.arrays.items()}
     history = train(
-        case.network, case.data["x"], case.data["t"], weights=case.data.get("w"), epochs=2,
+        case.network, case.data["x"], case.data["t"], sample_weight=case.data.get("w"), epochs=2,
         batch_size=case.batch_size, optimiser=case.optimiser, schedule=case.schedule, seed=case.seed,
         shuffle=case.shuffle, engine="reference",
     )  # fmt: skip

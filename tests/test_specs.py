@@ -80,6 +80,14 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and repr(one) == repr(other)
 
 
+def test_files_have_the_word_of_0_1_for_probabilities() -> None:
+    """Files are read by 0.1 and from it: there and here the tables are the same."""
+    made = SoftmaxCrossEntropy("probabilities", smoothing=0.25)
+    table = {"type": "SoftmaxCrossEntropy", "targets": "shares", "smoothing": 0.25}
+    assert to_table(made) == table
+    assert same(loss_from(table), made)
+
+
 @pytest.mark.parametrize(("kind", "reader"), KINDS, ids=[kind.__name__ for kind, _ in KINDS])
 def test_every_field_goes_there_and_back(kind: Any, reader: Any) -> None:
     """Also through JSON: with every field away from its default, and with each of them alone."""

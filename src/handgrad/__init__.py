@@ -23,17 +23,16 @@ if TYPE_CHECKING:
     from handgrad.layers.elementwise import *
     from handgrad.layers.initialisers import INITIALISERS as INITIALISERS
     from handgrad.layers.layer import Layer as Layer
-    from handgrad.layers.linear import *
-    from handgrad.layers.losses import *
-    from handgrad.layers.normalisation import *
+    from handgrad.layers.loss_functions import *
     from handgrad.layers.optimisers import *
+    from handgrad.layers.parametric import *
     from handgrad.layers.schedules import *
     from handgrad.network import Network as Network
     from handgrad.program import Loop as Loop
     from handgrad.rules import rule as rule
     from handgrad.rules import update as update
     from handgrad.training import History as History
-    from handgrad.training.train import train as train
+    from handgrad.training.loop import train as train
 
 __version__ = "0.1.0"
 

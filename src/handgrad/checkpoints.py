@@ -20,7 +20,7 @@ from handgrad.files import Tensors, parse_json, write_file
 from handgrad.fingerprint import Fingerprint
 from handgrad.locks import FolderLock
 from handgrad.training import History
-from handgrad.training.state import CheckpointStore, Done, EpochEnd, TrainingState
+from handgrad.training.training_state import CheckpointStore, Done, EpochEnd, TrainingState
 
 __all__ = ["Checkpoints"]
 

@@ -26,6 +26,7 @@ from handgrad.layers import (
     Parameter,
     Schedule,
     Sequential,
+    SoftmaxCrossEntropy,
 )
 from handgrad.network import Network
 
@@ -50,6 +51,8 @@ def to_table(made: Layer | Loss | Optimiser | Schedule) -> dict[str, Any]:
         value = getattr(made, field.name)
         if repr(value) != repr(field.default):
             table[field.name] = msgspec.to_builtins(value, enc_hook=lambda array: array.tolist())
+    if isinstance(made, SoftmaxCrossEntropy) and made.targets == "probabilities":
+        table["targets"] = "shares"  # as files of 0.1 have it
     return table
 
 
@@ -167,6 +170,8 @@ def _choose(table: object, place: str, kinds: Mapping[str, type[T]]) -> tuple[ty
 def _make(kind: type[T], values: Mapping[str, Any], place: str) -> T:
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     _no_more(values, place, kind, tuple(known))
+    if kind is SoftmaxCrossEntropy and values.get("targets") == "shares":  # as files of 0.1 have it
+        values = {**values, "targets": "probabilities"}
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:

@@ -59,7 +59,7 @@ LAYERS = [
 NETWORKS = [
     Network(Linear(6, 5), BatchNorm(), ReLU(), Dropout(), Linear(5, 4), loss=SoftmaxCrossEntropy()),
     Network(Linear(6, 5), LayerNorm(), Tanh(), Linear(5, 2), loss=Huber()),
-    Network(Linear(6, 3), loss=SoftmaxCrossEntropy(targets="shares")),
+    Network(Linear(6, 3), loss=SoftmaxCrossEntropy(targets="probabilities")),
     Network(Embedding(20, 5), Linear(5, 2), loss=MeanSquaredError(), inputs=(3,)),
 ]
 

@@ -233,11 +233,11 @@ LOSSES: dict[str, tuple[Loss, Any]] = {
     "binary, weighted": (BinaryCrossEntropy([2.0, 0.5, 1.5]), LABELS),
     "binary, one weight": (BinaryCrossEntropy(3.0), LABELS),
     "classes": (SoftmaxCrossEntropy(), CLASSES),
-    "shares": (SoftmaxCrossEntropy("shares"), SHARES),
+    "shares": (SoftmaxCrossEntropy("probabilities"), SHARES),
     "smoothing": (SoftmaxCrossEntropy(smoothing=0.1), CLASSES),
     "ignored": (SoftmaxCrossEntropy(ignored=-1), IGNORED),
     "class weight": (SoftmaxCrossEntropy(class_weight=CLASS_WEIGHT), CLASSES),
-    "shares, class weight": (SoftmaxCrossEntropy("shares", class_weight=CLASS_WEIGHT), SHARES),
+    "shares, class weight": (SoftmaxCrossEntropy("probabilities", class_weight=CLASS_WEIGHT), SHARES),
     "all of it": (SoftmaxCrossEntropy(smoothing=0.2, ignored=-1, class_weight=CLASS_WEIGHT), IGNORED),
 }
 """Every loss at every option, with its targets."""

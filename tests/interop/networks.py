@@ -76,7 +76,9 @@ LOSSES: list[Callable[[Generator, int], Loss]] = [
     lambda rng, outputs: SoftmaxCrossEntropy(
         smoothing=0.1, ignored=-100, class_weight=rng.uniform(0.5, 3, outputs).round(2).tolist()
     ),
-    lambda rng, outputs: SoftmaxCrossEntropy("shares", class_weight=rng.uniform(0.5, 3, outputs).tolist()),
+    lambda rng, outputs: SoftmaxCrossEntropy(
+        "probabilities", class_weight=rng.uniform(0.5, 3, outputs).tolist()
+    ),
 ]
 
 
@@ -150,7 +152,7 @@ def targets(rng: Generator, loss: Loss, rows: tuple[int, ...], outputs: int) -> 
         return rng.normal(size=(*rows, outputs))
     if loss.task == "labels":
         return rng.integers(0, 2, (*rows, outputs)).astype(float)
-    if loss.targets == "shares":  # type: ignore[attr-defined]
+    if loss.targets == "probabilities":  # type: ignore[attr-defined]
         return rng.dirichlet(np.ones(outputs), rows)
     classes = rng.integers(0, outputs, rows)
     ignored = loss.ignored  # type: ignore[attr-defined]

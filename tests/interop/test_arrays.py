@@ -104,7 +104,7 @@ def everything(make: Make, engine: str) -> dict[str, Array]:
     found = {"prediction": made.predict(make(X)), "output": made.output(make(X))}
     found |= made.gradients(make(X), make(T), make(W))
     history = train(
-        made, make(X), make(T), weights=make(W), validation=(make(X[:9]), make(T[:9])),
+        made, make(X), make(T), sample_weight=make(W), validation=(make(X[:9]), make(T[:9])),
         epochs=2, batch_size=8, optimiser=SGD(0.1), engine=engine,
     )  # fmt: skip
     losses = np.array([[epoch.loss, epoch.validation_loss] for epoch in history.epochs])

@@ -35,7 +35,7 @@ CLASS_WEIGHT = [0.5, 2.0, 0.0, 1.25]
 CROSS_ENTROPIES = [
     SoftmaxCrossEntropy(targets=targets, smoothing=smoothing, ignored=ignored, class_weight=class_weight)
     for targets, smoothing, ignored, class_weight in product(
-        ("classes", "shares"), (0.0, 0.2), (None, 1, -100), (None, CLASS_WEIGHT)
+        ("classes", "probabilities"), (0.0, 0.2), (None, 1, -100), (None, CLASS_WEIGHT)
     )
     if targets == "classes" or ignored is None
 ]
@@ -108,7 +108,7 @@ def network_and_rows(loss: Loss, rank: int) -> tuple[Network, Array]:
 def targets_of(loss: Loss, lead: tuple[int, ...]) -> Array:
     """Draw targets of the kind a loss takes, ignored classes among them."""
     rng = np.random.default_rng(1)
-    if getattr(loss, "targets", None) == "shares":
+    if getattr(loss, "targets", None) == "probabilities":
         return rng.dirichlet(np.ones(OUTPUTS), lead)
     if isinstance(loss, SoftmaxCrossEntropy):
         t = rng.integers(0, OUTPUTS, lead)
@@ -149,7 +149,7 @@ def test_cross_entropy_is_that_of_torch(torch: Any, loss: SoftmaxCrossEntropy, r
         ignore_index=-100 if loss.ignored is None else loss.ignored,
         label_smoothing=loss.smoothing,
     )
-    answers = torch.tensor(t).movedim(-1, 1) if loss.targets == "shares" else torch.tensor(t)
+    answers = torch.tensor(t).movedim(-1, 1) if loss.targets == "probabilities" else torch.tensor(t)
     check_against_torch(torch, network, lambda z: peer(z.movedim(-1, 1), answers), x=x, t=t)
 
 
@@ -171,7 +171,7 @@ def test_weighted_cross_entropy_is_a_weighted_mean(torch: Any, loss: SoftmaxCros
     if loss.targets == "classes":
         kept = t != loss.ignored
         counted = w * kept * np.array(loss.class_weight or np.ones(OUTPUTS))[np.where(kept, t, 0)]
-    answers = torch.tensor(t).movedim(-1, 1) if loss.targets == "shares" else torch.tensor(t)
+    answers = torch.tensor(t).movedim(-1, 1) if loss.targets == "probabilities" else torch.tensor(t)
 
     def expected(z: Any) -> Any:
         return (peer(z.movedim(-1, 1), answers) * torch.tensor(w)).sum() / counted.sum()
@@ -203,7 +203,7 @@ def by_definition(loss: SoftmaxCrossEntropy, z: Array, t: Array, w: Array) -> fl
     for row, target, weight in zip(z, t, w, strict=True):
         if loss.targets == "classes" and target == loss.ignored:
             continue
-        share = target if loss.targets == "shares" else np.eye(OUTPUTS)[target]
+        share = target if loss.targets == "probabilities" else np.eye(OUTPUTS)[target]
         logarithms = np.log(np.exp(row) / np.exp(row).sum())
         for c in range(OUTPUTS):
             smooth = (1 - loss.smoothing) * share[c] + loss.smoothing / OUTPUTS
@@ -380,7 +380,7 @@ def test_one_value_a_row_fits_one_output() -> None:
             r"the targets are \(3, 1\), and 3 rows need \(3,\)",
         ),
         (
-            SoftmaxCrossEntropy(targets="shares"),
+            SoftmaxCrossEntropy(targets="probabilities"),
             [0, 1, 2],
             ShapeError,
             r"are \(3,\), and 3 rows need \(3, 4\)",
@@ -412,7 +412,7 @@ def test_targets_that_do_not_fit_are_named(
         (lambda: SoftmaxCrossEntropy(targets="class"), "targets is 'class'"),
         (lambda: SoftmaxCrossEntropy(smoothing=1.0), r"smoothing is 1\.0"),
         (
-            lambda: SoftmaxCrossEntropy(targets="shares", ignored=1),
+            lambda: SoftmaxCrossEntropy(targets="probabilities", ignored=1),
             "ignored is a class number, and the targets are",
         ),
         (lambda: SoftmaxCrossEntropy(class_weight=[1, -1]), r"class_weight is \[1, -1\]"),

@@ -43,7 +43,7 @@ def test_rows_are_counted(dtype: str) -> None:
     np.testing.assert_array_equal(rules.every_row(np.zeros((3, 1), dtype)), np.ones(3, dtype))
     counted = rules.counted_rows(np.array([2, -1, 0]), np.array([3, 5, 7], dtype), ignored=-1)
     np.testing.assert_array_equal(counted, np.array([3, 0, 7], dtype))
-    v = rules.class_shares(counted, np.eye(3, dtype=dtype), np.array([0.5, 2, 4], dtype))
+    v = rules.class_weighted_rows(counted, np.eye(3, dtype=dtype), np.array([0.5, 2, 4], dtype))
     np.testing.assert_array_equal(v, np.array([1.5, 0, 28], dtype))
     assert w.dtype == counted.dtype == v.dtype == dtype
 

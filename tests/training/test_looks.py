@@ -12,7 +12,7 @@ import pytest
 from handgrad import Linear, MeanSquaredError, Network, train
 from handgrad.engines import ENGINES, Epoch, ReferenceEngine
 from handgrad.engines.reference import BoundReference
-from handgrad.training.state import TrainingState
+from handgrad.training.training_state import TrainingState
 
 X = np.random.default_rng(0).normal(size=(23, 3))
 

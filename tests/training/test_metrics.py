@@ -28,7 +28,7 @@ CASES: dict[str, tuple[Loss, Array, Array, Array | None, float]] = {
     "classes, weighted": (
         SoftmaxCrossEntropy(), SHARES, np.array([0, 0, 2, 2]), np.array([1.0, 2, 3, 0.5]), 4 / 6.5,
     ),
-    "shares": (SoftmaxCrossEntropy(targets="shares"), SHARES, hot([0, 1, 1, 2]), None, 2 / 4),
+    "shares": (SoftmaxCrossEntropy(targets="probabilities"), SHARES, hot([0, 1, 1, 2]), None, 2 / 4),
     "ignored": (SoftmaxCrossEntropy(ignored=-100), SHARES, np.array([0, -100, 2, 1]), None, 2 / 3),
     "ignored, weighted": (
         SoftmaxCrossEntropy(ignored=1), SHARES, np.array([0, 1, 2, 2]), np.array([1.0, 9, 3, 2]), 4 / 6,

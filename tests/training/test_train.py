@@ -187,7 +187,7 @@ def test_row_weights_count_in_the_validation_share() -> None:
     """The weights of the rows kept aside weigh their loss and their metric."""
     w = np.random.default_rng(5).uniform(0, 3, ROWS)
     network = regression()
-    history = train(network, X, T, weights=w, epochs=1, validation=0.3, optimiser=TINY, seed=2)
+    history = train(network, X, T, sample_weight=w, epochs=1, validation=0.3, optimiser=TINY, seed=2)
     rows = np.random.default_rng(2).permutation(ROWS)[: round(0.3 * ROWS)]
     row_loss = ((network.predict(X[rows]) - T[rows]) ** 2).mean(axis=1)
     assert history.epochs[0].validation_loss == pytest.approx(np.average(row_loss, weights=w[rows]))
@@ -253,7 +253,7 @@ def test_weight_two_is_the_row_twice_and_weight_zero_no_row(made: Any) -> None:
     rows = np.repeat(np.arange(ROWS), w)
     assert {0, 1, 2} == set(w.tolist())
     settings: dict[str, Any] = {"epochs": 4, "batch_size": 100, "optimiser": SGD(0.1, momentum=0.5)}
-    first = train(weighted, X, t, weights=w, **settings)
+    first = train(weighted, X, t, sample_weight=w, **settings)
     second = train(repeated, X[rows], t[rows], **settings)
     for one, other in zip(first.epochs, second.epochs, strict=True):
         assert one.loss == pytest.approx(other.loss, rel=1e-12)
@@ -266,7 +266,7 @@ def test_row_weights_weigh_the_epochs_loss_over_all_batches() -> None:
     w = np.random.default_rng(0).uniform(0, 2, ROWS)
     network = regression()
     exact = np.average(((network.predict(X) - T) ** 2).mean(axis=1), weights=w)
-    history = train(network, X, T, weights=w, epochs=1, batch_size=4, optimiser=TINY)
+    history = train(network, X, T, sample_weight=w, epochs=1, batch_size=4, optimiser=TINY)
     assert history.epochs[0].loss == pytest.approx(exact, rel=1e-9)
 
 
@@ -277,7 +277,7 @@ def test_row_weights_count_by_their_ratios() -> None:
     for scale in (1, 2.0**-20):  # a power of two rounds nothing
         batches: list[float] = []
         history = train(
-            regression(), X, T, weights=scale * w, epochs=2, validation=0.3, batch_size=4,
+            regression(), X, T, sample_weight=scale * w, epochs=2, validation=0.3, batch_size=4,
             after_batch=lambda record, batches=batches: batches.append(record.loss),
         )  # fmt: skip
         records = [(r.loss, r.validation_loss, r.validation_metric) for r in history.epochs]
@@ -356,7 +356,7 @@ def test_rows_on_the_disk_may_be_more_than_memory_holds(tmp_path: Path, first: l
 def test_the_data_is_not_changed() -> None:
     """Neither rows, targets nor weights."""
     x, t, w = X.copy(), CLASS.copy(), np.ones(ROWS)
-    train(classifier(), x, t, weights=w, epochs=1)
+    train(classifier(), x, t, sample_weight=w, epochs=1)
     np.testing.assert_array_equal(x, X)
     np.testing.assert_array_equal(t, CLASS)
     np.testing.assert_array_equal(w, 1)
@@ -435,14 +435,14 @@ REFUSED: dict[str, tuple[dict[str, Any], type[HandgradError], str]] = {
     "targets": (
         {"t": T[:, 0]}, ShapeError, "MeanSquaredError(): the targets are (23,), and 23 rows need (23, 2)"
     ),
-    "weights shape": ({"weights": np.ones(5)}, ShapeError, "the weights are (5,), and 23 rows need (23,)"),
+    "weights shape": ({"sample_weight": np.ones(5)}, ShapeError, "sample_weight is (5,), and 23 rows need (23,)"),
     "weights sign": (
-        {"weights": np.where(np.arange(ROWS) == 6, -0.5, 1)}, DataError,
-        "the weight of row 6 is -0.5, and must be finite, 0 or more",
+        {"sample_weight": np.where(np.arange(ROWS) == 6, -0.5, 1)}, DataError,
+        "sample_weight of row 6 is -0.5, and must be finite, 0 or more",
     ),
     "weights nan": (
-        {"weights": np.where(np.arange(ROWS) == 6, np.nan, 1)}, DataError,
-        "the weight of row 6 is nan, and must be finite, 0 or more",
+        {"sample_weight": np.where(np.arange(ROWS) == 6, np.nan, 1)}, DataError,
+        "sample_weight of row 6 is nan, and must be finite, 0 or more",
     ),
 }  # fmt: skip
 

@@ -27,7 +27,7 @@ from handgrad.runs import give_up, read_snapshots, write_snapshots
 from handgrad.tracking import Journal, TensorBoard
 from handgrad.training import EpochRecord, History
 from handgrad.training.metrics import metric_name
-from handgrad.training.state import TrainingState
+from handgrad.training.training_state import TrainingState
 
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
     from handgrad.explaining.snapshots import Recorder

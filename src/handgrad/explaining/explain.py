@@ -36,7 +36,7 @@ SHOWN_WHOLE = 200_000  # and that of a batch
 def explain(
     subject: Network | Rule,
     x: Any,
-    y: Any = None,
+    t: Any = None,
     *more: Any,
     sample_weight: Any = None,
     jacobians: Sequence[str] = (),
@@ -50,7 +50,7 @@ def explain(
     ----------
     subject
         What to explain.
-    x, y
+    x, t
         A few rows, and what the network should say of them. For a rule, its arguments, in order.
     *more
         The other arguments of a rule.
@@ -66,10 +66,10 @@ def explain(
         Of what is drawn: masks, and the upstream gradient of a rule.
     """
     if isinstance(subject, Rule):
-        arrays = [x, *([y] if y is not None else []), *more]
+        arrays = [x, *([t] if t is not None else []), *more]
         trace = trace_rule(subject, arrays, seed=seed)
     else:
-        trace = trace_network(subject, x, y, sample_weight, seed=seed)
+        trace = trace_network(subject, x, t, sample_weight, seed=seed)
     explained = explain_trace(trace, [_pair(text) for text in jacobians], example)
     if isinstance(subject, Rule):
         return explained

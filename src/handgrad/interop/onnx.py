@@ -43,7 +43,7 @@ def to_onnx(
     path
         The file. Its input is ``x``, (n, …) in the network's dtype, or int64 where the network looks indices up.
     prediction
-        Whether the output is the answer, ``prediction``, as of `Network.predict`: class shares, probabilities; else it
+        Whether the output is the answer, ``prediction``, as of `Network.predict`: class probabilities, probabilities; else it
         is ``output``, as of `Network.output`: logits.
     standardise
         Whether `Standardise` is part of the file, so that it takes rows as they come; else it takes standardised rows.

@@ -12,11 +12,10 @@ from handgrad.layers.elementwise import *
 from handgrad.layers.graph import *
 from handgrad.layers.initialisers import *
 from handgrad.layers.layer import *
-from handgrad.layers.linear import *
-from handgrad.layers.losses import *
-from handgrad.layers.losses import reduce_to_mean as reduce_to_mean
-from handgrad.layers.normalisation import *
+from handgrad.layers.loss_functions import *
+from handgrad.layers.loss_functions import reduce_to_mean as reduce_to_mean
 from handgrad.layers.optimisers import *
+from handgrad.layers.parametric import *
 from handgrad.layers.schedules import *
 
 T = TypeVar("T")

@@ -94,7 +94,7 @@ class Softplus(RuleLayer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Softmax(RuleLayer):
-    """Turn each row into shares that add up to 1. A classifier does not need it: its loss has it inside."""
+    """Turn each row into probabilities. A classifier does not need it: its loss has it inside."""
 
     rule = rules.softmax
 

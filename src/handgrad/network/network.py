@@ -19,8 +19,8 @@ from handgrad.html import Shown, heading, table
 from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
 from handgrad.layers.graph import is_reduction
 from handgrad.layers.statistics import STATISTICS
-from handgrad.network import given
-from handgrad.network.arrays import Array, Arrays
+from handgrad.network import batch_checks
+from handgrad.network.named_arrays import Array, Arrays
 from handgrad.program import Loop, Program
 from handgrad.program.script import write_script
 from handgrad.program.writing import write_evaluation, write_loss, write_training
@@ -174,7 +174,7 @@ class Network(Shown):
         Parameters
         ----------
         optimiser
-            Whose update lines stand at the end; plain `SGD` when none is given.
+            Whose update lines stand at the end; plain `SGD` when none is batch_checks.
         weighted
             Whether each row has a weight w in the loss.
 
@@ -233,7 +233,7 @@ class Network(Shown):
         Parameters
         ----------
         optimiser, loop
-            As the training's; plain `SGD` and `Loop()` when not given.
+            As the training's; plain `SGD` and `Loop()` when not batch_checks.
         weighted
             Whether the data has row weights w.
         name
@@ -284,7 +284,7 @@ class Network(Shown):
 
     @judged
     def predict(self, x: ArrayLike, *, batch_size: Count = AT_A_TIME) -> Array:
-        """Return the network's answer for each row: class shares, probabilities of a yes, or values.
+        """Return the network's answer for each row: class probabilities, probabilities of a yes, or values.
 
         Parameters
         ----------
@@ -297,14 +297,14 @@ class Network(Shown):
 
     @judged
     def gradients(
-        self, x: ArrayLike, t: ArrayLike, w: ArrayLike | None = None, *, seed: Seed = 0
+        self, x: ArrayLike, t: ArrayLike, sample_weight: ArrayLike | None = None, *, seed: Seed = 0
     ) -> dict[str, Array]:
         """Return the gradient of the loss with respect to each parameter, by the parameter's name.
 
         Parameters
         ----------
-        x, t, w
-            Rows, targets, and row weights if there are any.
+        x, t, sample_weight
+            Rows, targets, and how much each row counts, if they differ.
         seed
             Of the random draws, when there is dropout.
 
@@ -316,21 +316,25 @@ class Network(Shown):
         >>> network.gradients(np.array([[2.0]]), np.array([[5.0]]))
         {'W1': array([[-6.]], dtype=float32), 'b1': array([-3.], dtype=float32)}
         """
-        batch = self.check_batch(x, t, w)
-        program = self.program(weighted=w is not None).without_updates()
+        batch = self.check_batch(x, t, sample_weight)
+        program = self.program(weighted=sample_weight is not None).without_updates()
         outputs = ReferenceEngine().bind(program, self.arrays).run(**batch, seed=seed, step=1)
         return {name: outputs[f"d{name}"] for name in self.parameters if f"d{name}" in outputs}
 
-    def check_batch(self, x: ArrayLike, t: ArrayLike, w: ArrayLike | None = None) -> dict[str, Array]:
+    def check_batch(
+        self, x: ArrayLike, t: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> dict[str, Array]:
         """Return rows, targets and row weights, if there are any, by name, each checked."""
         self._need_loss()
         x = self.check_rows(x)
         batch = {"x": x, "t": self.check_targets(t, len(x))}
-        return batch if w is None else batch | {"w": self.check_weights(w, len(x))}
+        return (
+            batch if sample_weight is None else batch | {"w": self.check_sample_weight(sample_weight, len(x))}
+        )
 
     def check_rows(self, x: ArrayLike) -> Array:
         """Return ``x`` as an array, or raise an error when its rows are not the network's input."""
-        return given.check_rows(x, self.row, self.entries, first=self.body.layers[0])
+        return batch_checks.check_rows(x, self.row, self.entries, first=self.body.layers[0])
 
     @cached_property
     def entries(self) -> int | None:
@@ -348,12 +352,12 @@ class Network(Shown):
         """
         self._need_loss()
         assert self.loss is not None
-        return given.check_targets(t, rows, self.loss, self.output_shape)
+        return batch_checks.check_targets(t, rows, self.loss, self.output_shape)
 
-    def check_weights(self, w: ArrayLike, rows: int) -> Array:
+    def check_sample_weight(self, sample_weight: ArrayLike, rows: int) -> Array:
         """Return the row weights, or raise an error; (n,) also fits rows of several answers, (n, time)."""
         shape = next(value.shape for value in self._connect(weighted=True)[1] if value.name == "w")
-        return given.check_weights(w, rows, shape)
+        return batch_checks.check_sample_weight(sample_weight, rows, shape)
 
     def _need_loss(self) -> None:
         if self.loss is None:

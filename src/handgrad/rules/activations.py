@@ -250,7 +250,7 @@ def exponential_backward(da, a):
 
 @rule("N... C -> N... C")
 def softmax(z):
-    """Turn each row into shares that add up to 1: ``y_c = e^z_c / Σ_k e^z_k``.
+    """Turn each row into probabilities: ``y_c = e^z_c / Σ_k e^z_k``.
 
     Gradient
         dz = y (dy - Σ_k dy_k y_k): the Jacobian diag(y) - y yᵀ is full, each output depends on every input.
@@ -268,5 +268,7 @@ def softmax(z):
 
 @softmax.backward
 def softmax_backward(dy, y):
-    dz = y * (dy - (dy * y).sum(axis=-1, keepdims=True))  # shares add up to 1, so rows of dz add up to 0
+    dz = y * (
+        dy - (dy * y).sum(axis=-1, keepdims=True)
+    )  # probabilities add up to 1, so rows of dz add up to 0
     return dz

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from numpy.typing import NDArray
 
-__all__ = ["Index", "Mask", "Shares", "State", "Target", "Weight"]
+__all__ = ["Index", "Mask", "Probabilities", "State", "Target", "Weight"]
 
 Array = NDArray[Any]
 
@@ -20,8 +20,8 @@ Index = Annotated[Array, "index"]
 Target = Annotated[Array, "target"]
 """What the network should have said: class numbers or values."""
 
-Shares = Annotated[Array, "shares"]
-"""Targets that say how likely each class is: along the last axis they add up to 1."""
+Probabilities = Annotated[Array, "probabilities"]
+"""Targets that are the probability of each class: along the last axis they add up to 1."""
 
 Weight = Annotated[Array, "weight"]
 """How much each row counts, zero or more."""

@@ -6,7 +6,7 @@ each row its share dl of the gradient, and the row's rule multiplies by it.
 
 import numpy as np
 
-from handgrad.rules.kinds import Shares, State, Target, Weight
+from handgrad.rules.kinds import Probabilities, State, Target, Weight
 from handgrad.rules.rule import rule
 
 __all__ = [
@@ -179,8 +179,8 @@ def weighted_binary_cross_entropy_backward(dl, z, t, positive, e, counted):
 
 
 @rule("N... C, N... C -> N...")
-def softmax_cross_entropy(z, q: Shares):
-    """Measure how far softmax(z) is from the target shares q, which add up to 1: ``l = -Σ_c q_c log p_c``.
+def softmax_cross_entropy(z, q: Probabilities):
+    """Measure how far softmax(z) is from the target probabilities q, which add up to 1: ``l = -Σ_c q_c log p_c``.
 
     Gradient
         dz = (p - q) dl, p = softmax(z): softmax and cross-entropy together leave the error.
@@ -206,7 +206,7 @@ def softmax_cross_entropy_backward(dl, q, e, whole):
 
 
 @rule("N... C, N... C, C -> N...")
-def class_weighted_cross_entropy(z, q: Shares, class_weight: State):
+def class_weighted_cross_entropy(z, q: Probabilities, class_weight: State):
     """Measure as `softmax_cross_entropy`, with class c counted ``class_weight[c]`` times.
 
     Formula

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from handgrad.rules.kinds import Shares, State, Target, Weight
+from handgrad.rules.kinds import Probabilities, State, Target, Weight
 from handgrad.rules.primitives import one_hot
 from handgrad.rules.rule import rule
 
 __all__ = [
-    "class_shares",
+    "class_weighted_rows",
     "counted_rows",
     "every_row",
     "one_hot_targets",
@@ -18,14 +18,14 @@ __all__ = [
 
 @rule("N..., N... C -> N... C", constant=True)
 def one_hot_targets(t: Target, z):
-    """Write class numbers as shares: 1 for the class, 0 for the others."""
+    """Write class numbers as probabilities: 1 for the class, 0 for the others (one-hot)."""
     q = one_hot(t, z)
     return q
 
 
 @rule("N... C -> N... C", constant=True)
-def smoothed_targets(q: Shares, *, smoothing=0.1):
-    """Move a little of each row's share to all classes: ``(1 - smoothing) q + smoothing / C``.
+def smoothed_targets(q: Probabilities, *, smoothing=0.1):
+    """Move a little of each row's probability to all classes: ``(1 - smoothing) q + smoothing / C``.
 
     Source
         Szegedy, Vanhoucke, Ioffe, Shlens, Wojna, arXiv 1512.00567.
@@ -60,7 +60,7 @@ def counted_rows(t: Target, w: Weight, *, ignored=-100):
 
 
 @rule("N..., N... C, C -> N...", constant=True)
-def class_shares(w: Weight, q: Shares, class_weight: State):
+def class_weighted_rows(w: Weight, q: Probabilities, class_weight: State):
     """Multiply each row's weight by the weight of its class."""
     v = w * (q @ class_weight)
     return v

@@ -58,7 +58,7 @@ class Text:
     name: str
     arguments: tuple[str, ...]
     options: Mapping[str, Any]  # keyword-only arguments and their defaults
-    kinds: Mapping[str, str]  # argument -> "value", "index", "target", "shares", "mask", …
+    kinds: Mapping[str, str]  # argument -> "value", "index", "target", "probabilities", "mask", …
     lines: tuple[Line, ...]
     returns: tuple[str, ...]
     place: str

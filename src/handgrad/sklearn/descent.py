@@ -18,7 +18,7 @@ from handgrad.network import Network
 from handgrad.sklearn.errors import EstimatorError
 from handgrad.sklearn.programs import Ready
 from handgrad.sklearn.rows import Rows
-from handgrad.training.history import EpochRecord, says_enough
+from handgrad.training.history import EpochRecord, requests_stop
 from handgrad.training.nonfinite import explain_nonfinite, largest
 
 Array = NDArray[Any]
@@ -146,7 +146,7 @@ class Descent:
         score = record.validation_scores_[-1] if self.score else None
         after_epoch = self.settings.after_epoch
         seconds = time.perf_counter() - started
-        asked = after_epoch is not None and says_enough(
+        asked = after_epoch is not None and requests_stop(
             after_epoch(EpochRecord(record.n_iter_, record.loss_, None, score, rate, seconds))
         )
         return self.is_over(ready) or asked

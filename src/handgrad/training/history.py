@@ -65,7 +65,7 @@ class BatchRecord:
     learning_rate: float
 
 
-def says_enough(answer: object) -> bool:
+def requests_stop(answer: object) -> bool:
     """Whether what ``after_epoch`` returned ends the training: True, Python's or NumPy's, and nothing else."""
     return isinstance(answer, bool | np.bool_) and bool(answer)
 

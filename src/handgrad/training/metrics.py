@@ -17,7 +17,7 @@ def metric_name(loss: Loss) -> str:
     return "r2" if loss.task == "regression" else "accuracy"
 
 
-def measure_metric(loss: Loss, prediction: Array, t: Array, w: Array | None = None) -> float:
+def measure_metric(loss: Loss, prediction: Array, t: Array, sample_weight: Array | None = None) -> float:
     """Return the metric of a network's predictions.
 
     Parameters
@@ -25,11 +25,11 @@ def measure_metric(loss: Loss, prediction: Array, t: Array, w: Array | None = No
     loss
         The network's loss, which says what the predictions mean.
     prediction
-        Shares (n, …, C), probabilities of a yes (n, …, O) or values (n, …, O).
+        Probabilities (n, …, C), probabilities of a yes (n, …, O) or values (n, …, O).
     t
         The targets.
-    w
-        Row weights, if there are any.
+    sample_weight
+        How much each row counts, if there are any.
 
     Examples
     --------
@@ -41,23 +41,27 @@ def measure_metric(loss: Loss, prediction: Array, t: Array, w: Array | None = No
     """
     if loss.task == "classification":
         answers = prediction.argmax(axis=-1)
-        shares = t.ndim > answers.ndim
-        right = answers == (t.argmax(axis=-1) if shares else t)
-        counts = t != getattr(loss, "ignored", None) if not shares else np.ones(right.shape, bool)
-        return _average(right, w * counts if w is not None else counts)
+        probabilities = t.ndim > answers.ndim
+        right = answers == (t.argmax(axis=-1) if probabilities else t)
+        counts = t != getattr(loss, "ignored", None) if not probabilities else np.ones(right.shape, bool)
+        return _average(right, sample_weight * counts if sample_weight is not None else counts)
     t = t.reshape(prediction.shape)
     if loss.task == "labels":
-        return _average(((prediction > 0.5) == (t > 0.5)).mean(axis=-1), w)
-    return r_squared(prediction, t, w)
+        return _average(((prediction > 0.5) == (t > 0.5)).mean(axis=-1), sample_weight)
+    return r_squared(prediction, t, sample_weight)
 
 
-def r_squared(prediction: Array, t: Array, w: Array | None = None) -> float:
+def r_squared(prediction: Array, t: Array, sample_weight: Array | None = None) -> float:
     """Return R² = 1 - Σ (t - y)² / Σ (t - mean t)², averaged over the outputs; 1 is perfect, 0 the mean's.
 
     An output that never changes scores 1 when it is met exactly and 0 otherwise, as in scikit-learn.
     """
     y, t = (v.reshape(-1, v.shape[-1]).astype(np.float64) for v in (prediction, t))
-    weight = np.ones((len(t), 1)) if w is None else np.asarray(w, np.float64).reshape(-1, 1)
+    weight = (
+        np.ones((len(t), 1))
+        if sample_weight is None
+        else np.asarray(sample_weight, np.float64).reshape(-1, 1)
+    )
     unexplained = (weight * (t - y) ** 2).sum(axis=0)
     mean = (weight * t).sum(axis=0) / weight.sum()
     all_of_it = (weight * (t - mean) ** 2).sum(axis=0)
@@ -66,6 +70,6 @@ def r_squared(prediction: Array, t: Array, w: Array | None = None) -> float:
     return float(scores.mean())
 
 
-def _average(right: Array, w: Array | None) -> float:
-    weight = np.ones(right.shape) if w is None else np.asarray(w, np.float64)
+def _average(right: Array, sample_weight: Array | None) -> float:
+    weight = np.ones(right.shape) if sample_weight is None else np.asarray(sample_weight, np.float64)
     return float((right * weight).sum() / max(weight.sum(), 1e-30))

@@ -127,7 +127,7 @@ def _drawn(
         return generator.integers(0, table[0], shape)
     if kind == "mask":  # keeps some and drops some: where nothing is dropped, a forgotten mask is right
         return generator.permutation(np.arange(math.prod(shape)) % 2 == 0).reshape(shape)
-    if kind == "shares":
+    if kind == "probabilities":
         return generator.dirichlet(np.ones(shape[-1]), shape[:-1])
     if kind in ("state", "weight") or (kind == "value" and domain == "positive"):
         return generator.uniform(0.5, 2.0, shape)

@@ -16,7 +16,7 @@ from handgrad.errors import ConfigurationError, EngineError, MissingPackageError
 from handgrad.layers import Adam, Optimiser
 from handgrad.network import Network
 from handgrad.program import Program
-from handgrad.training.rows import checked_rows
+from handgrad.training.subset import checked_rows
 
 Array = NDArray[Any]
 
@@ -130,7 +130,7 @@ def measure_engines(
     for name in names:
         tell(name, 0.0)
         try:
-            runners[name] = _Runner(name, program, kept, whole)
+            runners[name] = _TimedEngine(name, program, kept, whole)
         except CHOICES as error:
             times[name] = EngineTime(name, problem=str(error))
     turns = [(turn, name) for turn in range(TURNS) for name in runners]
@@ -161,7 +161,7 @@ def _arrays(network: Network, whole: Epoch) -> dict[str, Array]:
             array[...] = before[name]
 
 
-class _Runner:
+class _TimedEngine:
     """One engine with the program bound to arrays of its own."""
 
     def __init__(self, name: str, program: Program, kept: Mapping[str, Array], whole: Epoch) -> None:

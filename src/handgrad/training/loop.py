@@ -13,11 +13,11 @@ from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError, nearest
 from handgrad.layers import Adam, Constant, Optimiser, Schedule
 from handgrad.network import Network
-from handgrad.training.history import BatchRecord, EpochRecord, History, facts_of, says_enough
+from handgrad.training.history import BatchRecord, EpochRecord, History, facts_of, requests_stop
 from handgrad.training.progress import Progress, progress_for
-from handgrad.training.rows import Validation, divide_rows
-from handgrad.training.state import CheckpointStore
-from handgrad.training.under_way import UnderWay
+from handgrad.training.subset import Validation, divide_rows
+from handgrad.training.training_run import TrainingRun
+from handgrad.training.training_state import CheckpointStore
 
 Array = NDArray[Any]
 
@@ -28,7 +28,7 @@ def train(
     x: ArrayLike,
     t: ArrayLike,
     *,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     validation: Validation = None,
     epochs: Count = 20,
     batch_size: Count = 32,
@@ -51,7 +51,7 @@ def train(
         With a loss. A `Standardise` layer is fitted on the training rows first.
     x, t
         Rows (n, …) and targets: class numbers (n,), or values (n, outputs).
-    weights
+    sample_weight
         How much each row counts in the loss, (n,).
     validation
         Rows to watch: the share of x to keep aside (drawn with ``seed``), or arrays (x, t) of their own.
@@ -103,19 +103,19 @@ def train(
     """
     if engine not in ENGINES:
         raise ConfigurationError(f"train: no engine is called {engine!r}", fix=nearest(engine, ENGINES))
-    training, watched = divide_rows(network, x, t, weights, validation, seed)
+    training, watched = divide_rows(network, x, t, sample_weight, validation, seed)
     optimiser, schedule = optimiser or Adam(), schedule or Constant()
     if patience is not None and watched is None:
         raise ConfigurationError("train: patience needs validation rows", fix="give validation=0.1")
     network.standardise(training.arrays["x"], training.order)
-    run = UnderWay(
+    run = TrainingRun(
         network, training, watched, optimiser, batch_size, seed, shuffle, engine, after_batch, checkpoints
     )
     rates = schedule.rates(optimiser.learning_rate, epochs, run.steps)
     with checkpoints or nullcontext():
         if checkpoints is not None:
             share = validation if isinstance(validation, float) else watched is not None
-            run.take_up({
+            run.resume({
                 "network": network, "dtype": network.dtype, "validation": share, "epochs": epochs,
                 "batch size": batch_size, "optimiser": optimiser, "schedule": schedule, "patience": patience,
                 "seed": seed, "shuffle": shuffle,
@@ -132,7 +132,7 @@ def train(
 
 
 def _train_epochs(
-    run: UnderWay, rates: Array, epochs: int, patience: int | None, bar: Progress,
+    run: TrainingRun, rates: Array, epochs: int, patience: int | None, bar: Progress,
     after_epoch: Callable[[EpochRecord], object] | None,
 ) -> None:  # fmt: skip
     """Train until all epochs are done, or somebody has had enough."""
@@ -140,7 +140,7 @@ def _train_epochs(
     while len(run.history.epochs) < epochs and not enough:
         record = run.epoch(rates, bar)
         bar.finished(record)
-        asked = after_epoch is not None and says_enough(after_epoch(record))
+        asked = after_epoch is not None and requests_stop(after_epoch(record))
         enough = asked or run.has_waited(patience)
         run.save(due=asked)
     run.history.stopped = "early" if enough and len(run.history.epochs) < epochs else "finished"

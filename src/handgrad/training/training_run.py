@@ -21,15 +21,15 @@ from handgrad.training.history import BatchRecord, EpochRecord, History
 from handgrad.training.metrics import measure_metric, metric_name
 from handgrad.training.nonfinite import explain_nonfinite, largest
 from handgrad.training.progress import Progress
-from handgrad.training.rows import Rows
-from handgrad.training.state import CheckpointStore, Done, EpochEnd, TrainingState
+from handgrad.training.subset import Subset
+from handgrad.training.training_state import CheckpointStore, Done, EpochEnd, TrainingState
 
 Array = NDArray[Any]
 
 logger = logging.getLogger(__name__)
 
 
-class UnderWay:
+class TrainingRun:
     """One training.
 
     Parameters
@@ -41,7 +41,7 @@ class UnderWay:
     """
 
     def __init__(
-        self, network: Network, training: Rows, watched: Rows | None, optimiser: Optimiser,
+        self, network: Network, training: Subset, watched: Subset | None, optimiser: Optimiser,
         batch_size: int, seed: int, shuffle: bool, engine: str,
         after_batch: Callable[[BatchRecord], None] | None, checkpoints: CheckpointStore | None,
     ) -> None:  # fmt: skip
@@ -78,13 +78,14 @@ class UnderWay:
         for name, array in self.kept.items():
             array[...] = arrays[name]
 
-    def take_up(self, settings: Mapping[str, object]) -> None:
+    def resume(self, settings: Mapping[str, object]) -> None:
         """Go on from the state in the checkpoints, if there is one of this same training."""
         assert self.checkpoints is not None
         arrays = dict(self.training.arrays)
         if self.watched is not None and self.watched.arrays is not self.training.arrays:
             arrays |= {f"validation {name}": array for name, array in self.watched.arrays.items()}
-        self.settings = {name: repr(value) for name, value in settings.items()}
+        in_files = ("targets='probabilities'", "targets='shares'")  # as 0.1 has it
+        self.settings = {name: repr(value).replace(*in_files) for name, value in settings.items()}
         self.data = {name: Fingerprint.of(array) for name, array in arrays.items()}
         state = self.checkpoints.load(self.kept)
         if state is None:
@@ -168,7 +169,7 @@ class UnderWay:
     def batches(self, epoch: Epoch, started: float, bar: Progress) -> None:
         """Run an epoch's next batches, until somebody wants to look."""
         before, began = self.done, time.perf_counter()
-        until = before.batches + self.until_look(len(epoch) - before.batches)
+        until = before.batches + self.batches_until_callback(len(epoch) - before.batches)
         part = epoch.part(before.batches, until, before.total, before.count)
         try:
             total, count = self.step.epoch(
@@ -188,7 +189,7 @@ class UnderWay:
         if until < len(epoch):
             self.save()
 
-    def until_look(self, left: int) -> int:
+    def batches_until_callback(self, left: int) -> int:
         """Return how many of the batches that are left may run until somebody wants to look."""
         if self.after_batch is not None:
             return 1

@@ -242,17 +242,17 @@ class SoftmaxCrossEntropy(Loss):
     Parameters
     ----------
     targets
-        "classes" for class numbers 0 to C - 1, "shares" for probabilities that add up to 1 in each row.
+        "classes" for class numbers 0 to C - 1, "probabilities" for those of all classes, which add up to 1 in each row.
     smoothing
-        How much of each row's share goes to all classes alike.
+        How much of each row's probability goes to all classes alike.
     ignored
         A class number whose rows do not count.
     class_weight
         How many times each class counts, C numbers. With class numbers the mean is over the weights of the
-        rows' classes, with shares over the rows, as in PyTorch.
+        rows' classes, with probabilities over the rows, as in PyTorch.
     """
 
-    targets: Literal["classes", "shares"] = "classes"
+    targets: Literal["classes", "probabilities"] = "classes"
     smoothing: float = 0.0
     ignored: int | None = None
     class_weight: Sequence[float] | None = None
@@ -262,9 +262,9 @@ class SoftmaxCrossEntropy(Loss):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_smoothing("SoftmaxCrossEntropy", self.smoothing)
-        if self.targets == "shares" and self.ignored is not None:
+        if self.targets == "probabilities" and self.ignored is not None:
             raise ConfigurationError(
-                "SoftmaxCrossEntropy: ignored is a class number, and the targets are shares",
+                "SoftmaxCrossEntropy: ignored is a class number, and the targets are probabilities",
                 fix="give those rows the sample weight 0",
             )
         if self.class_weight is not None and not np.all(np.asarray(self.class_weight) >= 0):
@@ -287,7 +287,7 @@ class SoftmaxCrossEntropy(Loss):
         weights = np.asarray(self.class_weight, float)
         kept = Parameter(weights.shape, weights)
         row = graph.apply(rules.class_weighted_cross_entropy, y, smooth, kept, layer=self)
-        if self.targets == "shares" or w is None:
+        if self.targets == "probabilities" or w is None:
             return reduce_to_mean(graph, row, w, l2=self.l2)
-        counted = graph.apply(rules.class_shares, w, q, kept, layer=self)
+        counted = graph.apply(rules.class_weighted_rows, w, q, kept, layer=self)
         return reduce_to_mean(graph, row, w, counted, l2=self.l2)

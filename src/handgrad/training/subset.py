@@ -17,7 +17,7 @@ Validation = float | tuple[ArrayLike, ArrayLike] | None
 
 
 @dataclass(frozen=True)
-class Rows:
+class Subset:
     """Rows to train or validate on: arrays, and which of their rows.
 
     Attributes
@@ -36,13 +36,18 @@ class Rows:
 
 
 def divide_rows(
-    network: Network, x: ArrayLike, t: ArrayLike, weights: ArrayLike | None, validation: Validation, seed: int
-) -> tuple[Rows, Rows | None]:
+    network: Network,
+    x: ArrayLike,
+    t: ArrayLike,
+    sample_weight: ArrayLike | None,
+    validation: Validation,
+    seed: int,
+) -> tuple[Subset, Subset | None]:
     """Check the arrays and divide them into training and validation rows."""
-    arrays = checked_rows(network, x, t, weights, "")
+    arrays = checked_rows(network, x, t, sample_weight, "")
     rows = np.arange(len(arrays["x"]))
     if validation is None:
-        return Rows(arrays, rows), None
+        return Subset(arrays, rows), None
     if isinstance(validation, tuple | list):
         if len(validation) != 2:
             raise ConfigurationError(
@@ -50,7 +55,7 @@ def divide_rows(
                 fix="give two, (x, t), or a share of the rows",
             )
         watched = checked_rows(network, *validation, None, "validation ")
-        return Rows(arrays, rows), Rows(watched, np.arange(len(watched["x"])))
+        return Subset(arrays, rows), Subset(watched, np.arange(len(watched["x"])))
     kept_aside = round(len(rows) * validation) if 0 < validation < 1 else 0
     if not 0 < kept_aside < len(rows):
         raise ConfigurationError(
@@ -58,11 +63,11 @@ def divide_rows(
             fix="give a share between 0 and 1 that leaves rows on both sides, or arrays (x, t)",
         )
     shuffled = np.random.default_rng(seed).permutation(rows)
-    return Rows(arrays, np.sort(shuffled[kept_aside:])), Rows(arrays, np.sort(shuffled[:kept_aside]))
+    return Subset(arrays, np.sort(shuffled[kept_aside:])), Subset(arrays, np.sort(shuffled[:kept_aside]))
 
 
 def checked_rows(
-    network: Network, x: ArrayLike, t: ArrayLike, weights: ArrayLike | None, which: str
+    network: Network, x: ArrayLike, t: ArrayLike, sample_weight: ArrayLike | None, which: str
 ) -> dict[str, Array]:
     """Return the arrays of some rows, x and t and perhaps w, after every look that training takes at them."""
     x, t = network.check_rows(x), as_array(f"{which}t", t)
@@ -71,8 +76,8 @@ def checked_rows(
     if t.shape[:1] != x.shape[:1]:
         raise DataError(f"{which}x has {len(x)} rows and t has {len(t) if t.ndim else 'none'}")
     arrays = {"x": x, "t": network.check_targets(t, len(x))}
-    if weights is not None:
-        arrays["w"] = network.check_weights(weights, len(x))
+    if sample_weight is not None:
+        arrays["w"] = network.check_sample_weight(sample_weight, len(x))
     for name, array in arrays.items():
         check_finite(f"{which}{name}", array)
     return arrays

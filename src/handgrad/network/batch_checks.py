@@ -1,4 +1,4 @@
-"""What is given to a network, checked before anything runs: rows, targets and the weights of rows."""
+"""Checks of what a network is called with: rows, targets and sample weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from handgrad.arrays import as_array
 from handgrad.errors import DataError, ShapeError
 from handgrad.layers import Layer, Loss
-from handgrad.network.arrays import Array
+from handgrad.network.named_arrays import Array
 from handgrad.rules import Shape, show_shape
 
 
@@ -58,7 +58,7 @@ def check_targets(t: ArrayLike, rows: int, loss: Loss, output: Shape) -> Array:
     elif t.dtype.kind not in "fiub":
         raise DataError(f"the targets hold {t.dtype}, not numbers")
     elif loss.task != "regression":
-        _check_shares(t, loss)
+        _check_probabilities(t, loss)
     elif loss.least is not None and (place := _first(t < loss.least)) is not None:
         raise DataError(
             f"{loss!r}: the target of row {place[0]} is {t[place]}, and must be {loss.least:g} or more"
@@ -66,16 +66,16 @@ def check_targets(t: ArrayLike, rows: int, loss: Loss, output: Shape) -> Array:
     return t
 
 
-def check_weights(w: ArrayLike, rows: int, shape: Shape) -> Array:
-    """Return the weights of rows, in the shape that the loss takes them in, or say why they are none."""
-    w = as_array("w", w)
+def check_sample_weight(sample_weight: ArrayLike, rows: int, shape: Shape) -> Array:
+    """Return sample weights in the shape that the loss takes, or raise the reason why they are none."""
+    w = as_array("sample_weight", sample_weight)
     wanted = _sizes(shape, rows)
     if w.shape == (rows,):
         w = np.broadcast_to(w.reshape(rows, *[1] * (len(wanted) - 1)), wanted)
     if w.shape != wanted:
-        raise ShapeError(f"the weights are {show_shape(w.shape)}, and {rows} rows need {show_shape(wanted)}")
+        raise ShapeError(f"sample_weight is {show_shape(w.shape)}, and {rows} rows need {show_shape(wanted)}")
     if (place := _first(~(np.isfinite(w) & (w >= 0)))) is not None:
-        raise DataError(f"the weight of row {place[0]} is {w[place]}, and must be finite, 0 or more")
+        raise DataError(f"sample_weight of row {place[0]} is {w[place]}, and must be finite, 0 or more")
     return w
 
 
@@ -92,14 +92,14 @@ def _check_classes(t: Array, loss: Loss, classes: int) -> None:
         )
 
 
-def _check_shares(t: Array, loss: Loss) -> None:
+def _check_probabilities(t: Array, loss: Loss) -> None:
     """Check what is a probability: each between 0 and 1; those of one class of several add up to 1."""
     if (place := _first(~((t >= 0) & (t <= 1)))) is not None:
         raise DataError(f"{loss!r}: the target of row {place[0]} is {t[place]}, and must be from 0 to 1")
     total = t.sum(axis=-1) if loss.task == "classification" else np.ones(1)
     if (place := _first(np.abs(total - 1) > 1e-3)) is not None:
         raise DataError(
-            f"{loss!r}: the target shares of row {place[0]} add up to {total[place]:.4g}, not to 1"
+            f"{loss!r}: the target probabilities of row {place[0]} add up to {total[place]:.4g}, not to 1"
         )
 
 
