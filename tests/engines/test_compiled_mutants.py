@@ -26,6 +26,7 @@ from handgrad.engines import Epoch, NonFiniteLossError, ReferenceEngine
 from handgrad.engines.compiled import CompiledEngine, loops, memory, passes, plan, scheduling, table
 from handgrad.errors import EngineError
 from handgrad.layers import Optimiser
+from handgrad.program.lowered import LoweredValue
 
 from .agreement import Case, Training, check_agreement, check_case, check_same, threads
 from .test_compiled_rules import OWN
@@ -121,8 +122,12 @@ def product_with(old: str, new: str) -> Patch:
 
 
 def transposed_product(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = table.matrix
-    monkeypatch.setattr(table, "matrix", lambda operand: (original(operand)[0], not original(operand)[1]))
+    def matrix(operand: LoweredValue) -> tuple[LoweredValue, bool]:
+        memory, transposed = original(operand)
+        return memory, not transposed
+
+    original: Any = LoweredValue.matrix.fget
+    monkeypatch.setattr(LoweredValue, "matrix", property(matrix))
 
 
 def descent_uphill(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -243,3 +244,19 @@ def test_indices_and_stacks_with_batch_norm(tmp_path: Path) -> None:
     network.states["running_mean1"][...] = [1.0, 2.0, 3.0, 4.0]
     to_onnx(network, tmp_path / "net.onnx")
     assert apart(network, tmp_path / "net.onnx", np.random.default_rng(0).integers(0, 9, (12, 3))) <= BOUND
+
+
+WITHOUT_LLVMLITE = """
+import sys
+sys.modules["llvmlite"] = None  # its import fails
+from handgrad import Linear, Network, SoftmaxCrossEntropy, Tanh
+from handgrad.interop import to_onnx
+network = Network(Linear(3, 2), Tanh(), Linear(2, 2), loss=SoftmaxCrossEntropy())
+to_onnx(network, sys.argv[1], prediction=True)
+"""
+
+
+@peers
+def test_export_needs_no_native_code(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT_LLVMLITE, str(tmp_path / "model.onnx")], check=True)
+    assert run(tmp_path / "model.onnx", np.ones((4, 3))).shape == (4, 2)

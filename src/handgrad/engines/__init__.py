@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from handgrad.engines.engine import BoundProgram, Engine, Epoch, NonFiniteLossError, UnsupportedLineError
+from handgrad.engines.engine import BoundProgram, Engine, Epoch, NonFiniteLossError
 from handgrad.engines.reference import ReferenceEngine
 from handgrad.errors import EngineError, MissingPackageError, notify
 from handgrad.program import Program
+from handgrad.program.lowered import UnsupportedLineError
 
 
 def _compiled() -> Engine:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.layers import Value
-from handgrad.program import Program, ProgramLine
+from handgrad.program import Program
 
 Array = NDArray[Any]
 
@@ -34,20 +34,6 @@ class NonFiniteLossError(ArithmeticError):
     def __init__(self, batch: int) -> None:
         super().__init__(f"the loss of batch {batch} is not finite")
         self.batch = batch
-
-
-class UnsupportedLineError(Exception):
-    """An engine cannot run a line of a program; says which and why.
-
-    Attributes
-    ----------
-    line
-        The line.
-    """
-
-    def __init__(self, line: ProgramLine, reason: str) -> None:
-        super().__init__(f"`{line}` ({line.layer}): {reason}")
-        self.line = line
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from handgrad.arguments import judged
-from handgrad.engines import UnsupportedLineError
 from handgrad.errors import ConversionError, need
 from handgrad.files import write_file
 from handgrad.interop.onnx_nodes import Nodes
 from handgrad.network import Network
 from handgrad.program import Program
+from handgrad.program.lowered import UnsupportedLineError
 
 IR_VERSION, OPSET = 10, 21
 """Old enough for runtimes in use, new enough for every operation."""

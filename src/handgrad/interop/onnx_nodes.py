@@ -1,4 +1,4 @@
-"""ONNX nodes for what a program's lines compute, read as the compiled engine reads them."""
+"""ONNX nodes for what a program's lines compute, from its lowered form."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.engines import UnsupportedLineError
-from handgrad.engines.compiled.reading import COMPARISONS, Reader
-from handgrad.engines.compiled.values import Shape, Value
 from handgrad.errors import need
 from handgrad.program import Program, ProgramLine
-from handgrad.rules import Shape as ShownShape
+from handgrad.program.lowered import REDUCTIONS, Extents, LoweredValue, UnsupportedLineError, users_of
+from handgrad.program.lowering import COMPARISONS, lower
+from handgrad.rules import Shape
 
 Array = NDArray[Any]
 
@@ -31,7 +30,7 @@ SINGLE = {
 }  # fmt: skip
 """Those that onnxruntime has in float32 only."""
 
-REDUCTIONS = {"sum": "ReduceSum", "max": "ReduceMax", "min": "ReduceMin"}
+REDUCE = {"sum": "ReduceSum", "max": "ReduceMax", "min": "ReduceMin"}
 
 
 class Nodes:
@@ -48,20 +47,19 @@ class Nodes:
         self.program, self.arrays = program, arrays
         self.nodes: list[Any] = []
         self.initialisers: dict[str, Any] = {}
-        self.names: dict[Value, str] = {}
+        self.names: dict[LoweredValue, str] = {}
         self.line: ProgramLine | None = None
         self.made = 0
-        reader = Reader(program)
-        reader.read()
-        self.result = reader.names[program.outputs[0]]
-        targets = {reader.names[line.target]: line.target for line in reversed(program.lines)}
+        lowered = lower(program)
+        self.result = lowered.names[program.outputs[0]]
+        targets = {lowered.names[line.target]: line.target for line in reversed(program.lines)}
         self.targets = {value: name for value, name in targets.items() if value is not self.result}
-        needed = _needed(self.result)
-        for value in (value for value in reader.values if value in needed):
+        needed = users_of([self.result])
+        for value in (value for value in lowered.values if value in needed):
             self.line = value.line
             self.names[value] = self.lower(value)
 
-    def graph(self, output: str, shape: ShownShape) -> Any:
+    def graph(self, output: str, shape: Shape) -> Any:
         """Return the graph, whose one output has this name and shape."""
         helper, (rows,) = self.onnx.helper, self.program.inputs
         self.nodes.append(helper.make_node("Identity", [self.cast(self.result, "float")], [output]))
@@ -101,7 +99,7 @@ class Nodes:
         dtype = {"int": "int64", "bool": "bool", "single": "float32"}.get(kind, self.program.dtype)
         return int(self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
-    def cast(self, value: Value, kind: str) -> str:
+    def cast(self, value: LoweredValue, kind: str) -> str:
         """Return the name of a value as numbers of a type; a Python number is of the program's."""
         name, own = self.names[value], "float" if value.type == "weak" else value.type
         if own == kind:
@@ -110,7 +108,7 @@ class Nodes:
 
     # operations
 
-    def lower(self, value: Value) -> str:
+    def lower(self, value: LoweredValue) -> str:
         """Return the name of a value, for which nodes are added."""
         match value.operation:
             case "load":
@@ -128,7 +126,7 @@ class Nodes:
         name = self.targets.get(value, "")
         if value.operation in SAME:
             return self.node(SAME[value.operation], *self.operands(value), output=name)
-        method: Callable[[Value, str], str] | None = getattr(self, f"lower_{value.operation}", None)
+        method: Callable[[LoweredValue, str], str] | None = getattr(self, f"lower_{value.operation}", None)
         if value.operation in SINGLE:
             method = self.in_single
         if value.operation in REDUCTIONS:
@@ -138,7 +136,7 @@ class Nodes:
             raise UnsupportedLineError(line, f"ONNX has no counterpart of {value.operation}")
         return method(value, name)
 
-    def operands(self, value: Value) -> list[str]:
+    def operands(self, value: LoweredValue) -> list[str]:
         """Return the operands of an elementwise operation as numbers of one type."""
         inputs = value.inputs
         if value.operation.startswith("logical"):
@@ -153,13 +151,13 @@ class Nodes:
             kind = "bool"
         return condition + [self.cast(operand, kind) for operand in rest]
 
-    def lower_not_equal(self, value: Value, name: str) -> str:
+    def lower_not_equal(self, value: LoweredValue, name: str) -> str:
         return self.node("Not", self.node("Equal", *self.operands(value)), output=name)
 
-    def lower_convert(self, value: Value, name: str) -> str:
+    def lower_convert(self, value: LoweredValue, name: str) -> str:
         return self.node("Identity", self.cast(value.inputs[0], "float"), output=name)
 
-    def lower_expm1(self, value: Value, name: str) -> str:
+    def lower_expm1(self, value: LoweredValue, name: str) -> str:
         """Kahan's: (u - 1) x / log u with u = eˣ, whose rounding cancels in the ratio."""
         (x,), one = self.operands(value), self.constant(1, self.program.dtype)
         u = self.node("Exp", x)
@@ -169,19 +167,19 @@ class Nodes:
         lost = self.node("Equal", less, self.constant(-1, self.program.dtype))  # log u may be -∞
         return self.node("Where", lost, less, near, output=name)
 
-    def lower_log1p(self, value: Value, name: str) -> str:
+    def lower_log1p(self, value: LoweredValue, name: str) -> str:
         """Kahan's: x log u / (u - 1) with u = 1 + x, whose rounding cancels in the ratio."""
         (x,), one = self.operands(value), self.constant(1, self.program.dtype)
         u = self.node("Add", x, one)
         ratio = self.node("Div", self.node("Log", u), self.node("Sub", u, one))
         return self.node("Where", self.node("Equal", u, one), x, self.node("Mul", x, ratio), output=name)
 
-    def in_single(self, value: Value, name: str) -> str:
+    def in_single(self, value: LoweredValue, name: str) -> str:
         (x,) = self.operands(value)
         found = self.node(SINGLE[value.operation], self.node("Cast", x, to=self.kind("single")))
         return self.node("Cast", found, to=self.kind("float"), output=name)
 
-    def lower_normal_cdf(self, value: Value, name: str) -> str:
+    def lower_normal_cdf(self, value: LoweredValue, name: str) -> str:
         """(1 + erf(v / √2)) / 2, the error function in float32, which is what onnxruntime has."""
         (v,) = self.operands(value)
         scaled = self.node("Mul", v, self.constant(np.sqrt(0.5), self.program.dtype))
@@ -191,41 +189,39 @@ class Nodes:
         )
         return self.node("Mul", twice, self.constant(0.5, self.program.dtype), output=name)
 
-    def reduction(self, value: Value, name: str) -> str:
+    def reduction(self, value: LoweredValue, name: str) -> str:
         (array,) = value.inputs
         axes = self.constant(value.attribute, "int64")
         kept = int(len(value.shape) == len(array.shape))
-        return self.node(
-            REDUCTIONS[value.operation], self.cast(array, "float"), axes, keepdims=kept, output=name
-        )
+        return self.node(REDUCE[value.operation], self.cast(array, "float"), axes, keepdims=kept, output=name)
 
-    def lower_product(self, value: Value, name: str) -> str:
+    def lower_product(self, value: LoweredValue, name: str) -> str:
         return self.node("MatMul", *(self.names[operand] for operand in value.inputs), output=name)
 
-    def lower_take(self, value: Value, name: str) -> str:
+    def lower_take(self, value: LoweredValue, name: str) -> str:
         return self.node("Gather", *(self.names[operand] for operand in value.inputs), axis=0, output=name)
 
-    def lower_first(self, value: Value, name: str) -> str:
+    def lower_first(self, value: LoweredValue, name: str) -> str:
         return self.node(
             "Gather", self.names[value.inputs[0]], self.constant(0, "int64"), axis=-1, output=name
         )
 
-    def lower_is_class(self, value: Value, name: str) -> str:
+    def lower_is_class(self, value: LoweredValue, name: str) -> str:
         classes = self.constant(np.arange(value.shape[-1].factor), "int64")
         same = self.node("Equal", self.names[value.inputs[0]], classes)
         return self.node("Cast", same, to=self.kind("float"), output=name)
 
-    def lower_transpose(self, value: Value, name: str) -> str:
+    def lower_transpose(self, value: LoweredValue, name: str) -> str:
         return self.node("Transpose", self.names[value.inputs[0]], perm=[1, 0], output=name)
 
-    def lower_reshape(self, value: Value, name: str) -> str:
+    def lower_reshape(self, value: LoweredValue, name: str) -> str:
         sizes = self.constant([-1 if size.rows else size.factor for size in value.shape], "int64")
         return self.node("Reshape", self.names[value.inputs[0]], sizes, output=name)
 
-    def lower_broadcast(self, value: Value, name: str) -> str:
+    def lower_broadcast(self, value: LoweredValue, name: str) -> str:
         return self.node("Expand", self.cast(value.inputs[0], "float"), self.sizes(value.shape), output=name)
 
-    def sizes(self, shape: Shape) -> str:
+    def sizes(self, shape: Extents) -> str:
         """Return the name of a shape as numbers."""
         parts = [
             self.node("Reshape", self.rows(size.factor, "int64"), self.constant([1], "int64"))
@@ -240,14 +236,3 @@ class Nodes:
         n = self.node("Gather", self.node("Shape", "x"), self.constant(0, "int64"))
         kind = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self.node("Mul", self.node("Cast", n, to=kind), self.constant(factor, dtype))
-
-
-def _needed(result: Value) -> set[Value]:
-    """Return every value that one is computed from, itself too."""
-    found, waiting = {result}, [result]
-    while waiting:
-        for operand in waiting.pop().inputs:
-            if operand not in found:
-                found.add(operand)
-                waiting.append(operand)
-    return found

@@ -20,12 +20,11 @@ def measure(program: Program) -> Program:
     how: ``n``, or ``7n`` where rows are joined.
     """
     two, three = _probe(program, 2), _probe(program, 3)
-    kept = {name: array.shape for name, array in {**program.parameters, **program.states}.items()}
-    kept |= program.slots
+    saved = program.shapes
 
     def measured(line: ProgramLine) -> ProgramLine:
         if line.operator != "=":
-            return replace(line, shape=kept[line.target], dtype=program.dtype)
+            return replace(line, shape=saved[line.target], dtype=program.dtype)
         small, large = two[line.target], three[line.target]
         shape = tuple(_size(a, b) for a, b in zip(np.shape(small), np.shape(large), strict=True))
         return replace(line, shape=shape, dtype=str(np.result_type(small)))
@@ -50,10 +49,7 @@ def _probe(program: Program, n: int) -> dict[str, Any]:
     scope: dict[str, Any] = {"n": n, "learning_rate": 0.1, "step": 1, "seed": 0}
     for value in program.inputs:
         scope[value.name] = array(value.shape, zero if value.kind == "index" else one)
-    for name, kept in {**program.parameters, **program.states}.items():
-        scope[name] = array(kept.shape)
-    for name, shape in program.slots.items():
-        scope[name] = array(shape)
+    scope |= {name: array(shape) for name, shape in program.shapes.items()}
     with np.errstate(all="ignore"):
         for line in program.lines:
             if line.operator == "=":  # the others keep their shape

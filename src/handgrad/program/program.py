@@ -66,17 +66,22 @@ class ProgramLine:
         """The shape in print, "" until it is measured."""
         return show_shape(self.shape) if self.shape is not None else ""
 
+    @property
+    def tree(self) -> ast.expr:
+        """The expression's syntax tree, which is not to be changed: lines of the same expression share it."""
+        return _parsed(self.expression)[0]
+
     @cached_property
     def reads(self) -> frozenset[str]:
         """Every name the line reads, its own target too when it changes it in place."""
-        return _names(self.expression) | ({self.target} if self.operator != "=" else set())
+        return _parsed(self.expression)[1] | ({self.target} if self.operator != "=" else set())
 
 
 @cache
-def _names(expression: str) -> frozenset[str]:
-    """Return the names in an expression, which stands in several programs of a network."""
-    tree = ast.parse(expression, mode="eval")
-    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+def _parsed(expression: str) -> tuple[ast.expr, frozenset[str]]:
+    """Return the syntax tree of an expression, parsed once for all programs, and the names in it."""
+    tree = ast.parse(expression, mode="eval").body
+    return tree, frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
 @dataclass(frozen=True)
@@ -156,6 +161,12 @@ class Program(Shown):
     def arguments(self) -> tuple[str, ...]:
         """The arrays the lines read: inputs, then parameters, states and slots."""
         return (*(value.name for value in self.inputs), *self.parameters, *self.states, *self.slots)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each parameter, state and slot."""
+        started = {**self.parameters, **self.states}
+        return {name: array.shape for name, array in started.items()} | dict(self.slots)
 
     def keeping(self, *outputs: str) -> Program:
         """Return the same program without the lines that none of these outputs (nor an update) needs."""

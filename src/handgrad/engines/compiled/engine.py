@@ -19,7 +19,6 @@ from handgrad.engines.compiled.blas import Blas
 from handgrad.engines.compiled.libraries import find_blas
 from handgrad.engines.compiled.loops import FLOATS, Compiler, Kernel
 from handgrad.engines.compiled.plan import Plan
-from handgrad.engines.compiled.reading import Reader
 from handgrad.engines.compiled.scheduling import Loop, Schedule
 from handgrad.engines.compiled.single import find_ahead
 from handgrad.engines.compiled.table import Routine
@@ -27,6 +26,7 @@ from handgrad.engines.engine import Epoch, NonFiniteLossError
 from handgrad.errors import EngineError, ShapeError
 from handgrad.layers import Value
 from handgrad.program import Program
+from handgrad.program.lowering import lower
 from handgrad.rules import show_shape
 
 Array = NDArray[Any]
@@ -68,8 +68,7 @@ class BoundCompiled:
     def __init__(self, program: Program, arrays: Mapping[str, Array], blas: Blas) -> None:
         self.program, self.blas = program, blas
         self.kept = {name: arrays[name] for name in (*program.parameters, *program.states, *program.slots)}
-        shapes = {name: kept.shape for name, kept in {**program.parameters, **program.states}.items()}
-        shapes |= program.slots
+        shapes = program.shapes
         for name, array in self.kept.items():
             if array.dtype != program.dtype or not array.flags.c_contiguous or not array.flags.writeable:
                 raise EngineError(f"{name} is no writable, contiguous array of {program.dtype}")
@@ -77,18 +76,14 @@ class BoundCompiled:
                 raise ShapeError(
                     f"{name} is {show_shape(array.shape)}, the program keeps {show_shape(shapes[name])}"
                 )
-        self.reader = Reader(program)
-        self.reader.read()
-        self.outputs = {name: self.reader.names[name] for name in program.outputs}
+        self.lowered = lower(program)
+        self.outputs = {name: self.lowered.names[name] for name in program.outputs}
         checked = tuple(self.outputs[name] for name in ("total", "count") if name in self.outputs)
         self.inputs = tuple(value.name for value in program.inputs)
         self.prepared: tuple[Any, Plan] | None = None
         self.written: dict[tuple[tuple[str, str], ...], dict[Loop, Kernel]] = {}
         try:  # to hear now, and not in the middle of a training, what cannot be done
-            self.schedule = Schedule(
-                self.reader.values, frozenset(self.reader.updates), tuple(self.outputs.values()),
-                tuple(self.reader.assigned), checked,
-            )  # fmt: skip
+            self.schedule = Schedule(self.lowered, tuple(self.outputs.values()), checked)
             row = {v.name: self.given(v, _rows(v, program.dtype)) for v in program.inputs}
             self.plan(row, 1).prepare(Epoch(row, np.arange(0), 1))
         except (NotImplementedError, KeyError, AttributeError, StopIteration, RuntimeError) as error:
@@ -147,7 +142,7 @@ class BoundCompiled:
                 ahead = None  # its rows are converted on the way
             kernels = self.kernels(sources)
             routine = Routine(
-                self.reader.values, self.schedule, kernels, self.program.dtype, self.blas, threads
+                self.lowered.values, self.schedule, kernels, self.program.dtype, self.blas, threads
             )
             self.prepared = (key, Plan(routine, self.kept, batch_size, ahead))
         return self.prepared[1]

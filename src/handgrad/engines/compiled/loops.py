@@ -23,9 +23,8 @@ from handgrad.engines.compiled.passes import (
     passes_of,
     sums_columns,
 )
-from handgrad.engines.compiled.scheduling import REDUCTIONS, Level, Loop
-from handgrad.engines.compiled.values import Value
-from handgrad.engines.engine import UnsupportedLineError
+from handgrad.engines.compiled.scheduling import Level, Loop
+from handgrad.program.lowered import REDUCTIONS, LoweredValue, UnsupportedLineError
 
 FLOATS = {"float32": "float", "float64": "double"}
 
@@ -39,7 +38,7 @@ FOLDS = {"sum": "fadd", "max": "fmaximum", "min": "fminimum"}
 class Operand:
     """Something a loop reads or writes in memory: which value, at which level."""
 
-    value: Value
+    value: LoweredValue
     level: Level | Literal["count"]
     written: bool = False
 
@@ -62,11 +61,11 @@ class Kernel:
 
     text: str
     operands: tuple[Operand, ...]
-    stored: frozenset[Value]
+    stored: frozenset[LoweredValue]
     divided: Direction
 
 
-def memory_kind(value: Value, dtype: str, sources: dict[str, str]) -> str:
+def memory_kind(value: LoweredValue, dtype: str, sources: dict[str, str]) -> str:
     """Return how LLVM names one number of a value where it lies in memory."""
     if value.operation == "source":
         return sources[value.attribute]
@@ -89,7 +88,9 @@ class Compiler:
         How the numbers of each input array lie in memory: ``{"x": "i8 unsigned"}``.
     """
 
-    def __init__(self, loop: Loop, stored: Iterable[Value], dtype: str, sources: dict[str, str]) -> None:
+    def __init__(
+        self, loop: Loop, stored: Iterable[LoweredValue], dtype: str, sources: dict[str, str]
+    ) -> None:
         self.loop, self.dtype, self.sources = loop, dtype, sources
         self.kind = FLOATS[dtype]
         self.lanes = LANES[self.kind]
@@ -98,8 +99,8 @@ class Compiler:
         self.stored = {value for value in loop.values if value in set(stored) or value.target}
         self.stored |= carried_between(loop, self.passes)
         self.operands: list[Operand] = []
-        self.registers: dict[tuple[Value, Level], Number] = {}
-        self.totals: dict[Value, str] = {}
+        self.registers: dict[tuple[LoweredValue, Level], Number] = {}
+        self.totals: dict[LoweredValue, str] = {}
         self.mask: Number | None = None
 
     # the code
@@ -130,7 +131,7 @@ class Compiler:
         text = code.function("i32 @kernel(ptr %arguments, i64 %first, i64 %last)")
         return Kernel(text, tuple(self.operands), frozenset(self.stored), self.divided)
 
-    def place_of(self, value: Value, level: Level, *, written: bool = False) -> str:
+    def place_of(self, value: LoweredValue, level: Level, *, written: bool = False) -> str:
         """Return the register that holds where a value lies in memory."""
         place = self.slot(Operand(value, level, written))
         # asked for at the start of the function, whatever is being written
@@ -168,7 +169,7 @@ class Compiler:
                 start = literal(_neutral(value), *((self.kind, self.lanes) if wide else ("double", 1)))
                 self.totals[value] = self.code.variable(start)
 
-    def clear(self, value: Value, times: int) -> None:
+    def clear(self, value: LoweredValue, times: int) -> None:
         """Write the neutral element at the columns of a result, in so many rows."""
         place = self.place_of(value, "column", written=True)
         rows = self.code.argument(self.slot(Operand(value, "count"))) if times != 1 else literal(1, "i64")
@@ -193,7 +194,7 @@ class Compiler:
             place = self.place_of(value, "scalar", written=True)
             self.code.store(as_kind(self.code, total, self.kind), place)
 
-    def read_ahead(self, value: Value, level: Level) -> None:
+    def read_ahead(self, value: LoweredValue, level: Level) -> None:
         """Read what a value needs of a level before the loop that it stands in begins."""
         for operand, at in zip(value.inputs, self.loop.fits[value].operands, strict=True):
             if at == level and operand.source not in self.loop.levels:
@@ -218,7 +219,7 @@ class Compiler:
         if number is None:
             self.registers = {key: held for key, held in self.registers.items() if key[1] == "scalar"}
 
-    def put(self, value: Value, result: Number) -> None:
+    def put(self, value: LoweredValue, result: Number) -> None:
         """Keep a row's own value, and store it if it is read later."""
         self.registers[value, "row"] = result
         if value in self.stored:
@@ -255,13 +256,13 @@ class Compiler:
             del self.totals[value]
             self.put(value, self.code.fold(FOLDS[value.operation], literal(0, self.kind), wide))
 
-    def _row_total(self, value: Value) -> str:
+    def _row_total(self, value: LoweredValue) -> str:
         start = literal(_neutral(value), self.kind, self.lanes)
         variable = self.code.variable(start)
         self.code.line(f"store {start}, ptr {variable}")
         return variable
 
-    def body(self, values: list[Value], mask: Number | None) -> None:
+    def body(self, values: list[LoweredValue], mask: Number | None) -> None:
         """Compute the values of one pass at the columns from ``self.column`` on."""
         held = dict(self.registers)
         self.mask = mask
@@ -292,7 +293,7 @@ class Compiler:
                 return self.column
         return literal(0, "i64")
 
-    def accumulate(self, value: Value, operand: Number) -> None:
+    def accumulate(self, value: LoweredValue, operand: Number) -> None:
         """Add to a running sum, or compare with the largest so far."""
         variable = self.totals[value]
         total = self.code.emit(f"load {operand.type}, ptr {variable}", operand.kind, operand.width)
@@ -301,18 +302,18 @@ class Compiler:
             operand = self.code.select(self.mask, operand, nothing)
         self.code.line(f"store {self.combine(value, total, operand)}, ptr {variable}")
 
-    def combine(self, value: Value, total: Number, operand: Number) -> Number:
+    def combine(self, value: LoweredValue, total: Number, operand: Number) -> Number:
         if value.operation in ("max", "min"):
             return self.code.intrinsic("maximum" if value.operation == "max" else "minimum", total, operand)
         return self.code.binary("fadd", total, operand)
 
-    def add_column(self, value: Value, operand: Number) -> None:
+    def add_column(self, value: LoweredValue, operand: Number) -> None:
         place = self.place_of(value, "column", written=True)
         address = self.code.address(place, self.kind, self.column)
         total = self.code.load(address, self.kind, self.lanes, self.mask)
         self.code.store(self.combine(value, total, operand), address, self.mask)
 
-    def add_rows(self, value: Value) -> None:
+    def add_rows(self, value: LoweredValue) -> None:
         """Add this row to the row of the result that its index names."""
         operand = self.read(value.inputs[0], "full", self.lanes)
         row = self.read(value.inputs[1], "row", 1)
@@ -324,13 +325,15 @@ class Compiler:
 
     # memory
 
-    def write(self, value: Value, level: Level, result: Number, index: Number, mask: Number | None) -> None:
+    def write(
+        self, value: LoweredValue, level: Level, result: Number, index: Number, mask: Number | None
+    ) -> None:
         place = self.place_of(value, level, written=True)
         if result.kind == "i1":
             result = self.code.cast("zext", result, "i8")
         self.code.store(result, self.code.address(place, result.kind, index), mask)
 
-    def read(self, operand: Value, level: Level, width: int) -> Number:
+    def read(self, operand: LoweredValue, level: Level, width: int) -> Number:
         """Return an operand at a level, from a register or from memory, side by side ``width`` times."""
         value = operand.source
         made = self.loop.levels.get(value)
@@ -342,20 +345,20 @@ class Compiler:
             self.registers[key] = self.fetch(value, actual, self.lanes if actual in ("full", "column") else 1)
         return self.code.splat(self.registers[key], width)
 
-    def fetch(self, value: Value, level: Level, width: int) -> Number:
+    def fetch(self, value: LoweredValue, level: Level, width: int) -> Number:
         """Read a value from memory, as the type it is computed in."""
         if value.operation == "constant" and value.attribute in LITERALS:
             return literal(value.attribute, "double")
         return self.load(value, level, self.index(level), width)
 
-    def load(self, value: Value, level: Level, index: Number, width: int) -> Number:
+    def load(self, value: LoweredValue, level: Level, index: Number, width: int) -> Number:
         """Read what stands at an index of a value in memory."""
         kind = memory_kind(value, self.dtype, self.sources)
         address = self.code.address(self.place_of(value, level), kind.split()[0], index)
         mask = self.mask if width > 1 else None
         return self.converted(self.code.load(address, kind.split()[0], width, mask), kind, value)
 
-    def converted(self, loaded: Number, kind: str, value: Value) -> Number:
+    def converted(self, loaded: Number, kind: str, value: LoweredValue) -> Number:
         """Return a number as it lies in memory in the type it is computed in."""
         if value.type == "bool":
             return self.code.compare("ne", loaded, literal(0, "i8", loaded.width))
@@ -371,9 +374,9 @@ class Compiler:
 
     # operations
 
-    def apply(self, value: Value, level: Level, width: int) -> Number:
+    def apply(self, value: LoweredValue, level: Level, width: int) -> Number:
         """Compute a value from its operands."""
-        special: dict[str, Callable[[Value, int], Number]] = {
+        special: dict[str, Callable[[LoweredValue, int], Number]] = {
             "take": self.take, "uniform": self.uniform, "is_class": self.is_class,
         }  # fmt: skip
         if value.operation in special:
@@ -400,7 +403,7 @@ class Compiler:
             assert value.line is not None
             raise UnsupportedLineError(value.line, str(error)) from None
 
-    def computed_in(self, value: Value) -> str:
+    def computed_in(self, value: LoweredValue) -> str:
         """Return the type in which an operation is done."""
         types = {operand.source.type for operand in value.inputs}
         if value.operation == "where":
@@ -412,26 +415,26 @@ class Compiler:
                 return name
         return "double" if "weak" in types else "i1"
 
-    def take(self, value: Value, width: int) -> Number:
+    def take(self, value: LoweredValue, width: int) -> Number:
         """Read the row of a table that an index names."""
         table, index = value.inputs
         row = self.read(index, "row", 1)
         start = self.code.binary("mul", row, self.columns)
         return self.load(table, "column", self.code.binary("add", start, self.column), width)
 
-    def is_class(self, value: Value, width: int) -> Number:
+    def is_class(self, value: LoweredValue, width: int) -> Number:
         """Return 1 at the column that the row's label names, 0 elsewhere."""
         label = self.code.splat(self.read(value.inputs[0], "row", 1), width)
         start = self.code.splat(self.column, width)
         columns = self.code.binary("add", start, self.code.lanes(width))
         return self.code.cast("uitofp", self.code.compare("eq", columns, label), self.kind)
 
-    def uniform(self, value: Value, width: int) -> Number:
+    def uniform(self, value: LoweredValue, width: int) -> Number:
         """Draw numbers in [0, 1)."""
         parts = [as_kind(self.code, self.read(part, "scalar", 1), "i64") for part in value.inputs]
         return uniform(self.code, parts, self.index("full"), width)
 
 
-def _neutral(value: Value) -> float:
+def _neutral(value: LoweredValue) -> float:
     """Return what a reduction starts from."""
     return {"max": float("-inf"), "min": float("inf")}.get(value.operation, 0.0)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.engines.compiled.scheduling import Schedule
-from handgrad.engines.compiled.values import Value
+from handgrad.program.lowered import LoweredValue
 
 ALIGNMENT = 64
 
@@ -23,7 +23,9 @@ class Workspace:
         Where each value lies.
     """
 
-    def __init__(self, values: Iterable[Value], schedule: Schedule, dtype: str, batch_size: int) -> None:
+    def __init__(
+        self, values: Iterable[LoweredValue], schedule: Schedule, dtype: str, batch_size: int
+    ) -> None:
         self.types = {value: _type(value, dtype) for value in values}
         blocks = []
         for value, kind in self.types.items():
@@ -35,13 +37,13 @@ class Workspace:
         start: int = self.memory.ctypes.data
         self.addresses = {value: start + offset for value, offset in self.offsets.items()}
 
-    def held(self, value: Value, n: int) -> NDArray[Any]:
+    def held(self, value: LoweredValue, n: int) -> NDArray[Any]:
         """Return the numbers of a value for ``n`` rows, as they lie there."""
         start, kind = self.offsets[value], self.types[value]
         return self.memory[start : start + value.size.at(n) * kind.itemsize].view(kind)
 
 
-def _type(value: Value, dtype: str) -> np.dtype[Any]:
+def _type(value: LoweredValue, dtype: str) -> np.dtype[Any]:
     kinds: dict[str, type] = {"single": np.float32, "int": np.int64, "bool": np.bool_, "weak": np.float64}
     return np.dtype(kinds.get(value.type, dtype))
 

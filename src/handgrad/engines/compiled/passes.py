@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from handgrad.engines.compiled.scheduling import REDUCTIONS, Loop
-from handgrad.engines.compiled.values import ONE, Value
+from handgrad.engines.compiled.scheduling import Loop
+from handgrad.program.lowered import ONE, REDUCTIONS, LoweredValue
 
 Direction: TypeAlias = Literal["rows", "columns", "not"]
 
 
-def sums_columns(loop: Loop, value: Value) -> bool:
+def sums_columns(loop: Loop, value: LoweredValue) -> bool:
     """Whether a reduction goes over the columns of each row."""
     return "full" in loop.fits[value].operands
 
 
-def passes_of(loop: Loop) -> dict[Value, int]:
+def passes_of(loop: Loop) -> dict[LoweredValue, int]:
     """Return in which pass over the columns each value is computed; a row's own values stand before it."""
-    passes: dict[Value, int] = {}
+    passes: dict[LoweredValue, int] = {}
     for value in loop.values:
         before = [0]
         for made in (operand.source for operand in value.inputs):
@@ -28,7 +28,7 @@ def passes_of(loop: Loop) -> dict[Value, int]:
     return passes
 
 
-def carried_between(loop: Loop, passes: dict[Value, int]) -> set[Value]:
+def carried_between(loop: Loop, passes: dict[LoweredValue, int]) -> set[LoweredValue]:
     """Return what one pass computes and a later one reads: it goes through memory."""
     return {
         operand.source

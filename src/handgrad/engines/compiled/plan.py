@@ -17,8 +17,8 @@ from handgrad.engines.compiled.native import native
 from handgrad.engines.compiled.pool import USUAL, Choice, helpers
 from handgrad.engines.compiled.single import Ahead, Carried
 from handgrad.engines.compiled.table import Routine, Table
-from handgrad.engines.compiled.values import Value
 from handgrad.engines.engine import Epoch, NonFiniteLossError
+from handgrad.program.lowered import LoweredValue
 
 Array = NDArray[Any]
 
@@ -70,7 +70,7 @@ class Plan:
         run = native().address(driver_text(native().triple), "run")
         self.call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(run)
 
-    def own(self, value: Value) -> Array | None:
+    def own(self, value: LoweredValue) -> Array | None:
         """Return the array of its own that a value lies in, or None when it has none."""
         if value.target:
             return self.kept[value.target]
@@ -137,7 +137,7 @@ class Plan:
                 table = value.inputs[0] if reads else value
                 yield taken.inputs[0].attribute, table.shape[0].factor
 
-    def make_tables(self, addresses: Mapping[Value, int], rest: int) -> None:
+    def make_tables(self, addresses: Mapping[LoweredValue, int], rest: int) -> None:
         """Make the tables of steps for whole batches and for a last one of ``rest`` rows, from inputs that lie here."""
         if not addresses.items() <= self.addresses.items():
             self.tables.clear()
@@ -181,7 +181,7 @@ class Plan:
         with help_given as self.control[Control.POOL]:
             return int(self.call(self.control.ctypes.data, first, last))
 
-    def result(self, value: Value, n: int) -> Any:
+    def result(self, value: LoweredValue, n: int) -> Any:
         """Return a copy of what a run on ``n`` rows computed."""
         shape, base = tuple(size.at(n) for size in value.shape), value.base
         if base.operation == "constant":

@@ -13,21 +13,29 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from handgrad.engines.compiled.values import GIVEN, ONE, Shape, Size, Value, product
-from handgrad.engines.engine import UnsupportedLineError
+from handgrad.program.lowered import (
+    GIVEN,
+    ONE,
+    REDUCTIONS,
+    VIEWS,
+    Extent,
+    Extents,
+    Lowered,
+    LoweredValue,
+    UnsupportedLineError,
+    product,
+    users_of,
+)
 
 Level: TypeAlias = Literal["full", "row", "column", "scalar"]
-
-REDUCTIONS = frozenset({"sum", "max", "min"})
-VIEWS = frozenset({"reshape", "transpose"})
 
 
 @dataclass(frozen=True)
 class Fit:
     """One way to compute a value in a loop: the loop's size, and the level of the result and of each operand."""
 
-    rows: Size
-    columns: Size
+    rows: Extent
+    columns: Extent
     level: Level
     operands: tuple[Level, ...]
 
@@ -46,20 +54,20 @@ class Loop:
         What it computes, in order, and where each stands.
     """
 
-    rows: Size
-    columns: Size
-    repeated: frozenset[Value] = frozenset()
-    values: list[Value] = field(default_factory=list)
-    levels: dict[Value, Level] = field(default_factory=dict)
-    fits: dict[Value, Fit] = field(default_factory=dict)
+    rows: Extent
+    columns: Extent
+    repeated: frozenset[LoweredValue] = frozenset()
+    values: list[LoweredValue] = field(default_factory=list)
+    levels: dict[LoweredValue, Level] = field(default_factory=dict)
+    fits: dict[LoweredValue, Fit] = field(default_factory=dict)
 
     @property
-    def reads(self) -> Iterator[Value]:
+    def reads(self) -> Iterator[LoweredValue]:
         """What it takes from memory."""
         for value in self.values:
             yield from (operand.source for operand in value.inputs if operand.source not in self.levels)
 
-    def add(self, value: Value, fit: Fit) -> None:
+    def add(self, value: LoweredValue, fit: Fit) -> None:
         """Compute a value here, after whatever cheap operands it has."""
         for operand in value.inputs:
             if operand.source in self.repeated and operand.source not in self.levels:
@@ -67,18 +75,18 @@ class Loop:
         self.values.append(value)
         self.levels[value], self.fits[value] = fit.level, fit
 
-    def fit(self, value: Value) -> Fit | None:
+    def fit(self, value: LoweredValue) -> Fit | None:
         """Return how a value would be computed in this loop, or None when it cannot be."""
         for fit in fits(value):
             if (fit.rows, fit.columns) == (self.rows, self.columns) and self.has_ready(value, fit):
                 return fit
         return self.fit_in_row(value)
 
-    def own_fit(self, value: Value) -> Fit:
+    def own_fit(self, value: LoweredValue) -> Fit:
         """Return how a cheap value is computed here."""
         return next(fit for fit in fits(value) if (fit.rows, fit.columns) == (self.rows, self.columns))
 
-    def fit_in_row(self, value: Value) -> Fit | None:
+    def fit_in_row(self, value: LoweredValue) -> Fit | None:
         """Return how a value of one number a row would be computed at the end of each row."""
         if not (value.operation not in SPECIAL and self.rows != ONE and self.rows.rows):
             return None
@@ -95,7 +103,7 @@ class Loop:
         fit = Fit(self.rows, self.columns, "scalar" if value.operation in REDUCTIONS else "row", operands)
         return fit if self.has_ready(value, fit) else None
 
-    def has_ready(self, value: Value, fit: Fit) -> bool:
+    def has_ready(self, value: LoweredValue, fit: Fit) -> bool:
         """Whether each operand that this loop computes is complete where the value needs it, and as it needs it."""
         for operand, level in zip(value.inputs, fit.operands, strict=True):
             made = operand.source
@@ -105,11 +113,11 @@ class Loop:
                 return False
         return not (value.target and any(self.is_row_reduction(v) for v in self.values))
 
-    def is_ready(self, value: Value) -> bool:
+    def is_ready(self, value: LoweredValue) -> bool:
         """Whether a value of this loop is complete before the loop ends."""
         return self.levels[value] in ("full", "row")
 
-    def is_row_reduction(self, value: Value) -> bool:
+    def is_row_reduction(self, value: LoweredValue) -> bool:
         return value.operation in REDUCTIONS and self.levels[value] == "row"
 
 
@@ -117,15 +125,15 @@ class Loop:
 class Product:
     """A product of matrices; when it has a target, ``target += sign · scale · product`` in place."""
 
-    value: Value
-    target: Value | None = None
-    scale: Value | None = None
+    value: LoweredValue
+    target: LoweredValue | None = None
+    scale: LoweredValue | None = None
     sign: float = 1.0
 
     @property
-    def reads(self) -> Iterator[Value]:
+    def reads(self) -> Iterator[LoweredValue]:
         """What it takes from memory."""
-        yield from (matrix(operand)[0] for operand in self.value.inputs)
+        yield from (operand.matrix[0] for operand in self.value.inputs)
         if self.target is not None:
             yield self.target.inputs[0]
         if self.scale is not None:
@@ -136,7 +144,7 @@ class Product:
 class Check:
     """The place where a loss that is not finite stops the step, before anything that is kept changes."""
 
-    reads: tuple[Value, ...] = ()
+    reads: tuple[LoweredValue, ...] = ()
 
 
 Step: TypeAlias = Loop | Product | Check
@@ -150,14 +158,7 @@ CHEAP = frozenset({"broadcast", "is_class"})
 """Operations that each loop does again where it needs their result, unless a product needs it in memory."""
 
 
-def matrix(operand: Value) -> tuple[Value, bool]:
-    """Return the memory that an operand of a product is seen in, and whether it is transposed."""
-    if operand.operation == "transpose":
-        return operand.inputs[0].base, True
-    return operand.base, False
-
-
-def fits(value: Value) -> Iterator[Fit]:
+def fits(value: LoweredValue) -> Iterator[Fit]:
     """Yield the loops a value can be computed in, the most natural one first."""
     shape = value.inputs[0].shape if value.operation in REDUCTIONS else value.shape
     if value.operation == "add_rows_at":
@@ -184,7 +185,7 @@ def fits(value: Value) -> Iterator[Fit]:
             yield Fit(product(shape[:split]), product(shape[split:]), result, tuple(levels))  # type: ignore[arg-type]
 
 
-def _splits(shape: Shape) -> Iterator[int]:
+def _splits(shape: Extents) -> Iterator[int]:
     """Yield where the axes may be divided into rows and columns, the natural place first.
 
     What has no rows of a batch is one long row; everything else is rows of its last axis.
@@ -194,7 +195,7 @@ def _splits(shape: Shape) -> Iterator[int]:
     yield from (split for split in range(len(shape), -1, -1) if split != first)
 
 
-def _level(operand: Value, whole: Shape, split: int) -> Level | None:
+def _level(operand: LoweredValue, whole: Extents, split: int) -> Level | None:
     """Return at which level an operand stands in a loop over ``whole``, or None."""
     shape = operand.source.shape if operand.source is not operand.base else operand.shape
     if shape == whole and whole:
@@ -234,20 +235,18 @@ class Schedule:
 
     def __init__(
         self,
-        values: list[Value],
-        updates: frozenset[Value],
-        wanted: tuple[Value, ...],
-        assigned: tuple[Value, ...],
-        checked: tuple[Value, ...],
+        lowered: Lowered,
+        wanted: tuple[LoweredValue, ...],
+        checked: tuple[LoweredValue, ...],
     ) -> None:
         self.steps: list[Step] = []
-        self.made: dict[Value, int] = {}
+        self.made: dict[LoweredValue, int] = {}
         self.barrier = 0
-        self.checked, self.updates = checked, updates
+        self.checked, self.updates = checked, lowered.updates
         self.wanted = tuple(value.base for value in wanted)
-        self.users = _users((*wanted, *assigned))
-        self.fused = dict(self._accumulated(assigned))
-        needed = [value for value in values if value in self.users]
+        self.users = users_of((*wanted, *lowered.assigned))
+        self.fused = dict(self._accumulated(lowered.assigned))
+        needed = [value for value in lowered.values if value in self.users]
         self.repeated = frozenset(
             v for v in needed if v.operation in CHEAP and not self.is_needed_in_memory(v)
         )
@@ -259,7 +258,7 @@ class Schedule:
             self.steps.append(Check(checked))
         self.stored = self._stored()
 
-    def place(self, value: Value) -> None:
+    def place(self, value: LoweredValue) -> None:
         """Give a value its place: in a loop that has its operands, or a step of its own."""
         if value.operation in GIVEN or value.operation in VIEWS or value in self.fused.values():
             return
@@ -286,26 +285,26 @@ class Schedule:
             loop.add(value, fit)
             self.append(value, loop)
 
-    def _numbers(self, needed: list[Value]) -> dict[Value, None]:
+    def _numbers(self, needed: list[LoweredValue]) -> dict[LoweredValue, None]:
         """Return the numbers that follow from the step and the sizes alone: they come first."""
-        numbers: dict[Value, None] = {}
+        numbers: dict[LoweredValue, None] = {}
         for value in needed:
             computed = value.shape == () and not value.target and value.operation not in GIVEN | VIEWS
             if computed and all(v in numbers or v.operation in NUMBERS for v in value.inputs):
                 numbers[value] = None
         return numbers
 
-    def is_needed_in_memory(self, value: Value) -> bool:
+    def is_needed_in_memory(self, value: LoweredValue) -> bool:
         """Whether an array filled with one number is more than an operand of loops."""
         return value in self.wanted or any(
             user.operation in ("product", "transpose") for user in self.users[value]
         )
 
-    def append(self, value: Value, step: Step) -> None:
+    def append(self, value: LoweredValue, step: Step) -> None:
         self.made[value] = len(self.steps)
         self.steps.append(step)
 
-    def join(self, value: Value) -> bool:
+    def join(self, value: LoweredValue) -> bool:
         """Put a value into a loop that computes or reads one of its operands, if one can take it."""
         operands = [operand.source for operand in value.inputs]
         first = max((self.made[v] for v in self._needed(operands) if v in self.made), default=0)
@@ -325,20 +324,20 @@ class Schedule:
                 return True
         return False
 
-    def _needed(self, operands: list[Value]) -> Iterator[Value]:
+    def _needed(self, operands: list[LoweredValue]) -> Iterator[LoweredValue]:
         """Yield what has to be there for these operands, through those that a loop computes itself."""
         for operand in operands:
             yield operand
             if operand in self.repeated:
                 yield from self._needed([inner.source for inner in operand.inputs])
 
-    def _readers(self, value: Value) -> Iterator[int]:
+    def _readers(self, value: LoweredValue) -> Iterator[int]:
         """Yield the steps that read what a value overwrites."""
         yield 0
         old = value.inputs[0].base
         yield from (number for number, step in enumerate(self.steps) if old in step.reads)
 
-    def _accumulated(self, assigned: tuple[Value, ...]) -> Iterator[tuple[Value, Value]]:
+    def _accumulated(self, assigned: tuple[LoweredValue, ...]) -> Iterator[tuple[LoweredValue, LoweredValue]]:
         """Find the products that can be added into a kept array directly, so that they are never stored.
 
         ``W -= learning_rate * (x.T @ dz)`` is one product with a scale, added to W.
@@ -350,13 +349,15 @@ class Schedule:
             factor, scale = self._scaled_product(value, change)
             if factor.operation != "product" or factor.shape != value.shape:
                 continue
-            used = [matrix(operand)[0] for operand in factor.inputs]
+            used = [operand.matrix[0] for operand in factor.inputs]
             used += [scale] if scale is not None else []
             # the product is done late, where it is added: what it reads must not change before
             if not any(operand.operation == "load" or operand.target for operand in used):
                 yield value, factor
 
-    def _scaled_product(self, value: Value, change: Value) -> tuple[Value, Value | None]:
+    def _scaled_product(
+        self, value: LoweredValue, change: LoweredValue
+    ) -> tuple[LoweredValue, LoweredValue | None]:
         """Return the only thing that is added to a value, and the Python number it is multiplied by, if any."""
         if change.operation == "multiply" and self._only_user(change, value):
             for scale, factor in (change.inputs, change.inputs[::-1]):
@@ -364,14 +365,14 @@ class Schedule:
                     return (factor, scale) if self._only_user(factor, change) else (change, None)
         return (change, None) if self._only_user(change, value) else (value, None)
 
-    def _only_user(self, value: Value, user: Value) -> bool:
+    def _only_user(self, value: LoweredValue, user: LoweredValue) -> bool:
         return self.users[value] == {user} and value not in self.wanted
 
-    def _product_into(self, value: Value) -> Product:
+    def _product_into(self, value: LoweredValue) -> Product:
         factor, scale = self._scaled_product(value, value.inputs[1])
         return Product(factor, value, scale, -1.0 if value.operation == "subtract" else 1.0)
 
-    def _stored(self) -> set[Value]:
+    def _stored(self) -> set[LoweredValue]:
         stored = {value for value in self.wanted if value.operation not in GIVEN}
         for step in self.steps:
             stored |= {value for value in step.reads if value in self.made}
@@ -380,22 +381,7 @@ class Schedule:
         return stored
 
     @cached_property
-    def last_use(self) -> dict[Value, int]:
+    def last_use(self) -> dict[LoweredValue, int]:
         """The last step that reads each stored value; the number of steps for what is asked for at the end."""
         last = {value: number for number, step in enumerate(self.steps) for value in step.reads}
         return last | {value: len(self.steps) for value in (*self.wanted, *self.checked)}
-
-
-def _users(roots: tuple[Value, ...]) -> dict[Value, set[Value]]:
-    """Return everything that is needed, each with what it is needed for."""
-    users: dict[Value, set[Value]] = {}
-    waiting = list(roots)
-    while waiting:
-        value = waiting.pop()
-        if value not in users:
-            users[value] = set()
-            waiting += value.inputs
-    for value in users:
-        for operand in value.inputs:
-            users[operand].add(value)
-    return users

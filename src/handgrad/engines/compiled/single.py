@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.engines.compiled.ir import LANES, Code, Number, literal
-from handgrad.engines.compiled.scheduling import Product, Schedule, matrix
-from handgrad.engines.compiled.values import Value
+from handgrad.engines.compiled.scheduling import Product, Schedule
+from handgrad.program.lowered import LoweredValue
 
 VECTORS = 8
 """So many vectors of a row of W are held in registers; …"""
@@ -40,7 +40,7 @@ class Ahead:
 
     product: Product
     update: Product
-    rows: Value
+    rows: LoweredValue
 
 
 def find_ahead(schedule: Schedule) -> Ahead | None:
@@ -48,7 +48,7 @@ def find_ahead(schedule: Schedule) -> Ahead | None:
     products = [step for step in schedule.steps if isinstance(step, Product)]
     updates = {step.target.target: step for step in products if step.target is not None}
     for step in products:
-        (x, x_transposed), (w, w_transposed) = map(matrix, step.value.inputs)
+        (x, x_transposed), (w, w_transposed) = (operand.matrix for operand in step.value.inputs)
         if step.target is not None or x_transposed or w_transposed or len(x.shape) != 2:
             continue
         as_they_lie = x.operation == "take" and [v.operation for v in x.inputs] == ["source", "order"]
@@ -85,7 +85,7 @@ class Carried:
         compared = (self.order, self.done) if mine else (self.some, self.nothing)
         return [array.ctypes.data for array in (*compared, self.result)]
 
-    def for_update(self, step: Product, addresses: Mapping[Value, int]) -> list[int]:
+    def for_update(self, step: Product, addresses: Mapping[LoweredValue, int]) -> list[int]:
         """Return all rows, where the number of the next stands, where it is put down once done, and the result."""
         if self.ahead is None or step is not self.ahead.update:
             return [0, self.nothing.ctypes.data, self.nothing.ctypes.data, self.result.ctypes.data]

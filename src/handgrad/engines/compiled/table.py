@@ -13,9 +13,9 @@ from handgrad.engines.compiled.blas import Blas, product_text
 from handgrad.engines.compiled.ir import LANES
 from handgrad.engines.compiled.loops import FLOATS, Kernel, Operand
 from handgrad.engines.compiled.native import native
-from handgrad.engines.compiled.scheduling import Check, Loop, Product, Schedule, matrix
+from handgrad.engines.compiled.scheduling import Check, Loop, Product, Schedule
 from handgrad.engines.compiled.single import Carried, row_product_text, row_update_text
-from handgrad.engines.compiled.values import Value
+from handgrad.program.lowered import LoweredValue
 
 Array = NDArray[Any]
 
@@ -44,7 +44,7 @@ class Routine:
         Into how many parts large steps are divided.
     """
 
-    values: list[Value]
+    values: tuple[LoweredValue, ...]
     schedule: Schedule
     kernels: Mapping[Loop, Kernel]
     dtype: str
@@ -63,7 +63,9 @@ class Table:
         What a batch hands to the next.
     """
 
-    def __init__(self, routine: Routine, addresses: Mapping[Value, int], n: int, carried: Carried) -> None:
+    def __init__(
+        self, routine: Routine, addresses: Mapping[LoweredValue, int], n: int, carried: Carried
+    ) -> None:
         self.addresses, self.n, self.carried = addresses, n, carried
         self.blas, self.threads, self.kind = routine.blas, routine.threads, FLOATS[routine.dtype]
         self.numbers: dict[str, Array] = {}  # those that stand in memory because loops read them there
@@ -89,7 +91,7 @@ class Table:
         self.arguments.append(held)
         self.records.append((call, held.ctypes.data, extent, parts, part))
 
-    def address(self, value: Value) -> int:
+    def address(self, value: LoweredValue) -> int:
         """Return where a value lies; numbers that follow from the size of the batch are put somewhere now."""
         if value in self.addresses:
             return self.addresses[value]
@@ -127,8 +129,8 @@ class Table:
 
     def add_product(self, step: Product) -> None:
         left, right = step.value.inputs
-        a, a_transposed = matrix(left)
-        b, b_transposed = matrix(right)
+        a, a_transposed = left.matrix
+        b, b_transposed = right.matrix
         k, n = (left.shape[-1].at(self.n), right.shape[1].at(self.n) if len(right.shape) > 1 else 1)
         m = step.value.size.at(self.n) // n
         target = step.value if step.target is None else step.target.inputs[0]

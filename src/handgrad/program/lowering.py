@@ -1,6 +1,6 @@
-"""Reading a program's lines into values: what stands where in a line.
+"""Lowering a program: each line's syntax tree to operations on values.
 
-What cannot be followed raises `UnsupportedLineError` with the line and the reason.
+What cannot be lowered raises `UnsupportedLineError` with the line and the reason.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from handgrad.engines.compiled.operations import Operations
-from handgrad.engines.compiled.values import ONE, Size, Type, Value
-from handgrad.engines.engine import UnsupportedLineError
-from handgrad.program import Program, ProgramLine
+from handgrad.program.lowered import ONE, Extent, Lowered, LoweredValue, Type, UnsupportedLineError
+from handgrad.program.operations import Operations
+from handgrad.program.program import Program, ProgramLine
 
 ARITHMETIC: dict[type[ast.AST], tuple[str, Callable[[float, float], float]]] = {
     ast.Add: ("add", operator.add),
@@ -37,61 +36,54 @@ COMPARISONS: dict[type[ast.AST], str] = {
 
 LOGIC: dict[type[ast.AST], str] = {ast.BitAnd: "logical_and", ast.BitOr: "logical_or"}
 
-UNREADABLE = (
+NO_MATHEMATICS = (
     NotImplementedError, KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError
 )  # fmt: skip
-"""What reading an expression raises that is no such mathematics."""
+"""What lowering an expression raises that is no such mathematics."""
 
 
-class Reader(Operations):
-    """Reads the lines of one program, in order.
+def lower(program: Program) -> Lowered:
+    """Lower a program; raises `UnsupportedLineError` at the first line that cannot be."""
+    lowering = _Lowering(program)
+    for line in program.lines:
+        lowering.lower_line(line)
+    return Lowered(
+        tuple(lowering.values), lowering.names, frozenset(lowering.updates), tuple(lowering.assigned)
+    )
 
-    Attributes
-    ----------
-    names
-        The value each name of the program stands for, after the lines read so far.
-    updates
-        Those that only the lines of the update need.
-    assigned
-        The values that overwrite kept arrays, in order.
-    """
+
+class _Lowering(Operations):
+    """The values of the names after the lines lowered so far, and those that update lines make."""
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
-        self.names: dict[str, Value] = {}
-        self.assigned: list[Value] = []
-        self.updates: set[Value] = set()
-        self.order = self.value("order", (), (Size(1, rows=True),), "int")
+        self.names: dict[str, LoweredValue] = {}
+        self.assigned: list[LoweredValue] = []
+        self.updates: set[LoweredValue] = set()
+        order = self.value("order", (), (Extent(1, rows=True),), "int")
         for given in program.inputs:
-            shape = tuple(Size.of(size) for size in given.shape)
+            shape = tuple(map(Extent.of, given.shape))
             kind: Type = "int" if given.kind in ("index", "class") else "float"
             source = self.value("source", (), shape, kind, given.name)
-            self.names[given.name] = self.value("take", (source, self.order), shape, kind)
-        shapes = {name: kept.shape for name, kept in {**program.parameters, **program.states}.items()}
-        for name, sizes in {**shapes, **program.slots}.items():
-            self.names[name] = self.value("load", (), tuple(map(Size, sizes)), "float", name)
+            self.names[given.name] = self.value("take", (source, order), shape, kind)
+        for name, sizes in program.shapes.items():
+            self.names[name] = self.value("load", (), tuple(map(Extent, sizes)), "float", name)
         for name in program.scalars:
             self.names[name] = self.value("scalar", (), (), "int" if name == "seed" else "weak", name)
 
-    def read(self) -> None:
-        """Read every line."""
-        for line in self.program.lines:
-            before = len(self.values)
-            self.read_line(line)
-            if line.phase == "update":
-                self.updates.update(self.values[before:])
-
-    def read_line(self, line: ProgramLine) -> None:
-        self.line = line
+    def lower_line(self, line: ProgramLine) -> None:
+        self.line, before = line, len(self.values)
         try:
-            result = self.as_value(self.expression(ast.parse(line.expression, mode="eval").body))
+            result = self.as_value(self.expression(line.tree))
             if line.operator != "=":
                 result = self.assign(line, result)
-        except UNREADABLE as error:
+        except NO_MATHEMATICS as error:
             raise UnsupportedLineError(line, str(error) or type(error).__name__) from error
         self.names[line.target] = result
+        if line.phase == "update":
+            self.updates.update(self.values[before:])
 
-    def assign(self, line: ProgramLine, change: Value) -> Value:
+    def assign(self, line: ProgramLine, change: LoweredValue) -> LoweredValue:
         """Return the next meaning of an array that a line changes in place."""
         old = self.names[line.target]
         kind = {"+=": "add", "-=": "subtract", "*=": "multiply", "/=": "divide"}[line.operator]
@@ -109,21 +101,21 @@ class Reader(Operations):
 
     def expression(self, node: ast.expr) -> Any:
         """Return what a piece of a line's syntax tree stands for."""
-        method = getattr(self, f"read_{type(node).__name__}", None)
+        method = getattr(self, f"lower_{type(node).__name__}", None)
         if method is None:
             raise NotImplementedError(f"`{ast.unparse(node)}` is no expression that is compiled")
         return method(node)
 
-    def read_Constant(self, node: ast.Constant) -> Any:
+    def lower_Constant(self, node: ast.Constant) -> Any:
         return node.value
 
-    def read_Tuple(self, node: ast.Tuple) -> tuple[Any, ...]:
+    def lower_Tuple(self, node: ast.Tuple) -> tuple[Any, ...]:
         return tuple(self.expression(element) for element in node.elts)
 
-    def read_Name(self, node: ast.Name) -> Any:
-        return Size(1, rows=True) if node.id == "n" else self.names[node.id]
+    def lower_Name(self, node: ast.Name) -> Any:
+        return Extent(1, rows=True) if node.id == "n" else self.names[node.id]
 
-    def read_UnaryOp(self, node: ast.UnaryOp) -> Any:
+    def lower_UnaryOp(self, node: ast.UnaryOp) -> Any:
         operand = self.expression(node.operand)
         if isinstance(node.op, ast.USub):
             return -operand if isinstance(operand, int | float) else self.elementwise("negative", operand)
@@ -131,7 +123,7 @@ class Reader(Operations):
             return self.elementwise("logical_not", operand)
         raise NotImplementedError(f"the operator of `{ast.unparse(node)}` is not compiled")
 
-    def read_BinOp(self, node: ast.BinOp) -> Any:
+    def lower_BinOp(self, node: ast.BinOp) -> Any:
         left, right = self.expression(node.left), self.expression(node.right)
         if isinstance(node.op, ast.MatMult):
             return self.product(self.as_value(left), self.as_value(right))
@@ -144,13 +136,13 @@ class Reader(Operations):
             return compute(left, right)
         return self.elementwise(name, left, right)
 
-    def read_Compare(self, node: ast.Compare) -> Value:
+    def lower_Compare(self, node: ast.Compare) -> LoweredValue:
         if len(node.ops) != 1:
             raise NotImplementedError("a chain of comparisons")
         left, right = self.expression(node.left), self.expression(node.comparators[0])
         return self.elementwise(COMPARISONS[type(node.ops[0])], left, right)
 
-    def read_Attribute(self, node: ast.Attribute) -> Any:
+    def lower_Attribute(self, node: ast.Attribute) -> Any:
         if isinstance(node.value, ast.Name) and node.value.id == "np":
             return {"pi": math.pi, "e": math.e, "newaxis": None, "inf": math.inf}[node.attr]
         array = self.as_value(self.expression(node.value))
@@ -167,12 +159,12 @@ class Reader(Operations):
                 return array.type
         raise NotImplementedError(f".{node.attr}")
 
-    def read_Subscript(self, node: ast.Subscript) -> Any:
+    def lower_Subscript(self, node: ast.Subscript) -> Any:
         thing = self.expression(node.value)
         if isinstance(thing, tuple):
             return thing[ast.literal_eval(node.slice)]
         index = self.expression(node.slice)
-        if isinstance(index, Value):
+        if isinstance(index, LoweredValue):
             return self.take(thing, index)
         if index == (..., None):
             return self.reshape(thing, (*thing.shape, ONE))
@@ -180,7 +172,7 @@ class Reader(Operations):
             return self.value("first", (thing,), thing.shape[:-1], thing.type)
         raise NotImplementedError(f"the index of `{ast.unparse(node)}`")
 
-    def read_Call(self, node: ast.Call) -> Any:
+    def lower_Call(self, node: ast.Call) -> Any:
         keywords = {word.arg: self.expression(word.value) for word in node.keywords if word.arg}
         arguments = [self.expression(argument) for argument in node.args]
         function = node.func

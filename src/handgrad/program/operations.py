@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from handgrad.engines.compiled.values import ONE, Shape, Size, Type, Value, product
-from handgrad.program import Program, ProgramLine
+from handgrad.program.lowered import ONE, REDUCTIONS, Extent, Extents, LoweredValue, Type, product
+from handgrad.program.program import Program, ProgramLine
 
 SAME_NAME = frozenset({
     "maximum", "minimum", "absolute", "exp", "log", "log1p", "expm1", "tanh", "sqrt", "sign", "sin", "cos", "tan",
@@ -21,8 +21,6 @@ LOGICAL = frozenset({
     "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or", "logical_not",
 })  # fmt: skip
 """Operations that give truth values."""
-
-REDUCTIONS = frozenset({"sum", "mean", "max", "min"})
 
 
 class Operations:
@@ -39,28 +37,33 @@ class Operations:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.line: ProgramLine | None = None
-        self.known: dict[tuple[Any, ...], Value] = {}
-        self.values: list[Value] = []
+        self.known: dict[tuple[Any, ...], LoweredValue] = {}
+        self.values: list[LoweredValue] = []
 
     def value(
-        self, operation: str, inputs: tuple[Value, ...], shape: Shape, kind: Type, attribute: Any = None
-    ) -> Value:
+        self,
+        operation: str,
+        inputs: tuple[LoweredValue, ...],
+        shape: Extents,
+        kind: Type,
+        attribute: Any = None,
+    ) -> LoweredValue:
         """Return the value of an operation: the same one when it has been asked for before."""
         exact = attribute.hex() if isinstance(attribute, float) else attribute  # 0.0 and -0.0 are two numbers
         key = (operation, inputs, shape, kind, exact)
         if key not in self.known:
-            self.known[key] = Value(operation, inputs, shape, kind, attribute, self.line)
+            self.known[key] = LoweredValue(operation, inputs, shape, kind, attribute, self.line)
             self.values.append(self.known[key])
         return self.known[key]
 
-    def constant(self, number: float) -> Value:
+    def constant(self, number: float) -> LoweredValue:
         return self.value("constant", (), (), "weak", float(number))
 
-    def as_value(self, thing: Any) -> Value:
+    def as_value(self, thing: Any) -> LoweredValue:
         """Return what an expression gave as a value: numbers and sizes are values too."""
-        if isinstance(thing, Value):
+        if isinstance(thing, LoweredValue):
             return thing
-        if isinstance(thing, Size):
+        if isinstance(thing, Extent):
             return self.value("size", (), (), "weak", thing) if thing.rows else self.constant(thing.factor)
         if isinstance(thing, int | float):
             return self.constant(thing)
@@ -104,9 +107,11 @@ class Operations:
                 return self.transpose(first)
         raise NotImplementedError(f"np.{name} with these arguments is not compiled")
 
-    def method(self, name: str, array: Value, arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
+    def method(
+        self, name: str, array: LoweredValue, arguments: list[Any], keywords: Mapping[str, Any]
+    ) -> Any:
         """Apply a method of an array."""
-        if name in REDUCTIONS:
+        if name in REDUCTIONS or name == "mean":
             return self.reduce(name, array, *arguments, **keywords)
         if name == "reshape":
             is_shape = len(arguments) == 1 and isinstance(arguments[0], tuple)
@@ -119,7 +124,7 @@ class Operations:
 
     # operations
 
-    def elementwise(self, operation: str, *operands: Any) -> Value:
+    def elementwise(self, operation: str, *operands: Any) -> LoweredValue:
         """Apply an operation at every place; sizes are broadcast as NumPy broadcasts them."""
         values = tuple(self.in_place(self.as_value(operand)) for operand in operands)
         if operation == "power":
@@ -137,13 +142,13 @@ class Operations:
             raise NotImplementedError("whole numbers beside a fraction")
         return self.value(operation, values, shape, kind)
 
-    def in_place(self, value: Value) -> Value:
+    def in_place(self, value: LoweredValue) -> LoweredValue:
         """Return a value that a loop can read as it lies in memory."""
         if value.operation == "transpose":
             raise NotImplementedError("a transposed array outside a product of matrices")
         return value
 
-    def power(self, base: Value, exponent: Value) -> Value:
+    def power(self, base: LoweredValue, exponent: LoweredValue) -> LoweredValue:
         """Write powers by small whole numbers out as products."""
         number = exponent.attribute if exponent.operation == "constant" else None
         if number == 0.5:
@@ -156,14 +161,16 @@ class Operations:
         shape = _broadcast(base.shape, exponent.shape)
         return self.value("power", (base, exponent), shape, _promote("power", (base, exponent)))
 
-    def broadcast(self, value: Value, shape: Shape, kind: Type) -> Value:
+    def broadcast(self, value: LoweredValue, shape: Extents, kind: Type) -> LoweredValue:
         if value.shape != ():
             raise NotImplementedError("an array filled with more than one number")
         if kind != "float":
             raise NotImplementedError("a filled array of other numbers than the program's")
         return self.value("broadcast", (value,), shape, kind)
 
-    def reduce(self, kind: str, array: Value, axis: Any = None, keepdims: bool = False) -> Value:
+    def reduce(
+        self, kind: str, array: LoweredValue, axis: Any = None, keepdims: bool = False
+    ) -> LoweredValue:
         """Sum, average, or find the largest or smallest along axes."""
         self.in_place(array)
         axes = range(len(array.shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -191,16 +198,16 @@ class Operations:
             return self.elementwise("divide", total, product(tuple(array.shape[a] for a in along)))
         return self.value(kind, (array,), shape, array.type, along)
 
-    def reshape(self, array: Value, given: tuple[Any, ...]) -> Value:
+    def reshape(self, array: LoweredValue, given: tuple[Any, ...]) -> LoweredValue:
         """See the same memory in another shape; one size may be -1."""
-        sizes = [size if isinstance(size, Size) else Size(size) for size in given]
+        sizes = [size if isinstance(size, Extent) else Extent(size) for size in given]
         total = array.size
-        if Size(-1) in sizes:
-            place = sizes.index(Size(-1))
-            rest = product(tuple(size for size in sizes if size != Size(-1)))
+        if Extent(-1) in sizes:
+            place = sizes.index(Extent(-1))
+            rest = product(tuple(size for size in sizes if size != Extent(-1)))
             if total.factor % rest.factor or (rest.rows and not total.rows):
                 raise NotImplementedError("sizes that do not divide")
-            sizes[place] = Size(total.factor // rest.factor, total.rows and not rest.rows)
+            sizes[place] = Extent(total.factor // rest.factor, total.rows and not rest.rows)
         shape = tuple(sizes)
         if product(shape) != total:
             raise NotImplementedError("a shape of another size")
@@ -212,7 +219,7 @@ class Operations:
             raise NotImplementedError("a kept array in another shape")  # it would change with the array
         return self.value("reshape", (array.base,), shape, array.type)
 
-    def transpose(self, array: Value) -> Value:
+    def transpose(self, array: LoweredValue) -> LoweredValue:
         if len(array.shape) < 2:
             return array
         if len(array.shape) > 2:
@@ -221,7 +228,7 @@ class Operations:
             return array.inputs[0]
         return self.value("transpose", (array,), array.shape[::-1], array.type)
 
-    def product(self, left: Value, right: Value) -> Value:
+    def product(self, left: LoweredValue, right: LoweredValue) -> LoweredValue:
         """Multiply matrices; a left operand of more axes is a matrix of rows."""
         if not 1 <= len(right.shape) <= 2 or len(left.shape) < 2:
             raise NotImplementedError(f"a product of {len(left.shape)} and {len(right.shape)} axes")
@@ -231,41 +238,41 @@ class Operations:
             raise NotImplementedError("a product of other numbers than the program's")
         return self.value("product", (left, right), (*left.shape[:-1], *right.shape[1:]), "float")
 
-    def take(self, table: Value, index: Value) -> Value:
+    def take(self, table: LoweredValue, index: LoweredValue) -> LoweredValue:
         if index.type != "int" or len(table.shape) != 2 or table.operation != "load":
             raise NotImplementedError("indexing other than rows of a kept table by whole numbers")
         return self.value("take", (table, index), (*index.shape, table.shape[1]), table.type)
 
     # handgrad's primitives
 
-    def primitive_rows(self, v: Value) -> Value:
-        return self.reshape(v, (Size(-1), v.shape[-1]))
+    def primitive_rows(self, v: LoweredValue) -> LoweredValue:
+        return self.reshape(v, (Extent(-1), v.shape[-1]))
 
-    def primitive_one_hot(self, t: Value, like: Value) -> Value:
+    def primitive_one_hot(self, t: LoweredValue, like: LoweredValue) -> LoweredValue:
         if t.type != "int":
             raise NotImplementedError("classes that are no whole numbers")
         label = self.reshape(t, (*t.shape, ONE))
         return self.value("is_class", (label,), (*t.shape, like.shape[-1]), like.type)
 
-    def primitive_add_rows_at(self, i: Value, v: Value, like: Value) -> Value:
+    def primitive_add_rows_at(self, i: LoweredValue, v: LoweredValue, like: LoweredValue) -> LoweredValue:
         fits = v.shape == (*i.shape, like.shape[-1]) and len(like.shape) == 2 and not like.shape[0].rows
         plain = i.type == "int" and v.type == "float" and v.operation not in ("broadcast", "transpose")
         if not (fits and plain):
             raise NotImplementedError("add_rows_at of other things than rows, one for each index")
         return self.value("add_rows_at", (v, i), like.shape, "float")
 
-    def primitive_uniform(self, shape: tuple[Any, ...], key: tuple[Any, ...]) -> Value:
-        sizes = tuple(size if isinstance(size, Size) else Size(size) for size in shape)
+    def primitive_uniform(self, shape: tuple[Any, ...], key: tuple[Any, ...]) -> LoweredValue:
+        sizes = tuple(size if isinstance(size, Extent) else Extent(size) for size in shape)
         kind: Type = "float" if self.program.dtype == "float32" else "single"
         return self.value("uniform", tuple(map(self.as_value, key)), sizes, kind)
 
-    def primitive_normal_cdf(self, v: Value) -> Value:
+    def primitive_normal_cdf(self, v: LoweredValue) -> LoweredValue:
         return self.elementwise("normal_cdf", v)
 
 
-def _broadcast(*shapes: Shape) -> Shape:
+def _broadcast(*shapes: Extents) -> Extents:
     """Return the shape that several are broadcast to."""
-    result: list[Size] = []
+    result: list[Extent] = []
     for place in range(1, max(map(len, shapes), default=0) + 1):
         sizes = {shape[-place] for shape in shapes if len(shape) >= place} - {ONE}
         if len(sizes) > 1:
@@ -274,7 +281,7 @@ def _broadcast(*shapes: Shape) -> Shape:
     return tuple(reversed(result))
 
 
-def _promote(operation: str, values: tuple[Value, ...]) -> Type:
+def _promote(operation: str, values: tuple[LoweredValue, ...]) -> Type:
     """Return the type of an arithmetic result, as NumPy 2 has it."""
     types = {value.type for value in (values[1:] if operation == "where" else values)}
     for kind in ("float", "single", "int"):
