@@ -354,7 +354,7 @@ def test_the_graph_is_built_once(weighted: bool, graphs: int, monkeypatch: pytes
     monkeypatch.setattr(Network, "_build", noted)
     network = Network(Linear(2, 3), ReLU(), Linear(3, 1), loss=MeanSquaredError())
     x = np.ones((4, 2))
-    train(network, x, x[:, :1], weights=np.ones(4) if weighted else None, epochs=1)
+    train(network, x, x[:, :1], sample_weight=np.ones(4) if weighted else None, epochs=1)
     assert network.predict(x).shape == (4, 1)
     assert network.title.startswith("network 2")
     assert len(built) == graphs
