@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from handgrad import CheckError, ConfigurationError, check
-from handgrad.checking.judging.contract import Breach, breaches
-from handgrad.checking.judging.verdict import expect, judge
+from handgrad.checking.numerical.comparison import compare, numerical_gradient
+from handgrad.checking.numerical.contract import Violation, violations
 from handgrad.checking.subject import Subject
 
 X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
@@ -97,7 +97,7 @@ def test_sums_in_any_order_differ() -> None:
     assert len(found) > 5
 
 
-BREACHES: dict[str, tuple[Callable[..., Any], str, str]] = {
+VIOLATIONS: dict[str, tuple[Callable[..., Any], str, str]] = {
     "input": (changes_its_input, "mutated", "x"),
     "upstream": (changes_the_upstream, "mutated", "grad_output"),
     "bit": (changes_one_bit, "mutated", "x"),
@@ -113,16 +113,16 @@ BREACHES: dict[str, tuple[Callable[..., Any], str, str]] = {
 }
 
 
-def broken(backward: Callable[..., Any], x: Any) -> list[Breach]:
+def broken(backward: Callable[..., Any], x: Any) -> list[Violation]:
     subject = Subject.of(cube, backward, {"x": x})
-    expected = expect(subject, subject.inputs, ("x",), 0)
-    return breaches(subject, expected.exact, judge(subject, expected).samples[0])
+    expected = numerical_gradient(subject, subject.inputs, ("x",), 0)
+    return violations(subject, compare(subject, expected).samples[0])
 
 
-@pytest.mark.parametrize("name", BREACHES)
+@pytest.mark.parametrize("name", VIOLATIONS)
 def test_what_breaks_the_contract_is_known(name: str) -> None:
     """Its kind, its argument, and words for it; and the report is wrong."""
-    backward, kind, argument = BREACHES[name]
+    backward, kind, argument = VIOLATIONS[name]
     found, *_ = broken(backward, X)
     assert (found.kind, found.argument) == (kind, argument)
     assert found.evidence

@@ -6,7 +6,7 @@ import numpy as np
 
 from handgrad.checking import check
 from handgrad.checking.evidence import Evidence
-from handgrad.checking.judging.verdict import expect, judge
+from handgrad.checking.numerical.comparison import compare, numerical_gradient
 from handgrad.checking.repair import mending
 from handgrad.checking.repair.elsewhere import Elsewhere
 from handgrad.checking.subject import Subject
@@ -18,9 +18,9 @@ def leaky_mean(x):
 
 def evidence_of(forward, backward, inputs):
     subject = Subject.of(forward, backward, inputs)
-    expected = expect(subject, subject.inputs, tuple(inputs), 0)
-    judgement = judge(subject, expected)
-    return Evidence(subject, (expected,), (judgement,), judgement.wrong)
+    expected = numerical_gradient(subject, subject.inputs, tuple(inputs), 0)
+    judgement = compare(subject, expected)
+    return Evidence(subject, (judgement,), judgement.wrong)
 
 
 def leaky_backward(count, threshold):
@@ -40,7 +40,7 @@ def test_a_threshold_between_the_inputs_is_found_at_others():
     near = np.abs(X).min() / 2
     off = replace(evidence.subject, backward=leaky_backward(0, near))
     assert len(elsewhere.draws) == 24
-    assert not judge(off, evidence.expectations[0]).wrong
+    assert not compare(off, evidence.comparisons[0].numerical).wrong
     assert elsewhere.holds(evidence.subject, elsewhere.draws)
     assert not elsewhere.holds(off, elsewhere.draws)
 

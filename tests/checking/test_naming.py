@@ -13,7 +13,7 @@ from handgrad.checking.diagnosis.formulas import FORMULAS
 from handgrad.checking.diagnosis.jacobians import by_jacobian
 from handgrad.checking.diagnosis.numbers import affine, by_numbers
 from handgrad.checking.evidence import Evidence
-from handgrad.checking.judging.verdict import expect, judge
+from handgrad.checking.numerical.comparison import compare, numerical_gradient
 from handgrad.checking.subject import Subject
 
 RNG = np.random.default_rng(5)
@@ -23,10 +23,10 @@ X, A = RNG.normal(size=(3, 4)), RNG.normal(size=(4, 4))
 def evidence_of(forward, backward, x=X):
     subject = Subject.of(forward, lambda grad_output, x: {"x": backward(grad_output, x)}, {"x": x})
     draws = [x, x + 0.1 * RNG.normal(size=x.shape)]
-    expectations = tuple(expect(subject, {"x": draw}, ("x",), k) for k, draw in enumerate(draws))
-    judgements = tuple(judge(subject, expected) for expected in expectations)
-    assert judgements[0].wrong == ("x",)
-    return Evidence(subject, expectations, judgements, ("x",))
+    numerical = (numerical_gradient(subject, {"x": draw}, ("x",), k) for k, draw in enumerate(draws))
+    comparisons = tuple(compare(subject, each) for each in numerical)
+    assert comparisons[0].wrong == ("x",)
+    return Evidence(subject, comparisons, ("x",))
 
 
 def softmax(x):
@@ -114,8 +114,8 @@ def test_a_factor_of_the_own_columns_is_no_batch(shape):
 
     inputs = {"Y": RNG.normal(size=(5, 3)), "T": RNG.normal(size=shape)}
     subject = Subject.of(lambda Y, T: ((Y - T) ** 2).sum() / len(Y), backward, inputs)
-    expected = expect(subject, inputs, ("Y",), 0)
-    evidence = Evidence(subject, (expected,), (judge(subject, expected),), ("Y",))
+    expected = numerical_gradient(subject, inputs, ("Y",), 0)
+    evidence = Evidence(subject, (compare(subject, expected),), ("Y",))
     assert min(by_numbers(evidence), key=lambda guess: guess.cost).code == "constant-factor"
 
 

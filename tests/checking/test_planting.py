@@ -9,7 +9,7 @@ from handgrad.checking.diagnosis.planted import plant
 from handgrad.checking.diagnosis.replayed import replay
 from handgrad.checking.diagnosis.slopes import in_regions
 from handgrad.checking.evidence import Evidence
-from handgrad.checking.judging.verdict import expect, judge
+from handgrad.checking.numerical.comparison import compare, numerical_gradient
 from handgrad.checking.subject import Subject
 
 DRAW = np.random.default_rng(6)
@@ -20,9 +20,9 @@ def found(mistakes, forward, backward, inputs=SQUARES):
     """Return what explains the numbers of a wrong backward, the nearest first."""
     subject = Subject.of(forward, backward, inputs)
     draws = [inputs, {name: value + 0.1 * DRAW.normal(size=value.shape) for name, value in inputs.items()}]
-    expectations = tuple(expect(subject, draw, tuple(inputs), k) for k, draw in enumerate(draws))
-    judgements = tuple(judge(subject, expected) for expected in expectations)
-    replays = replay(Evidence(subject, expectations, judgements, judgements[0].wrong))
+    numerical = (numerical_gradient(subject, draw, tuple(inputs), k) for k, draw in enumerate(draws))
+    comparisons = tuple(compare(subject, each) for each in numerical)
+    replays = replay(Evidence(subject, comparisons, comparisons[0].wrong))
     return sorted(plant(replays, mistakes(replays), seconds=np.inf), key=lambda guess: guess.cost)
 
 

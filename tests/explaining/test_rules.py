@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from handgrad import rules
-from handgrad.checking.judging.numerics import slopes
+from handgrad.checking.numerical.finite_differences import numerical_jacobian
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.describing import describe
 from handgrad.explaining.explain import explain_trace
@@ -97,7 +97,7 @@ def numerical(case: Case, values: dict[str, Any], of: str, between: Between) -> 
         found = case.rule(*{**arguments, of: moved}.values(), **case.options)
         return np.asarray(found, float)[between.output_place].ravel()
 
-    return slopes(made, place.ravel()).low
+    return numerical_jacobian(made, place.ravel()).low
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

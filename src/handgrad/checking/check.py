@@ -11,9 +11,15 @@ import numpy as np
 from handgrad.arguments import Seed, judged
 from handgrad.checking.diagnosis import Guess, diagnose
 from handgrad.checking.evidence import Evidence
-from handgrad.checking.judging.contract import Breach, breaches, remembered
-from handgrad.checking.judging.notes import not_proved, tried
-from handgrad.checking.judging.verdict import Judgement, Sample, expect, judge, settled
+from handgrad.checking.numerical.comparison import (
+    Comparison,
+    GradientSample,
+    compare,
+    numerical_gradient,
+    rejudge_off_kinks,
+)
+from handgrad.checking.numerical.contract import Violation, remembered, violations
+from handgrad.checking.numerical.notes import not_proved, tried
 from handgrad.checking.repair import Repair, is_searching, mend
 from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict
 from handgrad.checking.subject import CheckError, Subject
@@ -89,80 +95,78 @@ def _check(pair: Pair, seed: int) -> Report:
             raise CheckError(
                 f"the input {name!r} is not finite", fix="give finite numbers, or leave its gradient out"
             )
-    expected = expect(subject, subject.inputs, arguments, seed)
-    judgement = judge(subject, expected)
-    broken = breaches(subject, expected.exact, judgement.samples[0])
-    expected, judgement = settled(subject, expected, judgement, seed)
-    wrong = judgement.wrong + _wrong_in_own_type(subject, judgement)
+    comparison = compare(subject, numerical_gradient(subject, subject.inputs, arguments, seed))
+    broken = violations(subject, comparison.samples[0])
+    comparison = rejudge_off_kinks(subject, comparison, seed)
+    wrong = comparison.wrong + _wrong_in_own_type(subject, comparison)
     if not wrong and not broken and remembered(pair.backward) != before:
-        broken = _stale(pair.inputs, subject, judgement.arguments, seed)
+        broken = _stale(pair.inputs, subject, comparison.arguments, seed)
     findings: tuple[Finding, ...] = ()
     mended: Repair | None = None
     if wrong or broken:
-        evidence = _evidence(pair.inputs, subject, expected, judgement, wrong, seed)
-        kinds = {breach.kind for breach in broken}
+        evidence = _evidence(pair.inputs, subject, comparison, wrong, seed)
+        kinds = {violation.kind for violation in broken}
         # Where something is kept, no run proves a repair; where only an upstream of 0 goes wrong, almost any would do.
         hopeless = "stale" in kinds or (not wrong and kinds == {"affine"})
         mended = None if hopeless else mend(evidence, budget_s=REPAIR_SECONDS)
         guesses = diagnose(evidence, broken, mended)
-        findings = tuple(_finding(guess, judgement, mended) for guess in guesses)
-    verdict: Verdict = "wrong" if findings or wrong else "cannot tell" if judgement.doubtful else "right"
+        findings = tuple(_finding(guess, comparison, mended) for guess in guesses)
+    verdict: Verdict = "wrong" if findings or wrong else "cannot tell" if comparison.doubtful else "right"
     return Report(
         subject=pair.name,
         verdict=verdict,
         findings=findings,
-        arguments=tuple(_result(name, judgement, wrong, broken) for name in judgement.arguments),
-        tried=tuple(tried(expected)),
-        not_proved=tuple(not_proved(subject, expected, judgement)),
+        arguments=tuple(_result(name, comparison, wrong, broken) for name in comparison.arguments),
+        tried=tuple(tried(comparison.numerical)),
+        not_proved=tuple(not_proved(subject, comparison)),
         seconds=time.perf_counter() - started,
         mended=mended,
     )
 
 
-def _wrong_in_own_type(subject: Subject, judgement: Judgement) -> tuple[str, ...]:
+def _wrong_in_own_type(subject: Subject, comparison: Comparison) -> tuple[str, ...]:
     """Return the arguments whose gradient is right in float64, and not finite in the inputs' own type."""
-    sample = judgement.samples[0]
+    sample = comparison.samples[0]
     own = [
         part.astype(output.dtype)
         for part, output in zip(sample.upstream, subject.run_forward(subject.inputs), strict=True)
     ]
     given = subject.run_backward(own, subject.inputs)
     return tuple(
-        name for name in judgement.arguments
-        if name not in judgement.wrong and not np.all(np.isfinite(given[name]))
+        name for name in comparison.arguments
+        if name not in comparison.wrong and not np.all(np.isfinite(given[name]))
     )  # fmt: skip
 
 
-def _stale(source: Source, subject: Subject, arguments: tuple[str, ...], seed: int) -> list[Breach]:
+def _stale(source: Source, subject: Subject, arguments: tuple[str, ...], seed: int) -> list[Violation]:
     """Look whether backward is still right at other inputs, when the functions keep something between calls."""
     try:
         inputs = fresh(source, subject, np.random.default_rng([seed, 2]))
-        wrong = judge(subject, expect(subject, inputs, arguments, seed)).wrong
+        wrong = compare(subject, numerical_gradient(subject, inputs, arguments, seed)).wrong
     except CheckError:
         return []
     words = "right at the first inputs, wrong at the next: something of the first call is kept"
-    return [Breach("stale", name, f"d{name} is {words}") for name in wrong]
+    return [Violation("stale", name, f"d{name} is {words}") for name in wrong]
 
 
 def _evidence(
-    source: Source, subject: Subject, expected: Any, judgement: Judgement, wrong: tuple[str, ...], seed: int
+    source: Source, subject: Subject, comparison: Comparison, wrong: tuple[str, ...], seed: int
 ) -> Evidence:
-    expectations, judgements = [expected], [judgement]
+    comparisons = [comparison]
     generator = np.random.default_rng([seed, 1])
     for number in range(FRESH):
         try:
             inputs = fresh(source, subject, generator)
-            another = expect(subject, inputs, judgement.arguments, seed + number + 1)
-            judgements.append(judge(subject, another))
-            expectations.append(another)
+            another = numerical_gradient(subject, inputs, comparison.arguments, seed + number + 1)
+            comparisons.append(compare(subject, another))
         except CheckError:
             break
-    return Evidence(subject, tuple(expectations), tuple(judgements), wrong)
+    return Evidence(subject, tuple(comparisons), wrong)
 
 
-def _finding(guess: Guess, judgement: Judgement, mended: Repair | None) -> Finding:
+def _finding(guess: Guess, comparison: Comparison, mended: Repair | None) -> Finding:
     argument, *also = guess.arguments
-    entry, got, right, relative, bar = _worst(argument, judgement)
+    entry, got, right, relative, bar = _worst(argument, comparison)
     return Finding(
         code=guess.code, argument=argument, evidence=guess.evidence, also=tuple(also), place=guess.place,
         entry=entry, got=got, expected=right, relative_error=relative, error_bar=bar,
@@ -170,15 +174,17 @@ def _finding(guess: Guess, judgement: Judgement, mended: Repair | None) -> Findi
     )  # fmt: skip
 
 
-def _worst(argument: str, judgement: Judgement) -> tuple[tuple[int, ...], float, float, float, float]:
+def _worst(argument: str, comparison: Comparison) -> tuple[tuple[int, ...], float, float, float, float]:
     """Return the worst entry of a gradient: index, got, right, relative error and error bar."""
-    entries = (_worst_of(argument, sample) for sample in judgement.samples)
+    entries = (_worst_of(argument, sample) for sample in comparison.samples)
     known = (entry for entry in entries if entry is not None)
     return max(known, key=lambda entry: entry[3], default=((), 0.0, 0.0, 0.0, 0.0))
 
 
-def _worst_of(argument: str, sample: Sample) -> tuple[tuple[int, ...], float, float, float, float] | None:
-    got, right = sample.got[argument], sample.middle(argument)
+def _worst_of(
+    argument: str, sample: GradientSample
+) -> tuple[tuple[int, ...], float, float, float, float] | None:
+    got, right = sample.got[argument], sample.expected(argument)
     if got.shape != right.shape or got.size == 0:
         return None
     size = np.maximum(sample.magnitude[argument], sample.magnitude[argument].max() * 1e-12 + 1e-300)
@@ -189,13 +195,15 @@ def _worst_of(argument: str, sample: Sample) -> tuple[tuple[int, ...], float, fl
     return index, float(got[index]), float(right[index]), float(bad[index]), bar
 
 
-def _result(name: str, judgement: Judgement, wrong: tuple[str, ...], broken: list[Breach]) -> ArgumentResult:
-    _, _, _, relative, bar = _worst(name, judgement)
-    shape = judgement.samples[0].low[name].shape
-    if any(sample.got[name].shape != shape for sample in judgement.samples):
+def _result(
+    name: str, comparison: Comparison, wrong: tuple[str, ...], broken: list[Violation]
+) -> ArgumentResult:
+    _, _, _, relative, bar = _worst(name, comparison)
+    shape = comparison.samples[0].low[name].shape
+    if any(sample.got[name].shape != shape for sample in comparison.samples):
         relative = bar = float("nan")
-    breach = any(b.argument == name and b.kind != "mutated" for b in broken)
+    violation = any(b.argument == name and b.kind != "mutated" for b in broken)
     verdict: Verdict = (
-        "wrong" if name in wrong or breach else "cannot tell" if name in judgement.doubtful else "right"
+        "wrong" if name in wrong or violation else "cannot tell" if name in comparison.doubtful else "right"
     )
     return ArgumentResult(name, shape, verdict, relative, bar)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from handgrad.checking.forward_trace import ForwardTrace, UntraceableError
-from handgrad.checking.judging.reference import trace_subject
-from handgrad.checking.judging.verdict import Expectation, Judgement, Sample
+from handgrad.checking.numerical.comparison import Comparison, GradientSample
+from handgrad.checking.numerical.reference import trace_subject
 from handgrad.checking.subject import Array, Subject
 
 
@@ -20,31 +20,29 @@ class Evidence:
     ----------
     subject
         The functions.
-    expectations, judgements
+    comparisons
         At the user's inputs first, then at fresh ones.
     wrong
         The arguments whose gradients are wrong.
     """
 
     subject: Subject
-    expectations: tuple[Expectation, ...]
-    judgements: tuple[Judgement, ...]
+    comparisons: tuple[Comparison, ...]
     wrong: tuple[str, ...]
 
     @cached_property
     def recording(self) -> ForwardTrace | None:
         """Forward as elementary operations, at the user's inputs; None where it cannot be followed."""
         try:
-            return trace_subject(self.subject, self.expectations[0].exact)
+            return trace_subject(self.subject, self.comparisons[0].numerical.exact)
         except UntraceableError:
             return None
 
-    def samples(self) -> Iterator[tuple[Expectation, Sample]]:
+    def samples(self) -> Iterator[GradientSample]:
         """Yield every upstream gradient at every inputs."""
-        for expected, judgement in zip(self.expectations, self.judgements, strict=True):
-            for sample in judgement.samples:
-                yield expected, sample
+        for comparison in self.comparisons:
+            yield from comparison.samples
 
     def pairs(self, argument: str) -> list[tuple[Array, Array]]:
         """Return (got, right) of an argument for every sample."""
-        return [(sample.got[argument], sample.middle(argument)) for _, sample in self.samples()]
+        return [(sample.got[argument], sample.expected(argument)) for sample in self.samples()]

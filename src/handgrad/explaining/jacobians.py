@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.checking.judging.numerics import slopes
+from handgrad.checking.numerical.finite_differences import numerical_jacobian
 from handgrad.errors import ConfigurationError, ProgramError, nearest
 from handgrad.explaining.tracing import Trace
 from handgrad.layers import Node
@@ -192,7 +192,7 @@ class Between:
             made = run_lines(self.lines, {**self.trace.exact, self.input: moved})[self.output]
             return np.asarray(made, float)[self.output_place].ravel()
 
-        found = slopes(output, place.ravel())
+        found = numerical_jacobian(output, place.ravel())
         return np.asarray((found.low + found.high) / 2)
 
 

@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.checking.judging.numerics import Slopes, slopes, slopes_along
+from handgrad.checking.numerical.finite_differences import (
+    NumericalJacobian,
+    directional_derivatives,
+    numerical_jacobian,
+)
 from handgrad.errors import RuleError
 from handgrad.explaining.jacobians import Between
 from handgrad.explaining.record import Witness
@@ -115,13 +119,13 @@ def _compare(
     directions = generator.normal(size=(DIRECTIONS, *point.shape))
     if point.size <= FEW:
         directions = np.eye(point.size).reshape(point.size, *point.shape)
-        found = slopes(output, point)
+        found = numerical_jacobian(output, point)
     else:
-        found = slopes_along(output, point, directions)
+        found = directional_derivatives(output, point, directions)
         if found.kinks.any():  # several at once leave no single right answer: look beside them
             size = float(np.abs(point).mean()) or 1.0
             point = point + 1e-2 * size * generator.normal(size=point.shape)
-            found = slopes_along(output, point, directions)
+            found = directional_derivatives(output, point, directions)
     try:
         got = np.asarray(gradient(point, upstream), np.float64)
     except (ValueError, RuleError):
@@ -131,7 +135,7 @@ def _compare(
     return _verdict(found, upstream, directions * got)
 
 
-def _verdict(found: Slopes, upstream: Array, parts: Array) -> Witness:
+def _verdict(found: NumericalJacobian, upstream: Array, parts: Array) -> Witness:
     axes = tuple(range(1, parts.ndim))
     low, high, error = found.allowed(upstream)
     size = np.maximum(found.magnitude(upstream), 1e-300)

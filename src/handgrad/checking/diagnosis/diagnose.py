@@ -15,13 +15,13 @@ from handgrad.checking.diagnosis.slopes import in_layers, in_regions
 from handgrad.checking.diagnosis.values import at_values
 from handgrad.checking.evidence import Evidence
 from handgrad.checking.forward_trace import UntraceableError
-from handgrad.checking.judging.contract import UPSTREAM, Breach
+from handgrad.checking.numerical.contract import UPSTREAM, Violation
 from handgrad.checking.repair import Repair
 
 PLAIN = 1.1  # the cost of an explanation that none still to come would beat
 UNEXPLAINED = 0.4  # what a wrong argument costs that an explanation leaves to another
 
-BREACHES = {
+VIOLATIONS = {
     "mutated": ("stale-or-mutated-state", 0.01),
     "random": ("nondeterministic", 0.0),
     "stale": ("stale-or-mutated-state", 0.02),
@@ -30,9 +30,9 @@ BREACHES = {
 }
 
 
-def diagnose(evidence: Evidence, breaches: Iterable[Breach], repair: Repair | None) -> list[Guess]:
+def diagnose(evidence: Evidence, violations: Iterable[Violation], repair: Repair | None) -> list[Guess]:
     """Return the explanations to report, the most telling first; together they cover every wrong argument."""
-    guesses = list(_broken(evidence, breaches))
+    guesses = list(_broken(evidence, violations))
     if not any(guess.code == "nondeterministic" for guess in guesses):
         guesses += by_numbers(evidence)
         guesses += _by_planting(evidence)
@@ -77,22 +77,22 @@ def _by_repair(evidence: Evidence, repair: Repair | None) -> list[Guess]:
     return [Guess(code, evidence.wrong, words, cost)]
 
 
-def _broken(evidence: Evidence, breaches: Iterable[Breach]) -> Iterable[Guess]:
+def _broken(evidence: Evidence, violations: Iterable[Violation]) -> Iterable[Guess]:
     """Turn what broke the contract into explanations, placed by the gradients that are wrong."""
-    for breach in breaches:
-        code, cost = BREACHES[breach.kind]
-        if breach.kind == "mutated":
-            first = evidence.judgements[0].arguments
-            own = (breach.argument,) if breach.argument in first else first[:1]
+    for violation in violations:
+        code, cost = VIOLATIONS[violation.kind]
+        if violation.kind == "mutated":
+            first = evidence.comparisons[0].arguments
+            own = (violation.argument,) if violation.argument in first else first[:1]
             arguments = evidence.wrong or own
         else:
-            arguments = (breach.argument,)
-        if breach.kind in ("affine", "uneven") and breach.argument not in evidence.wrong:
+            arguments = (violation.argument,)
+        if violation.kind in ("affine", "uneven") and violation.argument not in evidence.wrong:
             code = "not-proportional"  # right at upstream gradients of one size
-        elif breach.kind == "affine":
-            code, cost = affine(evidence, breach.argument)
-        note = " (work on a copy)" if breach.argument == UPSTREAM else ""
-        yield Guess(code, arguments, breach.evidence + note, cost)
+        elif violation.kind == "affine":
+            code, cost = affine(evidence, violation.argument)
+        note = " (work on a copy)" if violation.argument == UPSTREAM else ""
+        yield Guess(code, arguments, violation.evidence + note, cost)
 
 
 def _cover(guesses: list[Guess], wrong: tuple[str, ...]) -> list[Guess]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from handgrad.checking.diagnosis.guess import Guess, agree, nearer
 from handgrad.checking.evidence import Evidence
-from handgrad.checking.judging.numerics import Slopes
-from handgrad.checking.judging.verdict import Expectation
+from handgrad.checking.numerical.comparison import NumericalGradient
+from handgrad.checking.numerical.finite_differences import NumericalJacobian
 from handgrad.checking.subject import Array, CheckError
 
 MOST_OUTPUTS = 128  # for each of which backward runs once
@@ -31,9 +31,9 @@ KINDS = {
 
 def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Guess]:
     """Compare what backward hands on from each output to each entry of an argument with what it should."""
-    expected = evidence.expectations[0]
-    right = _right(argument, expected)
-    given = _given(argument, evidence, expected) if right is not None else None
+    numerical = evidence.comparisons[0].numerical
+    right = _right(argument, numerical)
+    given = _given(argument, evidence, numerical) if right is not None else None
     if right is None or given is None:
         return
     if right.shape[0] == right.shape[1] > 1:
@@ -71,28 +71,32 @@ def _by_kind(argument: str, given: Array, right: Array) -> Guess:
     )
 
 
-def _right(argument: str, expected: Expectation) -> Array | None:
+def _right(argument: str, numerical: NumericalGradient) -> Array | None:
     """Return the right matrix, a row for each output; None where it is not known or has kinks."""
-    slopes = expected.slopes[argument]
-    if not isinstance(slopes, Slopes) or slopes.low.size > LARGEST or len(slopes.low) > MOST_OUTPUTS:
+    jacobian = numerical.jacobians[argument]
+    if (
+        not isinstance(jacobian, NumericalJacobian)
+        or jacobian.low.size > LARGEST
+        or len(jacobian.low) > MOST_OUTPUTS
+    ):
         return None
-    return None if slopes.kinks.any() else np.asarray((slopes.low + slopes.high) / 2, np.float64)
+    return None if jacobian.kinks.any() else np.asarray((jacobian.low + jacobian.high) / 2, np.float64)
 
 
-def _given(argument: str, evidence: Evidence, expected: Expectation) -> Array | None:
+def _given(argument: str, evidence: Evidence, numerical: NumericalGradient) -> Array | None:
     """Return backward's matrix, or None where it is not linear in the upstream gradient."""
-    sizes = np.cumsum([output.size for output in expected.outputs])
+    sizes = np.cumsum([output.size for output in numerical.outputs])
 
     def rows(upstream: Array) -> Array:
         parts = np.split(upstream, sizes[:-1])
-        shaped = [part.reshape(output.shape) for part, output in zip(parts, expected.outputs, strict=True)]
-        return evidence.subject.run_backward(shaped, expected.exact)[argument].astype(float).ravel()
+        shaped = [part.reshape(output.shape) for part, output in zip(parts, numerical.outputs, strict=True)]
+        return evidence.subject.run_backward(shaped, numerical.exact)[argument].astype(float).ravel()
 
     try:
         matrix = np.array([rows(row) for row in np.eye(sizes[-1])])
     except (CheckError, KeyError, ValueError):
         return None
-    sample = evidence.judgements[0].samples[0]
+    sample = evidence.comparisons[0].samples[0]
     upstream = np.concatenate([part.ravel() for part in sample.upstream])
     got = np.asarray(sample.got[argument], float).ravel()
     return matrix if matrix.ndim == 2 and agree(upstream @ matrix, got) else None

@@ -11,8 +11,8 @@ from handgrad.checking.diagnosis.guess import Guess, agree, nearer
 from handgrad.checking.diagnosis.jacobians import by_jacobian
 from handgrad.checking.diagnosis.rounding import cast, lost_digits, right_with_more_digits, whole_numbers
 from handgrad.checking.evidence import Evidence
-from handgrad.checking.judging.numerics import Slopes
-from handgrad.checking.judging.verdict import expect, judge
+from handgrad.checking.numerical.comparison import compare, numerical_gradient
+from handgrad.checking.numerical.finite_differences import NumericalJacobian
 from handgrad.checking.subject import Array, CheckError, widened
 from handgrad.checking.subject.draws import shorter
 
@@ -44,21 +44,21 @@ def affine(evidence: Evidence, argument: str) -> tuple[str, float]:
 
     Some of it takes the upstream gradient to be ones, and then all is right where that is; or something is added.
     """
-    expected, subject = evidence.expectations[0], evidence.subject
-    slopes = expected.slopes[argument]
+    numerical, subject = evidence.comparisons[0].numerical, evidence.subject
+    jacobian = numerical.jacobians[argument]
     zero, one = (
-        subject.run_backward([np.full(output.shape, number) for output in expected.outputs], expected.exact)
+        subject.run_backward([np.full(output.shape, number) for output in numerical.outputs], numerical.exact)
         for number in (0.0, 1.0)
     )
     added = zero[argument]
-    samples = evidence.judgements[0].samples
-    pairs = [(sample.got[argument], sample.middle(argument)) for sample in samples]
+    samples = evidence.comparisons[0].samples
+    pairs = [(sample.got[argument], sample.expected(argument)) for sample in samples]
     if any(got.shape != right.shape for got, right in pairs):
         return "ignores-upstream", 0.15
     if all(agree(got - added, right) for got, right in pairs):
         return "extra-term", 0.12
-    if isinstance(slopes, Slopes) and not all(agree(added, got) for got, _ in pairs):
-        low, high, _ = slopes.allowed(np.ones(len(slopes.low)))
+    if isinstance(jacobian, NumericalJacobian) and not all(agree(added, got) for got, _ in pairs):
+        low, high, _ = jacobian.allowed(np.ones(len(jacobian.low)))
         if not agree(one[argument].ravel(), np.asarray((low + high) / 2, float)):
             return "extra-term", 1.6
     return "ignores-upstream", 0.15
@@ -177,11 +177,11 @@ def _factor_with_fewer(evidence: Evidence, argument: str, size: int) -> float | 
     """Return the factor when every axis of this length is one shorter, or None when that cannot be."""
     for inputs in shorter(widened(evidence.subject.inputs, np.float64), size):
         try:
-            expected = expect(evidence.subject, inputs, (argument,), 1)
-            sample = judge(evidence.subject, expected).samples[0]
+            numerical = numerical_gradient(evidence.subject, inputs, (argument,), 1)
+            sample = compare(evidence.subject, numerical).samples[0]
         except (CheckError, ValueError, IndexError):
             continue
-        got, right = sample.got[argument], sample.middle(argument)
+        got, right = sample.got[argument], sample.expected(argument)
         if got.shape != right.shape:
             continue
         factor = float((got * right).sum() / max((right * right).sum(), 1e-300))
@@ -198,8 +198,8 @@ def _not_finite(argument: str, pairs: list[tuple[Array, Array]]) -> str:
 
 def _by_pattern(argument: str, evidence: Evidence) -> Guess:
     """Say what the wrong entries look like, when no known mistake gives them."""
-    samples = evidence.judgements[0].samples
-    pairs = [(sample.got[argument], sample.middle(argument)) for sample in samples]
+    samples = evidence.comparisons[0].samples
+    pairs = [(sample.got[argument], sample.expected(argument)) for sample in samples]
     wrong = np.any([sample.wrong(argument) for sample in samples], axis=0)
     count = f"{int(wrong.sum())} of {wrong.size} entries"
     if all(np.all(got[wrong] == 0) for got, _ in pairs):

@@ -117,7 +117,7 @@ def factors(replays: Replays) -> Iterator[Planted]:
     """Yield a value that is missing as a factor of the wrong entries alone, or that is too many there."""
     replayed = replays.first
     for name in replays.wrong:
-        wrong, right = replayed.sample.wrong(name), replayed.sample.middle(name)
+        wrong, right = replayed.sample.wrong(name), replayed.sample.expected(name)
         got = np.asarray(replayed.sample.got[name], float)
         for index, value in enumerate(replayed.values):
             if np.shape(value) != wrong.shape or np.asarray(value).dtype.kind != "f" or wrong.sum() < FEWEST:
@@ -140,7 +140,7 @@ def factors(replays: Replays) -> Iterator[Planted]:
 
 def _with_factor(name: str, index: int, power: int, times: float) -> Predict:
     def predict(replayed: Replay) -> Mapping[str, Array]:
-        right, wrong = replayed.sample.middle(name), replayed.sample.wrong(name)
+        right, wrong = replayed.sample.expected(name), replayed.sample.wrong(name)
         factor = np.asarray(replayed.values[index], float)
         return {name: np.where(wrong, times * right * factor**power, right)}
 
@@ -159,7 +159,7 @@ def additions(replays: Replays) -> Iterator[Planted]:
                 added = np.asarray(replayed.values[index], float)
                 start = np.asarray(replays.first.values[index], float)
                 factor = float((replays.first.off(name) * start).sum() / max((start * start).sum(), 1e-300))
-                return {name: replayed.sample.middle(name) + factor * added}
+                return {name: replayed.sample.expected(name) + factor * added}
 
             yield Planted(
                 "extra-term", f"a multiple of {replays.label(index)} is added to d{name}", 1.5, predict

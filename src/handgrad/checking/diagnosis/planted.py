@@ -88,7 +88,7 @@ def _explained(mistake: Planted, replays: Replays) -> tuple[str, ...]:
 def _gives(replayed: Replay, predicted: Mapping[str, Array], name: str) -> bool:
     if name not in predicted:
         return False
-    right, got = replayed.sample.middle(name), replayed.sample.got[name]
+    right, got = replayed.sample.expected(name), replayed.sample.got[name]
     size = float(np.abs(right).max(initial=0)) * 1e-3
     found = np.asarray(predicted[name], float)
     return agree(found, got, size) and (nearer(found, got, right) or not replayed.sample.wrong(name).any())

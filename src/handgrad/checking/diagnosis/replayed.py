@@ -13,7 +13,7 @@ from handgrad.checking.adjoint import adjoints
 from handgrad.checking.effort import Effort
 from handgrad.checking.evidence import Evidence
 from handgrad.checking.forward_trace import ForwardTrace, Operation, UntraceableError
-from handgrad.checking.judging.verdict import Expectation, Sample
+from handgrad.checking.numerical.comparison import GradientSample
 from handgrad.checking.subject import Array
 
 
@@ -25,15 +25,14 @@ class Replay:
     ----------
     recording
         The operations.
-    expected, sample
-        The inputs, and what backward gave for one upstream gradient.
+    sample
+        What backward gave for one upstream gradient at some inputs.
     values, gradients
         By the numbers of the recording.
     """
 
     recording: ForwardTrace
-    expected: Expectation
-    sample: Sample
+    sample: GradientSample
     values: list[Any]
     gradients: dict[int, Any]
 
@@ -52,7 +51,7 @@ class Replay:
 
     def with_added(self, start: Mapping[int, Any]) -> dict[str, Array]:
         """Return the arguments' gradients when gradients are added at some values."""
-        return {name: self.sample.middle(name) + added for name, added in self.spread(start).items()}
+        return {name: self.sample.expected(name) + added for name, added in self.spread(start).items()}
 
     def spread(self, start: Mapping[int, Any]) -> dict[str, Array]:
         """Return what gradients added at some values add to every argument's."""
@@ -60,11 +59,11 @@ class Replay:
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of an argument."""
-        return self.expected.inputs[name].shape
+        return self.sample.inputs[name].shape
 
     def off(self, name: str) -> Array:
         """Return what backward gave beyond the right gradient of an argument."""
-        return np.asarray(self.sample.got[name] - self.sample.middle(name), np.float64)
+        return np.asarray(self.sample.got[name] - self.sample.expected(name), np.float64)
 
 
 @dataclass
@@ -138,14 +137,12 @@ def replay(evidence: Evidence) -> Replays:
 
 
 def _replays(evidence: Evidence, recording: ForwardTrace) -> Iterator[Replay]:
-    for position, (expected, judgement) in enumerate(
-        zip(evidence.expectations, evidence.judgements, strict=True)
-    ):
-        values = recording.values if position == 0 else recording.replay(expected.exact)
-        for sample in judgement.samples:
+    for position, comparison in enumerate(evidence.comparisons):
+        values = recording.values if position == 0 else recording.replay(comparison.numerical.exact)
+        for sample in comparison.samples:
             upstream = [np.asarray(part, np.float64) for part in sample.upstream]
             gradients = adjoints(recording, values, upstream)
-            yield Replay(recording, expected, sample, values, gradients)
+            yield Replay(recording, sample, values, gradients)
 
 
 def _shaped(evidence: Evidence) -> Iterator[str]:

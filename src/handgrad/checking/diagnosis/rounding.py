@@ -9,7 +9,7 @@ import numpy as np
 
 from handgrad.checking.diagnosis.guess import Guess
 from handgrad.checking.evidence import Evidence
-from handgrad.checking.judging.verdict import Expectation, Sample
+from handgrad.checking.numerical.comparison import GradientSample
 from handgrad.checking.subject import Array, CheckError, Subject, widened
 
 MOST = 4 * float(np.finfo(np.float16).eps)  # of the largest entry: an error that is larger is no rounding
@@ -57,14 +57,14 @@ def _fits(off: float, name: str) -> bool:
 
 def _jumps(argument: str, evidence: Evidence) -> bool:
     """Whether backward's numbers bend by as much as they are off, however little the inputs move."""
-    expected, sample = evidence.expectations[0], evidence.judgements[0].samples[0]
-    got, right = sample.got[argument], sample.middle(argument)
+    sample = evidence.comparisons[0].samples[0]
+    got, right = sample.got[argument], sample.expected(argument)
     off = _off(got, right)
-    near, far = (_bend(argument, evidence.subject, expected, sample, way * off) for way in (1, 2))
+    near, far = (_bend(argument, evidence.subject, sample, way * off) for way in (1, 2))
     return bool(near >= JUMPS * _size(got - right) and far <= GROWS * near)
 
 
-def _bend(argument: str, subject: Subject, expected: Expectation, sample: Sample, way: float) -> float:
+def _bend(argument: str, subject: Subject, sample: GradientSample, way: float) -> float:
     """Return how far a gradient is from the mean of the two on either side of it, usually."""
     generator, found = np.random.default_rng(0), []
     middle = sample.got[argument].astype(float)
@@ -75,13 +75,13 @@ def _bend(argument: str, subject: Subject, expected: Expectation, sample: Sample
         return np.asarray(value * (1 + by) if np.any(value) else value + by)
 
     for _ in range(TRIES):
-        by = {name: way * generator.normal(size=value.shape) for name, value in expected.exact.items()}
+        by = {name: way * generator.normal(size=value.shape) for name, value in sample.inputs.items()}
         upward = [way * generator.normal(size=part.shape) for part in sample.upstream]
         try:
             sides = [
                 subject.run_backward(
                     [moved(part, sign * move) for part, move in zip(sample.upstream, upward, strict=True)],
-                    {name: moved(value, sign * by[name]) for name, value in expected.exact.items()},
+                    {name: moved(value, sign * by[name]) for name, value in sample.inputs.items()},
                 )[argument].astype(float)
                 for sign in (1, -1)
             ]
@@ -115,16 +115,16 @@ def cast(evidence: Evidence) -> Iterator[Guess]:
 
 def right_with_more_digits(evidence: Evidence) -> Iterator[Guess]:
     """Compute backward with more digits: when that is right, the formula is, and the digits were lost."""
-    expected, judgement = evidence.expectations[0], evidence.judgements[0]
-    wide = widened(expected.inputs, np.longdouble)
+    comparison = evidence.comparisons[0]
+    wide = widened(comparison.numerical.inputs, np.longdouble)
     try:
-        upstream = [np.asarray(part, np.longdouble) for part in expected.upstreams[0]]
+        upstream = [np.asarray(part, np.longdouble) for part in comparison.numerical.upstreams[0]]
         gradients = evidence.subject.run_backward(upstream, wide)
     except CheckError:
         return
     for argument in evidence.wrong:
-        sample = judgement.samples[0]
-        given, right = gradients[argument], sample.middle(argument)
+        sample = comparison.samples[0]
+        given, right = gradients[argument], sample.expected(argument)
         if given.dtype != np.longdouble or given.shape != right.shape:
             continue
         off = np.abs(given - right)

@@ -15,8 +15,8 @@ import numpy as np
 from handgrad.checking.adjoint import adjoints
 from handgrad.checking.evidence import Evidence
 from handgrad.checking.forward_trace import ForwardTrace, UntraceableError
-from handgrad.checking.judging.reference import trace_subject
-from handgrad.checking.judging.verdict import expect, judge
+from handgrad.checking.numerical.comparison import compare, numerical_gradient
+from handgrad.checking.numerical.reference import trace_subject
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, widened
 from handgrad.checking.subject.draws import jittered, shorter
 
@@ -41,8 +41,8 @@ class Elsewhere:
 
     def __init__(self, evidence: Evidence) -> None:
         self.subject, self.evidence = evidence.subject, evidence
-        self.arguments = evidence.judgements[0].arguments
-        self.inputs = evidence.expectations[0].exact
+        self.arguments = evidence.comparisons[0].arguments
+        self.inputs = evidence.comparisons[0].numerical.exact
         self._generator = np.random.default_rng(0)
 
     @cached_property
@@ -106,7 +106,9 @@ class Elsewhere:
 
     def _judged(self, candidate: Subject, spot: Spot) -> bool:
         try:
-            return not judge(candidate, expect(self.subject, spot.inputs, self.arguments, 0)).wrong
+            return not compare(
+                candidate, numerical_gradient(self.subject, spot.inputs, self.arguments, 0)
+            ).wrong
         except CheckError:
             return False
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from handgrad.checking.evidence import Evidence
 from handgrad.checking.gradient_code import write_gradient
-from handgrad.checking.judging.contract import breaches
-from handgrad.checking.judging.verdict import Sample, judge
+from handgrad.checking.numerical.comparison import GradientSample, compare
+from handgrad.checking.numerical.contract import violations
 from handgrad.checking.repair.elsewhere import Elsewhere
 from handgrad.checking.repair.search import Hint, Repair, repair
 from handgrad.checking.repair.source import SourceError
@@ -48,13 +48,13 @@ def mend(evidence: Evidence, *, budget_s: float) -> Repair | None:
 
 def _goals(evidence: Evidence) -> Iterator[Goal]:
     """Yield the draws at which backward is wrong, the user's inputs first: one may hide what another shows."""
-    for expected, judgement in zip(evidence.expectations, evidence.judgements, strict=True):
-        sample = max(judgement.samples, key=lambda sample: _wrong_entries(sample, judgement.wrong))
-        if judgement.wrong or expected is evidence.expectations[0]:
+    for comparison in evidence.comparisons:
+        sample = max(comparison.samples, key=lambda sample: _wrong_entries(sample, comparison.wrong))
+        if comparison.wrong or comparison is evidence.comparisons[0]:
             yield Goal(
-                inputs=expected.exact,
+                inputs=sample.inputs,
                 upstream=sample.upstream,
-                right={name: sample.middle(name) for name in sample.got},
+                right={name: sample.expected(name) for name in sample.got},
                 slack={name: _slack(sample, name) for name in sample.got},
             )
 
@@ -62,19 +62,19 @@ def _goals(evidence: Evidence) -> Iterator[Goal]:
 def proves(candidate: Subject, evidence: Evidence) -> bool:
     """Whether another backward is right wherever the wrong one was judged, and keeps the contract."""
     try:
-        for expected in evidence.expectations:
-            judgement = judge(candidate, expected)
-            if judgement.wrong:
+        for known in evidence.comparisons:
+            comparison = compare(candidate, known.numerical)
+            if comparison.wrong:
                 return False
-        return not breaches(candidate, expected.exact, judgement.samples[0])
+        return not violations(candidate, comparison.samples[0])
     except CheckError:
         return False
 
 
-def _wrong_entries(sample: Sample, arguments: tuple[str, ...]) -> int:
+def _wrong_entries(sample: GradientSample, arguments: tuple[str, ...]) -> int:
     return sum(int(sample.wrong(name).sum()) for name in arguments)
 
 
-def _slack(sample: Sample, name: str) -> np.ndarray:
+def _slack(sample: GradientSample, name: str) -> np.ndarray:
     gap = (sample.high[name] - sample.low[name]) / 2
     return np.asarray(sample.tolerance[name] + np.abs(gap), np.float64)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from handgrad.checking.judging.verdict import Sample, coarsest
+from handgrad.checking.numerical.comparison import GradientSample, coarsest
 from handgrad.checking.subject import Array, Gradients, Inputs, Subject, copy_of
 
 UPSTREAM = "grad_output"
@@ -17,7 +17,7 @@ FACTORS = {2.0**-20: "a millionth of", 2.0**10: "a thousand times"}
 
 
 @dataclass(frozen=True)
-class Breach:
+class Violation:
     """A rule of the contract that backward does not keep.
 
     Attributes
@@ -36,8 +36,9 @@ class Breach:
     evidence: str
 
 
-def breaches(subject: Subject, inputs: Inputs, sample: Sample) -> list[Breach]:
-    """Return every rule of the contract that backward breaks at some inputs."""
+def violations(subject: Subject, sample: GradientSample) -> list[Violation]:
+    """Return every rule of the contract that backward breaks at a sample."""
+    inputs = sample.inputs
     found = list(_mutations(subject, inputs, sample))
     again = list(_repetition(subject, inputs, sample))
     found += again
@@ -53,8 +54,8 @@ def remembered(function: object) -> dict[str, str]:
     return {name: repr(value)[:10000] for name, value in kept.items() if not name.startswith("__")}
 
 
-def _mutations(subject: Subject, inputs: Inputs, sample: Sample) -> Iterator[Breach]:
-    """Give forward and backward arrays and compare them afterwards; what forward keeps up to date is no breach."""
+def _mutations(subject: Subject, inputs: Inputs, sample: GradientSample) -> Iterator[Violation]:
+    """Give forward and backward arrays and compare them afterwards; what forward keeps up to date is no violation."""
     given = copy_of(inputs)
     subject.run_forward(given, fresh=False)
     yield from _changed("forward", inputs, given, sample.got)
@@ -62,22 +63,22 @@ def _mutations(subject: Subject, inputs: Inputs, sample: Sample) -> Iterator[Bre
     subject.run_backward(first, given, fresh=False)
     yield from _changed("backward", inputs, given, inputs)
     if not all(_same_bits(a, b) for a, b in zip(sample.upstream, first, strict=True)):
-        yield Breach("mutated", UPSTREAM, "after backward, the upstream gradient it was given has changed")
+        yield Violation("mutated", UPSTREAM, "after backward, the upstream gradient it was given has changed")
 
 
-def _changed(role: str, inputs: Inputs, given: Inputs, names: Iterable[str]) -> Iterator[Breach]:
+def _changed(role: str, inputs: Inputs, given: Inputs, names: Iterable[str]) -> Iterator[Violation]:
     for name in names:
         entries = int(np.sum(inputs[name] != given[name]))
         if entries and not _same_bits(inputs[name], given[name]):
             words = f"after {role}, {entries} of {inputs[name].size} entries of {name} have changed"
-            yield Breach("mutated", name, words)
+            yield Violation("mutated", name, words)
 
 
 def _same_bits(a: Array, b: Array) -> bool:
     return a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def _repetition(subject: Subject, inputs: Inputs, sample: Sample) -> Iterator[Breach]:
+def _repetition(subject: Subject, inputs: Inputs, sample: GradientSample) -> Iterator[Violation]:
     """Call backward again on copies; more than another order of the same sums is another answer."""
     calls = [subject.run_backward(sample.upstream, inputs) for _ in range(3)]
     for name, once in sample.got.items():
@@ -88,16 +89,16 @@ def _repetition(subject: Subject, inputs: Inputs, sample: Sample) -> Iterator[Br
         with _seeded():
             second = subject.run_backward(sample.upstream, inputs)
         if _equal(first[name], second.get(name), name, sample):
-            yield Breach(
+            yield Violation(
                 "random", name, f"called twice on the same inputs, d{name} differs, as random numbers do"
             )
         else:
-            yield Breach(
+            yield Violation(
                 "stale", name, f"called twice on the same inputs, d{name} differs: something is kept"
             )
 
 
-def _equal(a: Array, b: Array | None, name: str, sample: Sample) -> bool:
+def _equal(a: Array, b: Array | None, name: str, sample: GradientSample) -> bool:
     if b is None or a.shape != b.shape:
         return False
     if a.shape != sample.magnitude[name].shape:
@@ -131,7 +132,7 @@ def _seeded() -> Iterator[None]:
         random.setstate(numbers)
 
 
-def _linearity(subject: Subject, inputs: Inputs, sample: Sample) -> Iterator[Breach]:
+def _linearity(subject: Subject, inputs: Inputs, sample: GradientSample) -> Iterator[Violation]:
     """Look whether the gradient scales with the upstream one, and is zero where that is."""
     zero, twice = (
         subject.run_backward([factor * part for part in sample.upstream], inputs) for factor in (0, 2)
@@ -142,16 +143,16 @@ def _linearity(subject: Subject, inputs: Inputs, sample: Sample) -> Iterator[Bre
             continue
         nothing = zero.get(name, np.zeros(1))
         if not np.all(np.isfinite(nothing)):
-            yield Breach("affine", name, f"zero upstream gives a d{name} that is not finite")
+            yield Violation("affine", name, f"zero upstream gives a d{name} that is not finite")
         elif _differs(nothing, np.zeros_like(nothing), once):
-            yield Breach("affine", name, f"zero upstream gives a d{name} that is not zero")
+            yield Violation("affine", name, f"zero upstream gives a d{name} that is not zero")
         elif _differs(twice.get(name), 2 * once, once):
-            yield Breach("uneven", name, f"twice the upstream gradient does not give twice d{name}")
+            yield Violation("uneven", name, f"twice the upstream gradient does not give twice d{name}")
         else:
             yield from _uneven_far(name, once, far)
 
 
-def _far_scaled(subject: Subject, inputs: Inputs, sample: Sample) -> dict[float, Gradients]:
+def _far_scaled(subject: Subject, inputs: Inputs, sample: GradientSample) -> dict[float, Gradients]:
     """Return the gradients for upstream ones of another size, where every number has the digits for it."""
     arrays = (*subject.inputs.values(), *subject.run_forward(subject.inputs), *sample.got.values())
     if coarsest(*arrays) > 1e-15:
@@ -162,12 +163,12 @@ def _far_scaled(subject: Subject, inputs: Inputs, sample: Sample) -> dict[float,
     }
 
 
-def _uneven_far(name: str, once: Array, far: dict[float, Gradients]) -> Iterator[Breach]:
+def _uneven_far(name: str, once: Array, far: dict[float, Gradients]) -> Iterator[Violation]:
     for factor, scaled in far.items():
         expected = factor * once
         if np.all(np.isfinite(expected)) and _differs(scaled.get(name), expected, expected, 1e-3):
             words = FACTORS[factor]
-            yield Breach("uneven", name, f"{words} the upstream gradient does not give {words} d{name}")
+            yield Violation("uneven", name, f"{words} the upstream gradient does not give {words} d{name}")
             return
 
 

@@ -1,4 +1,4 @@
-"""Whether each gradient is right: what backward gives, against what the slopes of forward allow."""
+"""Whether each gradient is right: what backward returns, compared with the numerical gradient of forward."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.checking.judging.numerics import Slopes, slopes
-from handgrad.checking.judging.reference import Reference
-from handgrad.checking.judging.scale import Projections, Rounding, few_enough, outputs_of, project
+from handgrad.checking.numerical.directional import Projections, Rounding, few_enough, outputs_of, project
+from handgrad.checking.numerical.finite_differences import NumericalJacobian, numerical_jacobian
+from handgrad.checking.numerical.reference import Reference
 from handgrad.checking.subject import CheckError, Gradients, Inputs, Subject, widened
 from handgrad.checking.subject.draws import beside
 
@@ -24,11 +24,13 @@ PERTURBED = 4  # evaluations of backward, each input a rounding error away, that
 
 
 @dataclass(frozen=True)
-class Sample:
-    """One upstream gradient, and what every argument's gradient must be for it.
+class GradientSample:
+    """One upstream gradient at some inputs, what backward returned for it, and what is right.
 
     Attributes
     ----------
+    inputs
+        With all floating point in float64.
     upstream
         One array for each output, both signs.
     got
@@ -41,6 +43,7 @@ class Sample:
         The size of what adds up to each entry.
     """
 
+    inputs: Inputs
     upstream: list[Array]
     got: Gradients
     low: Gradients
@@ -61,8 +64,8 @@ class Sample:
         with np.errstate(all="ignore"):
             return np.maximum(np.maximum(self.low[argument] - got, got - self.high[argument]), 0)
 
-    def middle(self, argument: str) -> Array:
-        """Return the expected gradient: what is allowed and nearest to what was given."""
+    def expected(self, argument: str) -> Array:
+        """Return the right gradient: of what is allowed, the nearest to what backward returned."""
         low, high, got = self.low[argument], self.high[argument], self.got[argument]
         if got.shape != low.shape or not np.all(np.isfinite(got)):
             return np.asarray((low + high) / 2, np.float64)
@@ -70,8 +73,8 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Expectation:
-    """What every gradient must be at some inputs, whoever computes it.
+class NumericalGradient:
+    """The derivatives of forward at some inputs, and the upstream gradients that backward is compared at.
 
     Attributes
     ----------
@@ -81,7 +84,7 @@ class Expectation:
         Of forward, there.
     upstreams
         For each sample, one gradient for each output.
-    slopes
+    jacobians
         Of all outputs laid end to end, by argument: along each coordinate, or along some directions.
     """
 
@@ -89,33 +92,40 @@ class Expectation:
     exact: Inputs
     outputs: list[Array]
     upstreams: tuple[list[Array], ...]
-    slopes: dict[str, Slopes | Projections]
+    jacobians: dict[str, NumericalJacobian | Projections]
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """What was found about every argument at some inputs.
+class Comparison:
+    """Backward's gradients beside the numerical ones, at some inputs.
 
     Attributes
     ----------
+    numerical
+        What they are compared with.
     samples
         One for each upstream gradient.
-    arguments
-        Those that backward differentiates.
     wrong
-        Those whose gradient is not right.
+        The arguments whose gradient is not right.
     doubtful
         Those whose error bar is too wide to tell, with the reason.
     """
 
-    samples: tuple[Sample, ...]
-    arguments: tuple[str, ...]
+    numerical: NumericalGradient
+    samples: tuple[GradientSample, ...]
     wrong: tuple[str, ...]
     doubtful: dict[str, str]
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The arguments that backward differentiates."""
+        return tuple(self.numerical.jacobians)
 
-def expect(subject: Subject, inputs: Inputs, arguments: tuple[str, ...], seed: int) -> Expectation:
-    """Find the slopes of forward at some inputs, and draw upstream gradients to judge backward by.
+
+def numerical_gradient(
+    subject: Subject, inputs: Inputs, arguments: tuple[str, ...], seed: int
+) -> NumericalGradient:
+    """Differentiate forward numerically at some inputs, and draw upstream gradients to compare backward at.
 
     Where an argument has too many entries to look at each of them, kinks are stepped aside from first.
     """
@@ -134,56 +144,53 @@ def expect(subject: Subject, inputs: Inputs, arguments: tuple[str, ...], seed: i
     upstreams = tuple(_upstream(outputs, generator) for _ in range(UPSTREAMS))
     exact = widened(inputs, np.float64)
     reference = Reference(subject, exact)
-    found: dict[str, Slopes | Projections] = {}
+    found: dict[str, NumericalJacobian | Projections] = {}
     for name in arguments:
         if name in small:
-            found[name] = slopes(outputs_of(subject, wide, name), wide[name])
+            found[name] = numerical_jacobian(outputs_of(subject, wide, name), wide[name])
         else:
             found[name] = project(outputs_of(subject, exact, name), exact[name], reference, name, generator)
-    return Expectation(inputs, exact, outputs, upstreams, found)
+    return NumericalGradient(inputs, exact, outputs, upstreams, found)
 
 
-def judge(subject: Subject, expected: Expectation) -> Judgement:
-    """Judge a backward, in float64, by what is expected of it."""
+def compare(subject: Subject, numerical: NumericalGradient) -> Comparison:
+    """Compare a backward's gradients, in float64, with the numerical ones."""
     samples = []
-    for upstream in expected.upstreams:
-        gradients = subject.run_backward(upstream, expected.exact)
-        noise = _rounding(subject, upstream, expected.exact, gradients)
-        samples.append(_sample(upstream, gradients, noise, expected))
-    arguments = tuple(expected.slopes)
+    for upstream in numerical.upstreams:
+        gradients = subject.run_backward(upstream, numerical.exact)
+        noise = _rounding(subject, upstream, numerical.exact, gradients)
+        samples.append(_sample(upstream, gradients, noise, numerical))
+    arguments = tuple(numerical.jacobians)
     wrong = tuple(name for name in arguments if any(sample.wrong(name).any() for sample in samples))
-    return Judgement(tuple(samples), arguments, wrong, _doubtful(samples, arguments, wrong))
+    return Comparison(numerical, tuple(samples), wrong, _doubtful(samples, arguments, wrong))
 
 
-def settled(
-    subject: Subject, expected: Expectation, judgement: Judgement, seed: int
-) -> tuple[Expectation, Judgement]:
-    """Return the judgement, or another from beside the inputs where only kinks make a gradient look wrong.
+def rejudge_off_kinks(subject: Subject, comparison: Comparison, seed: int) -> Comparison:
+    """Return the comparison, or another from beside the inputs where only kinks make a gradient look wrong.
 
     Where several kinks meet in one entry, at zeros and ties, what is right cannot be had from the slopes there. Where
     it is one alone, the slopes of its two sides say all.
     """
-    inputs, wrong = expected.inputs, judgement.wrong
+    inputs, wrong = comparison.numerical.inputs, comparison.wrong
     finite = all(
         sample.got[name].shape == inputs[name].shape and np.all(np.isfinite(sample.got[name]))
-        for sample in judgement.samples
+        for sample in comparison.samples
         for name in wrong
     )
     if not wrong or not finite or not any(_is_special(value) for value in inputs.values()):
-        return expected, judgement
-    if _at_one_kink(subject, expected, judgement):
-        return expected, judgement
-    moved = beside(subject, inputs, judgement.arguments, np.random.default_rng(seed))
-    other = expect(subject, moved, judgement.arguments, seed)
-    judged = judge(subject, other)
-    return (other, judged) if set(wrong) - set(judged.wrong) else (expected, judgement)
+        return comparison
+    if _at_one_kink(subject, comparison):
+        return comparison
+    moved = beside(subject, inputs, comparison.arguments, np.random.default_rng(seed))
+    other = compare(subject, numerical_gradient(subject, moved, comparison.arguments, seed))
+    return other if set(wrong) - set(other.wrong) else comparison
 
 
-def _at_one_kink(subject: Subject, expected: Expectation, judgement: Judgement) -> bool:
+def _at_one_kink(subject: Subject, comparison: Comparison) -> bool:
     """Whether one of the worst entries stands at a single kink, so that what its slopes say of it is final."""
-    reference, sample = Reference(subject, expected.exact), judgement.samples[0]
-    for name in judgement.wrong:
-        if isinstance(expected.slopes[name], Slopes):
+    reference, sample = Reference(subject, comparison.numerical.exact), comparison.samples[0]
+    for name in comparison.wrong:
+        if isinstance(comparison.numerical.jacobians[name], NumericalJacobian):
             excess = np.where(sample.wrong(name), sample.excess(name), 0)
             for position in np.argsort(-excess, axis=None)[:LOOKED_AT]:
                 index = tuple(map(int, np.unravel_index(int(position), excess.shape)))
@@ -245,16 +252,18 @@ def _rounding(subject: Subject, upstream: list[Array], inputs: Inputs, given: Gr
     return moved
 
 
-def _sample(upstream: list[Array], given: Gradients, noise: Gradients, expected: Expectation) -> Sample:
+def _sample(
+    upstream: list[Array], given: Gradients, noise: Gradients, numerical: NumericalGradient
+) -> GradientSample:
     """Put together what an upstream gradient's gradients must be."""
     flat = np.concatenate([part.ravel() for part in upstream])
     low, high, tolerance, magnitude = {}, {}, {}, {}
-    least = {name: _least(expected, name, flat) for name in expected.slopes}
+    least = {name: _least(numerical, name, flat) for name in numerical.jacobians}
     eps = coarsest(
-        *expected.inputs.values(), *expected.outputs
+        *numerical.inputs.values(), *numerical.outputs
     )  # not of the gradient: its digits are backward's
-    for name, slope in expected.slopes.items():
-        shape = expected.inputs[name].shape
+    for name, slope in numerical.jacobians.items():
+        shape = numerical.inputs[name].shape
         if isinstance(slope, Projections):
             bounds = slope.bounds(upstream, given[name], Rounding(noise[name], eps, eps**DIGITS, least[name]))
             low[name], high[name] = bounds.low, bounds.high
@@ -268,14 +277,14 @@ def _sample(upstream: list[Array], given: Gradients, noise: Gradients, expected:
         bar = 8 * error + excused + eps**DIGITS * size + 64 * eps * largest
         low[name], high[name] = lowest.reshape(shape), highest.reshape(shape)
         tolerance[name], magnitude[name] = bar.reshape(shape), size.reshape(shape)
-    return Sample(upstream, given, low, high, tolerance, magnitude)
+    return GradientSample(numerical.exact, upstream, given, low, high, tolerance, magnitude)
 
 
-def _least(expected: Expectation, name: str, upstream: Array) -> float:
+def _least(numerical: NumericalGradient, name: str, upstream: Array) -> float:
     """Return the size below which a gradient is zero to forward's rounding."""
-    value = np.abs(expected.exact[name])
+    value = np.abs(numerical.exact[name])
     typical = float(np.median(value[value > 0])) if np.any(value > 0) else 1.0
-    outputs = np.concatenate([output.ravel() for output in expected.outputs])
+    outputs = np.concatenate([output.ravel() for output in numerical.outputs])
     with np.errstate(all="ignore"):
         return float(np.nan_to_num(1e-9 * (np.abs(upstream) @ np.abs(outputs)) / typical, posinf=0.0))
 
@@ -286,7 +295,9 @@ def coarsest(*arrays: Array) -> float:
     return max(float(np.finfo(kind).eps) for kind in kinds) if kinds else float(np.finfo(np.float64).eps)
 
 
-def _doubtful(samples: list[Sample], arguments: tuple[str, ...], wrong: tuple[str, ...]) -> dict[str, str]:
+def _doubtful(
+    samples: list[GradientSample], arguments: tuple[str, ...], wrong: tuple[str, ...]
+) -> dict[str, str]:
     """Return the arguments whose slopes are known too badly to judge a gradient by."""
     doubtful: dict[str, str] = {}
     for name in arguments:

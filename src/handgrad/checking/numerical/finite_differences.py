@@ -1,4 +1,4 @@
-"""Slopes of a function, from the left and from the right, each with an error bar.
+"""Numerical derivatives of a function, from the left and from the right, each with an error bar.
 
 Every output's slope along one coordinate is found from differences on a ladder of steps. Where left and right
 agree it is the two-fold Richardson extrapolation of the central differences (error h⁶); at a kink the two
@@ -32,8 +32,8 @@ GOOD = 1e-11  # relative error bar that needs no further rung
 
 
 @dataclass(frozen=True)
-class Slopes:
-    """Slopes of m outputs along each of k coordinates.
+class NumericalJacobian:
+    """Derivatives of m outputs along each of k coordinates.
 
     Attributes
     ----------
@@ -64,7 +64,9 @@ class Slopes:
         return (np.abs(upstream)[:, None] * np.maximum(np.abs(self.low), np.abs(self.high))).sum(axis=0)
 
 
-def slopes(function: Vector, x: Array, places: Iterable[tuple[int, ...]] | None = None) -> Slopes:
+def numerical_jacobian(
+    function: Vector, x: Array, places: Iterable[tuple[int, ...]] | None = None
+) -> NumericalJacobian:
     """Return the slopes of a vector function along every coordinate of ``x``, or some.
 
     Parameters
@@ -78,7 +80,7 @@ def slopes(function: Vector, x: Array, places: Iterable[tuple[int, ...]] | None 
 
     Examples
     --------
-    >>> found = slopes(lambda x: np.array([np.abs(x[0]) + x[1] ** 3]), np.array([0.0, 2.0]))
+    >>> found = numerical_jacobian(lambda x: np.array([np.abs(x[0]) + x[1] ** 3]), np.array([0.0, 2.0]))
     >>> found.low.round(6), found.high.round(6)
     (array([[-1., 12.]]), array([[ 1., 12.]]))
     """
@@ -88,17 +90,17 @@ def slopes(function: Vector, x: Array, places: Iterable[tuple[int, ...]] | None 
         columns = [_along(function, x, index, scale, start, noise) for index in indices]
     if not columns:
         empty = np.zeros((start.size, 0), start.dtype)
-        return Slopes(empty, empty, empty)
+        return NumericalJacobian(empty, empty, empty)
     low, high, error = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
-    return Slopes(low, high, error)
+    return NumericalJacobian(low, high, error)
 
 
-def slopes_along(function: Vector, x: Array, directions: Array) -> Slopes:
+def directional_derivatives(function: Vector, x: Array, directions: Array) -> NumericalJacobian:
     """Return the slopes along some directions, (d, \\*x.shape), instead of along the coordinates: (m, d).
 
     Examples
     --------
-    >>> found = slopes_along(lambda x: x**2, np.array([1.0, 3.0]), np.array([[1.0, 1.0]]))
+    >>> found = directional_derivatives(lambda x: x**2, np.array([1.0, 3.0]), np.array([[1.0, 1.0]]))
     >>> found.low.round(6)
     array([[2.],
            [6.]])
@@ -114,7 +116,7 @@ def slopes_along(function: Vector, x: Array, directions: Array) -> Slopes:
             longest = float(np.abs(direction).max(initial=0)) or 1.0
             columns.append(_along(line, np.zeros(1, x.dtype), (0,), scale / longest, start, noise))
     low, high, error = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
-    return Slopes(low, high, error)
+    return NumericalJacobian(low, high, error)
 
 
 def _start(function: Vector, x: Array) -> tuple[Array, float, Array]:

@@ -21,7 +21,7 @@ from handgrad import (
     check,
 )
 from handgrad.checking import Report
-from handgrad.checking.judging import reference, scale
+from handgrad.checking.numerical import directional, reference
 
 Gradients = dict[str, Any]
 
@@ -106,11 +106,11 @@ def test_one_entry_of_ten_thousand_is_found(function: Callable[..., Any], part: 
 
 def test_without_a_recording_the_entry_is_found_too() -> None:
     """By halving: the place is in the numbers of the judgement."""
-    from handgrad.checking.judging.verdict import expect, judge
+    from handgrad.checking.numerical.comparison import compare, numerical_gradient
     from handgrad.checking.subject import Subject
 
     subject = Subject.of(opaque, off_by(1e-3), inputs())
-    judgement = judge(subject, expect(subject, subject.inputs, ("x", "W", "b"), 0))
+    judgement = compare(subject, numerical_gradient(subject, subject.inputs, ("x", "W", "b"), 0))
     assert judgement.wrong == ("W",)
     assert [tuple(place) for place in np.argwhere(judgement.samples[0].wrong("W"))] == [(37, 41)]
 
@@ -170,8 +170,8 @@ NETWORKS = {
 def test_kinks_raise_no_false_alarm(monkeypatch: pytest.MonkeyPatch, name: str, seed: int, way: str) -> None:
     """Rows of zeros, and weights and pixels that are round numbers, put many units at their kink at once."""
     if way != "every coordinate":
-        monkeypatch.setattr(scale, "WORK", 0)
-        monkeypatch.setattr(scale, "FEW", 0)
+        monkeypatch.setattr(directional, "WORK", 0)
+        monkeypatch.setattr(directional, "FEW", 0)
     if way == "directions alone":
         monkeypatch.setattr(reference.Reference, "gradients", lambda self, upstream: None)
     network, rng = NETWORKS[name], np.random.default_rng(seed)
@@ -186,8 +186,8 @@ def test_kinks_raise_no_false_alarm(monkeypatch: pytest.MonkeyPatch, name: str, 
 
 def test_directions_find_mistakes_beside_kinks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A unit that passes its gradient on where it is dead, among those that stand at 0."""
-    monkeypatch.setattr(scale, "WORK", 0)
-    monkeypatch.setattr(scale, "FEW", 0)
+    monkeypatch.setattr(directional, "WORK", 0)
+    monkeypatch.setattr(directional, "FEW", 0)
     x = np.round(np.random.default_rng(0).normal(size=(40, 6)))
 
     def relu(x: Any) -> Any:

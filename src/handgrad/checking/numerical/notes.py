@@ -8,78 +8,79 @@ from itertools import combinations
 
 import numpy as np
 
-from handgrad.checking.judging.numerics import Slopes
-from handgrad.checking.judging.scale import Projections
-from handgrad.checking.judging.verdict import DIGITS, Expectation, Judgement, coarsest
+from handgrad.checking.numerical.comparison import DIGITS, Comparison, NumericalGradient, coarsest
+from handgrad.checking.numerical.directional import Projections
+from handgrad.checking.numerical.finite_differences import NumericalJacobian
 from handgrad.checking.subject import Array, Inputs, Subject
 
 
-def tried(expected: Expectation) -> Iterator[str]:
+def tried(numerical: NumericalGradient) -> Iterator[str]:
     """Yield what was done to find out."""
-    every = [name for name, slope in expected.slopes.items() if isinstance(slope, Slopes)]
+    every = [name for name, slope in numerical.jacobians.items() if isinstance(slope, NumericalJacobian)]
     if every:
-        digits = np.finfo(expected.outputs[0].dtype).precision
-        yield f"the slopes of forward from both sides at {_entries(every, expected)}, in {digits} digits"
+        digits = np.finfo(numerical.outputs[0].dtype).precision
+        yield f"the slopes of forward from both sides at {_entries(every, numerical)}, in {digits} digits"
     ways: dict[str, list[str]] = {}
-    for name, slope in expected.slopes.items():
+    for name, slope in numerical.jacobians.items():
         if isinstance(slope, Projections):
             ways.setdefault(slope.said, []).append(name)
     for said, names in ways.items():
-        yield f"{_entries(names, expected)}, {said}"
-    yield f"{len(expected.upstreams)} upstream gradients of both signs"
+        yield f"{_entries(names, numerical)}, {said}"
+    yield f"{len(numerical.upstreams)} upstream gradients of both signs"
     yield "the contract: nothing given is changed, the same answer when called again, linear in the upstream gradient"
 
 
-def not_proved(subject: Subject, expected: Expectation, judgement: Judgement) -> Iterator[str]:
+def not_proved(subject: Subject, comparison: Comparison) -> Iterator[str]:
     """Yield what a pass does not prove."""
-    for name, why in judgement.doubtful.items():
+    numerical = comparison.numerical
+    for name, why in comparison.doubtful.items():
         yield f"d{name}: {why}"
-    ignored = [name for name in subject.differentiable if name not in judgement.arguments]
+    ignored = [name for name in subject.differentiable if name not in comparison.arguments]
     if ignored:
         yield f"backward returns no {_listed([f'd{name}' for name in ignored])}, and none was checked"
-    if whole := subject.whole_numbers(expected.upstreams[0]):
+    if whole := subject.whole_numbers(numerical.upstreams[0]):
         gradients = _listed([f"d{name}" for name in whole])
         yield f"{_listed(whole)} came as whole numbers, and no {gradients} was checked; give {whole[0]}.astype(float)"
-    for name in judgement.arguments:
-        if name not in judgement.doubtful and name not in judgement.wrong:
-            yield from _about_gradient(name, expected, judgement)
-    for name, value in expected.inputs.items():
+    for name in comparison.arguments:
+        if name not in comparison.doubtful and name not in comparison.wrong:
+            yield from _about_gradient(name, comparison)
+    for name, value in numerical.inputs.items():
         yield from _about_input(name, value)
-    yield from _about_pairs(expected.inputs)
+    yield from _about_pairs(numerical.inputs)
     yield from _about_defaults(subject)
-    if any(np.any(expected.inputs[name] != subject.inputs[name]) for name in subject.differentiable):
+    if any(np.any(numerical.inputs[name] != subject.inputs[name]) for name in subject.differentiable):
         yield (
             "the gradient was judged a thousandth beside the inputs, where no kinks meet; at these inputs themselves, "
             "only that it is finite"
         )
-    given, made = coarsest(*subject.inputs.values()), coarsest(*expected.outputs)
+    given, made = coarsest(*subject.inputs.values()), coarsest(*numerical.outputs)
     if max(given, made) > 1e-15:
         what, eps = ("the inputs have", given) if given > 1e-15 else ("forward's output has", made)
         yield f"{what} few digits: relative errors below {eps**DIGITS:.0e} are not seen; float64 shows them"
 
 
-def _about_gradient(name: str, expected: Expectation, judgement: Judgement) -> Iterator[str]:
-    samples, slope = judgement.samples, expected.slopes[name]
-    if expected.inputs[name].size == 0:
+def _about_gradient(name: str, comparison: Comparison) -> Iterator[str]:
+    samples, slope = comparison.samples, comparison.numerical.jacobians[name]
+    if comparison.samples[0].inputs[name].size == 0:
         yield f"{name} is empty, and so is d{name}"
     elif all(np.all(np.abs(sample.got[name]) <= sample.tolerance[name]) for sample in samples):
         yield f"d{name} is zero everywhere: a backward that cuts its path would pass too; give inputs at which {name} matters"
-    if hidden := _hidden(name, judgement):
+    if hidden := _hidden(name, comparison):
         entries = "1 entry" if hidden == 1 else f"{hidden} entries"
         yield f"{entries} of d{name} cannot be told to a hundredth: forward is too coarse there, or others are too large"
-    if isinstance(slope, Slopes) and (kinks := int(slope.kinks.sum())):
+    if isinstance(slope, NumericalJacobian) and (kinks := int(slope.kinks.sum())):
         stand = "entry stands" if kinks == 1 else "entries stand"
         yield f"{kinks} {stand} at a kink in {name}: every value between the slopes of the two sides is right there"
 
 
-def _hidden(name: str, judgement: Judgement) -> int:
+def _hidden(name: str, comparison: Comparison) -> int:
     """Count the entries whose error bar is above a hundredth of themselves, for every upstream gradient.
 
     What is a billion times smaller than the largest is rounding, and is not counted.
     """
     hidden = []
-    for sample in judgement.samples:
-        size = np.abs(sample.middle(name))
+    for sample in comparison.samples:
+        size = np.abs(sample.expected(name))
         hidden.append((sample.tolerance[name] > 0.01 * size) & (size > 1e-9 * size.max(initial=0)))
     return int(np.sum(np.all(hidden, axis=0)))
 
@@ -117,8 +118,8 @@ def _about_defaults(subject: Subject) -> Iterator[str]:
             )
 
 
-def _entries(names: list[str], expected: Expectation) -> str:
-    number = sum(expected.inputs[name].size for name in names)
+def _entries(names: list[str], numerical: NumericalGradient) -> str:
+    number = sum(numerical.inputs[name].size for name in names)
     return f"{number:,} {'entry' if number == 1 else 'entries'} of {_listed(names)}"
 
 

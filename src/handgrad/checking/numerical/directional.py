@@ -16,8 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.judging.numerics import Array, Slopes, Vector, slopes, slopes_along
-from handgrad.checking.judging.reference import Reference
+from handgrad.checking.numerical.finite_differences import (
+    Array,
+    NumericalJacobian,
+    Vector,
+    directional_derivatives,
+    numerical_jacobian,
+)
+from handgrad.checking.numerical.reference import Reference
 from handgrad.checking.subject import Inputs, Subject
 
 WORK = 400_000_000  # numbers, for the slopes along coordinates, of all arguments together: about a second
@@ -34,7 +40,7 @@ ENOUGH = 3  # of them that are wrong
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a gradient may be, entry by entry, in its argument's shape; as in `Sample`."""
+    """What a gradient may be, entry by entry, in its argument's shape; as in `GradientSample`."""
 
     low: Array
     high: Array
@@ -122,7 +128,7 @@ def outputs_of(subject: Subject, inputs: Inputs, name: str) -> Vector:
 
 @dataclass(frozen=True)
 class Projections:
-    """Slopes of m outputs along d random directions of a large argument.
+    """Derivatives of m outputs along d random directions of a large argument.
 
     Attributes
     ----------
@@ -142,9 +148,9 @@ class Projections:
     function: Vector
     point: Array
     directions: Array
-    along: Slopes
+    along: NumericalJacobian
     reference: Reference
-    looked_at: dict[tuple[int, ...], Slopes] = field(default_factory=dict)
+    looked_at: dict[tuple[int, ...], NumericalJacobian] = field(default_factory=dict)
 
     @property
     def said(self) -> str:
@@ -173,7 +179,7 @@ class Projections:
             yield float((right * own).sum() / (own * own).sum()) * got
 
     def _missed(
-        self, gradient: Array, flat: Array, rounding: Rounding, directions: Array, along: Slopes
+        self, gradient: Array, flat: Array, rounding: Rounding, directions: Array, along: NumericalJacobian
     ) -> Array:
         """Return how far a gradient is off along each direction, beyond the error bar."""
         low, high, error = along.allowed(flat)
@@ -230,7 +236,7 @@ class Projections:
             for row, half in zip(directions, halves, strict=True):
                 row[half] = direction.flat[half]
             directions = directions.reshape(2, *got.shape)
-            along = slopes_along(self.function, self.point, directions)
+            along = directional_derivatives(self.function, self.point, directions)
             missed = self._missed(got, flat, rounding, directions, along)
             if np.all(missed <= 0):
                 return None
@@ -241,7 +247,7 @@ class Projections:
         """Find an entry's own slope and put it into the bounds; return whether the gradient there is wrong."""
         index = tuple(map(int, index))
         if index not in self.looked_at:
-            self.looked_at[index] = slopes(self.function, self.point, [index])
+            self.looked_at[index] = numerical_jacobian(self.function, self.point, [index])
         column = self.looked_at[index]
         low, high, error = (float(part[0]) for part in column.allowed(flat))
         bounds.low[index], bounds.high[index] = low, high
@@ -258,5 +264,5 @@ def project(
     fewer = min(WORK / (EVALUATIONS * work), LARGEST_DRAWN / point.size)
     directions = generator.normal(size=(int(np.clip(fewer, 2, DIRECTIONS)), *point.shape))
     return Projections(
-        name, function, point, directions, slopes_along(function, point, directions), reference
+        name, function, point, directions, directional_derivatives(function, point, directions), reference
     )

@@ -1,4 +1,4 @@
-"""Slopes: what they are, how well they are known, and what is allowed at a kink."""
+"""Numerical derivatives: what they are, how well they are known, and what is allowed at a kink."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handgrad.checking.judging.numerics import Slopes, slopes, slopes_along
+from handgrad.checking.numerical.finite_differences import (
+    NumericalJacobian,
+    directional_derivatives,
+    numerical_jacobian,
+)
 
 SMOOTH: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], list[float]]] = {
     "polynomial": (lambda x: x**3 - 2 * x, lambda x: 3 * x**2 - 2, [0.0, 1e-3, 1.0, -7.0, 1e4]),
@@ -27,7 +31,7 @@ def test_slopes_are_right_within_their_error_bars(name: str, dtype: type) -> Non
     """Whatever the scale; and the error bars are narrow enough to judge by."""
     function, derivative, places = SMOOTH[name]
     x = np.array(places, dtype)
-    found = slopes(function, x)
+    found = numerical_jacobian(function, x)
     expected = np.diag(derivative(x))
     off = np.abs(found.low - expected)
     assert np.all(off <= 8 * found.error + 1e-15 * np.abs(expected)), (off, found.error)
@@ -38,14 +42,16 @@ def test_slopes_are_right_within_their_error_bars(name: str, dtype: type) -> Non
 
 def test_some_coordinates_may_be_asked_for() -> None:
     """In the order of the question."""
-    found = slopes(lambda x: np.array([(x * [[1, 2], [3, 4]]).sum()]), np.ones((2, 2)), [(1, 0), (0, 1)])
+    found = numerical_jacobian(
+        lambda x: np.array([(x * [[1, 2], [3, 4]]).sum()]), np.ones((2, 2)), [(1, 0), (0, 1)]
+    )
     np.testing.assert_allclose(found.low, [[3, 2]], rtol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.longdouble])
 def test_a_kink_has_two_slopes_and_allows_what_is_between(dtype: type) -> None:
     """At zero of relu, of the absolute value, and where two entries tie for the maximum."""
-    found = slopes(
+    found = numerical_jacobian(
         lambda x: np.array([np.maximum(x[0], 0), np.abs(x[1]), np.max(x[2:])]), np.array([0, 0, 1, 1], dtype)
     )
     np.testing.assert_allclose(found.low, [[0, 0, 0, 0], [0, -1, 0, 0], [0, 0, 0, 0]], atol=1e-6)
@@ -59,7 +65,7 @@ def test_a_kink_has_two_slopes_and_allows_what_is_between(dtype: type) -> None:
 
 def test_a_kink_beside_the_place_is_none() -> None:
     """The step is made small enough to stay on one side."""
-    found = slopes(lambda x: np.maximum(x, 0), np.array([1e-4, -1e-5, 3.0]))
+    found = numerical_jacobian(lambda x: np.maximum(x, 0), np.array([1e-4, -1e-5, 3.0]))
     np.testing.assert_allclose(found.low, np.diag([1.0, 0, 1]), atol=1e-6)
     np.testing.assert_allclose(found.high, np.diag([1.0, 0, 1]), atol=1e-6)
 
@@ -71,20 +77,20 @@ def test_a_slope_with_a_kink_is_within_its_error_bar(dtype: type) -> None:
     def elu(x: Any) -> Any:
         return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
 
-    found = slopes(elu, np.array([0.0, 1.0, -1.0], dtype))
+    found = numerical_jacobian(elu, np.array([0.0, 1.0, -1.0], dtype))
     assert np.all(np.abs(np.diag(found.low) - [1, 1, np.exp(-1)]) <= 8 * np.diag(found.error))
 
 
 def test_where_a_function_ends_only_small_steps_are_taken() -> None:
     """The square root just above 0; and at 0 itself there is no slope to be had."""
-    found = slopes(np.sqrt, np.array([1e-9, 1.0]))
+    found = numerical_jacobian(np.sqrt, np.array([1e-9, 1.0]))
     np.testing.assert_allclose(np.diag(found.low), 0.5 / np.sqrt([1e-9, 1.0]), rtol=1e-6)
-    assert np.isinf(slopes(np.sqrt, np.array([0.0])).error).all()
+    assert np.isinf(numerical_jacobian(np.sqrt, np.array([0.0])).error).all()
 
 
 def test_a_rough_function_has_wide_error_bars() -> None:
     """Waves much shorter than every step leave the slope unknown, and the error bar says so."""
-    found = slopes(lambda x: np.sin(x) + 1e-3 * np.sin(1e15 * x), np.array([1.0]))
+    found = numerical_jacobian(lambda x: np.sin(x) + 1e-3 * np.sin(1e15 * x), np.array([1.0]))
     assert float(found.error[0, 0]) > 1e-2
 
 
@@ -96,7 +102,7 @@ def test_float32_inside_is_seen(factor: float) -> None:
         return factor * np.tanh(x.astype(np.float32)).astype(np.float64)
 
     x = np.linspace(-4, 4, 9) + 0.1
-    found = slopes(narrow, x)
+    found = numerical_jacobian(narrow, x)
     off = np.abs(np.diag(found.low) - factor * (1 - np.tanh(x) ** 2))
     assert np.all(off <= 8 * np.diag(found.error))
     assert np.all(np.diag(found.error) <= 1e-3)
@@ -106,7 +112,7 @@ def test_directions_are_sums_of_coordinates() -> None:
     """Every output along every direction, at a place of any shape."""
     rng = np.random.default_rng(0)
     x, W, directions = rng.normal(size=(2, 3)), rng.normal(size=(3, 4)), rng.normal(size=(5, 2, 3))
-    found = slopes_along(lambda v: np.tanh(v @ W).ravel(), x, directions)
+    found = directional_derivatives(lambda v: np.tanh(v @ W).ravel(), x, directions)
     assert found.low.shape == (8, 5)
     slope = 1 - np.tanh(x @ W) ** 2
     expected = np.stack([(slope * (v @ W)).ravel() for v in directions], axis=1)
@@ -115,13 +121,15 @@ def test_directions_are_sums_of_coordinates() -> None:
 
 def test_nothing_to_move_is_no_slope() -> None:
     """An empty argument."""
-    found = slopes(lambda x: np.ones(3), np.zeros((0, 2)))
+    found = numerical_jacobian(lambda x: np.ones(3), np.zeros((0, 2)))
     assert found.low.shape == (3, 0)
 
 
 def test_allowed_adds_the_size_of_what_cancels() -> None:
     """Magnitudes add up though the slopes cancel, and every error counts."""
-    found = Slopes(np.array([[1.0], [-1.0]]), np.array([[1.0], [-1.0]]), np.array([[1e-3], [2e-3]]))
+    found = NumericalJacobian(
+        np.array([[1.0], [-1.0]]), np.array([[1.0], [-1.0]]), np.array([[1e-3], [2e-3]])
+    )
     low, high, error = found.allowed(np.array([1.0, 1.0]))
     assert (float(low[0]), float(high[0])) == (0, 0)
     assert float(error[0]) == pytest.approx(3e-3)
