@@ -25,14 +25,13 @@ from handgrad.checking.repair.arrays import (
     reductions,
     reshapes,
 )
-from handgrad.checking.repair.naming import everywhere, lent, names
+from handgrad.checking.repair.naming import everywhere, names
 from handgrad.checking.repair.places import Place, Proposal
 from handgrad.checking.repair.source import Change, Edit
 
-KEEPING_SHAPE = (signs, fewer, numbers, factors, everywhere, comparisons)
 FAMILIES: tuple[Callable[[Place], Iterator[Proposal]], ...] = (
-    *KEEPING_SHAPE, operators, brackets, products, transposes, reductions, reshapes, calls, counts, names, lent, indices,
-    copies, ranges,
+    signs, fewer, numbers, factors, everywhere, comparisons, operators, brackets, products, transposes, reductions,
+    reshapes, calls, counts, names, indices, copies, ranges,
 )  # fmt: skip
 
 
@@ -42,4 +41,4 @@ def expression_changes(places: Sequence[Place]) -> Iterator[Change]:
     for place in places:
         for family in FAMILIES:
             for new, cost in family(place):
-                yield Change((Edit(place.node, new),), cost, family in KEEPING_SHAPE)
+                yield Change((Edit(place.node, new),), cost)

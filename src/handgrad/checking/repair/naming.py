@@ -1,4 +1,4 @@
-"""Small edits of names: another one in scope, or what stands elsewhere in the file."""
+"""Small edits of names: another one in scope."""
 
 from __future__ import annotations
 
@@ -41,26 +41,11 @@ def everywhere(place: Place) -> Iterator[Proposal]:
                 yield _exchanged(node, text, other), 1.5 + cost
 
 
-def lent(place: Place) -> Iterator[Proposal]:
-    """Take a call of the same function that stands elsewhere, with other arguments."""
-    node = place.node
-    if isinstance(node, ast.Call):
-        name, own = ast.unparse(node.func), ast.unparse(node)
-        for donor, value in place.donors.at(place.source.statement_of(node)):
-            if not isinstance(donor, ast.Call) or dimensions(value) != place.dimensions:
-                continue
-            if ast.unparse(donor.func) == name and ast.unparse(donor) != own:
-                yield donor, 1.5
-
-
 def _others(place: Place, value: Any) -> Iterator[Proposal]:
-    """Yield what has the shape of a value: names, attributes, functions of the file applied to the inputs."""
+    """Yield the names in scope whose values have the shape of a value."""
     for name, other in place.scope.items():
         if dimensions(other) >= 0 and np.shape(other) == np.shape(value):
             yield ast.Name(name, ast.Load()), 0.5
-    for donor, other in place.donors.at(place.source.statement_of(place.node)):
-        if dimensions(other) >= 0 and np.shape(other) == np.shape(value):
-            yield donor, 0.5 + 0.1 * sum(1 for _ in ast.walk(donor))
 
 
 def _exchanged(node: Any, text: str, other: ast.expr) -> Any:

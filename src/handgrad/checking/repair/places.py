@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.repair.donors import Donors
 from handgrad.checking.repair.source import Source
 from handgrad.checking.repair.templates import fill
 from handgrad.checking.repair.trace import Facts
@@ -26,7 +25,6 @@ class Place:
     scope: dict[str, Any]
     source: Source
     facts: Facts
-    donors: Donors
 
     def of(self, node: ast.AST) -> Any:
         """Return what another expression was worth, or None."""
@@ -54,14 +52,14 @@ def is_float(value: Any) -> bool:
     )
 
 
-def places(source: Source, facts: Facts, donors: Donors) -> Iterator[Place]:
+def places(source: Source, facts: Facts) -> Iterator[Place]:
     """Yield the expressions that backward evaluates."""
     for name in source.reachable(source.backward):
         unit = source.units[name]
         for node in ast.walk(unit):
             if isinstance(node, ast.expr) and id(node) in facts.values:
                 scope = facts.scopes.get(id(source.statement_of(node)), {})
-                yield Place(node, facts.values[id(node)], scope, source, facts, donors)
+                yield Place(node, facts.values[id(node)], scope, source, facts)
 
 
 def sizes(scope: dict[str, Any]) -> list[ast.expr]:

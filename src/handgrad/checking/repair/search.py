@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from operator import attrgetter
@@ -12,11 +12,8 @@ from pathlib import Path
 
 from handgrad.checking.effort import Effort
 from handgrad.checking.gradient_code import GradientCode
-from handgrad.checking.repair.donors import Donors
 from handgrad.checking.repair.edits import expression_changes
-from handgrad.checking.repair.formulas import formula_changes, tried_changes
 from handgrad.checking.repair.guard import Guard, OutOfTimeError
-from handgrad.checking.repair.holes import Holes
 from handgrad.checking.repair.places import places
 from handgrad.checking.repair.rewriting import rewritings
 from handgrad.checking.repair.source import Change, Source, read_source
@@ -29,10 +26,6 @@ from handgrad.files import write_file
 
 PROOF = 60  # runs of backward
 ROUNDS = 5  # repairs in a row, each of which makes something right
-SHARE_OF_HOLES = 0.2
-SHARE_OF_EDITS = 0.5  # of what is left
-SHARE_OF_FORMULAS = 0.7
-WINDOW = 0.5  # of cost
 BROADER = 1.5  # of cost: a change that is right at all sizes may be that much larger
 KEPT = 0.15  # of it all, for writing the gradient anew
 
@@ -156,41 +149,25 @@ class _Search:
         """Return a proved repair by one change, or else the change that mends most."""
         bench = Bench(source, self.subject, self.goal, self.guard, self.effort)
         facts = trace(bench)
-        donors = Donors(bench, facts)
-        every = list(places(source, facts, donors))
         better = _Best(bench.base)
-        holes = Holes(bench, every, until=self._after(SHARE_OF_HOLES))
 
-        def attempt(changes: Iterable[Change], until: float) -> Repair | None:
-            bound: tuple[Repair, float] | None = None  # right at these sizes only, with its cost
-            for change in changes:
-                if change.same_shape and id(change.edits[0].old) in holes.hopeless:
-                    continue
-                if self.effort.spent > until or better.is_enough(change, holes):
-                    break
-                if bound is not None and change.cost > bound[1] + BROADER:
-                    break
-                score = bench.score(change)
-                if score == bench.everything:
-                    found = self._proved(bench, change, "edit")
-                    if found is not None and found.any_size:
-                        return found
-                    if found is not None and bound is None:
-                        bound = found, change.cost
-                else:
-                    better.take(change, score)
-            return bound[0] if bound is not None else None
-
-        by_cost = attrgetter("cost")
-        small = [*statement_changes(source, facts), *expression_changes(every)]
-        found = attempt(sorted(small, key=by_cost), self._after(SHARE_OF_EDITS))
-        if found is None and (better.change is None or holes.one_may_do):
-            until = self._after(SHARE_OF_FORMULAS)
-            found = attempt(formula_changes(holes.found, donors, bench, until), until)
-        if found is None and better.change is None:
-            tried = sorted(tried_changes(every, donors), key=by_cost)
-            found = attempt(tried, self._after(SHARE_OF_FORMULAS))
-        return found, better.change
+        bound: tuple[Repair, float] | None = None  # right at these sizes only, with its cost
+        small = [*statement_changes(source, facts), *expression_changes(list(places(source, facts)))]
+        for change in sorted(small, key=attrgetter("cost")):
+            if self.effort.spent > (1 - KEPT) * self.budget:
+                break
+            if bound is not None and change.cost > bound[1] + BROADER:
+                break
+            score = bench.score(change)
+            if score == bench.everything:
+                found = self._proved(bench, change, "edit")
+                if found is not None and found.any_size:
+                    return found, None
+                if found is not None and bound is None:
+                    bound = found, change.cost
+            else:
+                better.take(change, score)
+        return bound[0] if bound is not None else None, better.change
 
     def _rewrite(self, source: Source) -> Repair | None:
         bench = Bench(source, self.subject, self.goal, self.guard, self.effort)
@@ -227,11 +204,6 @@ class _Search:
         description = "; ".join([*self.said, describe(bench.source, change, self.first)])
         return Repair(self.first.path, text, diff, description, kind, self.first.encoding, any_size)
 
-    def _after(self, share: float) -> float:
-        """Return what will have been spent after a share of the rest; a part of it all is kept for writing anew."""
-        spent = self.effort.spent
-        return spent + share * max(0.0, (1 - KEPT) * self.budget - spent)
-
 
 class _Best:
     """The change that mends most of what is wrong, and costs least."""
@@ -240,10 +212,6 @@ class _Best:
         self.base = base
         self.change: Change | None = None
         self._key = (0, 0.0)
-
-    def is_enough(self, change: Change, holes: Holes) -> bool:
-        """Whether to go on from it: no one change is known that could mend all, and the next ones are dearer."""
-        return self.change is not None and not holes.one_may_do and change.cost > self.change.cost + WINDOW
 
     def take(self, change: Change, score: Score) -> None:
         """Keep a change if it is better than the one before."""

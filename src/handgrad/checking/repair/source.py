@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -50,15 +50,12 @@ class Change:
         Of nodes that do not hold each other.
     cost
         About the number of tokens that change.
-    same_shape
-        Whether it is one expression whose value keeps its shape.
     said
         What it does, where the edits would be too much to read.
     """
 
     edits: tuple[Edit, ...]
     cost: float
-    same_shape: bool = False
     said: str = ""
 
 
@@ -114,35 +111,6 @@ class Source:
                 if isinstance(node, ast.Name):
                     found += [unit for unit in self._behind(node.id) if unit not in found]
         return found
-
-    @cached_property
-    def donating(self) -> frozenset[str]:
-        """The units whose expressions may be evaluated in other places.
-
-        They are what forward and backward call, and the functions beside them that take something and keep away from
-        handgrad: a test, or a script that checks and trains, does more than compute when it is run.
-        """
-        called = {*self.reachable(self.forward), *self.reachable(self.backward)}
-        beside = {
-            name
-            for name in self.units
-            if self.parameters(name) and not any(map(self._names_handgrad, self.reachable(name)))
-        }
-        return frozenset(called | beside)
-
-    def _names_handgrad(self, name: str) -> bool:
-        """Whether a unit names or imports anything of handgrad that is not of the file itself."""
-        for node in ast.walk(self.units[name]):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                module = getattr(node, "module", None)
-                if any(_is_handgrad(item) for item in [module, *(alias.name for alias in node.names)]):
-                    return True
-            elif isinstance(node, ast.Name) and node.id not in self.units:
-                value = self.globals.get(node.id)
-                home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-                if _is_handgrad(home) and home != self.globals.get("__name__"):
-                    return True
-        return False
 
     def _behind(self, name: str) -> set[str]:
         """Return the units that a name of the module leads to: itself, or the classes of the objects it holds."""
@@ -240,10 +208,6 @@ class Source:
         """Return a place that the tree gives as line and UTF-8 column, in characters."""
         start, text = self.lines[line - 1]
         return start + len(text.encode()[:column].decode())
-
-
-def _is_handgrad(module: object) -> bool:
-    return isinstance(module, str) and module.partition(".")[0] == "handgrad"
 
 
 def held(value: Any) -> Iterator[Any]:
