@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Mapping, Set
-from functools import lru_cache
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from handgrad.explaining.ledger import AxisNames
 from handgrad.explaining.record import Derivation, Factor
 from handgrad.explaining.tracing import Trace
 from handgrad.program import ProgramLine
+from handgrad.rules.text import backward_slice, substitute
 
 LONGEST = 400  # parts of a product's syntax tree: a longer one keeps its names
 
@@ -49,12 +49,8 @@ def derive(trace: Trace, axes: AxisNames, gradients: Mapping[str, str]) -> dict[
 
 def path(trace: Trace, target: str) -> list[tuple[int, ProgramLine]]:
     """Return the numbered backward lines that lead to a gradient, in order."""
-    needed, found = {target}, []
-    for number, line in reversed(list(enumerate(trace.program.lines))):
-        if line.phase == "backward" and line.target in needed:
-            found.append((number, line))
-            needed |= line.reads
-    return found[::-1]
+    lines = backward_slice(trace.program.phase("backward"), {target})
+    return [(number, line) for number, line in enumerate(trace.program.lines) if line in lines]
 
 
 def product(lines: list[ProgramLine], given: Set[str]) -> str:
@@ -67,33 +63,17 @@ def product(lines: list[ProgramLine], given: Set[str]) -> str:
     given
         The gradients they begin with.
     """
-    counts = sum((_names(line.expression) for line in lines), Counter[str]())
+    counts = Counter(node.id for line in lines for node in ast.walk(line.tree) if isinstance(node, ast.Name))
     carried = set(given)
     known: dict[str, ast.expr] = {}
     for line in lines:
-        tree = _Put(known).visit(ast.parse(line.expression, mode="eval").body)
+        tree = substitute(line.tree, known)
         short = sum(1 for _ in ast.walk(tree)) < LONGEST
         if line.reads & carried:
             carried.add(line.target)
         if line.target in carried and counts[line.target] == 1 and short:
             known[line.target] = tree
     return ast.unparse(tree)
-
-
-@lru_cache(maxsize=1024)
-def _names(expression: str) -> Counter[str]:
-    """Count how often each name is read."""
-    return Counter(node.id for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Name))
-
-
-class _Put(ast.NodeTransformer):
-    """Puts expressions in the place of names."""
-
-    def __init__(self, known: Mapping[str, ast.expr]) -> None:
-        self.known = known
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.known.get(node.id, node)
 
 
 def _factor(
@@ -123,7 +103,7 @@ def factor_text(trace: Trace, line: ProgramLine) -> str:
     start = len(line.target) + 3
     marks = [
         (start + node.col_offset, shape)
-        for node in _operands(ast.parse(line.expression, mode="eval").body)
+        for node in _operands(line.tree)
         if (shape := Formula(trace.values, {}, lambda s: ()).shape(node))
     ]
     for column, shape in sorted(marks):

@@ -17,6 +17,7 @@ from handgrad.explaining.tracing import Trace
 from handgrad.layers import Node
 from handgrad.program.running import Scope, code_of, run_lines
 from handgrad.rules import PRIMITIVES, Shape
+from handgrad.rules.text import backward_slice
 
 Array = NDArray[Any]
 Pull = Callable[[Array], Array]
@@ -82,12 +83,7 @@ class Between:
             if line.reads & moved and line.target != self.input:
                 found.append(line)
                 moved.add(line.target)
-        wanted, needed = {self.output}, []
-        for line in reversed(found):
-            if line.target in wanted:
-                needed.append(line)
-                wanted |= line.reads
-        return needed[::-1]
+        return backward_slice(found, {self.output})
 
     @property
     def output_place(self) -> tuple[int, ...]:
@@ -212,13 +208,9 @@ class _Step:
             for name in rule.differentiable
             if node.arguments[name].name in carried
         ]
-        needed = {local for local, _ in self.wanted}
-        lines = []
-        for line in reversed(text.lines):
-            if line.target in needed:
-                lines.append((line.target, code_of(ast.unparse(line.expression))))
-                needed |= line.names
-        self.lines, self.names = lines[::-1], dict(PRIMITIVES)
+        lines = backward_slice(text.lines, {local for local, _ in self.wanted})
+        self.lines = [(line.target, code_of(ast.unparse(line.expression))) for line in lines]
+        self.names = dict(PRIMITIVES)
 
     def run(self, upstream: Any) -> Iterator[tuple[str, Array]]:
         """Yield the gradient of each wanted argument, by its value's name."""

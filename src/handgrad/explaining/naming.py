@@ -15,6 +15,7 @@ from handgrad.explaining.structures import Stored
 from handgrad.layers import Node
 from handgrad.program.running import Scope, evaluate, run_lines
 from handgrad.program.writing import write_rule
+from handgrad.rules.text import substitute
 
 Array = NDArray[Any]
 
@@ -128,11 +129,9 @@ def _rule_scope(between: Between, node: Node) -> tuple[Scope, list[str]]:
         else:
             scope[line.target] = evaluate(line.expression, scope)
             helpers.add(line.target)
-        tree = ast.parse(line.expression, mode="eval").body
         if line.target == f"d{between.input}":
-            whole.append(ast.unparse(_WithoutUpstream(upstream).visit(tree)))
-            tree = ast.parse(line.expression, mode="eval").body
-        parts += [ast.unparse(part) for part in ast.walk(tree) if _is_free(part, carried)]
+            whole.append(ast.unparse(_WithoutUpstream(upstream).visit(substitute(line.tree, {}))))
+        parts += [ast.unparse(part) for part in ast.walk(line.tree) if _is_free(part, carried)]
     kept = {node.names.get(name, name) for name in node.rule.kept}
     names = [name for name in scope if name in kept or name in helpers]
     products = [f"{one} * {other}" for one, other in combinations(names, 2)]

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from handgrad.explaining.explanation import Explanation
 from handgrad.explaining.record import ExplainedLine, Factor, Jacobian
 from handgrad.rules import show_shape
+from handgrad.rules.text import backward_slice
 
 FOLDER = files("handgrad.explaining") / "page"
 MODULES = ("dom", "colour", "heatmap", "drawing", "program", "training", "main")
@@ -80,18 +81,9 @@ class Links:
         for derivation in self.record.derivations.values():
             numbers = [factor.line for factor in derivation.factors]
             if line.number in numbers:
-                return self._needed(numbers[: numbers.index(line.number) + 1])
+                before = [self.record.lines[number] for number in numbers[: numbers.index(line.number) + 1]]
+                return [each.number for each in backward_slice(before, {line.target})]
         return []
-
-    def _needed(self, numbers: list[int]) -> list[int]:
-        """Leave out the lines that the last one does not need."""
-        lines = self.record.lines
-        needed, kept = {lines[numbers[-1]].target}, []
-        for number in reversed(numbers):
-            if lines[number].target in needed:
-                kept.append(number)
-                needed |= set(lines[number].reads)
-        return kept[::-1]
 
     def jacobians(self, line: ExplainedLine) -> list[tuple[int, Jacobian]]:
         """Return the numbered Jacobians between the value a backward line undoes and what its gradient is of."""

@@ -299,6 +299,6 @@ def _locals(rule: Rule) -> frozenset[str]:
     if rule.constant:
         return frozenset(rule.forward.locals)
     text = rule.backward_text
-    follow = {f"d{name}" for name in rule.forward.arguments}.difference(*(line.names for line in text.lines))
+    follow = {f"d{name}" for name in rule.forward.arguments}.difference(*(line.reads for line in text.lines))
     gradient = {f"d{rule.output}"} - RESERVED  # dloss, where it all begins, has no number
     return frozenset({*rule.forward.locals, *text.locals, *gradient} - follow)

@@ -17,6 +17,7 @@ from handgrad.errors import ProgramError, nearest
 from handgrad.html import Shown, heading, table
 from handgrad.layers import Parameter, Value
 from handgrad.rules import PRIMITIVES, Shape, show_shape
+from handgrad.rules.text import backward_slice
 
 WIDEST_CODE = 56  # of a line whose reason stands beside it
 
@@ -170,13 +171,7 @@ class Program(Shown):
 
     def keeping(self, *outputs: str) -> Program:
         """Return the same program without the lines that none of these outputs (nor an update) needs."""
-        needed = set(outputs)
-        kept: list[ProgramLine] = []
-        for line in reversed(self.lines):
-            if line.target in needed or line.operator != "=":
-                kept.append(line)
-                needed |= line.reads
-        return replace(self, lines=tuple(reversed(kept)), outputs=outputs)
+        return replace(self, lines=tuple(backward_slice(self.lines, outputs)), outputs=outputs)
 
     def without_updates(self) -> Program:
         """Return the same program up to its gradients, which it leaves to the caller."""

@@ -12,7 +12,6 @@ from handgrad.layers import Graph, Node, Optimiser, Value
 from handgrad.program.measuring import measure
 from handgrad.program.program import Phase, Program, ProgramLine
 from handgrad.rules import (
-    Line,
     Rule,
     Text,
     clip_scale,
@@ -21,6 +20,7 @@ from handgrad.rules import (
     show_shape,
     squared_norm,
 )
+from handgrad.rules.text import substitute
 
 
 def write_training(
@@ -72,7 +72,8 @@ def write_evaluation(
     if prediction is not None:
         names = {prediction.forward.arguments[0]: answer, prediction.output: "prediction"}
         names = {**{name: name for name in prediction.forward.locals}, **names}
-        lines += _write(prediction.forward, names, {}, "forward", layer="prediction", rule=prediction.name)
+        written = _write(prediction.forward, names, {}, "forward", prediction.name)
+        lines += [replace(line, layer="prediction") for line in written]
         answer = "prediction"
     program = Program(title, tuple(lines), inputs, graph.parameters, graph.states, {}, (), dtype)
     return measure(program.keeping(answer))
@@ -98,56 +99,54 @@ def write_rule(node: Node, *, title: str = "") -> Program:
         upstream = f"d{node.output.name}"
         inputs.append(Value(upstream, node.output.shape, "upstream", node.layer, node.layer))
         gradients = {f"d{name}": f"d{value.name}" for name, value in node.arguments.items()}
-        own = {name: f"{name}{node.suffix}" for name in node.rule.backward_text.locals}
-        lines += _backward(node, node.names | own | gradients | {f"d{node.rule.output}": upstream})
+        lines += _backward(node, gradients | {f"d{node.rule.output}": upstream})
         outputs += [gradients[f"d{argument}"] for argument in node.rule.differentiable]
     program = Program(title, tuple(lines), tuple(inputs), {}, {}, {}, tuple(outputs), "float64")
     return measure(program)
 
 
 def _sample(node: Node) -> Iterator[ProgramLine]:
-    text = node.rule.sample
-    if text is None:
-        return
-    mask = next(value for value in node.inputs if value.kind == "mask")
-    names = {argument: value.name for argument, value in node.arguments.items()}
-    names |= {"shape": show_shape(mask.shape), "key": f"(seed, step, {node.stream})"}
-    yield from _write(text, names, node.options, "sample", layer=node.layer, rule=node.rule.name)
+    if node.rule.sample is not None:
+        mask = next(value for value in node.inputs if value.kind == "mask")
+        names = {argument: value.name for argument, value in node.arguments.items()}
+        names |= {"shape": show_shape(mask.shape), "key": f"(seed, step, {node.stream})"}
+        yield from _of_node(node, node.rule.sample, names, "sample")
 
 
 def _forward(node: Node) -> Iterator[ProgramLine]:
-    phase: Phase = "loss" if node.part == "loss" else "forward"
-    yield from _write(
-        node.rule.forward, node.names, node.options, phase,
-        layer=node.layer, rule=node.rule.name, matrix=_is_matrix(node),
-    )  # fmt: skip
+    yield from _of_node(node, node.rule.forward, node.names, "loss" if node.part == "loss" else "forward")
 
 
 def _evaluation(node: Node) -> Iterator[ProgramLine]:
     rule = node.rule.evaluation
-    names = node.names | {name: f"{name}{node.suffix}" for name in rule.forward.locals}
-    names |= {rule.output: node.output.name}
-    yield from _write(
-        rule.forward, names, node.options, "forward",
-        layer=node.layer, rule=rule.name, matrix=_is_matrix(node),
-    )  # fmt: skip
+    names = node.names | _own(node, rule.forward) | {rule.output: node.output.name}
+    yield from _of_node(node, rule.forward, names, "forward", rule.name)
 
 
-def _backward(node: Node, names: Mapping[str, str]) -> Iterator[ProgramLine]:
-    yield from _write(
-        node.rule.backward_text, names, node.options, "backward",
-        layer=node.layer, rule=node.rule.name, undoes=node.output.name, matrix=_is_matrix(node),
-    )  # fmt: skip
+def _backward(node: Node, names: dict[str, str]) -> Iterator[ProgramLine]:
+    """Write the lines that undo a node, with the names of the gradients it receives and makes."""
+    names = node.names | _own(node, node.rule.backward_text) | names
+    yield from _of_node(node, node.rule.backward_text, names, "backward")
 
 
 def _state(node: Node) -> Iterator[ProgramLine]:
-    text = node.rule.state
-    if text is None:
-        return
-    names = {name: f"{name}{node.suffix}" for name in text.locals} | node.names
-    yield from _write(
-        text, names, node.options, "update", layer=node.layer, rule=node.rule.name, matrix=_is_matrix(node)
-    )
+    if node.rule.state is not None:
+        yield from _of_node(node, node.rule.state, _own(node, node.rule.state) | node.names, "update")
+
+
+def _own(node: Node, text: Text) -> dict[str, str]:
+    """Return the names that a text's local names get."""
+    return {name: f"{name}{node.suffix}" for name in text.locals}
+
+
+def _of_node(
+    node: Node, text: Text, names: Mapping[str, str], phase: Phase, rule: str = ""
+) -> Iterator[ProgramLine]:
+    # where the rows of a node are one axis, `rows(v)` is `v` itself
+    matrix = all(len(value.shape) <= 2 for value in (*node.inputs, node.output))
+    undoes = node.output.name if phase == "backward" else ""
+    for line in _write(text, names, node.options, phase, rule or node.rule.name, matrix=matrix):
+        yield replace(line, layer=node.layer, undoes=undoes)
 
 
 @dataclass
@@ -198,12 +197,9 @@ class _Backward:
         """Write the backward lines of one node."""
         if node.output.name != self.loss.name and node.output.name not in self.uses:
             return  # the loss does not depend on it
-        text = node.rule.backward_text
-        names = node.names | {name: f"{name}{node.suffix}" for name in text.locals}
-        names[f"d{node.rule.output}"] = f"d{node.output.name}"
         targets = {f"d{argument}": self.target(node, argument) for argument in node.rule.differentiable}
-        names |= {local: target for local, target in targets.items() if target}
-        self.lines += _backward(node, names)
+        names = {local: target for local, target in targets.items() if target}
+        self.lines += _backward(node, {f"d{node.rule.output}": f"d{node.output.name}"} | names)
         for argument in node.rule.differentiable:
             self.add_up(node.arguments[argument].name, node)
 
@@ -248,7 +244,7 @@ def _update(
             decayed = f"{gradients[name]}_decayed"
             names = {"g": gradient, "W": name, "decayed": decayed}
             options = {"weight_decay": optimiser.weight_decay}
-            lines += _write(decayed_gradient.forward, names, options, "update", rule="decayed_gradient")
+            lines += _write(decayed_gradient.forward, names, options, "update", "decayed_gradient")
             gradient = decayed
         rule = optimiser.rule
         parameter, received = rule.text.arguments[:2]
@@ -256,7 +252,7 @@ def _update(
         slots |= {names[slot]: graph.parameters[name].shape for slot in rule.slots}
         names |= {parameter: name, received: gradient}
         options = {option: getattr(optimiser, option) for option in rule.text.options}
-        lines += _write(rule.text, names, options, "update", rule=rule.name)
+        lines += _write(rule.text, names, options, "update", rule.name)
     return lines, slots
 
 
@@ -265,42 +261,40 @@ def _clip(current: dict[str, str], max_norm: float) -> Iterator[ProgramLine]:
     squares = {name: f"squares_{name}" for name in current}
     for name, gradient in current.items():
         names = {"g": gradient, "squares": squares[name]}
-        yield from _write(squared_norm.forward, names, {}, "update", rule="squared_norm")
+        yield from _write(squared_norm.forward, names, {}, "update", "squared_norm")
     reason = "the norm is over all gradients together"
     yield ProgramLine("squares", "=", " + ".join(squares.values()), "update", reason=reason)
     yield from _write(
-        clip_scale.forward, {"squares": "squares"}, {"max_norm": max_norm}, "update", rule="clip_scale"
+        clip_scale.forward, {"squares": "squares"}, {"max_norm": max_norm}, "update", "clip_scale"
     )
     for name, gradient in current.items():
         clipped = f"d{name}_clipped"
         names = {"g": gradient, "scale": "scale", "clipped": clipped}
-        yield from _write(clipped_gradient.forward, names, {}, "update", rule="clipped_gradient")
+        yield from _write(clipped_gradient.forward, names, {}, "update", "clipped_gradient")
         current[name] = clipped
 
 
-def _is_matrix(node: Node) -> bool:
-    """Whether the rows of a node are one axis, so that ``rows(v)`` is ``v`` itself and can be left out."""
-    return all(len(value.shape) <= 2 for value in (*node.inputs, node.output))
-
-
 def _write(
-    text: Text | list[Line],
+    text: Text,
     names: Mapping[str, str],
     options: Mapping[str, Any],
     phase: Phase,
+    rule: str,
     *,
-    layer: str = "",
-    rule: str = "",
-    undoes: str = "",
     matrix: bool = False,
 ) -> Iterator[ProgramLine]:
     """Write lines of a rule with the program's names, its options as numbers."""
-    rename = _Rename(names, options, matrix)
-    for line in text.lines if isinstance(text, Text) else text:
-        expression = ast.unparse(rename.visit(line.expression))
-        target = names.get(line.target, line.target)
-        reason = _rename_reason(line.reason, names)
-        yield ProgramLine(target, line.operator, expression, phase, layer, rule, reason, undoes)
+    known = {option: _parsed(repr(value)) for option, value in options.items()}
+    known |= {name: _parsed(written) for name, written in names.items()}
+    for line in text.lines:
+        tree = substitute(line.expression, known)
+        expression = ast.unparse(_WithoutRows().visit(tree) if matrix else tree)
+        target, reason = names.get(line.target, line.target), _rename_reason(line.reason, names)
+        yield ProgramLine(target, line.operator, expression, phase, rule=rule, reason=reason)
+
+
+def _parsed(text: str) -> ast.expr:
+    return ast.Name(text) if text.isidentifier() else ast.parse(text, mode="eval").body
 
 
 def _rename_reason(reason: str, names: Mapping[str, str]) -> str:
@@ -314,28 +308,7 @@ def _rename_reason(reason: str, names: Mapping[str, str]) -> str:
     return re.sub(r"(?<!')\b[A-Za-z]\w*", rename, reason)
 
 
-class _Rename(ast.NodeVisitor):
-    """Copies an expression, with the program's names and the numbers of the options in it."""
-
-    def __init__(self, names: Mapping[str, str], options: Mapping[str, Any], matrix: bool) -> None:
-        self.names, self.options, self.matrix = names, options, matrix
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id in self.names:
-            return ast.parse(self.names[node.id], mode="eval").body
-        if node.id in self.options:
-            return ast.parse(repr(self.options[node.id]), mode="eval").body
-        return node
-
+class _WithoutRows(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        is_rows = isinstance(node.func, ast.Name) and node.func.id == "rows"
-        return self.visit(node.args[0]) if is_rows and self.matrix else self.generic_visit(node)
-
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        return type(node)(**{name: self.copied(part) for name, part in ast.iter_fields(node)})
-
-    def copied(self, part: Any) -> Any:
-        """Return a copy of what a field of a node holds: a node, a list of nodes, or a text or number."""
-        if isinstance(part, list):
-            return [self.copied(each) for each in part]
-        return self.visit(part) if isinstance(part, ast.AST) else part
+        self.generic_visit(node)
+        return node.args[0] if isinstance(node.func, ast.Name) and node.func.id == "rows" else node

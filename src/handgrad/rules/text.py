@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import CodeType, FunctionType
-from typing import Any, get_type_hints
+from typing import Any, Protocol, TypeVar, get_type_hints
 
 from handgrad.errors import RuleError, nearest
 from handgrad.rules.primitives import PRIMITIVES
@@ -42,8 +42,8 @@ class Line:
     expression: ast.expr
     reason: str
 
-    @property
-    def names(self) -> frozenset[str]:
+    @cached_property
+    def reads(self) -> frozenset[str]:
         """Every name the expression reads."""
         return frozenset(node.id for node in ast.walk(self.expression) if isinstance(node, ast.Name))
 
@@ -84,6 +84,54 @@ class Text:
     def code(self) -> CodeType:
         """The lines, compiled when they are first run: most rules' never are, for programs are written from them."""
         return compile(self.module, self.file, "exec")
+
+
+class Assignment(Protocol):
+    """A line as a slice sees it: what it makes and what it reads."""
+
+    @property
+    def target(self) -> str: ...
+    @property
+    def operator(self) -> str: ...
+    @property
+    def reads(self) -> Collection[str]: ...
+
+
+Assigned = TypeVar("Assigned", bound=Assignment)
+
+
+def backward_slice(lines: Sequence[Assigned], wanted: Iterable[str]) -> list[Assigned]:
+    """Return the lines that some names need, in order, and those that change an array in place with what they need."""
+    needed, found = set(wanted), []
+    for line in reversed(lines):
+        if line.target in needed or line.operator != "=":
+            found.append(line)
+            needed.update(line.reads)
+    return found[::-1]
+
+
+def substitute(tree: ast.expr, known: Mapping[str, ast.expr]) -> ast.expr:
+    """Return a copy of an expression with other expressions in the place of names.
+
+    Examples
+    --------
+    >>> tree = ast.parse("a * (b + a)", mode="eval").body
+    >>> ast.unparse(substitute(tree, {"a": ast.Name("x1"), "b": ast.Constant(2)}))
+    'x1 * (2 + x1)'
+    """
+    copied: ast.expr = _substituted(tree, known)
+    return copied
+
+
+def _substituted(part: Any, known: Mapping[str, ast.expr]) -> Any:
+    """Return a copy of what a field of a syntax tree holds: a node, a list of nodes, or a text or number."""
+    if isinstance(part, ast.Name):
+        return known.get(part.id, part)
+    if isinstance(part, list):
+        return [_substituted(each, known) for each in part]
+    if not isinstance(part, ast.AST):
+        return part
+    return type(part)(**{name: _substituted(field, known) for name, field in ast.iter_fields(part)})
 
 
 def read_text(function: Callable[..., Any], *, updates: bool = False) -> Text:
@@ -175,7 +223,7 @@ class _Reader:
         return Line(target, operator, expression, self.reason(statement))
 
     def check_names(self, statement: ast.stmt, line: Line) -> None:
-        for name in sorted(line.names - self.known - PRIMITIVES.keys()):
+        for name in sorted(line.reads - self.known - PRIMITIVES.keys()):
             hint = nearest(name, self.known | PRIMITIVES.keys())
             extra = " (built-ins are not mathematics)" if hasattr(builtins, name) else ""
             raise self.error(statement, f"{name} is not defined here{extra}", hint)
