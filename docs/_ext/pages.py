@@ -25,6 +25,7 @@ from handgrad.checking import MISTAKES
 from handgrad.cli import group
 from handgrad.cli.options import SETTINGS
 from handgrad.configuration import DataSettings, NetworkSettings, TrainingSettings
+from handgrad.data.sources import FORMATS
 from handgrad.interop import refused, torch_losses
 from handgrad.interop.counterparts import COUNTERPARTS
 from handgrad.layers import INITIALISERS, LAYERS, LOSSES, OPTIMISERS, SCHEDULES
@@ -51,12 +52,12 @@ def generate(kind: str, *names: str) -> str:
 
     ``rules`` (the index of their pages), ``kinds`` (of their arguments), ``settings`` (of a table), ``choices`` (of
     layers, losses, optimisers or schedules), ``initialisers``, ``explained`` (what `handgrad explain` prints when it is
-    given these words), ``usage`` (of a command), ``counterparts`` (of layers in PyTorch, or what has none), or
-    ``mistakes`` (the index of their pages).
+    given these words), ``formats`` (of data files), ``usage`` (of a command), ``counterparts`` (of layers in PyTorch,
+    or what has none), or ``mistakes`` (the index of their pages).
     """
     parts: dict[str, Any] = {
         "rules": rule_index, "kinds": kinds, "settings": settings, "choices": choices, "initialisers": initialisers,
-        "explained": explained, "usage": usage, "counterparts": counterparts, "mistakes": mistakes,
+        "explained": explained, "formats": formats, "usage": usage, "counterparts": counterparts, "mistakes": mistakes,
     }  # fmt: skip
     text: str = parts[kind](*names)
     return text
@@ -175,6 +176,17 @@ def counterparts(which: str) -> str:
             for row in COUNTERPARTS
         ),
     )
+
+
+def formats() -> str:
+    """Return the formats of data files, as a table."""
+    names = {
+        "column": "a column, or several for regression", "own": "its own", "file": "the path of another such file",
+    }  # fmt: skip
+    rows = [
+        (", ".join(f"`{suffix}`" for suffix in row.suffixes), row.holds, names[row.target]) for row in FORMATS
+    ]
+    return table(["ends in", "holds", "the target"], rows)
 
 
 def _pairs(called: Mapping[str, str]) -> str:

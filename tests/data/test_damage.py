@@ -9,29 +9,27 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from handgrad.data import load, read_idx
+from handgrad.data.sources import BY_SUFFIX
 from handgrad.errors import DataError
 
-ROWS = 9
+from .formats import WRITE
+
+FILES = [*(f"d{suffix}" for suffix in WRITE), "d.idx", "d.idx.gz"]
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory, idx_bytes: Callable[[NDArray], bytes]) -> Path:
     """Make one sound file of each format."""
     folder = tmp_path_factory.mktemp("sound")
-    x, y = np.arange(2.0 * ROWS).reshape(ROWS, 2), np.arange(ROWS) % 2
-    np.save(folder / "d.npy", x)
-    np.save(folder / "t.npy", y)
-    np.savez_compressed(folder / "d.npz", x=x, t=y)
-    np.savetxt(folder / "d.csv", np.column_stack([x, y]), delimiter=",", header="a,b,y", comments="")
-    pq.write_table(pa.table({"a": x[:, 0], "b": x[:, 1], "y": y}), folder / "d.parquet")
+    x, t = np.arange(18.0).reshape(9, 2), np.arange(9) % 2
+    for suffix, write in WRITE.items():
+        write(folder / f"d{suffix}", x, t)
     (folder / "d.idx").write_bytes(idx_bytes(x.astype(np.float32)))
     (folder / "d.idx.gz").write_bytes(gzip.compress((folder / "d.idx").read_bytes()))
     return folder
@@ -44,13 +42,14 @@ def damaged(content: bytes, data: st.DataObject) -> bytes:
 
 
 @pytest.mark.filterwarnings("default:Reading `.npy`:UserWarning")
-@pytest.mark.parametrize("name", ["d.npy", "d.npz", "d.csv", "d.parquet", "d.idx", "d.idx.gz"])
+@pytest.mark.parametrize("name", FILES)
 @settings(deadline=None)
 @given(data=st.data())
 def test_a_damaged_file_gives_data_or_a_data_error(name: str, data: st.DataObject, sound: Path) -> None:
-    targets = {".npy": str(sound / "t.npy"), ".csv": "y", ".parquet": "y"}
+    targets = {"own": None, "file": str(sound / "t.npy"), "column": "t"}
     path = sound / f"damaged-{name}"
     path.write_bytes(damaged((sound / name).read_bytes(), data))
-    read = read_idx if "idx" in name else partial(load, target=targets.get(path.suffix))
+    found = BY_SUFFIX.get(path.suffix)
+    read = partial(load, target=targets[found.target]) if found else read_idx
     with suppress(DataError):
         assert len(read(path)) > 0

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from handgrad import data
 from handgrad.data import load, load_features
+from handgrad.data.sources import BY_SUFFIX
 from handgrad.errors import DataError
+
+from .formats import WRITE
 
 
 @pytest.mark.parametrize(
@@ -35,32 +35,32 @@ def test_mnist_is_loaded_by_name_and_from_a_folder(
             load(source, task="regression")
 
 
-def test_files_are_read_by_their_suffix(tmp_path: Path) -> None:
-    x, t = np.arange(8).reshape(4, 2), np.array([0.5, 1.5, 2.5, 3.5])
-    (tmp_path / "d.csv").write_text("a,b,t\n0,1,0.5\n2,3,1.5\n4,5,2.5\n6,7,3.5\n")
-    (tmp_path / "d.TSV").write_text("a\tb\tt\n0\t1\t0.5\n2\t3\t1.5\n4\t5\t2.5\n6\t7\t3.5\n")
-    pq.write_table(pa.table({"a": x[:, 0], "b": x[:, 1], "t": t}), tmp_path / "d.parquet")
-    np.savez(tmp_path / "d.npz", x=x, t=t)
-    np.save(tmp_path / "d.npy", x)
-    np.save(tmp_path / "t.npy", t)
-    targets = {"d.csv": "t", "d.TSV": "t", "d.parquet": "t", "d.npz": None, "d.npy": str(tmp_path / "t.npy")}
-    for name, target in targets.items():
-        dataset = load(tmp_path / name, target=target)
-        np.testing.assert_array_equal(dataset.x, x)
-        np.testing.assert_array_equal(dataset.t, t)
+def test_every_format_is_tested() -> None:
+    missing = BY_SUFFIX.keys() - WRITE.keys()
+    assert not missing, f"tests/data/formats.py: WRITE has no row for {missing}"
 
 
-def test_features_alone_are_read_by_suffix_too(tmp_path: Path) -> None:
-    """Of a table the columns named, in that order; of the rest the whole array, images flat."""
-    x = np.arange(6.0).reshape(3, 2)
-    (tmp_path / "d.csv").write_text("b,y,a\n1,9,0\n3,9,2\n5,9,4\n")
-    (tmp_path / "d.tsv").write_text("b\ty\ta\n1\t9\t0\n3\t9\t2\n5\t9\t4\n")
-    pq.write_table(pa.table({"b": x[:, 1], "y": [9.0] * 3, "a": x[:, 0]}), tmp_path / "d.parquet")
-    np.save(tmp_path / "d.npy", x)
-    np.savez(tmp_path / "d.npz", x=x)
-    (tmp_path / "images").write_bytes(bytes([0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, *range(6)]))
-    for path in tmp_path.iterdir():
-        np.testing.assert_array_equal(load_features(path, ["a", "b"]), x, path.name)
+@pytest.mark.parametrize("suffix", WRITE)
+def test_a_file_is_read_by_its_suffix(tmp_path: Path, suffix: str) -> None:
+    """With its targets; without them, of a table the columns that are named, in that order; in any case of letters."""
+    x, t = np.arange(8.0).reshape(4, 2), np.array([0.5, 1.5, 2.5, 3.5])
+    path = tmp_path / f"d{suffix}"
+    target = WRITE[suffix](path, x, t)
+    dataset = load(path, target=target)
+    np.testing.assert_array_equal(dataset.x, x)
+    np.testing.assert_array_equal(dataset.t, t)
+    assert (dataset.name, dataset.task) == (path.name, "regression")
+    table = BY_SUFFIX[suffix].target == "column"
+    assert dataset.feature_names == (("b", "a") if table else ())
+    upper = path.rename(path.with_suffix(suffix.upper()))
+    features = load_features(upper, ["a", "b"] if table else ())
+    np.testing.assert_array_equal(features, x[:, ::-1] if table else x)
+
+
+def test_images_are_features_flat(tmp_path: Path) -> None:
+    path = tmp_path / "images"
+    path.write_bytes(bytes([0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, *range(6)]))
+    np.testing.assert_array_equal(load_features(path), np.arange(6).reshape(3, 2))
 
 
 def test_features_that_no_network_can_take_are_refused(tmp_path: Path) -> None:
@@ -72,11 +72,12 @@ def test_features_that_no_network_can_take_are_refused(tmp_path: Path) -> None:
         load_features(tmp_path / "d.npz")
 
 
-def test_the_task_is_handed_on(tmp_path: Path) -> None:
-    (tmp_path / "d.csv").write_text("a,t\n0,1\n2,0\n4,1\n6,0\n")
-    np.savez(tmp_path / "d.npz", x=np.ones((4, 1)), t=np.array([1, 0, 1, 0]))
-    assert load(tmp_path / "d.csv", target="t", task="regression").task == "regression"
-    assert load(tmp_path / "d.npz", task="regression").task == "regression"
+@pytest.mark.parametrize("suffix", WRITE)
+def test_the_task_is_handed_on(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"d{suffix}"
+    target = WRITE[suffix](path, np.ones((4, 2)), np.array([1, 0, 1, 0]))
+    assert load(path, target=target).task == "classification"
+    assert load(path, target=target, task="regression").task == "regression"
 
 
 @pytest.mark.parametrize(
@@ -103,11 +104,6 @@ def test_the_task_is_handed_on(tmp_path: Path) -> None:
 def test_a_wrong_source_is_refused(source: str | Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         load(source, **options)
-
-
-def test_the_public_names_are_sorted_and_there() -> None:
-    assert data.__all__ == sorted(data.__all__)
-    assert all(hasattr(data, name) for name in data.__all__)
 
 
 def test_importing_data_imports_no_optional_package() -> None:

@@ -12,13 +12,12 @@ from handgrad.cli.console import show_results
 from handgrad.cli.options import load_data
 from handgrad.configuration import MOST_BYTES, Configuration, read_configuration
 from handgrad.data import Dataset, load, split
+from handgrad.data.sources import takes
 from handgrad.engines import Epoch, ReferenceEngine
 from handgrad.errors import DataError
 from handgrad.files import check_file
 from handgrad.runs import Run, load_run, match_classes
 from handgrad.training.metrics import measure_metric, metric_name
-
-TABLES = (".csv", ".tsv", ".parquet")
 
 
 @click.command(name="evaluate")
@@ -45,7 +44,7 @@ def command(run: Path, source: str | None, target: str | None, as_json: bool) ->
         dataset = load_data(settings)
         rows = _test_rows(run, settings, dataset)
     else:
-        own = trained.target if source.endswith(TABLES) else None  # other sources have their own targets
+        own = trained.target if takes(source, "column") else None  # other sources have their own targets
         dataset = load(source, target=target or own, task=trained.task)
         rows = np.arange(len(dataset))
     show_results({"rows": len(rows), **score(trained, dataset, rows)}, as_json=as_json)

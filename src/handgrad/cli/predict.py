@@ -27,8 +27,8 @@ from handgrad.runs import Run, load_run
 def command(run: Path, source: str, out: Path | None, as_json: bool) -> None:
     """Let a trained network answer for new rows.
 
-    RUN is a folder that `handgrad train` wrote. SOURCE holds rows: a .csv, .tsv or .parquet table with the
-    columns of the training (others are passed over), a .npy file, the x of an .npz file, or an IDX file.
+    RUN is a folder that `handgrad train` wrote. SOURCE holds rows: a file as for `handgrad train`, of a table the
+    columns of the training (others are passed over), of an .npz file its x; or an IDX file.
 
     \b
     handgrad predict runs/houses new.csv --out answers.csv

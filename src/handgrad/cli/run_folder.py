@@ -19,7 +19,7 @@ import msgspec
 
 from handgrad.checkpoints import NAME, Checkpoints, read_past
 from handgrad.configuration import MOST_BYTES, Configuration, read_configuration, write_configuration
-from handgrad.data.sources import BUILT_IN
+from handgrad.data.sources import BUILT_IN, takes
 from handgrad.errors import ConfigurationError, RunError, notify
 from handgrad.files import check_file, write_file
 from handgrad.network import Network
@@ -207,7 +207,9 @@ def located(configuration: Configuration, found: Configuration | None = None) ->
     whole = {
         name: str(Path(value).resolve())
         for name, value in (("source", data.source), ("target", data.target))
-        if isinstance(value, str) and Path(value).exists() and (name == "source" or value.endswith(".npy"))
+        if isinstance(value, str)
+        and Path(value).exists()
+        and (name == "source" or takes(data.source, "file"))
     }
     if data.source in BUILT_IN:
         whole.pop("source", None)

@@ -25,6 +25,7 @@ from handgrad.cli.run_folder import (
 )
 from handgrad.configuration import Configuration, write_configuration
 from handgrad.data import Dataset, Split, split
+from handgrad.data.sources import BY_SUFFIX
 from handgrad.files import write_file
 from handgrad.network import Network
 from handgrad.runs import Run, load_run, save_run
@@ -79,7 +80,7 @@ def command(
 ) -> int:
     """Train a network, and keep it in a run folder, with a page that explains it.
 
-    SOURCE is digits (the default), mnist, moons, spirals, xor, or a file: .csv, .tsv, .parquet, .npz, .npy,
+    SOURCE is digits (the default), mnist, moons, spirals, xor, or a file: SUFFIXES,
     or a folder of IDX files.
 
     \b
@@ -105,6 +106,9 @@ def command(
         return 0
     configuration = resumed(resume, lambda own: configuration_from(source, config or own, settings))
     return _run(configuration, Keeping.resumed(resume, checkpoint_minutes), resume, as_json=as_json)
+
+
+command.help = str(command.help).replace("SUFFIXES", ", ".join(BY_SUFFIX))
 
 
 def _run(configuration: Configuration, chosen: Keeping, folder: Path, *, as_json: bool) -> int:

@@ -6,7 +6,7 @@ import csv
 import math
 import os
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.arguments import judged
+from handgrad.data.columns import Contents, Request, Selection, make_dataset, select
 from handgrad.data.dataset import Dataset, Task
-from handgrad.data.files import reading
-from handgrad.data.table import Columns, choose_columns, make_dataset, name_columns
+from handgrad.data.untrusted import reading
 from handgrad.errors import DataError
 
 
@@ -28,7 +28,7 @@ def read_csv(
     r"""Read a table of numbers from a text file whose first line names the columns.
 
     The delimiter is a tab in a file that ends in ``.tsv``; else it is the most frequent in the first line of
-    comma, semicolon and tab. Blank lines are passed over, as is a byte order mark.
+    comma, semicolon and tab. Blank lines are skipped, as is a byte order mark.
 
     Parameters
     ----------
@@ -61,66 +61,46 @@ def read_csv(
     >>> data.classes, data.feature_names
     (('no', 'yes'), ('age', 'height'))
     """
-    path = Path(path)
-    columns, x, texts, lines = _read(path, lambda header: choose_columns(path, header, target, task))
-    targets = [
-        _target(path, name, [row[index] for row in texts], lines, columns.task)
-        for index, name in enumerate(columns.target_names)
-    ]
-    return make_dataset(path, columns, x, targets)
+    return make_dataset(Path(path), csv_contents(Path(path), Request(target, task)))
 
 
-def read_csv_features(path: str | os.PathLike[str], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return the named columns of a text file, (n, d) in the order of the names; others are passed over.
-
-    Raises
-    ------
-    DataError
-        As `read_csv`, and when a column is missing.
-    """
-    path = Path(path)
-    return _read(path, lambda header: name_columns(path, header, names))[1]
-
-
-def _read(
-    path: Path, choose: Callable[[list[str]], Columns]
-) -> tuple[Columns, NDArray[np.float64], list[list[str]], list[int]]:
-    """Return the columns, the features (n, d), the texts of the targets and the line of each row."""
+def csv_contents(path: Path, request: Request) -> Contents:
+    """Read the columns that are asked for."""
     features, texts, lines = array("d"), list[list[str]](), list[int]()
     with reading(path, UnicodeDecodeError, csv.Error), path.open(encoding="utf-8-sig", newline="") as file:
         first = file.readline()
-        lines_of = chain([first], file)  # rather than from the start again: a pipe is read once
-        rows = csv.reader(lines_of, delimiter=_delimiter(path, first), skipinitialspace=True, strict=True)
-        columns = choose(_header(path, next(rows, [])))
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
+        # The first line again, rather than the file from its start: a pipe is read once.
+        rows = csv.reader(chain([first], file), delimiter=delimiter, skipinitialspace=True, strict=True)
+        if not (header := next(rows, [])):
+            raise DataError(
+                f"{path}: the first line is empty", fix="begin the file with the names of its columns"
+            )
+        selection = select(path, header, request)
         for cells in filter(None, rows):
-            place = f"{path}, line {rows.line_num}"
-            features.extend(_features(place, columns, cells))
-            texts.append([cells[index].strip() for index in columns.targets])
+            features.extend(_features(f"{path}, line {rows.line_num}", selection, cells))
+            texts.append([cells[index].strip() for index in selection.targets])
             lines.append(rows.line_num)
     if not lines:
         raise DataError(f"{path}: the file has a header and no rows")
-    return columns, np.frombuffer(features).reshape(len(lines), -1), texts, lines
+    targets = [
+        _target(path, selection.names[index], [row[place] for row in texts], lines, selection.task)
+        for place, index in enumerate(selection.targets)
+    ]
+    return selection.contents(path, np.frombuffer(features).reshape(len(lines), -1), targets)
 
 
-def _delimiter(path: Path, first: str) -> str:
-    return "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
-
-
-def _header(path: Path, cells: list[str]) -> list[str]:
-    if not cells:
+def _features(place: str, selection: Selection, cells: list[str]) -> list[float]:
+    if len(cells) != len(selection.names):
         raise DataError(
-            f"{path}: the first line is empty", fix="begin the file with the names of its columns"
+            f"{place}: {len(cells)} cells found, and {len(selection.names)} expected, one a column"
         )
-    return cells
-
-
-def _features(place: str, columns: Columns, cells: list[str]) -> list[float]:
-    if len(cells) != len(columns.names):
-        raise DataError(f"{place}: {len(cells)} cells found, and {len(columns.names)} expected, one a column")
-    values = [_number(cells[index]) for index in columns.features]
+    values = [_number(cells[index]) for index in selection.features]
     if not all(map(math.isfinite, values)):
-        index = next(index for index in columns.features if not math.isfinite(_number(cells[index])))
-        raise _wrong_cell(place, columns.names[index], cells[index])
+        wrong = next(
+            index for index, value in zip(selection.features, values, strict=True) if not math.isfinite(value)
+        )
+        raise _wrong_cell(place, selection.names[wrong], cells[wrong])
     return values
 
 
@@ -132,19 +112,15 @@ def _target(path: Path, name: str, texts: list[str], lines: list[int], task: Tas
     values = np.array([_number(text) for text in texts])
     finite = np.isfinite(values)
     if finite.all():
-        return _whole(texts, values)
+        try:
+            return np.array([int(text) for text in texts], dtype=np.int64)
+        except (ValueError, OverflowError):  # a fraction, or more than 64 bits
+            return values
     texts_are_classes = task == "classification" or (task is None and not finite.any())
     if texts_are_classes and "" not in texts:
         return np.array(texts, dtype=object)  # dtype str would give every text the room of the longest
     row = texts.index("") if texts_are_classes else int(np.argmin(finite))
     raise _wrong_cell(f"{path}, line {lines[row]}", name, texts[row])
-
-
-def _whole(texts: list[str], values: NDArray[np.float64]) -> NDArray[Any]:
-    try:
-        return np.array([int(text) for text in texts], dtype=np.int64)
-    except (ValueError, OverflowError):  # a fraction, or more than 64 bits
-        return values
 
 
 def _number(text: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.arguments import judged
+from handgrad.data.columns import Contents, Request, make_dataset, select
 from handgrad.data.dataset import Dataset, Task
-from handgrad.data.files import check_claim, reading
-from handgrad.data.table import Columns, choose_columns, make_dataset, name_columns
+from handgrad.data.untrusted import check_claim, reading
 from handgrad.errors import DataError, need
 
 
@@ -30,8 +30,7 @@ def read_parquet(
     target
         The column to be predicted, or several for regression. All other columns are features.
     task
-        What the target is for. By default, text and booleans are classes, and so are whole numbers when there
-        are at most 20 different ones, each found twice on average; other numbers are for regression.
+        What the target is for; as in `read_csv`, and booleans are classes too.
 
     Returns
     -------
@@ -53,59 +52,34 @@ def read_parquet(
     handgrad.errors.DataError: missing.parquet: there is no such file
       fix    check the path; it is looked up from the current folder
     """
-    path = Path(path)
-    columns, x, targets = _read(path, lambda header: choose_columns(path, header, target, task))
-    return make_dataset(path, columns, x, targets)
+    return make_dataset(Path(path), parquet_contents(Path(path), Request(target, task)))
 
 
-def read_parquet_features(path: str | os.PathLike[str], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return the named columns of a Parquet file, (n, d) in the order of the names; others are passed over.
-
-    Raises
-    ------
-    DataError, MissingPackageError
-        As `read_parquet`, and when a column is missing.
-    """
-    path = Path(path)
-    return _read(path, lambda header: name_columns(path, header, names))[1]
-
-
-def _read(
-    path: Path, choose: Callable[[list[str]], Columns]
-) -> tuple[Columns, NDArray[np.float64], list[NDArray[Any]]]:
-    """Return the columns, the features (n, d) and the targets, each (n,)."""
+def parquet_contents(path: Path, request: Request) -> Contents:
+    """Read the columns that are asked for."""
     pa = need("pyarrow", f"{path}: reading Parquet", "parquet")
     from pyarrow import parquet as pq
 
     with reading(path, pa.ArrowException, UnicodeDecodeError), path.open("rb") as stream:
         file = pq.ParquetFile(stream)
-        schema = file.schema_arrow
-        columns = choose(schema.names)
-        _check_size(path, file.metadata)
-        for index in columns.features:
-            _check_number(path, columns.names[index], schema.field(index).type)
-        # A text stands once in the file for all its rows, and once in memory: 100 kB could ask for gigabytes else.
-        texts = [columns.names[index] for index in columns.targets if _is_text(schema.field(index).type)]
-        chosen = [columns.names[index] for index in (*columns.features, *columns.targets)]
-        table = pq.ParquetFile(stream, read_dictionary=texts).read(columns=chosen)
-        x = np.empty((table.num_rows, len(columns.features)))
-        for place, name in enumerate(columns.feature_names):
+        schema, metadata = file.schema_arrow, file.metadata
+        selection = select(path, schema.names, request)
+        if metadata.num_rows == 0:
+            raise DataError(f"{path}: the file has columns and no rows")
+        pages = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
+        check_claim(path, pages + 8 * metadata.num_rows * metadata.num_columns)
+        for index in selection.features:
+            _check_number(path, selection.names[index], schema.field(index).type)
+        features, targets = (
+            [schema.names[index] for index in chosen] for chosen in (selection.features, selection.targets)
+        )
+        # A text appears once in the file for all its rows, and once in memory: else 100 kB could ask for gigabytes.
+        texts = [name for name in targets if _is_text(schema.field(name).type)]
+        table = pq.ParquetFile(stream, read_dictionary=texts).read(columns=features + targets)
+        x = np.empty((table.num_rows, len(features)))
+        for place, name in enumerate(features):
             x[:, place] = _numbers(path, name, table.column(name))
-        targets = [_target(path, name, table.column(name)) for name in columns.target_names]
-    return columns, x, targets
-
-
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    return types.is_string(kind) or types.is_large_string(kind)
-
-
-def _check_size(path: Path, metadata: Any) -> None:
-    if metadata.num_rows == 0:
-        raise DataError(f"{path}: the file has columns and no rows")
-    pages = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
-    check_claim(path, pages + 8 * metadata.num_rows * metadata.num_columns)
+        return selection.contents(path, x, [_target(path, name, table.column(name)) for name in targets])
 
 
 def _target(path: Path, name: str, column: Any) -> NDArray[Any]:
@@ -124,23 +98,26 @@ def _target(path: Path, name: str, column: Any) -> NDArray[Any]:
 
 def _numbers(path: Path, name: str, column: Any) -> NDArray[Any]:
     """Return a column of numbers or booleans, (n,)."""
-    import pyarrow as pa
-    from pyarrow import types
+    from pyarrow import float64, types
 
     _check_number(path, name, column.type)
-    if types.is_decimal(column.type):
-        column = column.cast(pa.float64())
     _check_present(path, name, column)
-    values: NDArray[Any] = column.to_numpy()
+    values: NDArray[Any] = (column.cast(float64()) if types.is_decimal(column.type) else column).to_numpy()
     return values
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return types.is_string(kind) or types.is_large_string(kind)
 
 
 def _check_number(path: Path, name: str, kind: Any) -> None:
     from pyarrow import types
 
-    if not (
-        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
-    ):
+    if not any(is_kind(kind) for is_kind in (
+        types.is_integer, types.is_floating, types.is_boolean, types.is_decimal,
+    )):  # fmt: skip
         raise DataError(
             f"{path}: column {name!r} is of type {kind}, and numbers are needed", fix="leave out the column"
         )

@@ -1,23 +1,28 @@
-"""One function for every source of data: a built-in set by its name, a file by its suffix, an IDX folder."""
+"""One function for every source of data: a built-in set by its name, a file by its suffix, an IDX folder.
+
+A reader of another format is a module of its own here with its row in `FORMATS`; what files may be called, in errors, in
+the command line's help and in the documentation, follows from that.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 
 from handgrad.arguments import judged
 from handgrad.arrays import check_finite
-from handgrad.data.arrays import read_npy, read_npy_features, read_npz, read_npz_features
-from handgrad.data.csv_table import read_csv, read_csv_features
+from handgrad.data.builtin import digits, moons, spirals, xor
+from handgrad.data.columns import Contents, Request, make_dataset
+from handgrad.data.csv_table import csv_contents
 from handgrad.data.dataset import Dataset, Task
-from handgrad.data.digits import digits
-from handgrad.data.generated import moons, spirals, xor
 from handgrad.data.idx import mnist, read_idx
-from handgrad.data.parquet_table import read_parquet, read_parquet_features
+from handgrad.data.numpy_files import npy_contents, npz_contents
+from handgrad.data.parquet_table import parquet_contents
 from handgrad.errors import DataError, nearest
 
 BUILT_IN: dict[str, Callable[[], Dataset]] = {
@@ -27,7 +32,35 @@ BUILT_IN: dict[str, Callable[[], Dataset]] = {
     "spirals": spirals,
     "xor": xor,
 }
-SUFFIXES = (".csv", ".npy", ".npz", ".parquet", ".tsv")
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How files that end so are read, and what the documentation says of them.
+
+    ``target`` is what names the targets: a column of the table, another file, or nothing, as the file has its own.
+    """
+
+    suffixes: tuple[str, ...]
+    read: Callable[[Path, Request], Contents]
+    target: Literal["column", "file", "own"]
+    holds: str
+
+
+FORMATS = (
+    FileFormat((".csv", ".tsv"), csv_contents, "column", "a table of numbers; the first line names the columns"),
+    FileFormat((".parquet",), parquet_contents, "column", "a table of numbers (needs `pyarrow`)"),
+    FileFormat((".npz",), npz_contents, "own", "an array `x` (or `X`), rows first, and an array `t` (or `y`)"),
+    FileFormat((".npy",), npy_contents, "file", "an array, rows first, mapped into memory"),
+)  # fmt: skip
+
+BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
+
+
+def takes(source: str | os.PathLike[str], target: Literal["column", "file"]) -> bool:
+    """Return whether a source is a file whose targets are named in this way."""
+    found = BY_SUFFIX.get(Path(source).suffix.lower())
+    return found is not None and found.target == target
 
 
 @judged
@@ -39,8 +72,8 @@ def load(
     Parameters
     ----------
     source
-        One of the names digits, mnist, moons, spirals and xor; or a file that ends in .csv, .tsv, .parquet,
-        .npz or .npy; or a folder with the four files of MNIST.
+        One of the names digits, mnist, moons, spirals and xor; or a table or arrays in a file, known by its suffix;
+        or a folder with the four files of MNIST.
     target
         For a table, the column to be predicted, or several for regression; for a .npy file, the path of the
         .npy file of the targets. Other sources have their own.
@@ -70,43 +103,32 @@ def load(
     """
     if not source:  # as a path it would be the current folder
         raise DataError("the data has no name", fix=f"{nearest('', BUILT_IN)}, or give a file or a folder")
-    if isinstance(source, str) and source in BUILT_IN:
-        _refuse(source, target=target)
-        return _of_task(BUILT_IN[source](), task)
     path = Path(source)
-    if path.is_dir():
-        _refuse(path, target=target)
-        return _of_task(mnist(path), task)
-    match path.suffix.lower():
-        case ".csv" | ".tsv":
-            return read_csv(path, target=target, task=task)
-        case ".parquet":
-            return read_parquet(path, target=target, task=task)
-        case ".npy":
-            return read_npy(path, target=target, task=task)
-        case ".npz":
-            _refuse(path, target=target)
-            return read_npz(path, task=task)
-        case "" if path.exists():
-            raise DataError(
-                f"{path}: files whose name has no ending are not read",
-                fix=f"choose from {', '.join(SUFFIXES)}",
-            )
-        case "":
-            raise DataError(
-                f"{source}: there is no built-in data set and no folder of this name",
-                fix=nearest(path.name, BUILT_IN),
-            )
-        case suffix:
-            raise DataError(
-                f"{path}: files that end in {suffix} are not read", fix=f"choose from {', '.join(SUFFIXES)}"
-            )
+    found = BY_SUFFIX.get(path.suffix.lower())
+    built_in = BUILT_IN.get(source) if isinstance(source, str) else None
+    own_target = built_in or path.is_dir() or (found and found.target == "own")
+    if own_target and target is not None:
+        raise DataError(
+            f"{source}: target is {target!r}, and this source has its own target", fix="leave out target"
+        )
+    if built_in or path.is_dir():
+        dataset = built_in() if built_in else mnist(path)
+        if task not in (None, dataset.task):
+            raise DataError(f"{dataset.name}: task is {task!r}, and this source is for {dataset.task}")
+        return dataset
+    if found is None:
+        raise _unknown(source, path)
+    return make_dataset(path, found.read(path, Request(target, task)))
 
 
-def _of_task(dataset: Dataset, task: Task | None) -> Dataset:
-    if task is not None and task != dataset.task:
-        raise DataError(f"{dataset.name}: task is {task!r}, and this source is for {dataset.task}")
-    return dataset
+def _unknown(source: str | os.PathLike[str], path: Path) -> DataError:
+    if not path.suffix and not path.exists():
+        return DataError(
+            f"{source}: there is no built-in data set and no folder of this name",
+            fix=nearest(path.name, BUILT_IN),
+        )
+    files = f"files that end in {path.suffix.lower()}" if path.suffix else "files whose name has no ending"
+    return DataError(f"{path}: {files} are not read", fix=f"choose from {', '.join(sorted(BY_SUFFIX))}")
 
 
 @judged
@@ -116,9 +138,9 @@ def load_features(source: str | os.PathLike[str], names: Sequence[str] = ()) -> 
     Parameters
     ----------
     source
-        A file that ends in .csv, .tsv, .parquet, .npz (its array x) or .npy, or an IDX file of images.
+        A file as for `load`, or an IDX file of images.
     names
-        For a table, the columns to take, in this order; others are passed over.
+        For a table, the columns to take, in this order; others are not read.
 
     Returns
     -------
@@ -133,27 +155,12 @@ def load_features(source: str | os.PathLike[str], names: Sequence[str] = ()) -> 
         When the source needs a package that is not installed.
     """
     path = Path(source)
-    match path.suffix.lower():
-        case ".csv" | ".tsv":
-            x: NDArray[Any] = read_csv_features(path, names)
-        case ".parquet":
-            x = read_parquet_features(path, names)
-        case ".npy":
-            x = read_npy_features(path)
-        case ".npz":
-            x = read_npz_features(path)
-        case _:
-            images = read_idx(path)
-            x = images.reshape(len(images), -1)
+    if found := BY_SUFFIX.get(path.suffix.lower()):
+        x = found.read(path, Request(features=names)).x
+    else:
+        images = read_idx(path)
+        x = images.reshape(len(images), -1)
     if len(x) == 0:
         raise DataError(f"{path}: there are no rows")
     check_finite(f"{path}: x", x, names)
     return x
-
-
-def _refuse(source: str | Path, **given: object) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise DataError(
-                f"{source}: {name} is {value!r}, and this source has its own {name}", fix=f"leave out {name}"
-            )

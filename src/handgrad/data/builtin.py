@@ -1,7 +1,11 @@
-"""Points of the plane in classes that no straight line divides, drawn from a seed."""
+"""Sets that come with handgrad: handwritten digits, and points of the plane that no straight line divides.
+
+digits.txt states where the digits are from.
+"""
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -12,6 +16,25 @@ from handgrad.data.dataset import Dataset
 from handgrad.errors import DataError
 
 TURNS = 1.5  # of each spiral's arm
+
+
+def digits() -> Dataset:
+    """Return 1,797 handwritten digits of 8 × 8 pixels, without any download.
+
+    Returns
+    -------
+    Dataset
+        ``x`` uint8 of shape (1797, 64), rows of pixels from 0 to 16; ``t`` of shape (1797,), classes 0 to 9.
+
+    Examples
+    --------
+    >>> data = digits()
+    >>> data.x.shape, data.x.dtype, len(data.classes)
+    ((1797, 64), dtype('uint8'), 10)
+    """
+    with (files(__package__) / "digits.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        x, t = arrays["x"], arrays["t"]
+    return Dataset("digits", x, t.astype(np.int64), "classification", tuple("0123456789"))
 
 
 @judged

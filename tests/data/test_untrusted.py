@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from handgrad.data.files import FREE, LARGEST, RATIO, check_claim
+from handgrad.data.untrusted import FREE, LARGEST, RATIO, check_claim
 from handgrad.errors import DataError
 
 

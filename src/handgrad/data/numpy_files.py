@@ -14,13 +14,13 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from handgrad.arguments import judged
+from handgrad.data.columns import Contents, Request, make_dataset
 from handgrad.data.dataset import Dataset, Task
-from handgrad.data.files import check_claim, check_shape, reading
-from handgrad.data.targets import encode
+from handgrad.data.untrusted import check_claim, check_shape, reading
 from handgrad.errors import DataError
 
 NUMBERS = "biuf"
-TEXT = "U"
+NUMBERS_OR_TEXT = "biufU"
 
 # What a damaged archive makes zipfile and NumPy raise; RuntimeError is for what zipfile does not support.
 DAMAGE = (ValueError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile)
@@ -65,20 +65,20 @@ def read_npy(
     ...     data.x.shape, data.x.dtype, data.task
     ((4, 3), dtype('float32'), 'classification')
     """
-    path = Path(path)
-    if not isinstance(target, str | os.PathLike):
+    return make_dataset(Path(path), npy_contents(Path(path), Request(target, task)))
+
+
+def npy_contents(path: Path, request: Request) -> Contents:
+    """Map the features, and the targets from their own file."""
+    if request.features is not None:
+        return Contents(_map(path, NUMBERS))
+    if not isinstance(request.target, str | os.PathLike):
         raise DataError(
-            f"{path}: target is {target!r}, and must be the path of one file",
+            f"{path}: target is {request.target!r}, and must be the path of one file",
             fix="name the .npy file of the targets as target",
         )
-    x = _map(path, NUMBERS)
-    task, t, classes = encode(str(target), _map(Path(target), NUMBERS + TEXT), task)
-    return Dataset(path.name, x, t, task, classes)
-
-
-def read_npy_features(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Map the features of one .npy file, (n, ...); raises `DataError` as `read_npy`."""
-    return _map(Path(path), NUMBERS)
+    targets = Path(request.target)
+    return Contents(_map(path, NUMBERS), _map(targets, NUMBERS_OR_TEXT), str(targets), request.task)
 
 
 def _map(path: Path, kinds: str) -> NDArray[Any]:
@@ -97,7 +97,7 @@ def read_npz(path: str | os.PathLike[str], *, task: Task | None = None) -> Datas
     path
         The file: ``x`` of shape (n, ...), ``t`` of shape (n,) or (n, k).
     task
-        What the target is for; as in ``read_npy``.
+        What the target is for; as in `read_npy`.
 
     Returns
     -------
@@ -118,23 +118,20 @@ def read_npz(path: str | os.PathLike[str], *, task: Task | None = None) -> Datas
     ...     read_npz(Path(folder, "d.npz")).task
     'regression'
     """
-    path = Path(path)
-    with reading(path, *DAMAGE), zipfile.ZipFile(path) as archive:
-        features, target = _find(path, archive, "x", "X"), _find(path, archive, "t", "y")
-        check_claim(path, features.file_size + target.file_size)
-        x = _read_member(path, archive, features, NUMBERS)
-        values = _read_member(path, archive, target, NUMBERS + TEXT)
-    task, t, classes = encode(f"{path}, {target.filename}", values, task)
-    return Dataset(path.name, x, t, task, classes)
+    return make_dataset(Path(path), npz_contents(Path(path), Request(task=task)))
 
 
-def read_npz_features(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Read the array ``x`` (or ``X``) of an .npz file, (n, ...); raises `DataError` as `read_npz`."""
-    path = Path(path)
+def npz_contents(path: Path, request: Request) -> Contents:
+    """Read ``x``, and ``t`` where targets are asked for."""
     with reading(path, *DAMAGE), zipfile.ZipFile(path) as archive:
         features = _find(path, archive, "x", "X")
-        check_claim(path, features.file_size)
-        return _read_member(path, archive, features, NUMBERS)
+        target = _find(path, archive, "t", "y") if request.features is None else None
+        check_claim(path, features.file_size + (target.file_size if target else 0))
+        x = _read_member(path, archive, features, NUMBERS)
+        if target is None:
+            return Contents(x)
+        targets = _read_member(path, archive, target, NUMBERS_OR_TEXT)
+    return Contents(x, targets, f"{path}, {target.filename}", request.task)
 
 
 def _find(path: Path, archive: zipfile.ZipFile, *names: str) -> zipfile.ZipInfo:
@@ -151,9 +148,8 @@ def _find(path: Path, archive: zipfile.ZipFile, *names: str) -> zipfile.ZipInfo:
 
 
 def _read_member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, kinds: str) -> NDArray[Any]:
-    place = path / member.filename
     with archive.open(member.filename) as file:
-        _check_header(place, file, member.file_size, kinds)
+        _check_header(path / member.filename, file, member.file_size, kinds)
     with archive.open(member.filename) as file:
         values: NDArray[Any] = npy.read_array(file, allow_pickle=False)
     return values
@@ -168,7 +164,7 @@ def _check_header(path: Path, file: IO[bytes], size: int, kinds: str) -> None:
     except Exception as error:  # the header is Python text, and damage to it may raise what it likes
         raise DataError(f"{path}: the array's header cannot be read: {error}") from error
     if dtype.kind not in kinds or dtype.itemsize == 0:
-        wanted = "numbers or text" if TEXT in kinds else "numbers"
+        wanted = "numbers" if kinds == NUMBERS else "numbers or text"
         raise DataError(f"{path}: the array has dtype {dtype}, and {wanted} are needed")
     check_shape(path, shape)
     expected, found = math.prod(shape) * dtype.itemsize, size - file.tell()

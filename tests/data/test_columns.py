@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from handgrad.data.targets import encode, infer_task
+from handgrad.data.columns import encode, infer_task
 from handgrad.errors import DataError
 
 
