@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from handgrad.errors import RunError as RunError
     from handgrad.errors import ShapeError as ShapeError
     from handgrad.errors import TrainingError as TrainingError
-    from handgrad.explaining.explain import explain as explain
-    from handgrad.explaining.explanation import Explanation as Explanation
+    from handgrad.explaining.explainer import explain as explain
+    from handgrad.explaining.record import Explanation as Explanation
     from handgrad.layers.composition import *
     from handgrad.layers.elementwise import *
     from handgrad.layers.initialisers import INITIALISERS as INITIALISERS

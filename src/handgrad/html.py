@@ -13,7 +13,7 @@ from typing import Any
 LEFT = ' style="text-align:left"'
 
 
-class Shown:
+class HTMLReprMixin:
     """Shows itself in a notebook as HTML, with its text beside it for whatever shows none."""
 
     def _repr_html_(self) -> str:

@@ -37,7 +37,7 @@ from handgrad.tracking import history_as_csv
 from handgrad.training import History
 
 if TYPE_CHECKING:  # what explains takes longer to import than what predicts
-    from handgrad.explaining.state import Snapshot
+    from handgrad.explaining.record import Snapshot
 
 Array = NDArray[Any]
 
@@ -223,7 +223,7 @@ def read_snapshots(folder: Path) -> tuple[Snapshot, ...]:
     RunError
         When the file is damaged; it names the line.
     """
-    from handgrad.explaining.state import Snapshot
+    from handgrad.explaining.record import Snapshot
 
     path = folder / "snapshots.jsonl"
     if not os.path.lexists(path):

@@ -8,8 +8,8 @@ import numpy as np
 
 from handgrad import Linear, Network, ReLU, Residual, SoftmaxCrossEntropy, Tanh
 from handgrad.explaining import Explanation, explain
+from handgrad.explaining.record import HealthFinding
 from handgrad.explaining.snapshots import take_snapshot
-from handgrad.explaining.state import HealthFinding
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 

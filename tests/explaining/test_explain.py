@@ -28,7 +28,7 @@ from handgrad import (
     rule,
 )
 from handgrad.errors import HandgradError
-from handgrad.explaining.tracing import trace_network
+from handgrad.explaining.execution import execute_network
 from handgrad.program.running import evaluate
 
 
@@ -81,16 +81,16 @@ def test_the_loss_and_the_gradients_are_the_network_s(
         summary = explained.ledger[f"d{name}"].summary
         assert summary is not None
         assert summary.norm == pytest.approx(np.linalg.norm(gradient), rel=1e-12)
-    assert explained.loss == pytest.approx(trace_network(network, *batch).values["loss"])
+    assert explained.loss == pytest.approx(execute_network(network, *batch).values["loss"])
 
 
 def test_the_product_of_a_derivation_is_the_gradient(network: Network, batch: tuple[Any, Any]) -> None:
     """The lines put into one another still compute it."""
-    trace = trace_network(network, *batch)
+    execution = execute_network(network, *batch)
     for of, derivation in explain(network, *batch).derivations.items():
         target, _, product = derivation.text.partition(" = ")
         assert target == f"d{of}"
-        np.testing.assert_allclose(evaluate(product, trace.values), trace.values[target], rtol=1e-12)
+        np.testing.assert_allclose(evaluate(product, execution.values), execution.values[target], rtol=1e-12)
 
 
 def test_a_derivation_goes_from_the_loss_to_the_parameter(explained: Explanation) -> None:
@@ -117,7 +117,7 @@ def test_jacobians_of_a_network_are_of_one_row(explained: Explanation) -> None:
 
 def test_rows_added_too_early_are_the_wrong_gradient(network: Network, batch: tuple[Any, Any]) -> None:
     """The sum of the Jacobians times the sum of the gradients, as NumPy computes both by hand."""
-    values = trace_network(network, *batch).values
+    values = execute_network(network, *batch).values
     (jacobian,) = explain(network, *batch, jacobians=["z1:W1"], example=2).jacobians
     added = jacobian.added
     assert added is not None
@@ -216,13 +216,13 @@ def test_other_networks_are_explained_and_all_their_lines_are_right(name: str) -
 
 
 def test_an_embedding_is_stored_as_the_rows_that_were_looked_up() -> None:
-    """As many rows of the identity; indices themselves have no slopes."""
+    """As many rows of the identity; indices themselves have no derivatives."""
     network = Network(Embedding(11, 4), Linear(4, 3), inputs=6, loss=SoftmaxCrossEntropy())
     rng = np.random.default_rng(3)
     batch = rng.integers(0, 11, (7, 6)), rng.integers(0, 3, (7, 6))
     stored = {each.input: each.stored for each in explain(network, *batch).jacobians if each.output == "h1"}
     assert stored == {"E1": "I[x[0]] ⊗ I"}
-    with pytest.raises(HandgradError, match="x holds int64, and has no slopes"):
+    with pytest.raises(HandgradError, match="x holds int64, and has no derivatives"):
         explain(network, *batch, jacobians=["h1:x"])
 
 

@@ -36,9 +36,9 @@ from handgrad import (
     train,
 )
 from handgrad.data import digits, moons
+from handgrad.explaining.execution import execute_network
 from handgrad.explaining.health import measure_health
-from handgrad.explaining.state import Health, HealthFinding
-from handgrad.explaining.tracing import trace_network
+from handgrad.explaining.record import Health, HealthFinding
 from handgrad.layers import Graph, Value
 
 Array = NDArray[Any]
@@ -53,7 +53,7 @@ def measured(
     network: Network, x: Array, t: Array, optimiser: Optimiser | None = None, *, rows: int = 32, seed: int = 0
 ) -> Health:
     few = np.random.default_rng(seed).permutation(len(x))[:rows]
-    return measure_health(trace_network(network, x[few], t[few]), network, optimiser)
+    return measure_health(execute_network(network, x[few], t[few]), network, optimiser)
 
 
 def shallow(seed: int = 0, **more: Any) -> Network:
@@ -317,7 +317,7 @@ def test_rows_that_contradict_one_another_are_named() -> None:
     x = np.concatenate([DIGITS.x[:16], DIGITS.x[:16]])
     t = np.concatenate([DIGITS.t[:16], (DIGITS.t[:16] + 1) % 10])
 
-    health = measure_health(trace_network(shallow(), x, t), shallow())
+    health = measure_health(execute_network(shallow(), x, t), shallow())
 
     assert only(health).code == "conflicting-rows"
     assert f"rows 0 and 16 have the same x, and the targets {t[0]} and {t[16]}" in only(health).evidence
@@ -327,7 +327,7 @@ def test_rows_agree_as_much_as_their_gradients_do() -> None:
     network = Network(Linear(1, 1, bias=False, initialiser="ones"), loss=HalfSquaredError())
     x, t = np.ones((4, 1)), np.array([[0.0], [0.0], [0.0], [3.0]])  # errors 1, 1, 1 and -2
 
-    (layer,) = measure_health(trace_network(network, x, t)).layers
+    (layer,) = measure_health(execute_network(network, x, t)).layers
 
     assert layer.measures["row_agreement"] == pytest.approx((1 + 1 + 1 - 2) / (1 + 1 + 1 + 2))
 
@@ -336,7 +336,7 @@ def test_what_is_measured_stands_beside_each_layer() -> None:
     network = shallow()
     few = slice(0, 32)
 
-    health = measure_health(trace_network(network, DIGITS.x[few], DIGITS.t[few]), network, SGD(0.5))
+    health = measure_health(execute_network(network, DIGITS.x[few], DIGITS.t[few]), network, SGD(0.5))
     layers = {layer.place: layer for layer in health.layers}
     gradients = network.gradients(DIGITS.x[few], DIGITS.t[few])
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from handgrad import rules
 from handgrad.checking.numerical.finite_differences import numerical_jacobian
 from handgrad.explaining import Explanation, explain
-from handgrad.explaining.describing import describe
-from handgrad.explaining.explain import explain_trace
-from handgrad.explaining.jacobians import Between
+from handgrad.explaining.execution import execute_rule
+from handgrad.explaining.explainer import explain_execution
+from handgrad.explaining.full_jacobian import Dependency
+from handgrad.explaining.jacobian_record import jacobian_record
+from handgrad.explaining.jacobian_structure import recognise
 from handgrad.explaining.ledger import AxisNames
-from handgrad.explaining.structures import recognise
-from handgrad.explaining.tracing import trace_rule
 from handgrad.rules import Rule
 
 from ..rules.table import BY_KIND, CASES, TABLE, Case, Row, normal
@@ -60,17 +60,17 @@ def _pairs(rule: Rule) -> list[str]:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_stored_form_is_the_full_numerical_jacobian(case: Case, rank: int) -> None:
     """Each row of the stored form, by a unit upstream gradient, has the slopes of forward in it."""
-    for example, (trace, output, of) in each_jacobian(case, rank):
-        between = Between(trace, output, of, example)
-        full = between.full()
-        outputs = np.ndim(np.asarray(trace.exact[output])[between.output_place])
+    for example, (execution, output, of) in each_jacobian(case, rank):
+        dependency = Dependency(execution, output, of, example)
+        full = dependency.full()
+        outputs = np.ndim(np.asarray(execution.exact[output])[dependency.index(output)])
         stored = recognise(full, outputs)
         units = np.eye(int(np.prod(full.shape[:outputs]))).reshape(-1, *full.shape[:outputs])
         found = np.stack([stored.pull(unit).ravel() for unit in units])
-        expected = numerical(case, trace.exact, of, between)
+        expected = numerical(case, execution.exact, of, dependency)
         size = np.abs(expected).max() or 1.0
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * size)
-        record = describe(trace, AxisNames(trace), output, of, example)
+        record = jacobian_record(execution, AxisNames(execution), output, of, example)
         assert record.structure == stored.kind
         assert record.full_numbers == expected.size
         assert len(record.output_axes) == len(record.output_sizes)
@@ -79,23 +79,23 @@ def test_the_stored_form_is_the_full_numerical_jacobian(case: Case, rank: int) -
 def each_jacobian(case: Case, rank: int) -> Iterator[tuple[int | None, tuple[Any, str, str]]]:
     """Yield every Jacobian of a rule on a batch of 3 rows: of all of them, and of one."""
     inputs, _ = case.draw(3, rank, batch=3)
-    trace = trace_rule(case.rule, list(inputs.values()), **case.options)
+    execution = execute_rule(case.rule, list(inputs.values()), **case.options)
     for of in case.rule.differentiable:
         for example in (None, 1):
-            if trace.rows > 1 or example is None:
-                yield example, (trace, case.rule.output, of)
+            if execution.rows > 1 or example is None:
+                yield example, (execution, case.rule.output, of)
 
 
-def numerical(case: Case, values: dict[str, Any], of: str, between: Between) -> Array:
+def numerical(case: Case, values: dict[str, Any], of: str, dependency: Dependency) -> Array:
     """Find the Jacobian by differences of the rule as the plain function it is."""
     arguments = {name: values[name] for name in case.rule.forward.arguments}
-    place = np.asarray(np.asarray(arguments[of], float)[between.input_place])
+    place = np.asarray(np.asarray(arguments[of], float)[dependency.index(of)])
 
     def made(part: Array) -> Array:
         moved = np.array(arguments[of], float)
-        moved[between.input_place] = part.reshape(place.shape)
+        moved[dependency.index(of)] = part.reshape(place.shape)
         found = case.rule(*{**arguments, of: moved}.values(), **case.options)
-        return np.asarray(found, float)[between.output_place].ravel()
+        return np.asarray(found, float)[dependency.index(output)].ravel()
 
     return numerical_jacobian(made, place.ravel()).low
 
@@ -104,7 +104,7 @@ def numerical(case: Case, values: dict[str, Any], of: str, between: Between) -> 
 def test_ledger_derivation_and_witness_are_generated(case: Case) -> None:
     """A gradient has its value's shape and letters; every line is written as a formula and found to be right."""
     inputs, _ = case.draw(7, 2)
-    explanation = explain_trace(trace_rule(case.rule, list(inputs.values()), **case.options))
+    explanation = explain_execution(execute_rule(case.rule, list(inputs.values()), **case.options))
     assert Explanation.from_json(explanation.to_json()) == explanation
     for name, value in inputs.items():
         assert explanation.ledger[name].sizes == value.shape

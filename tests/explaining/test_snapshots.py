@@ -27,9 +27,15 @@ from handgrad import (
     train,
 )
 from handgrad.data import digits, moons
-from handgrad.explaining.boundary import COLUMNS, ROWS, measure_boundary
-from handgrad.explaining.snapshots import Recorder, find_over_training, take_snapshot, with_training
-from handgrad.explaining.state import Boundary
+from handgrad.explaining.record import Boundary
+from handgrad.explaining.snapshots import (
+    GRID,
+    Recorder,
+    find_over_training,
+    measure_boundary,
+    take_snapshot,
+    with_training,
+)
 from handgrad.runs import Run, read_snapshots, save_run
 from handgrad.training import History
 
@@ -183,9 +189,9 @@ def test_two_classes_divide_the_plane() -> None:
     assert boundary is not None
     assert boundary.x_range == (-2.4, 2.4)
     assert boundary.y_range == pytest.approx((4.9, 6.1))
-    answers = np.reshape(boundary.answers, (ROWS, COLUMNS))
-    assert (answers[:, : COLUMNS // 2] == 1).all()
-    assert (answers[:, COLUMNS // 2 :] == 0).all()
+    answers = np.reshape(boundary.answers, (GRID, GRID))
+    assert (answers[:, : GRID // 2] == 1).all()
+    assert (answers[:, GRID // 2 :] == 0).all()
 
 
 def test_a_regression_gives_its_value_and_the_rows_go_up_from_the_lowest() -> None:
@@ -196,7 +202,7 @@ def test_a_regression_gives_its_value_and_the_rows_go_up_from_the_lowest() -> No
 
     assert isinstance(boundary, Boundary)
     np.testing.assert_allclose(
-        np.reshape(boundary.answers, (ROWS, COLUMNS))[:, 3], np.linspace(-1, 11, ROWS), 1e-3
+        np.reshape(boundary.answers, (GRID, GRID))[:, 3], np.linspace(-1, 11, GRID), 1e-3
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from handgrad.checking.mistakes import MISTAKES
 from handgrad.errors import DataError
-from handgrad.html import Shown
+from handgrad.html import HTMLReprMixin
 
 if TYPE_CHECKING:
     from handgrad.checking.repair import Repair
@@ -91,7 +91,7 @@ class ArgumentResult:
 
 
 @dataclass(frozen=True)
-class Report(Shown):
+class Report(HTMLReprMixin):
     """Whether a hand-written gradient is right; what is wrong with it, where, and how to mend it.
 
     Attributes

@@ -23,8 +23,8 @@ from handgrad.configuration import read_configuration
 from handgrad.data import split
 from handgrad.errors import ConfigurationError
 from handgrad.explaining import Explanation, explain
+from handgrad.explaining.record import Snapshot
 from handgrad.explaining.snapshots import with_training
-from handgrad.explaining.state import Snapshot
 from handgrad.explaining.terminal import show_health, show_jacobian, show_line, show_overview
 from handgrad.files import write_file
 from handgrad.layers import Optimiser

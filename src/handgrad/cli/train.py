@@ -33,8 +33,8 @@ from handgrad.training import EpochRecord, History, train
 from handgrad.training.metrics import measure_metric, metric_name
 
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
+    from handgrad.explaining.record import Snapshot
     from handgrad.explaining.snapshots import Recorder
-    from handgrad.explaining.state import Snapshot
 
 PAGE = "explanation.html"
 

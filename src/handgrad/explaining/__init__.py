@@ -1,7 +1,6 @@
 """Explaining: from a program and a batch, one record that the terminal, the notebook and the page show."""
 
-from handgrad.explaining.explain import explain
-from handgrad.explaining.explanation import Explanation
-from handgrad.explaining.state import Health
+from handgrad.explaining.explainer import explain
+from handgrad.explaining.record import Explanation, Health
 
 __all__ = ["Explanation", "Health", "explain"]

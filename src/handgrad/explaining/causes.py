@@ -1,4 +1,4 @@
-"""Why units are dead, rules flat and gradients small: traced to a bias, weights, inputs or the rules themselves."""
+"""Why units are dead, activations flat and gradients small: traced to a bias, weights, inputs or the rules."""
 
 from __future__ import annotations
 
@@ -8,40 +8,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.explaining.slopes import Slopes, slopes_at
-from handgrad.explaining.tracing import Trace
+from handgrad.explaining.execution import Execution
+from handgrad.explaining.measures import ActivationSlopes, slopes_at
 from handgrad.layers import Node
 
 Array = NDArray[Any]
 
-GROWN = 3.0  # weights this many times as large as at the start have been carried there
-LARGE_INPUT = 5.0  # root mean square of what meets the weights; standardised rows have 1
+GROWN = 3.0  # times as large as at the start: weights that healthy training does not reach
+LARGE_INPUT = 5.0  # root mean square of a layer's input; standardised rows have 1
 
-Told = tuple[str, str]  # a cause, and what to change
+Cause = tuple[str, str]  # and what to change
 
 
 @dataclass(frozen=True)
-class Place:
-    """A rule with the names and the numbers around it."""
+class RuleInputs:
+    """A rule of the network, with its weights and what comes in.
 
-    trace: Trace
+    ``start`` are the weights that the network started with.
+    """
+
+    execution: Execution
     node: Node
     start: dict[str, Array]
 
     @property
     def weights(self) -> str:
-        """The name of its matrix, "" when there is none."""
+        """The name of its matrix, or ""."""
         return next((v.name for v in self.node.inputs if v.kind == "parameter" and len(v.shape) > 1), "")
 
     @property
     def bias(self) -> str:
-        """The name of what it adds to every row, "" when there is none."""
-        last = [v.name for v in self.node.inputs if v.kind == "parameter" and len(v.shape) == 1]
-        return last[-1] if last else ""
+        """The name of what it adds to every row, or ""."""
+        vectors = [v.name for v in self.node.inputs if v.kind == "parameter" and len(v.shape) == 1]
+        return vectors[-1] if vectors else ""
 
     def value(self, name: str) -> Array:
         """Return a value's numbers, in float64."""
-        return np.asarray(self.trace.values[name], np.float64)
+        return self.execution.float64(name)
 
     @property
     def input(self) -> str:
@@ -52,121 +55,119 @@ class Place:
         """Return the root mean square of a value."""
         return float(np.sqrt(np.mean(self.value(name) ** 2)))
 
-    def grown(self, name: str) -> float:
+    def growth(self, name: str) -> float:
         """Return how many times as large an array is as it was at the start; 1 where that is not known."""
         before = float(np.sqrt(np.mean(self.start[name] ** 2))) if name in self.start else 0.0
         return self.size(name) / before if before > 0 else 1.0
 
 
-def dead_by_bias(place: Place, slopes: Slopes) -> Array:
+def dead_by_bias(inputs: RuleInputs, slopes: ActivationSlopes) -> Array:
     """Return which units are off and would not be without the bias."""
-    if not place.bias or not slopes.off.any():
+    if not inputs.bias or not slopes.off.any():
         return np.zeros_like(slopes.off)
-    without = slopes_at(slopes.node, place.value(slopes.source) - place.value(place.bias))
+    without = slopes_at(slopes.node, inputs.value(slopes.source) - inputs.value(inputs.bias))
     return slopes.off & ~without.off if without is not None else np.zeros_like(slopes.off)
 
 
-def why_dead(place: Place, slopes: Slopes, by_bias: Array) -> Told:
-    """Return why units let nothing through."""
-    z = place.value(slopes.source)
+def why_dead(inputs: RuleInputs, slopes: ActivationSlopes, by_bias: Array) -> Cause:
+    """Return why units pass no gradient."""
+    z = inputs.value(slopes.source)
     z = z.reshape(-1, z.shape[-1])
     if by_bias.mean() >= 0.5 * slopes.off.mean():
-        bias = place.value(place.bias)
+        bias = inputs.value(inputs.bias)
         rest = (z - bias)[:, by_bias]
-        started = place.start.get(place.bias)
+        started = inputs.start.get(inputs.bias)
         began = f" It started at {started.mean():.3g}." if started is not None else ""
         return (
-            f"The bias {place.bias} is {bias[by_bias].mean():.3g} on average there, and what is added to it lies between "
+            f"The bias {inputs.bias} is {bias[by_bias].mean():.3g} on average there, and what is added to it lies between "
             f"{rest.min():.3g} and {rest.max():.3g}: without the bias, {by_bias.sum()} of them would be on.{began}",
-            f"Set {place.bias} back to zeros: dead units get no gradient and cannot come back by themselves. If training "
+            f"Set {inputs.bias} back to zeros: dead units get no gradient and cannot come back by themselves. If training "
             "has carried it there, try a learning rate ten times lower, or LeakyReLU().",
         )
     off = z[:, slopes.off]
     range_ = f"{slopes.source} lies between {off.min():.3g} and {off.max():.3g} there"
-    if place.weights and place.grown(place.weights) > GROWN:
+    if inputs.weights and inputs.growth(inputs.weights) > GROWN:
         return (
-            f"{range_}: {place.weights} is {place.grown(place.weights):.3g} times as large as it started. Too long "
+            f"{range_}: {inputs.weights} is {inputs.growth(inputs.weights):.3g} times as large as it started. Too long "
             "steps have carried it there: the learning rate is too high.",
             "Start again from new weights with a learning rate ten times lower.",
         )
-    if place.weights and place.size(place.input) > LARGE_INPUT:
-        return _large_input(place, range_)
+    if inputs.weights and inputs.size(inputs.input) > LARGE_INPUT:
+        return _large_input(inputs, range_)
     return (
         f"{range_}, on the flat side of {slopes.node.rule.name} for every row: the columns of "
-        f"{place.weights or slopes.source} point away from all rows.",
+        f"{inputs.weights or slopes.source} point away from all rows.",
         "Start again with another seed or initialiser='he_normal', try a lower learning rate, or use LeakyReLU().",
     )
 
 
-def why_saturated(place: Place, slopes: Slopes) -> Told:
-    """Return why a rule is used where it is flat."""
-    spread = float(place.value(slopes.source).std())
-    told = f"{slopes.source} has a spread of {spread:.3g}, and {slopes.node.rule.name} is steep only near 0"
-    if not place.weights:
-        return f"{told}.", "Put a normalisation before it, or make what comes in smaller."
-    if place.size(place.input) > LARGE_INPUT:
-        return _large_input(place, told)
-    fan_in = place.value(place.input).shape[-1]
+def why_saturated(inputs: RuleInputs, slopes: ActivationSlopes) -> Cause:
+    """Return why an activation is used where it is flat."""
+    spread = float(inputs.value(slopes.source).std())
+    seen = f"{slopes.source} has a spread of {spread:.3g}, and {slopes.node.rule.name} is steep only near 0"
+    if not inputs.weights:
+        return f"{seen}.", "Put a normalisation before it, or make what comes in smaller."
+    if inputs.size(inputs.input) > LARGE_INPUT:
+        return _large_input(inputs, seen)
+    fan_in = inputs.value(inputs.input).shape[-1]
     usual = 1 / np.sqrt(fan_in)
-    times = place.size(place.weights) / usual
-    grown = place.grown(place.weights)
+    times = inputs.size(inputs.weights) / usual
+    grown = inputs.growth(inputs.weights)
     since = f", and {grown:.3g} times as large as it started" if grown > GROWN else ""
     return (
-        f"{told}: {place.weights} is {times:.3g} times as large as weights that keep the spread of "
-        f"{fan_in} inputs (its entries have size {place.size(place.weights):.3g} instead of {usual:.3g}){since}.",
-        f"Divide {place.weights} by {times:.2g}, or start it with initialiser='glorot_uniform'; "
+        f"{seen}: {inputs.weights} is {times:.3g} times as large as weights that keep the spread of "
+        f"{fan_in} inputs (its entries have size {inputs.size(inputs.weights):.3g} instead of {usual:.3g}){since}.",
+        f"Divide {inputs.weights} by {times:.2g}, or start it with initialiser='glorot_uniform'; "
         "if training has carried it there, try a learning rate ten times lower, or weight_decay.",
     )
 
 
-def _large_input(place: Place, told: str) -> Told:
-    size = place.size(place.input)
+def _large_input(inputs: RuleInputs, seen: str) -> Cause:
+    size = inputs.size(inputs.input)
     change = (
         "Put Standardise() first."
-        if place.input == "x"
-        else f"Normalise {place.input} before it: BatchNorm()."
+        if inputs.input == "x"
+        else f"Normalise {inputs.input} before it: BatchNorm()."
     )
-    return f"{told}: {place.input} has entries of size {size:.3g}, and weights are made for 1.", change
+    return f"{seen}: {inputs.input} has entries of size {size:.3g}, and weights are made for 1.", change
 
 
-def why_unequal_norms(trace: Trace, first: Node, last: Node, *, vanishing: bool) -> Told:
-    """Return which of the rules on the way made the gradient small or large."""
-    factors = _factors(trace, first, last)
+def why_unequal_norms(execution: Execution, first: Node, last: Node, *, vanishing: bool) -> Cause:
+    """Return which of the rules between two made the gradient small or large."""
+    factors = _factors(execution, first, last)
     by_weights = np.prod([factor for kind, _, factor in factors if kind == "weights"])
     by_rules = np.prod([factor for kind, _, factor in factors if kind == "rule"])
     worst = (by_weights < by_rules) if vanishing else (by_weights > by_rules)
     kind = "weights" if worst else "rule"
-    told = ", ".join(f"{name} × {factor:.2g}" for each, name, factor in factors if each == kind)
+    named = ", ".join(f"{name} × {factor:.2g}" for each, name, factor in factors if each == kind)
     both = f"on the way back the weights make it {by_weights:.2g} times as large, the other rules {by_rules:.2g} times"
     if not worst:
         fix = "Use ReLU() with initialiser='he_normal', or put BatchNorm() or Residual(…) between."
         if not vanishing:
             fix = "Look at the rules named: one of them divides by a small number."
-        return f"{both[0].upper()}{both[1:]}, each rule a factor: {told}.", fix
+        return f"{both[0].upper()}{both[1:]}, each rule a factor: {named}.", fix
     size = "small" if vanishing else "large"
     fix = (
         "Start with larger weights: initialiser='he_normal' before ReLU, 'glorot_uniform' before tanh."
         if vanishing
         else "Start with smaller weights (initialiser='he_normal'), or train with clip_norm=1.0."
     )
-    return f"{both[0].upper()}{both[1:]}: the weights are too {size}, each matrix a factor: {told}.", fix
+    return f"{both[0].upper()}{both[1:]}: the weights are too {size}, each matrix a factor: {named}.", fix
 
 
-def _factors(trace: Trace, first: Node, last: Node) -> list[tuple[str, str, float]]:
+def _factors(execution: Execution, first: Node, last: Node) -> list[tuple[str, str, float]]:
     """Return by how much each rule between two changes the gradient's norm on the way back."""
     found = []
-    nodes = list(trace.nodes)
+    nodes = list(execution.nodes)
     for node in reversed(nodes[nodes.index(first) + 1 : nodes.index(last) + 1]):
         out, back = f"d{node.output.name}", [
             name for v in node.inputs for name in (f"d{v.name}_{node.output.name}", f"d{v.name}")
-            if v.kind == "value" and name in trace.values
+            if v.kind == "value" and name in execution.values
         ]  # fmt: skip
-        if out not in trace.values or not back:
+        if out not in execution.values or not back:
             continue
-        before, after = (
-            float(np.linalg.norm(np.asarray(trace.values[n], np.float64))) for n in (out, back[0])
-        )
-        weights = Place(trace, node, {}).weights
+        before, after = (execution.norm(n) for n in (out, back[0]))
+        weights = RuleInputs(execution, node, {}).weights
         if before > 0:
             found.append(("weights" if weights else "rule", weights or node.output.name, after / before))
     return found

@@ -4,57 +4,46 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 
-from handgrad.explaining.formulas import Formula, partial
+from handgrad.explaining.execution import Execution
 from handgrad.explaining.ledger import AxisNames
 from handgrad.explaining.record import Derivation, Factor
-from handgrad.explaining.tracing import Trace
+from handgrad.explaining.tex import Formula, derivative_to_tex
 from handgrad.program import ProgramLine
 from handgrad.rules.text import backward_slice, substitute
 
-LONGEST = 400  # parts of a product's syntax tree: a longer one keeps its names
+MAX_NODES = 400  # of a product's syntax tree: a longer one is written with the names in it
 
 
-def derive(trace: Trace, axes: AxisNames, gradients: Mapping[str, str]) -> dict[str, Derivation]:
+def derive(execution: Execution, axes: AxisNames, gradients: Mapping[str, str]) -> dict[str, Derivation]:
     """Return the derivation of each gradient, by the value it belongs to: parameters first.
 
-    Parameters
-    ----------
-    trace
-        The program on its batch.
-    axes
-        Their letters.
-    gradients
-        The value that each gradient belongs to.
+    ``gradients`` are the values that each gradient belongs to.
     """
-    backward = [(n, line) for n, line in enumerate(trace.program.lines) if line.phase == "backward"]
-    factors = {n: _factor(trace, axes, gradients, n, line) for n, line in backward}
-    formula = Formula(trace.values, gradients, lambda shape: axes.fit(shape, None), braces=True)
-    given = {"dloss", *(value.name for value in trace.program.inputs if value.kind == "upstream")}
-    made = {line.target for _, line in backward if line.reads}
+    backward = {n: line for n, line in enumerate(execution.program.lines) if line.phase == "backward"}
+    factors = {number: _factor(execution, axes, gradients, number) for number in backward}
+    formula = Formula(execution.values, gradients, lambda shape: axes.fit(shape, None), braces=True)
+    given = {"dloss", *(value.name for value in execution.program.inputs if value.kind == "upstream")}
+    made = {line.target for line in execution.backward if line.reads}
     found: dict[str, Derivation] = {}
-    for of in (*trace.program.parameters, *gradients.values()):
+    for of in dict.fromkeys((*execution.program.parameters, *gradients.values())):
         target = f"d{of}"
-        if of in found or target not in made:
-            continue
-        numbered = path(trace, target)
-        whole = product([line for _, line in numbered], given)
-        tex = f"{formula.name(target)} = {formula.write(whole)}"
-        found[of] = Derivation(of, tuple(factors[n] for n, _ in numbered), tex, f"{target} = {whole}")
+        if target in made:
+            passed = backward_slice(execution.backward, {target})
+            whole = product(passed, given)
+            tex = formula.line(target, "=", whole)
+            path = tuple(factors[number] for number, line in backward.items() if line in passed)
+            found[of] = Derivation(of, path, tex, f"{target} = {whole}")
     return found
 
 
-def path(trace: Trace, target: str) -> list[tuple[int, ProgramLine]]:
-    """Return the numbered backward lines that lead to a gradient, in order."""
-    lines = backward_slice(trace.program.phase("backward"), {target})
-    return [(number, line) for number, line in enumerate(trace.program.lines) if line in lines]
+def product(lines: Sequence[ProgramLine], given: Set[str]) -> str:
+    """Substitute lines into one another.
 
-
-def product(lines: list[ProgramLine], given: Set[str]) -> str:
-    """Put lines into one another; what is read more than once keeps its name, and so does what is no gradient.
+    A value that is read more than once keeps its name, and so does what is no gradient.
 
     Parameters
     ----------
@@ -68,57 +57,46 @@ def product(lines: list[ProgramLine], given: Set[str]) -> str:
     known: dict[str, ast.expr] = {}
     for line in lines:
         tree = substitute(line.tree, known)
-        short = sum(1 for _ in ast.walk(tree)) < LONGEST
         if line.reads & carried:
             carried.add(line.target)
+        short = sum(1 for _ in ast.walk(tree)) < MAX_NODES
         if line.target in carried and counts[line.target] == 1 and short:
             known[line.target] = tree
     return ast.unparse(tree)
 
 
-def _factor(
-    trace: Trace, axes: AxisNames, gradients: Mapping[str, str], number: int, line: ProgramLine
-) -> Factor:
-    node = next((node for node in trace.nodes if node.output.name == line.undoes), None)
-    formula = Formula(trace.values, gradients, lambda shape: axes.fit(shape, node), braces=True)
+def _factor(execution: Execution, axes: AxisNames, gradients: Mapping[str, str], number: int) -> Factor:
+    line = execution.program.lines[number]
+    node = next((node for node in execution.nodes if node.output.name == line.undoes), None)
+    formula = Formula(execution.values, gradients, lambda shape: axes.fit(shape, node), braces=True)
     of = gradients.get(line.target, "")
-    symbol = partial(line.undoes, of) if of and line.rule else formula.name(line.target)
     return Factor(
         line=number,
-        symbol=symbol,
-        tex=f"{formula.name(line.target)} = {formula.write(line.expression)}",
-        text=factor_text(trace, line),
-        sizes=np.shape(trace.values[line.target]),
+        symbol=derivative_to_tex(line.undoes, of) if of and line.rule else formula.name(line.target),
+        tex=formula.line(line.target, "=", line.expression),
+        text=_with_shapes(line, formula),
+        sizes=np.shape(execution.values[line.target]),
         reason=line.reason,
     )
 
 
-def factor_text(trace: Trace, line: ProgramLine) -> str:
-    """Show a line with the shape of each value it reads, in two rows of text.
+def _with_shapes(line: ProgramLine, formula: Formula) -> str:
+    """Show a line with the shape of each operand under it, in two rows of text.
 
     The names that are transposed have the shape that enters the product.
     """
-    above, below, position = f"{line.target} = ", "", 0
-    above += line.expression
-    start = len(line.target) + 3
-    marks = [
-        (start + node.col_offset, shape)
-        for node in _operands(line.tree)
-        if (shape := Formula(trace.values, {}, lambda s: ()).shape(node))
-    ]
-    for column, shape in sorted(marks):
-        written = "×".join(map(str, shape))
-        position = max(column, len(below) + (1 if below else 0))
-        below = below.ljust(position) + written
-    return f"{above}\n{below}" if below else above
+    above, below = f"{line.target} = ", ""
+    for operand in sorted(_operands(line.tree), key=lambda each: each.col_offset):
+        if shape := formula.shape(operand):
+            column = max(len(above) + operand.col_offset, len(below) + bool(below))
+            below = below.ljust(column) + "×".join(map(str, shape))
+    return f"{above}{line.expression}" + (f"\n{below}" if below else "")
 
 
 def _operands(node: ast.expr) -> list[ast.expr]:
-    """Return the outermost operands of products: names, transposes, and what stands in brackets."""
+    """Return the outermost operands of products: names, transposes, and what is in brackets."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult | ast.Mult | ast.Div):
         return _operands(node.left) + _operands(node.right)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
         return _operands(node.func.value) if ast.unparse(node.func.value) != "np" else [node]
-    if isinstance(node, ast.Constant):
-        return []
-    return [node]
+    return [] if isinstance(node, ast.Constant) else [node]

@@ -1,4 +1,4 @@
-"""The state of a network over one batch: what is dead, saturated, vanishing or the same, and why."""
+"""The health of a network on one batch: what is dead, saturated, vanishing or symmetric, and why."""
 
 from __future__ import annotations
 
@@ -10,23 +10,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.explaining.agreement import agreement_of_rows
-from handgrad.explaining.causes import Place, dead_by_bias, why_dead, why_saturated, why_unequal_norms
-from handgrad.explaining.slopes import Slopes, measure_slopes
-from handgrad.explaining.state import LEAST_ROWS, Health, HealthFinding, LayerHealth
-from handgrad.explaining.tracing import Trace
-from handgrad.explaining.trial import Trial, try_learning_rate
+from handgrad.explaining.causes import RuleInputs, dead_by_bias, why_dead, why_saturated, why_unequal_norms
+from handgrad.explaining.execution import Execution
+from handgrad.explaining.measures import (
+    MIN_ROWS,
+    ActivationSlopes,
+    LearningRateTrial,
+    agreement_of_rows,
+    measure_activations,
+    try_learning_rate,
+)
+from handgrad.explaining.record import Health, HealthFinding, LayerHealth
 from handgrad.layers import Node, Optimiser
 from handgrad.network import Network
 
 Array = NDArray[Any]
 
-# Each threshold lies between what healthy networks were seen to reach (sixteen kinds, three optimisers, eight
-# seeds, from the start to the end of training) and what the planted illnesses reach.
+# Each threshold is between what healthy networks were seen to reach (sixteen kinds, three optimisers, eight
+# seeds, from the start to the end of training) and what networks made ill on purpose reach.
 DEAD_SHARE = 0.97  # deep He networks on similar rows: up to 0.75; a layer that is dead: 1
 DEAD_BY_BIAS_SHARE = 0.3  # off, and on without the bias; healthy: up to 0.13; half a layer: 0.5
 SATURATED_SHARE = 0.65  # healthy: up to 0.33; weights 30 times as large: 0.88
-VANISHING, EXPLODING = 1e-3, 1e3  # first gradient over last; healthy: 0.08 to 22; planted: 1e-5 and less
+VANISHING, EXPLODING = 1e-3, 1e3  # first gradient over last; healthy: 0.08 to 22; ill: 1e-5 and less
 SAME = 1e-6  # relative differences of units that will never differ; other units differ by 0.1 and more
 TIMES_WORSE = 6.0  # than a learning rate ten or a hundred times lower; suitable rates: up to 2.6, ten times too high: 16
 SMALL_UPDATE = 1e-7  # of the weights: what float32 hardly keeps; suitable rates: 1e-4 to 0.1
@@ -34,41 +39,41 @@ CONFLICTING_SHARE = 0.25  # of rows whose very inputs come again with another ta
 
 
 def measure_health(
-    trace: Trace, network: Network | None = None, optimiser: Optimiser | None = None
+    execution: Execution, network: Network | None = None, optimiser: Optimiser | None = None
 ) -> Health:
     """Measure a network's health on a batch, and name what is wrong with its cause.
 
     Parameters
     ----------
-    trace
+    execution
         The program with every value of the batch.
     network
         Whose program it is; with it, weights are compared with those it started with.
     optimiser
         How it is trained; with it, a few steps are tried on copies.
     """
-    patient = _Patient(trace, network, optimiser)
+    examination = _Examination(execution, network, optimiser)
     with np.errstate(all="ignore"):  # numbers that are not finite are left out
-        return Health(tuple(patient.layers()), tuple(patient.findings()))
+        return Health(tuple(examination.layers()), tuple(examination.findings()))
 
 
 @dataclass(frozen=True)
-class _Patient:
+class _Examination:
     """One network on one batch."""
 
-    trace: Trace
+    execution: Execution
     network: Network | None
     optimiser: Optimiser | None
 
     @cached_property
-    def slopes(self) -> tuple[Slopes, ...]:
-        return tuple(measure_slopes(self.trace))
+    def slopes(self) -> tuple[ActivationSlopes, ...]:
+        return tuple(measure_activations(self.execution))
 
     @cached_property
-    def trial(self) -> Trial | None:
+    def trial(self) -> LearningRateTrial | None:
         if self.network is None or self.optimiser is None:
             return None
-        given = {value.name: self.trace.given[value.name] for value in self.trace.program.inputs}
+        given = {value.name: self.execution.given[value.name] for value in self.execution.program.inputs}
         return try_learning_rate(self.network, self.optimiser, given)
 
     @cached_property
@@ -76,19 +81,19 @@ class _Patient:
         """The weights the network started with."""
         return self.network.program().initial(self.network.seed) if self.network is not None else {}
 
-    def place(self, node: Node) -> Place:
-        return Place(self.trace, node, self.start)
+    def inputs(self, node: Node) -> RuleInputs:
+        return RuleInputs(self.execution, node, self.start)
 
     @cached_property
     def matrices(self) -> tuple[Node, ...]:
         """The rules that multiply by weights and whose gradient is there, in order."""
         return tuple(
-            node for node in self.trace.nodes
-            if node.part == "forward" and self.place(node).weights and f"d{node.output.name}" in self.trace.values
+            node for node in self.execution.nodes
+            if node.part == "forward" and self.inputs(node).weights and f"d{node.output.name}" in self.execution.values
         )  # fmt: skip
 
     def norm(self, node: Node) -> float:
-        return float(np.linalg.norm(np.asarray(self.trace.values[f"d{node.output.name}"], np.float64)))
+        return self.execution.norm(f"d{node.output.name}")
 
     def layers(self) -> Iterator[LayerHealth]:
         """Yield what was measured, layer by layer."""
@@ -98,17 +103,17 @@ class _Patient:
             of["dead"] = float(slopes.off.mean())
             if slopes.levels_off:
                 of["saturated"] = slopes.flat_share
-        agreements = agreement_of_rows(self.trace, [self.place(node).weights for node in self.matrices])
+        agreements = agreement_of_rows(self.execution, [self.inputs(node).weights for node in self.matrices])
         for node in self.matrices:
             of = measured.setdefault(node.output.name, {})
-            weights = self.place(node).weights
+            weights = self.inputs(node).weights
             of["gradient_norm"] = self.norm(node)
-            of["weight_norm"] = float(np.linalg.norm(self.trace.values[weights]))
+            of["weight_norm"] = float(np.linalg.norm(self.execution.values[weights]))
             if weights in agreements:
                 of["row_agreement"] = agreements[weights]
             if self.trial is not None and weights in self.trial.updates:
                 of["update_to_weight"] = self.trial.updates[weights]
-        for node in self.trace.nodes:
+        for node in self.execution.nodes:
             if node.output.name in measured:
                 of = {name: value for name, value in measured[node.output.name].items() if np.isfinite(value)}
                 yield LayerHealth(node.output.name, node.layer, of)
@@ -126,34 +131,34 @@ class _Patient:
 
     def symmetric(self) -> Iterator[HealthFinding]:
         for node in self.matrices:
-            place = self.place(node)
+            inputs = self.inputs(node)
             z, dz = (self.units(name) for name in (node.output.name, f"d{node.output.name}"))
             if z.shape[1] < 2 or not _same(z) or not _same(dz):
                 continue
-            weights = self.trace.values[place.weights]
-            told = f"all entries of {place.weights} are {weights.flat[0]:.3g}" if np.ptp(weights) == 0 else (
-                f"in {place.weights}, the weights of every unit are the same"
+            weights = self.execution.values[inputs.weights]
+            found = f"all entries of {inputs.weights} are {weights.flat[0]:.3g}" if np.ptp(weights) == 0 else (
+                f"in {inputs.weights}, the weights of every unit are the same"
             )  # fmt: skip
             yield HealthFinding(
                 "symmetric",
                 node.output.name,
                 f"The {z.shape[1]} units of {node.output.name} have the same values and the same gradients "
                 f"for all {len(z)} rows.",
-                f"{told[0].upper()}{told[1:]}: every unit begins as the same one, gets the same gradient, and "
+                f"{found[0].upper()}{found[1:]}: every unit begins as the same one, gets the same gradient, and "
                 "stays the same.",
-                f"Start {place.weights} with random numbers: initialiser='he_normal' before ReLU, "
+                f"Start {inputs.weights} with random numbers: initialiser='he_normal' before ReLU, "
                 "'glorot_uniform' before tanh.",
             )
 
     def dead(self) -> Iterator[HealthFinding]:
-        if self.trace.rows < LEAST_ROWS:
+        if self.execution.rows < MIN_ROWS:
             return
         for slopes in self.slopes:
-            place, off = self.place_before(slopes), slopes.off
-            by_bias = dead_by_bias(place, slopes)
+            inputs, off = self.inputs_before(slopes), slopes.off
+            by_bias = dead_by_bias(inputs, slopes)
             if off.mean() < DEAD_SHARE and by_bias.mean() < DEAD_BY_BIAS_SHARE:
                 continue
-            cause, change = why_dead(place, slopes, by_bias)
+            cause, change = why_dead(inputs, slopes, by_bias)
             name = slopes.node.output.name
             yield HealthFinding(
                 "dead-units",
@@ -172,7 +177,7 @@ class _Patient:
                 or slopes.off.mean() >= DEAD_SHARE
             ):
                 continue
-            cause, change = why_saturated(self.place_before(slopes), slopes)
+            cause, change = why_saturated(self.inputs_before(slopes), slopes)
             name, z = slopes.node.output.name, self.units(slopes.source)
             yield HealthFinding(
                 "saturated",
@@ -188,12 +193,14 @@ class _Patient:
             return
         first, last = self.matrices[0], self.matrices[-1]
         low, high = self.norm(first), self.norm(last)
-        zeros = not np.any(self.trace.values[self.place(last).weights])  # an output that starts at 0, once
+        zeros = not np.any(
+            self.execution.values[self.inputs(last).weights]
+        )  # an output that starts at 0, once
         if not high or zeros or not np.isfinite(low / high) or VANISHING < low / high < EXPLODING:
             return
         code, word = ("vanishing", "smaller") if low < high else ("exploding", "larger")
         times = f"{max(low / high, high / low):.2g} times {word}" if low else "no longer there"
-        cause, change = why_unequal_norms(self.trace, first, last, vanishing=low < high)
+        cause, change = why_unequal_norms(self.execution, first, last, vanishing=low < high)
         yield HealthFinding(
             code,
             first.output.name,
@@ -232,7 +239,7 @@ class _Patient:
             )
 
     def conflicting(self) -> Iterator[HealthFinding]:
-        given = self.trace.given
+        given = self.execution.given
         if "t" not in given or np.asarray(given["x"]).dtype.kind != "f":
             return
         x, t = (np.asarray(given[name]).reshape(len(given["x"]), -1) for name in ("x", "t"))
@@ -252,19 +259,18 @@ class _Patient:
             "Give the rows a column that tells them apart, or remove what is wrong in the data.",
         )
 
-    def place_before(self, slopes: Slopes) -> Place:
-        """Return the rule that makes what an activation is applied to."""
-        made = self.trace.node_of(slopes.source)
-        return self.place(made if made is not None else slopes.node)
+    def inputs_before(self, slopes: ActivationSlopes) -> RuleInputs:
+        """Return the rule whose output an activation takes."""
+        return self.inputs(self.execution.node_of(slopes.source) or slopes.node)
 
     def units(self, name: str) -> Array:
-        """Return a value with all its rows down and its units across."""
-        value = np.asarray(self.trace.values[name], np.float64)
+        """Return a value with all rows down and units across."""
+        value = self.execution.float64(name)
         return value.reshape(-1, value.shape[-1])
 
 
 def _same(units: Array) -> bool:
-    """Whether all columns are one."""
+    """Whether all columns are equal."""
     scale = float(np.abs(units).max(initial=0))
     return bool(np.abs(units - units[:, :1]).max(initial=0) <= SAME * scale)
 

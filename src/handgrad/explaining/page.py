@@ -15,8 +15,7 @@ import math_core
 import msgspec
 from markupsafe import Markup
 
-from handgrad.explaining.explanation import Explanation
-from handgrad.explaining.record import ExplainedLine, Factor, Jacobian
+from handgrad.explaining.record import ExplainedLine, Explanation, Factor, Jacobian
 from handgrad.rules import show_shape
 from handgrad.rules.text import backward_slice
 

@@ -5,21 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
+from handgrad.errors import DataError
+from handgrad.html import HTMLReprMixin
 from handgrad.program import Phase
+
+FORMAT = 1
 
 Structure = Literal["zero", "diagonal", "kronecker", "block diagonal", "diagonal plus low rank", "full"]
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Some of an array's numbers: every ``step``-th place of each axis, few enough to be shown.
+class ArraySample:
+    """Some of an array's numbers: every ``step``-th index of each axis, few enough to be shown.
 
     Attributes
     ----------
     shape
-        Of ``numbers``, after leaving out.
+        Of ``numbers``.
     steps
-        How far apart the places are, along each axis.
+        The stride along each axis.
     numbers
         Row by row; None where a number is not finite.
     """
@@ -44,7 +50,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One value of the program: its shape, what its gradient is, and what is kept of it for which line.
+    """One value of the program: its shape, its gradient, and the backward lines it is saved for.
 
     Attributes
     ----------
@@ -54,14 +60,10 @@ class LedgerEntry:
         A letter (or word) for each axis, from the signature of the rule that makes or takes it.
     shape, sizes
         With ``n`` for the rows, and of this batch.
-    bytes
-        Of this batch.
     gradient_of, gradient
         For a gradient, the value it belongs to; for a value, its gradient ("" where there is none).
     kept_for
         The backward lines that read this value of the forward, by their targets.
-    summary, sample
-        Of its numbers.
     """
 
     name: str
@@ -75,21 +77,21 @@ class LedgerEntry:
     gradient: str = ""
     kept_for: tuple[str, ...] = ()
     summary: Summary | None = None
-    sample: Sample | None = None
+    sample: ArraySample | None = None
 
 
 @dataclass(frozen=True)
 class Witness:
-    """What a numerical check of one backward line says.
+    """The numerical check of one backward line.
 
     Attributes
     ----------
     verdict
         "right", "wrong", or "cannot tell".
     error, allowed
-        The largest difference from the slopes, and how large the slopes' own uncertainty allows it to be.
+        The largest relative difference from the numerical gradient, and the error bound of that gradient.
     entries
-        How many entries were judged.
+        How many entries were compared.
     """
 
     verdict: Literal["right", "wrong", "cannot tell"]
@@ -105,7 +107,7 @@ class Witness:
 
 @dataclass(frozen=True)
 class ExplainedLine:
-    """A line of the program with all that is said of it.
+    """A line of the program, explained.
 
     Attributes
     ----------
@@ -114,7 +116,7 @@ class ExplainedLine:
     target, operator, expression, phase, layer, rule, reason, undoes
         As in `ProgramLine`.
     reads
-        The names of the values it reads, in the order they stand in the line.
+        The names of the values it reads, in the order they appear.
     tex
         The line as a formula in TeX.
     witness
@@ -140,7 +142,7 @@ class ExplainedLine:
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor of a derivation: the line it stands for, in words of the chain rule.
+    """One factor of a derivation: a backward line as a factor of the chain rule.
 
     Attributes
     ----------
@@ -148,10 +150,8 @@ class Factor:
         The number of the backward line.
     symbol
         In TeX, for example ``\\frac{\\partial z_2}{\\partial a_1}``.
-    tex
-        What the line does with what arrives, in TeX, with the shape under each operand.
-    text
-        The same for a terminal.
+    tex, text
+        The line with the shape under each operand, in TeX and for a terminal.
     sizes
         Of the gradient after this factor.
     reason
@@ -173,13 +173,11 @@ class Derivation:
     Attributes
     ----------
     of
-        The value: a parameter, or one between.
+        The value: a parameter or an intermediate.
     factors
         From the loss to the value.
-    product
-        All lines put into one another, in TeX.
-    text
-        The same for a terminal.
+    product, text
+        All lines substituted into one another, in TeX and for a terminal.
     """
 
     of: str
@@ -190,7 +188,7 @@ class Derivation:
 
 @dataclass(frozen=True)
 class AddedTooEarly:
-    """What comes out when the rows' Jacobians are added up before the chain rule, beside what is right.
+    """What comes out when the rows' Jacobians are added up before the chain rule.
 
     Attributes
     ----------
@@ -198,13 +196,11 @@ class AddedTooEarly:
         Each row's Jacobian times its own upstream gradient, added up; and the sum of the Jacobians times the
         sum of the gradients.
     difference
-        How far the second is from the first, over the first's size.
-    explanation
-        For a reader.
+        The norm of their difference, relative to the right one's.
     """
 
-    right: Sample
-    wrong: Sample
+    right: ArraySample
+    wrong: ArraySample
     difference: float
     explanation: str
 
@@ -222,17 +218,17 @@ class Jacobian:
     output_sizes, input_sizes
         Its axes: the output's, then the input's.
     structure
-        What the numbers showed.
+        As found in its numbers.
     stored
-        In words of this program what is kept instead: ``x ⊗ I``, ``(z1 > 0)``.
+        What is stored instead, in the program's names: ``x ⊗ I``, ``(z1 > 0)``.
     explanation
-        Why one may, for a reader, generated from the axes that are shared.
+        Why that is enough, from the axes that are shared.
     stored_numbers, full_numbers
         How many numbers each form has.
     stored_operations, full_operations
-        How many multiplications it takes to bring an upstream gradient through each.
+        How many multiplications a vector-Jacobian product takes with each.
     proof
-        The largest difference between stored form times upstream and full product, relative to the product.
+        The largest difference between the two forms' vector-Jacobian products, relative to the full one's.
     sample
         Of the full matrix, outputs down, inputs across.
     output_axes, input_axes
@@ -254,7 +250,7 @@ class Jacobian:
     stored_operations: int
     full_operations: int
     proof: float
-    sample: Sample
+    sample: ArraySample
     output_axes: tuple[str, ...] = ()
     input_axes: tuple[str, ...] = ()
     added: AddedTooEarly | None = None
@@ -262,7 +258,7 @@ class Jacobian:
 
 @dataclass(frozen=True)
 class Block:
-    """One box of the drawing: a layer, with the values it takes and gives.
+    """One box of the drawing: an input, or a layer with what it takes and gives.
 
     Attributes
     ----------
@@ -270,12 +266,10 @@ class Block:
         The value it makes.
     label
         The rule's name.
-    layer
-        For people.
     inputs
         Names of the blocks (or inputs) it reads from.
     parameters
-        Names of what it keeps.
+        Names of its parameters, statistics and masks.
     part
         "input", "forward" or "loss".
     lines
@@ -289,3 +283,179 @@ class Block:
     parameters: tuple[str, ...]
     part: str
     lines: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class HealthFinding:
+    """Something unhealthy: its evidence, its cause, and what to change, in one sentence each, with the numbers.
+
+    Attributes
+    ----------
+    code
+        "dead-units", "saturated", "vanishing", "exploding", "large-updates", "small-updates", "symmetric",
+        "conflicting-rows".
+    place
+        The layer or value.
+    """
+
+    code: str
+    place: str
+    evidence: str
+    cause: str
+    change: str
+
+
+@dataclass(frozen=True)
+class LayerHealth:
+    """What was measured at one layer, whether or not anything is wrong with it.
+
+    Attributes
+    ----------
+    place
+        The layer's value: ``a1``.
+    measures
+        By name: ``dead``, ``saturated``, ``gradient_norm``, ``update_to_weight``, …
+    """
+
+    place: str
+    layer: str
+    measures: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Health:
+    """The state of a network over one batch."""
+
+    layers: tuple[LayerHealth, ...] = ()
+    findings: tuple[HealthFinding, ...] = ()
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """A network of two inputs over a grid.
+
+    Attributes
+    ----------
+    x_range, y_range
+        Least and most of each input.
+    answers
+        The predicted class or value, row by row from the lowest y.
+    """
+
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
+    columns: int
+    rows: int
+    answers: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The network after one step of its training, on the same small batch each time.
+
+    Attributes
+    ----------
+    epoch, step
+        When; 0 before the first step.
+    samples, summaries
+        Of weights, gradients and activations, by name.
+    boundary
+        For two inputs.
+    """
+
+    epoch: int
+    step: int
+    loss: float
+    samples: dict[str, ArraySample]
+    summaries: dict[str, Summary]
+    health: Health = Health()
+    boundary: Boundary | None = None
+
+
+@dataclass(frozen=True)
+class Explanation(HTMLReprMixin):
+    """A program on a batch, explained.
+
+    Attributes
+    ----------
+    title
+        The program's.
+    rows
+        Of the batch.
+    loss
+        On the batch; None for a rule, and where it is not finite.
+    drawing
+        The network's blocks, in order.
+    lines
+        Every line, in the order they run.
+    ledger
+        Every value, by name.
+    derivations
+        By the value whose gradient it is; parameters first.
+    jacobians
+        Those asked for, or else those small enough.
+    health
+        Over the batch.
+    snapshots
+        Of the training, where it was recorded.
+    """
+
+    title: str
+    rows: int
+    loss: float | None
+    drawing: tuple[Block, ...]
+    lines: tuple[ExplainedLine, ...]
+    ledger: dict[str, LedgerEntry]
+    derivations: dict[str, Derivation]
+    jacobians: tuple[Jacobian, ...]
+    health: Health
+    snapshots: tuple[Snapshot, ...] = ()
+    format: int = FORMAT
+
+    def __str__(self) -> str:
+        findings = (f"{each.code} at {each.place}: {each.evidence}" for each in self.health.findings)
+        return "\n".join(
+            [f"explanation of {self.title}: {self.rows} rows, {len(self.lines)} lines", *findings]
+        )
+
+    def _repr_html_(self) -> str:
+        from handgrad.explaining.notebook import render_notebook
+
+        return render_notebook(self)
+
+    @property
+    def heading(self) -> str:
+        """What is explained, in one line."""
+        loss = f" · loss {self.loss:.4g}" if self.loss is not None else ""
+        return f"{self.title} · {self.rows:,} row{'s' * (self.rows != 1)}{loss}"
+
+    def undone(self, line: ExplainedLine) -> ExplainedLine | None:
+        """Return the forward line that a backward line undoes."""
+        return next((other for other in self.lines if other.target == line.undoes), None)
+
+    def gradient_of(self, line: ExplainedLine) -> str:
+        """Return the name of the value whose gradient a line makes; "" when it makes none."""
+        entry = self.ledger.get(line.target)
+        return entry.gradient_of if entry else ""
+
+    def between(self, line: ExplainedLine) -> tuple[str, str]:
+        """Return the two values whose Jacobian a line of a rule brings a gradient through; "" for each that is none."""
+        return (line.undoes, self.gradient_of(line)) if line.rule else ("", "")
+
+    def to_json(self) -> str:
+        """Return the record as JSON."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Explanation:
+        """Read a record again.
+
+        Raises
+        ------
+        DataError
+            When the text is not one: what is wrong, and where.
+        """
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise DataError(f"this is no explanation: {error}") from None

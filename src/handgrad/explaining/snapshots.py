@@ -1,4 +1,4 @@
-"""Moments of a training, each as the record shows it: the same few rows, looked at again and again."""
+"""Snapshots of a training, always on the same few rows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.explaining.boundary import measure_boundary
-from handgrad.explaining.explanation import Explanation
+from handgrad.explaining.causes import GROWN
+from handgrad.explaining.execution import execute_network
 from handgrad.explaining.health import measure_health
-from handgrad.explaining.samples import sample, summarise
-from handgrad.explaining.state import HealthFinding, Snapshot
-from handgrad.explaining.tracing import trace_network
+from handgrad.explaining.ledger import sample, summarise
+from handgrad.explaining.record import Boundary, Explanation, HealthFinding, Snapshot
 from handgrad.layers import Optimiser
 from handgrad.network import Network
 from handgrad.training import EpochRecord
@@ -22,10 +21,11 @@ from handgrad.training import EpochRecord
 Array = NDArray[Any]
 
 ROWS = 32  # of the small batch: enough for health to be judged, few enough for a page
-MOST_NUMBERS = 6000  # of all samples of one moment together, so that a page of ten stays small
-LEAST_SAMPLE = 48
+MAX_NUMBERS = 6000  # of all samples of one snapshot together, so that a page of ten stays small
+MIN_SAMPLE = 48  # numbers of each array, however many there are
+GRID = 48  # points along each input of a boundary
+MARGIN = 0.1  # of the range of the rows, on each side of a boundary
 START_AGAIN = "Start again from new weights, with a learning rate ten times lower."
-GROWN = 3.0  # weights that grow so much while the loss does not fall are thrown about
 
 
 class Recorder:
@@ -101,18 +101,18 @@ def small_batch(rows: int, seed: int = 0) -> Array:
 
 def take_snapshot(network: Network, x: Array, t: Array, optimiser: Optimiser | None = None) -> Snapshot:
     """Record a network as it is, on a small batch."""
-    trace = trace_network(network, x, t)
-    made = [node.output.name for node in trace.nodes if node.part == "forward"]
+    execution = execute_network(network, x, t)
+    made = [node.output.name for node in execution.nodes if node.part == "forward"]
     names = [*network.parameters, *made]
-    shown = [name for of in names for name in (of, f"d{of}") if name in trace.values]
-    most = max(MOST_NUMBERS // max(len(shown), 1), LEAST_SAMPLE)
+    shown = [name for of in names for name in (of, f"d{of}") if name in execution.values]
+    most = max(MAX_NUMBERS // max(len(shown), 1), MIN_SAMPLE)
     return Snapshot(
         epoch=0,
         step=0,
-        loss=float(np.nan_to_num(trace.values["loss"])),
-        samples={name: sample(trace.values[name], most) for name in shown},
-        summaries={name: summarise(trace.values[name]) for name in shown},
-        health=measure_health(trace, network, optimiser),
+        loss=float(np.nan_to_num(execution.values["loss"])),
+        samples={name: sample(execution.values[name], most) for name in shown},
+        summaries={name: summarise(execution.values[name]) for name in shown},
+        health=measure_health(execution, network, optimiser),
         boundary=measure_boundary(network, x),
     )
 
@@ -165,3 +165,38 @@ def _no_better(snapshots: Sequence[Snapshot]) -> Iterator[HealthFinding]:
         f"The weights of {most} are {growth[most]:.3g} times as large as they started: the learning rate is too high.",
         START_AGAIN,
     )
+
+
+def measure_boundary(network: Network, x: Array) -> Boundary | None:
+    """Return the predicted classes or values on a grid around some rows; None when there are not two inputs.
+
+    Examples
+    --------
+    >>> from handgrad import Linear, Network
+    >>> network = Network(Linear(2, 1, initialiser="ones"))
+    >>> boundary = measure_boundary(network, np.array([[0.0, 0.0], [10.0, 20.0]]))
+    >>> boundary.x_range, boundary.y_range, boundary.answers[0], boundary.answers[-1]
+    ((-1.0, 11.0), (-2.0, 22.0), -3.0, 33.0)
+    """
+    if network.row != (2,) or network.entries is not None or len(network.output_shape) != 2:
+        return None
+    x_range, y_range = (_with_margin(column) for column in np.asarray(x, np.float64).T)
+    across, up = np.meshgrid(np.linspace(*x_range, GRID), np.linspace(*y_range, GRID))
+    points = np.stack([across.ravel(), up.ravel()], axis=1)
+    answers = _answers(network, network.predict(points))
+    return Boundary(x_range, y_range, GRID, GRID, tuple(float(f"{answer:.4g}") for answer in answers))
+
+
+def _with_margin(column: Array) -> tuple[float, float]:
+    low, high = float(column.min()), float(column.max())
+    margin = MARGIN * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def _answers(network: Network, prediction: Array) -> list[float]:
+    """Return one number for each row: the class, or the (first) value."""
+    task = network.loss.task if network.loss is not None else "regression"
+    if task == "classification":
+        return [float(number) for number in prediction.argmax(axis=-1)]
+    values = prediction[:, 0]
+    return [float(number) for number in (values > 0.5 if task == "labels" else values)]

@@ -6,8 +6,15 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from handgrad.errors import ProgramError, nearest
-from handgrad.explaining.explanation import Explanation
-from handgrad.explaining.record import ExplainedLine, Factor, Jacobian, LedgerEntry, Sample, Witness
+from handgrad.explaining.record import (
+    ArraySample,
+    ExplainedLine,
+    Explanation,
+    Factor,
+    Jacobian,
+    LedgerEntry,
+    Witness,
+)
 
 WIDTH = 80
 SHOWN = 6  # numbers of a row, and rows of an array, that are printed
@@ -192,7 +199,7 @@ def _wrapped(text: str) -> str:
     )
 
 
-def _numbers(sample: Sample) -> Iterator[str]:
+def _numbers(sample: ArraySample) -> Iterator[str]:
     """Lay out the first rows and columns of a sample."""
     columns = sample.shape[-1] if sample.shape else 1
     rows: Iterable[int] = range(0, len(sample.numbers), max(columns, 1))

@@ -14,9 +14,9 @@ from handgrad.checking.numerical.finite_differences import (
     numerical_jacobian,
 )
 from handgrad.errors import RuleError
-from handgrad.explaining.jacobians import Between
+from handgrad.explaining.execution import Execution
+from handgrad.explaining.full_jacobian import Dependency
 from handgrad.explaining.record import Witness
-from handgrad.explaining.tracing import Trace
 from handgrad.layers import Node
 from handgrad.program.running import Scope, run_lines
 
@@ -31,41 +31,41 @@ DIGITS = EPS**0.6  # of a gradient's size, that are always allowed
 SURE = 1e-3  # of a gradient's size: with a wider error bar it cannot be told
 
 
-def witnesses(trace: Trace) -> dict[str, Witness]:
+def witnesses(execution: Execution) -> dict[str, Witness]:
     """Return what the slopes say of each backward line, by its target.
 
     A line that hands no gradient on, but is read by some that do, has the worst of theirs.
     """
     found: dict[str, Witness] = {}
-    made = {line.target for line in trace.program.phase("backward")}
-    for node in trace.nodes:
+    made = {line.target for line in execution.backward}
+    for node in execution.nodes:
         if not node.rule.constant and made & {f"d{value.name}" for value in node.inputs} | _parts(
-            trace, node
+            execution, node
         ):
-            found |= {target: told for target, told in _of_node(trace, node) if target in made}
-    for line in trace.program.phase("backward"):
+            found |= {target: told for target, told in _of_node(execution, node) if target in made}
+    for line in execution.backward:
         if not line.rule and line.reads:
-            found[line.target] = _of_sum(trace, line.undoes)
-    for line in reversed(trace.program.phase("backward")):
+            found[line.target] = _of_sum(execution, line.undoes)
+    for line in reversed(execution.backward):
         if line.target not in found and line.rule:
-            readers = [other for other in trace.program.phase("backward") if line.target in other.reads]
+            readers = [other for other in execution.backward if line.target in other.reads]
             told = [found[other.target] for other in readers if other.target in found]
             if told:
                 found[line.target] = max(told, key=lambda w: (w.verdict == "wrong", w.error))
     return found
 
 
-def _parts(trace: Trace, node: Node) -> set[str]:
+def _parts(execution: Execution, node: Node) -> set[str]:
     """Return the gradients that a node's lines make."""
-    lines = trace.program.phase("backward")
+    lines = execution.backward
     return {line.target for line in lines if line.undoes == node.output.name and line.rule}
 
 
-def _of_node(trace: Trace, node: Node) -> Iterator[tuple[str, Witness]]:
+def _of_node(execution: Execution, node: Node) -> Iterator[tuple[str, Witness]]:
     """Check each gradient that a rule hands on, on a few rows."""
-    rule, made = node.rule, _parts(trace, node)
+    rule, made = node.rule, _parts(execution, node)
     arguments = {
-        name: trace.exact[value.name][:ROWS] if value.shape[:1] == ("n",) else trace.exact[value.name]
+        name: execution.exact[value.name][:ROWS] if value.shape[:1] == ("n",) else execution.exact[value.name]
         for name, value in node.arguments.items()
     }
     generator = np.random.default_rng(0)
@@ -88,17 +88,17 @@ def _of_node(trace: Trace, node: Node) -> Iterator[tuple[str, Witness]]:
         yield target, _judge(output, gradient, np.asarray(arguments[name]), generator)
 
 
-def _of_sum(trace: Trace, name: str) -> Witness:
+def _of_sum(execution: Execution, name: str) -> Witness:
     """Check the gradient of a value used several times, by the loss as a function of it."""
-    between = Between(trace, "loss", name)
+    dependency = Dependency(execution, "loss", name)
 
     def loss(value: Array) -> Array:
-        return np.array([run_lines(between.lines, {**trace.exact, name: value})["loss"]], np.float64)
+        return np.array([run_lines(dependency.lines, {**execution.exact, name: value})["loss"]], np.float64)
 
     def gradient(value: Array, upstream: Array) -> Array:
-        return upstream * np.asarray(trace.exact[f"d{name}"])
+        return upstream * np.asarray(execution.exact[f"d{name}"])
 
-    return _judge(loss, gradient, np.asarray(trace.exact[name]), np.random.default_rng(0))
+    return _judge(loss, gradient, np.asarray(execution.exact[name]), np.random.default_rng(0))
 
 
 def _judge(

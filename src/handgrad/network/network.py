@@ -15,7 +15,7 @@ from handgrad.engines import ReferenceEngine
 from handgrad.engines.engine import AT_A_TIME
 from handgrad.engines.reference import BoundReference
 from handgrad.errors import ConfigurationError
-from handgrad.html import Shown, heading, table
+from handgrad.html import HTMLReprMixin, heading, table
 from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
 from handgrad.layers.graph import is_reduction
 from handgrad.layers.statistics import STATISTICS
@@ -29,7 +29,7 @@ from handgrad.rules import Shape, Size, identity, show_shape
 DType = Literal["float32", "float64"]
 
 
-class Network(Shown):
+class Network(HTMLReprMixin):
     """Layers one after another, a loss, and the arrays they keep.
 
     Shapes are inferred and checked here, once.

@@ -14,7 +14,7 @@ import numpy as np
 
 from handgrad.arguments import judged
 from handgrad.errors import ProgramError, nearest
-from handgrad.html import Shown, heading, table
+from handgrad.html import HTMLReprMixin, heading, table
 from handgrad.layers import Parameter, Value
 from handgrad.rules import PRIMITIVES, Shape, show_shape
 from handgrad.rules.text import backward_slice
@@ -86,7 +86,7 @@ def _parsed(expression: str) -> tuple[ast.expr, frozenset[str]]:
 
 
 @dataclass(frozen=True)
-class Program(Shown):
+class Program(HTMLReprMixin):
     """A network written out as straight lines.
 
     Attributes

@@ -13,7 +13,7 @@ import numpy as np
 
 from handgrad.arguments import judged
 from handgrad.errors import DataError
-from handgrad.html import Shown, heading, picture
+from handgrad.html import HTMLReprMixin, heading, picture
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def requests_stop(answer: object) -> bool:
 
 
 @dataclass
-class History(Shown):
+class History(HTMLReprMixin):
     """A training as plain data.
 
     Attributes

@@ -15,17 +15,23 @@ from handgrad.program.running import evaluate
 GREEK = {"alpha", "beta", "gamma", "delta", "epsilon", "eta", "lambda", "mu", "rho", "sigma", "tau"}
 LOSS = "L"
 FUNCTIONS = {
-    "np.exp": r"\exp", "np.log": r"\log", "np.tanh": r"\tanh", "np.sin": r"\sin", "np.cos": r"\cos",
+    "np.log": r"\log", "np.tanh": r"\tanh", "np.sin": r"\sin", "np.cos": r"\cos",
     "np.maximum": r"\max", "np.minimum": r"\min", "normal_cdf": r"\Phi",
 }  # fmt: skip
 COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Gt: ">", ast.GtE: r"\geq", ast.Lt: "<", ast.LtE: r"\leq", ast.Eq: "=", ast.NotEq: r"\neq",
 }  # fmt: skip
 SUM, ENTRYWISE, PRODUCT, SIGN, POWER, ATOM = range(6)
-"""How tightly the parts of a formula hold together, the loosest first."""
+"""The precedence of the parts of a formula, the lowest first."""
 
-Letters = Callable[[tuple[int, ...]], tuple[str, ...]]
-"""Gives the letters of a shape's axes."""
+OF_ONE = {
+    "np.abs": (r"\left|%s\right|", ATOM), "np.sqrt": (r"\sqrt{%s}", ATOM), "np.exp": ("e^{%s}", POWER),
+    "np.expm1": ("e^{%s} - 1", SUM), "np.log1p": (r"\log\left(1 + %s\right)", POWER),
+    "np.ones_like": (r"\mathbf{1}%.0s", ATOM),
+}  # fmt: skip
+"""Functions of one argument, each with its precedence."""
+
+Letters = Callable[[tuple[int, ...]], tuple[str, ...]]  # of a shape's axes
 
 
 def name_to_tex(name: str) -> str:
@@ -50,18 +56,13 @@ def name_to_tex(name: str) -> str:
     return f"{written}_{{{digits}}}" if digits and stem else written or digits
 
 
-def gradient_to_tex(of: str) -> str:
-    """Write the gradient of the loss with respect to a value."""
-    return partial("loss", of)
-
-
-def partial(output: str, value: str) -> str:
+def derivative_to_tex(output: str, value: str) -> str:
     """Write the derivative of one value with respect to another."""
     return rf"\frac{{\partial {name_to_tex(output)}}}{{\partial {name_to_tex(value)}}}"
 
 
 class Formula:
-    """Writes expressions over the values of a trace as TeX.
+    """Writes expressions over the values of an execution as TeX.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class Formula:
     gradients
         The value that each gradient belongs to, by the gradient's name.
     letters
-        Of the axes of what is added up.
+        The letters of a shape's axes, for sums over them.
     braces
         Whether the shape is written under each factor.
     """
@@ -92,7 +93,7 @@ class Formula:
 
     def write(self, expression: str) -> str:
         """Write an expression."""
-        return self._loose(ast.parse(expression, mode="eval").body)
+        return self._write(ast.parse(expression, mode="eval").body)[0]
 
     def name(self, name: str) -> str:
         """Write a name; that of a gradient as a derivative of the loss."""
@@ -100,7 +101,7 @@ class Formula:
             return name_to_tex(name)
         of = self.gradients[name]
         part = name.removeprefix(f"d{of}").strip("_")
-        return gradient_to_tex(of) + (rf"\big|_{{{name_to_tex(part)}}}" if part else "")
+        return derivative_to_tex("loss", of) + (rf"\big|_{{{name_to_tex(part)}}}" if part else "")
 
     def shape(self, node: ast.expr) -> tuple[int, ...]:
         """Return the shape of a part of an expression."""
@@ -110,56 +111,55 @@ class Formula:
                 self._shapes[text] = np.shape(evaluate(text, self.scope))
         return self._shapes[text]
 
-    def _loose(self, node: ast.expr) -> str:
-        return self._write(node)[0]
-
     @cached_property
-    def _inside(self) -> Formula:
-        """Writes what stands inside a function, where shapes would be in the way."""
+    def _arguments(self) -> Formula:
+        """Writes the arguments of a function, where shapes would be in the way."""
         return Formula(self.scope, self.gradients, self.letters)
 
-    def _tight(self, node: ast.expr, level: int) -> str:
+    def _at(self, node: ast.expr, level: int = SUM) -> str:
+        """Write a part, in brackets where its precedence is below a level."""
         text, own = self._write(node)
         return text if own >= level else rf"\left({text}\right)"
 
     def _factor(self, node: ast.expr, level: int = PRODUCT) -> str:
-        """Write one factor of a product, with its shape under it where it stands for itself."""
-        text = self._tight(node, level)
+        """Write one factor of a product, with its shape under it unless it is a product itself."""
+        text = self._at(node, level)
         inner = isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult | ast.Mult)
         shape = self.shape(node) if self.braces and not inner else ()
         sizes = r" \times ".join(map(str, shape))
         return rf"\underbrace{{{text}}}_{{{sizes}}}" if shape else text
 
     def _write(self, node: ast.expr) -> tuple[str, int]:
-        """Write a part of an expression, and say how tightly it holds together."""
-        writer = getattr(self, f"_write_{type(node).__name__}", None)
-        return writer(node) if writer else (rf"\text{{{_plain(ast.unparse(node))}}}", ATOM)
+        """Write a part of an expression, and return its precedence."""
+        writer = getattr(self, f"_write_{type(node).__name__}", _as_text)
+        written: tuple[str, int] = writer(node)
+        return written
 
     def _write_Name(self, node: ast.Name) -> tuple[str, int]:  # noqa: N802
         return self.name(node.id), ATOM
 
     def _write_Constant(self, node: ast.Constant) -> tuple[str, int]:  # noqa: N802
         if not isinstance(node.value, int | float):
-            return rf"\text{{{_plain(repr(node.value))}}}", ATOM
+            return _as_text(node)
         number = f"{node.value:.6g}"
         mantissa, e, exponent = number.partition("e")
         return (rf"{mantissa} \cdot 10^{{{int(exponent)}}}", PRODUCT) if e else (number, ATOM)
 
     def _write_UnaryOp(self, node: ast.UnaryOp) -> tuple[str, int]:  # noqa: N802
         sign = {ast.USub: "-", ast.UAdd: "+"}.get(type(node.op), r"\lnot ")
-        return f"{sign}{self._tight(node.operand, SIGN)}", SIGN
+        return f"{sign}{self._at(node.operand, SIGN)}", SIGN
 
     def _write_BinOp(self, node: ast.BinOp) -> tuple[str, int]:  # noqa: N802
         left, right = node.left, node.right
         match node.op:
             case ast.Add():
-                return f"{self._tight(left, SUM)} + {self._tight(right, SUM)}", SUM
+                return f"{self._at(left, SUM)} + {self._at(right, SUM)}", SUM
             case ast.Sub():
-                return f"{self._tight(left, SUM)} - {self._tight(right, ENTRYWISE)}", SUM
+                return f"{self._at(left, SUM)} - {self._at(right, ENTRYWISE)}", SUM
             case ast.Div():
-                return rf"\frac{{{self._loose(left)}}}{{{self._loose(right)}}}", POWER
+                return rf"\frac{{{self._at(left)}}}{{{self._at(right)}}}", POWER
             case ast.Pow():
-                return f"{{{self._tight(left, ATOM)}}}^{{{self._loose(right)}}}", POWER
+                return f"{{{self._at(left, ATOM)}}}^{{{self._at(right)}}}", POWER
             case ast.MatMult():
                 return rf"{self._factor(left)} \, {self._factor(right, SIGN)}", PRODUCT
             case ast.Mult():
@@ -168,25 +168,25 @@ class Formula:
                     return r" \odot ".join(written), ENTRYWISE
                 sign = r"\cdot" if isinstance(right, ast.Constant) else r"\,"
                 return f"{self._factor(left)} {sign} {self._factor(right, SIGN)}", PRODUCT
-        return rf"\text{{{_plain(ast.unparse(node))}}}", ATOM
+        return _as_text(node)
 
     def _write_Compare(self, node: ast.Compare) -> tuple[str, int]:  # noqa: N802
         return rf"\mathbf{{1}}\left[{self._condition(node)}\right]", ATOM
 
     def _condition(self, node: ast.expr) -> str:
         if not isinstance(node, ast.Compare):
-            return self._loose(node)
-        parts = [self._loose(node.left)]
+            return self._at(node)
+        parts = [self._at(node.left)]
         for operator, side in zip(node.ops, node.comparators, strict=True):
-            parts += [COMPARISONS.get(type(operator), "?"), self._loose(side)]
+            parts += [COMPARISONS.get(type(operator), "?"), self._at(side)]
         return " ".join(parts)
 
     def _write_Attribute(self, node: ast.Attribute) -> tuple[str, int]:  # noqa: N802
         if node.attr == "T":
-            return f"{{{self._tight(node.value, ATOM)}}}^{{\\top}}", POWER
+            return f"{{{self._at(node.value, ATOM)}}}^{{\\top}}", POWER
         if node.attr == "size":
             return _sizes(self.letters(self.shape(node.value))), PRODUCT
-        return rf"\text{{{_plain(ast.unparse(node))}}}", ATOM
+        return _as_text(node)
 
     def _write_Subscript(self, node: ast.Subscript) -> tuple[str, int]:  # noqa: N802
         index = ast.unparse(node.slice)
@@ -196,36 +196,27 @@ class Formula:
             letters = self.letters(self.shape(node.value.value))
             axis = evaluate(index, {})
             return _sizes([letters[axis]] if isinstance(axis, int) else letters), ATOM
-        inner = self._loose(node.slice) if isinstance(node.slice, ast.Name) else rf"\text{{{_plain(index)}}}"
-        return f"{{{self._tight(node.value, ATOM)}}}_{{{inner}}}", ATOM
+        inner = self._at(node.slice) if isinstance(node.slice, ast.Name) else rf"\text{{{_plain(index)}}}"
+        return f"{{{self._at(node.value, ATOM)}}}_{{{inner}}}", ATOM
 
     def _write_Call(self, node: ast.Call) -> tuple[str, int]:  # noqa: N802
         name, arguments = ast.unparse(node.func), node.args
         if isinstance(node.func, ast.Attribute) and not name.startswith("np."):
             return self._reduction(node, node.func)
-        write = self._loose if name in ("rows", "np.where") else self._inside._loose
+        write = self._at if name in ("rows", "np.where") else self._arguments._at
         written = [write(argument) for argument in arguments]
+        if name in OF_ONE:
+            form, precedence = OF_ONE[name]
+            return form % written[0], precedence
         match name:
-            case "np.abs":
-                return rf"\left|{written[0]}\right|", ATOM
-            case "np.sqrt":
-                return rf"\sqrt{{{written[0]}}}", ATOM
-            case "np.exp":
-                return f"e^{{{written[0]}}}", POWER
-            case "np.expm1":
-                return f"e^{{{written[0]}}} - 1", SUM
-            case "np.log1p":
-                return rf"\log\left(1 + {written[0]}\right)", POWER
             case "np.where":
                 case = rf"{written[1]} & {self._condition(arguments[0])} \\ {written[2]} & \text{{else}}"
                 return rf"\begin{{cases}} {case} \end{{cases}}", ATOM
             case "np.full_like":
-                return rf"{self._inside._tight(arguments[1], PRODUCT)} \, \mathbf{{1}}", PRODUCT
-            case "np.ones_like":
-                return r"\mathbf{1}", ATOM
+                return rf"{self._arguments._at(arguments[1], PRODUCT)} \, \mathbf{{1}}", PRODUCT
             case "rows":
                 return written[0], self._write(arguments[0])[1]
-            case "one_hot" | "add_rows_at":  # what it is like is its shape alone
+            case "one_hot" | "add_rows_at":  # the last argument only lends its shape
                 written = written[:-1]
         function = FUNCTIONS.get(name) or rf"\operatorname{{{_plain(name.removeprefix('np.'))}}}"
         return rf"{function}\left({', '.join(written)}\right)", POWER
@@ -241,12 +232,16 @@ class Formula:
             "max": rf"\max_{{{below}}}", "min": rf"\min_{{{below}}}",
         }  # fmt: skip
         if method.attr not in signs:
-            return rf"\text{{{_plain(ast.unparse(node))}}}", ATOM
-        return f"{signs[method.attr]} {self._tight(method.value, PRODUCT)}", PRODUCT
+            return _as_text(node)
+        return f"{signs[method.attr]} {self._at(method.value, PRODUCT)}", PRODUCT
+
+
+def _as_text(node: ast.expr) -> tuple[str, int]:
+    return rf"\text{{{_plain(ast.unparse(node))}}}", ATOM
 
 
 def _sizes(letters: Sequence[str]) -> str:
-    """Write the number of places in some axes."""
+    """Write the product of some axes' sizes."""
     return r" \, ".join(map(name_to_tex, letters)) or "1"
 
 

@@ -1,4 +1,4 @@
-"""A program run line by line on one batch, so that every value it makes is at hand."""
+"""A program executed line by line on one batch, so that every value it makes is at hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from handgrad.engines.engine import convert
 from handgrad.errors import ConfigurationError
 from handgrad.layers import Node, Value
 from handgrad.network import Network
-from handgrad.program import Program
+from handgrad.program import Program, ProgramLine
 from handgrad.program.running import Scope, run_lines
 from handgrad.program.writing import write_rule
 from handgrad.rules import Rule, Shape
@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Trace:
+class Execution:
     """A program with the rules it was written from, and every value of one batch.
 
     Attributes
@@ -53,6 +53,19 @@ class Trace:
         """The same computed in float64."""
         return run_lines(self.program.lines, {name: widened(value) for name, value in self.given.items()})
 
+    @cached_property
+    def backward(self) -> tuple[ProgramLine, ...]:
+        """The backward lines."""
+        return tuple(self.program.phase("backward"))
+
+    def float64(self, name: str) -> Array:
+        """Return a value's numbers, widened after they were computed."""
+        return np.asarray(self.values[name], np.float64)
+
+    def norm(self, name: str) -> float:
+        """Return the Euclidean norm of a value."""
+        return float(np.linalg.norm(self.float64(name)))
+
     def node_of(self, name: str) -> Node | None:
         """Return the node that makes a value, local values of its lines included."""
         for node in self.nodes:
@@ -60,24 +73,24 @@ class Trace:
                 return node
         return None
 
-    def lines_of(self, node: Node) -> list[int]:
+    def lines_of(self, node: Node) -> tuple[int, ...]:
         """Return the numbers of a node's lines, forward and backward."""
-        own = {node.names[local] for local in node.rule.forward.locals} | {
-            value.name for value in node.inputs if value.kind == "mask"
-        }
-        return [
+        own = {node.names[local] for local in node.rule.forward.locals}
+        own |= {value.name for value in node.inputs if value.kind == "mask"}
+        return tuple(
             number
             for number, line in enumerate(self.program.lines)
             if (line.undoes == node.output.name if line.phase == "backward" else line.target in own)
-        ]
+        )
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:
         """The shape of every value, with n for the rows."""
-        shapes = {value.name: value.shape for value in self.program.inputs}
-        kept = {**self.program.parameters, **self.program.states}
-        shapes |= {name: parameter.shape for name, parameter in kept.items()}
-        return shapes | {line.target: line.shape or () for line in self.program.lines}
+        program = self.program
+        arrays = {**program.parameters, **program.states}
+        shapes = {value.name: value.shape for value in program.inputs}
+        shapes |= {name: array.shape for name, array in arrays.items()}
+        return shapes | {line.target: line.shape or () for line in program.lines}
 
 
 def widened(value: Any) -> Any:
@@ -85,7 +98,7 @@ def widened(value: Any) -> Any:
     return np.asarray(value, np.float64) if np.asarray(value).dtype.kind == "f" else value
 
 
-def trace_network(network: Network, x: Any, t: Any, w: Any = None, *, seed: int = 0) -> Trace:
+def execute_network(network: Network, x: Any, t: Any, w: Any = None, *, seed: int = 0) -> Execution:
     """Prepare a network's training step on a batch.
 
     Raises
@@ -100,10 +113,10 @@ def trace_network(network: Network, x: Any, t: Any, w: Any = None, *, seed: int 
     program = network.program(weighted=w is not None).without_updates()
     given: Scope = {value.name: convert(batch[value.name], value, program.dtype) for value in program.inputs}
     given |= {**network.arrays, "n": rows, "seed": seed, "step": 1}
-    return Trace(program, network.nodes(weighted=w is not None), given, rows)
+    return Execution(program, network.nodes(weighted=w is not None), given, rows)
 
 
-def trace_rule(rule: Rule, arrays: Collection[Any], *, seed: int = 0, **options: Any) -> Trace:
+def execute_rule(rule: Rule, arrays: Collection[Any], *, seed: int = 0, **options: Any) -> Execution:
     """Prepare a single rule on some arrays, with a random upstream gradient.
 
     Raises
@@ -111,22 +124,20 @@ def trace_rule(rule: Rule, arrays: Collection[Any], *, seed: int = 0, **options:
     ShapeError
         When the arrays do not fit the rule's signature.
     """
-    output = np.asarray(rule(*arrays, **options))  # checks the shapes
-    upstream = np.random.default_rng(seed).normal(size=output.shape)
+    output_size = np.shape(rule(*arrays, **options))  # checks the shapes
+    upstream = np.random.default_rng(seed).normal(size=output_size)
     names, kinds = rule.forward.arguments, rule.forward.kinds
-    drawn = dict(zip(names, map(np.asarray, arrays), strict=True))
-    shapes = {
-        name: _with_rows(drawn[name].shape, axes)
-        for name, axes in zip(names, rule.signature.inputs, strict=True)
-    }
+    given = dict(zip(names, map(np.asarray, arrays), strict=True))
+    axes = dict(zip(names, rule.signature.inputs, strict=True))
+    shapes = {name: _with_rows(given[name].shape, axes[name]) for name in names}
     inputs = tuple(Value(name, shapes[name], kinds[name], rule.name, rule.name) for name in names)
     made = rule.signature.output_shape(rule.signature.bind(rule.name, shapes))
-    value = Value(rule.output, made, "value", rule.name, rule.name)
-    node = Node(rule, rule.settings(options), inputs, value, "", 1, "forward")
+    output = Value(rule.output, made, "value", rule.name, rule.name)
+    node = Node(rule, rule.settings(options), inputs, output, "", 1, "forward")
     program = write_rule(node, title=f"rule {rule.name}: {rule.signature}")
-    spread = [drawn[name].shape[0] for name in names if shapes[name][:1] == ("n",)]
-    given = {name: widened(array) for name, array in drawn.items()} | {f"d{rule.output}": upstream}
-    return Trace(program, (node,), given, spread[0] if spread else 1)
+    rows = next((len(given[name]) for name in names if shapes[name][:1] == ("n",)), 1)
+    scope = {name: widened(array) for name, array in given.items()}
+    return Execution(program, (node,), scope | {f"d{rule.output}": upstream}, rows)
 
 
 def _with_rows(shape: tuple[int, ...], axes: tuple[str, ...]) -> Shape:

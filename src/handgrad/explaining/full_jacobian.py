@@ -1,4 +1,4 @@
-"""Jacobians of any value with respect to an earlier one, from the backward lines, one unit gradient at a time."""
+"""Full Jacobians of any value with respect to an earlier one, by the backward lines, one unit gradient at a time."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from numpy.typing import NDArray
 
 from handgrad.checking.numerical.finite_differences import numerical_jacobian
 from handgrad.errors import ConfigurationError, ProgramError, nearest
-from handgrad.explaining.tracing import Trace
+from handgrad.explaining.execution import Execution
 from handgrad.layers import Node
+from handgrad.program import ProgramLine
 from handgrad.program.running import Scope, code_of, run_lines
-from handgrad.rules import PRIMITIVES, Shape
+from handgrad.rules import PRIMITIVES
 from handgrad.rules.text import backward_slice
 
 Array = NDArray[Any]
 Pull = Callable[[Array], Array]
 
-LARGEST = 6_000_000  # entries of a full Jacobian
-MOST_SLOPES = 4_000  # entries of an input whose slopes are found by differences
+MAX_ENTRIES = 6_000_000  # of a full Jacobian: 48 MB
+MAX_NUMERICAL = 4_000  # entries of an input whose derivatives are found by finite differences, one by one
 
 
 class NotFiniteError(ConfigurationError):
@@ -31,86 +32,65 @@ class NotFiniteError(ConfigurationError):
 
 
 @dataclass(frozen=True)
-class Between:
-    """One value as a function of another, with everything else as it is in the trace.
+class Dependency:
+    """One value as a function of another, with everything else as it is in the execution.
 
     Attributes
     ----------
-    trace
-        Where the values are.
     output, input
         Their names.
     example
         The row that is looked at; None for all.
     """
 
-    trace: Trace
+    execution: Execution
     output: str
     input: str
     example: int | None = None
 
     def __post_init__(self) -> None:
-        taken = {value.name for node in self.trace.nodes for value in (node.output, *node.inputs)}
-        known = {name: value for name, value in self.trace.values.items() if np.ndim(value) or name in taken}
-        made_forward = [name for name in known if name in self.trace.given or not self._is_backward(name)]
+        execution = self.execution
+        values, rows = execution.values, execution.rows
+        gradients = {line.target for line in execution.backward} - execution.given.keys()
+        connected = {value.name for node in execution.nodes for value in (node.output, *node.inputs)}
+        known = [
+            name
+            for name, value in values.items()
+            if name not in gradients and (np.ndim(value) or name in connected)
+        ]
         for name in (self.output, self.input):
-            if name not in made_forward:
-                raise ProgramError(f"the forward has no value {name!r}", fix=nearest(name, made_forward))
+            if name not in known:
+                raise ProgramError(f"the forward has no value {name!r}", fix=nearest(name, known))
         if not self.lines:
             raise ProgramError(
                 f"{self.output} does not depend on {self.input}",
                 fix="name the later value first, as in z2:a1",
             )
-        if np.asarray(self.trace.values[self.input]).dtype.kind != "f":
+        dtype = np.asarray(values[self.input]).dtype
+        if dtype.kind != "f":
             raise ProgramError(
-                f"{self.input} holds {np.asarray(self.trace.values[self.input]).dtype}, and has no slopes",
-                fix="name a value of floating point",
+                f"{self.input} holds {dtype}, and has no derivatives", fix="name a value of floating point"
             )
-        if self.example is not None and not 0 <= self.example < self.trace.rows:
+        if self.example is not None and not 0 <= self.example < rows:
             raise ConfigurationError(
-                f"there is no row {self.example}: the batch has {self.trace.rows}",
-                fix=f"give 0 to {self.trace.rows - 1}",
+                f"there is no row {self.example}: the batch has {rows}", fix=f"give 0 to {rows - 1}"
             )
-
-    def _is_backward(self, name: str) -> bool:
-        return any(line.target == name and line.phase == "backward" for line in self.trace.program.lines)
 
     @cached_property
-    def lines(self) -> list[Any]:
-        """The forward lines that carry the input to the output."""
+    def lines(self) -> list[ProgramLine]:
+        """The forward lines from the input to the output."""
         moved, found = {self.input}, []
-        for line in self.trace.program.phase("sample", "forward", "loss"):
+        for line in self.execution.program.phase("sample", "forward", "loss"):
             if line.reads & moved and line.target != self.input:
                 found.append(line)
                 moved.add(line.target)
         return backward_slice(found, {self.output})
 
-    @property
-    def output_place(self) -> tuple[int, ...]:
-        """Where in the output its row is: () for all of it."""
-        return self._place(self.output)
-
-    @property
-    def input_place(self) -> tuple[int, ...]:
-        """Where in the input its row is: () for all of it."""
-        return self._place(self.input)
-
-    def _place(self, name: str) -> tuple[int, ...]:
-        shape: Shape = self.trace.shapes[name]
-        return (self.example,) if self.example is not None and shape[:1] == ("n",) else ()
-
-    @property
-    def is_analytic(self) -> bool:
-        """Whether backward lines lead from the one to the other: not where a value is local to a rule."""
-        nodes = self.nodes
-        ends = {value.name for node in nodes for value in node.inputs}
-        return bool(nodes) and self.input in ends and nodes[-1].output.name == self.output
-
     @cached_property
     def nodes(self) -> list[Node]:
-        """The rules between the two."""
+        """The rules from the input to the output."""
         moved, found = {self.input}, []
-        for node in self.trace.nodes:
+        for node in self.execution.nodes:
             if any(node.arguments[name].name in moved for name in node.rule.differentiable):
                 found.append(node)
                 moved.add(node.output.name)
@@ -123,12 +103,23 @@ class Between:
                 wanted |= {value.name for value in node.inputs}
         return needed[::-1]
 
+    def index(self, name: str) -> tuple[int, ...]:
+        """Return where in a value the chosen row is: () for all of it."""
+        by_rows = self.execution.shapes[name][:1] == ("n",)
+        return (self.example,) if self.example is not None and by_rows else ()
+
+    @property
+    def is_analytic(self) -> bool:
+        """Whether backward lines lead from the one to the other: not where a value is local to a rule."""
+        ends = {value.name for node in self.nodes for value in node.inputs}
+        return bool(self.nodes) and self.input in ends and self.nodes[-1].output.name == self.output
+
     @cached_property
     def pull(self) -> Pull:
         """Bring a gradient of the output back to the input, by the backward lines alone."""
         carried = {self.input} | {node.output.name for node in self.nodes}
-        steps = [_Step(self.trace, node, carried) for node in reversed(self.nodes)]
-        zero = np.zeros(np.shape(self.trace.exact[self.input]))
+        steps = [_BackwardStep(self.execution, node, carried) for node in reversed(self.nodes)]
+        zero = np.zeros(np.shape(self.execution.exact[self.input]))
 
         def pull(upstream: Array) -> Array:
             arrived: dict[str, Any] = {self.output: upstream}
@@ -148,57 +139,59 @@ class Between:
         ConfigurationError
             When it has too many entries.
         """
-        exact = self.trace.exact
-        rows = np.asarray(exact[self.output], float)[self.output_place].shape
-        columns = np.asarray(exact[self.input])[self.input_place].shape
-        entries = int(np.prod(rows) * np.prod(columns))
-        few = self.is_analytic or np.prod(columns) <= MOST_SLOPES
-        if entries > LARGEST or not few:
+        exact = self.execution.exact
+        rows = np.asarray(exact[self.output])[self.index(self.output)].shape
+        columns = np.asarray(exact[self.input])[self.index(self.input)].shape
+        height, width = int(np.prod(rows)), int(np.prod(columns))
+        few = self.is_analytic or width <= MAX_NUMERICAL
+        if height * width > MAX_ENTRIES or not few:
             raise ConfigurationError(
-                f"the Jacobian of {self.output} with respect to {self.input} has {entries:,} entries, "
-                f"and {LARGEST if few else MOST_SLOPES:,} are the most"
+                f"the Jacobian of {self.output} with respect to {self.input} has {height * width:,} entries, "
+                f"and {MAX_ENTRIES if few else MAX_NUMERICAL:,} are the most"
                 + ("" if few else " for a local value"),
                 given=f"{self.output}{rows}, {self.input}{columns}",
                 fix="take a smaller layer" if self.example is not None else "take one row: --example 0",
             )
-        matrix = self._analytic(rows, columns) if self.is_analytic else self._numeric()
+        matrix = self._analytic(rows, (height, width)) if self.is_analytic else self._numerical()
         if not np.all(np.isfinite(matrix)):
             raise NotFiniteError(
                 f"the Jacobian of {self.output} with respect to {self.input} is not finite here"
             )
         return matrix.reshape((*rows, *columns))
 
-    def _analytic(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Array:
-        matrix = np.empty((int(np.prod(rows)), int(np.prod(columns))))
-        seed = np.zeros(np.shape(self.trace.exact[self.output]))
+    def _analytic(self, rows: tuple[int, ...], shape: tuple[int, int]) -> Array:
+        matrix = np.empty(shape)
+        unit = np.zeros(np.shape(self.execution.exact[self.output]))
         for number, index in enumerate(np.ndindex(rows)):
-            seed[(*self.output_place, *index)] = 1.0
-            matrix[number] = self.pull(seed)[self.input_place].ravel()
-            seed[(*self.output_place, *index)] = 0.0
+            at = (*self.index(self.output), *index)
+            unit[at] = 1.0
+            matrix[number] = self.pull(unit)[self.index(self.input)].ravel()
+            unit[at] = 0.0
         return matrix
 
-    def _numeric(self) -> Array:
-        """Find the slopes by differences, over the forward lines."""
-        start = np.asarray(self.trace.exact[self.input], float)
-        place = np.asarray(start[self.input_place])
+    def _numerical(self) -> Array:
+        """Find the derivatives by finite differences, over the forward lines."""
+        exact, index = self.execution.exact, self.index(self.input)
+        start = np.asarray(exact[self.input], float)
+        point = np.asarray(start[index])
 
         def output(part: Array) -> Array:
             moved = start.copy()
-            moved[self.input_place] = part.reshape(place.shape)
-            made = run_lines(self.lines, {**self.trace.exact, self.input: moved})[self.output]
-            return np.asarray(made, float)[self.output_place].ravel()
+            moved[index] = part.reshape(point.shape)
+            made = run_lines(self.lines, {**exact, self.input: moved})[self.output]
+            return np.asarray(made, float)[self.index(self.output)].ravel()
 
-        found = numerical_jacobian(output, place.ravel())
+        found = numerical_jacobian(output, point.ravel())
         return np.asarray((found.low + found.high) / 2)
 
 
-class _Step:
-    """The backward of one node, down to the gradients that are wanted."""
+class _BackwardStep:
+    """The backward of one node, down to the gradients that are wanted, compiled once for all unit gradients."""
 
-    def __init__(self, trace: Trace, node: Node, carried: set[str]) -> None:
+    def __init__(self, execution: Execution, node: Node, carried: set[str]) -> None:
         self.node = node
         rule = node.rule
-        arguments = {name: trace.exact[value.name] for name, value in node.arguments.items()}
+        arguments = {name: execution.exact[value.name] for name, value in node.arguments.items()}
         known: Scope = rule.forward.run({**node.options, **arguments})
         text = rule.backward_text
         self.upstream = f"d{rule.output}"

@@ -1,4 +1,4 @@
-"""The structure of a Jacobian, read off its numbers: what of it need be stored, and that no more is needed."""
+"""The structure of a Jacobian, found in its numbers: what of it need be stored, and that no more is needed."""
 
 from __future__ import annotations
 
@@ -12,30 +12,26 @@ from handgrad.explaining.record import Structure
 
 Array = NDArray[Any]
 
-EXACT = 1e-9  # of the largest entry: what is below is zero
-SAVING = 0.75  # of a block's numbers that a diagonal with a low rank may take at most
-LARGEST_BLOCK = 512
+EXACT = 1e-9  # of the largest entry: what is below is zero in a Jacobian by backward lines, in float64
+MAX_SHARE = 0.75  # of a block's numbers: a diagonal with a low rank that takes more saves too little
+MAX_BLOCK = 512  # rows of a block that is decomposed: a second or so
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredForm:
     """A Jacobian in its stored form.
 
-    Each axis has a number; an output's and an input's axis of one number are shared: outside of the diagonal of
-    the two everything is zero.
+    Each axis has a number; an axis of the output and one of the input with the same number are shared: everything
+    off the diagonal of the two is zero.
 
     Attributes
     ----------
-    kind
-        What was recognised.
     outputs, inputs
         The numbers of the axes.
     core, axes
         What is left along the diagonals, and the numbers of its axes: a shared one that is missing is constant.
     low_rank
         Where ``core`` is each block's diagonal alone: the two factors of the rest, (…, k, r) both.
-    full_numbers
-        Of the whole Jacobian.
     """
 
     kind: Structure
@@ -63,11 +59,11 @@ class Stored:
 
     @property
     def operations(self) -> int:
-        """How many multiplications bring an upstream gradient through."""
+        """How many multiplications a vector-Jacobian product takes."""
         return self.numbers * int(np.prod([self.sizes[axis] for axis in self.constant]))
 
     def pull(self, upstream: Array) -> Array:
-        """Bring an upstream gradient through the stored form."""
+        """Return the vector-Jacobian product of the stored form with an upstream gradient."""
         shape = [self.sizes[axis] for axis in self.inputs]
         if self.low_rank is None:
             if self.kind == "zero":
@@ -82,17 +78,17 @@ class Stored:
         return np.transpose(turned, [across.index(axis) for axis in self.inputs])
 
 
-def recognise(jacobian: Array, outputs: int, tolerance: float = EXACT) -> Stored:
+def recognise(jacobian: Array, outputs: int, tolerance: float = EXACT) -> StoredForm:
     """Find out what of a Jacobian need be stored.
 
     Parameters
     ----------
     jacobian
-        With the output's axes first, then the input's.
+        The output's axes, then the input's.
     outputs
         How many axes the output has.
     tolerance
-        What is zero, as a part of the largest entry.
+        What is zero, relative to the largest entry.
 
     Examples
     --------
@@ -105,17 +101,17 @@ def recognise(jacobian: Array, outputs: int, tolerance: float = EXACT) -> Stored
     out, into = tuple(range(outputs)), _paired(jacobian, outputs, tolerance * largest)
     sizes = dict(zip((*out, *into), jacobian.shape, strict=True))
     if largest == 0:
-        return Stored("zero", out, into, sizes, np.zeros(()), ())
+        return StoredForm("zero", out, into, sizes, np.zeros(()), ())
     shared = [axis for axis in out if axis in into]
     rest_out = [axis for axis in out if axis not in into]
     rest_in = [axis for axis in into if axis not in out]
     axes = [*shared, *rest_out, *rest_in]
     core = np.array(np.einsum(jacobian, [*out, *into], axes))
-    for axis in out:  # the same all along an axis of the output: one place stands for all
-        place = axes.index(axis)
-        constant = np.ptp(core, axis=place).max(initial=0) <= tolerance * largest
+    for axis in out:  # constant along an axis of the output: one index is enough
+        position = axes.index(axis)
+        constant = np.ptp(core, axis=position).max(initial=0) <= tolerance * largest
         if constant and (axis in shared or any(other not in axes for other in shared)):
-            core = np.asarray(core.take(0, axis=place))
+            core = np.asarray(core.take(0, axis=position))
             axes.remove(axis)
     rest = [axis for axis in (*rest_out, *rest_in) if sizes[axis] > 1]
     kind: Structure = "full"
@@ -125,7 +121,7 @@ def recognise(jacobian: Array, outputs: int, tolerance: float = EXACT) -> Stored
         kind = "kronecker"
     elif any(sizes[axis] > 1 for axis in shared):
         kind = "block diagonal"
-    stored = Stored(kind, out, into, sizes, core, tuple(axes))
+    stored = StoredForm(kind, out, into, sizes, core, tuple(axes))
     square = [sizes[axis] for axis in rest_out] == [sizes[axis] for axis in rest_in]
     if kind in ("full", "block diagonal") and square:
         return _with_low_rank(stored, len(rest_out), tolerance * largest)
@@ -133,7 +129,7 @@ def recognise(jacobian: Array, outputs: int, tolerance: float = EXACT) -> Stored
 
 
 def _paired(jacobian: Array, outputs: int, least: float) -> tuple[int, ...]:
-    """Return the numbers of the input's axes: an axis of the output where nothing is off the two's diagonal."""
+    """Return numbers for the input's axes: that of an output's where all off the diagonal of the two is zero."""
     nonzero = np.abs(jacobian) > least
     numbers: list[int] = []
     for axis in range(outputs, jacobian.ndim):
@@ -150,18 +146,17 @@ def _paired(jacobian: Array, outputs: int, least: float) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _with_low_rank(stored: Stored, width: int, least: float) -> Stored:
+def _with_low_rank(stored: StoredForm, width: int, least: float) -> StoredForm:
     """Split each block into a diagonal and a low rank, where that takes clearly fewer numbers."""
     shape = stored.core.shape
     leading = shape[: len(shape) - 2 * width]
     k = int(np.prod(shape[len(leading) : len(leading) + width], dtype=int))
     blocks = stored.core.reshape(*leading, k, k)
-    if not 3 < k <= LARGEST_BLOCK:
+    if not 3 < k <= MAX_BLOCK:
         return stored
-    smooth = _completed(blocks)
-    left, sizes, right = np.linalg.svd(smooth)
+    left, sizes, right = np.linalg.svd(_completed(blocks))
     rank = int((sizes > 10 * least).sum(axis=-1).max())
-    if rank == 0 or k + 2 * k * rank > SAVING * k * k:
+    if rank == 0 or k + 2 * k * rank > MAX_SHARE * k * k:
         return stored
     factors = left[..., :rank] * sizes[..., None, :rank], right[..., :rank, :].swapaxes(-1, -2)
     diagonal = np.diagonal(blocks - factors[0] @ factors[1].swapaxes(-1, -2), axis1=-2, axis2=-1)
@@ -188,10 +183,10 @@ def _completed(blocks: Array) -> Array:
     return completed
 
 
-def proof(stored: Stored, jacobian: Array, generator: np.random.Generator) -> float:
-    """Return how far the stored form's product with a random upstream is from the full one's, relative to it."""
+def proof(stored: StoredForm, jacobian: Array, generator: np.random.Generator) -> float:
+    """Return the relative difference of the two forms' products with a random upstream gradient."""
     outputs = len(stored.outputs)
     upstream = np.asarray(generator.normal(size=jacobian.shape[:outputs]))
     full = np.tensordot(upstream, jacobian, axes=outputs)
-    apart = np.abs(stored.pull(upstream) - full).max(initial=0)
-    return float(apart / (np.abs(full).max(initial=0) or 1.0))
+    difference = np.abs(stored.pull(upstream) - full).max(initial=0)
+    return float(difference / (np.abs(full).max(initial=0) or 1.0))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from handgrad.explaining.formulas import Formula, name_to_tex
-from handgrad.explaining.structures import recognise
+from handgrad.explaining.jacobian_structure import recognise
+from handgrad.explaining.tex import Formula, name_to_tex
 
 SCOPE = {
     "x": np.ones((3, 4)), "W1": np.ones((4, 5)), "z1": np.ones((3, 5)), "dz1": np.ones((3, 5)), "l": np.ones(3),

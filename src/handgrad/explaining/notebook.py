@@ -1,0 +1,74 @@
+"""An explanation as HTML for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from handgrad.explaining.measures import MIN_ROWS
+from handgrad.explaining.record import Explanation, LedgerEntry, Witness
+from handgrad.html import folded, formula, heading, paragraph, table
+from handgrad.rules import show_shape
+
+LEDGER = ("line", "shape", "its gradient, or whose it is", "saved for", "reason", "checked")
+JACOBIANS = ("of : with respect to", "structure", "stored as", "size", "difference from the full one", "why")
+
+
+def render_notebook(explanation: Explanation) -> str:
+    """Return tables of every line and Jacobian, the findings, and the derivations, folded."""
+    parts = [heading(explanation.heading), *_health(explanation), table(LEDGER, _lines(explanation), (0, 1))]
+    for of, derivation in explanation.derivations.items():
+        factors = (
+            part for each in derivation.factors for part in (formula(each.tex), paragraph(each.reason))
+        )
+        parts.append(folded(f"Why d{of} is what it is", formula(derivation.product), *factors))
+    if explanation.jacobians:
+        rows = (
+            (
+                f"{each.output} : {each.input}",
+                each.structure,
+                each.stored,
+                f"{each.stored_numbers:,} of {each.full_numbers:,} numbers",
+                f"{each.proof:.1e}",
+                each.explanation,
+            )
+            for each in explanation.jacobians
+        )
+        title = "Jacobians, and how little of each need be stored"
+        parts.append(folded(title, table(JACOBIANS, rows, (0,))))
+    return "".join(parts)
+
+
+def _health(explanation: Explanation) -> Iterator[str]:
+    health = explanation.health
+    if health.layers and not health.findings:
+        few = f" Whether units are dead is judged on {MIN_ROWS} rows or more."
+        yield paragraph(f"Health: nothing found.{few if explanation.rows < MIN_ROWS else ''}")
+    for found in health.findings:
+        yield heading(f"{found.code.replace('-', ' ')} at {found.place}")
+        yield paragraph(f"{found.evidence} {found.cause} {found.change}")
+
+
+def _lines(explanation: Explanation) -> Iterator[tuple[str, ...]]:
+    phase = ""
+    for line in explanation.lines:
+        if line.phase != phase:
+            phase = line.phase
+            yield (phase,)
+        entry = explanation.ledger.get(line.target)
+        cells = _entry(entry) if entry is not None else ("", "", "")
+        yield str(line), *cells, line.reason, _checked(line.witness)
+
+
+def _entry(entry: LedgerEntry) -> tuple[str, str, str]:
+    """Return a value's shape, its gradient or the value it is the gradient of, and what it is saved for."""
+    axes = zip(entry.axes, entry.sizes, strict=False)
+    named = ", ".join(f"{axis}={size}" if axis != str(size) else axis for axis, size in axes)
+    shape = f"({named})" if named else show_shape(entry.sizes)
+    saved = f"{', '.join(entry.kept_for)} · {entry.bytes:,} bytes" if entry.kept_for else ""
+    return shape, entry.gradient or (f"of {entry.gradient_of}" if entry.gradient_of else ""), saved
+
+
+def _checked(witness: Witness | None) -> str:
+    if witness is None:
+        return ""
+    return f"{witness.mark} {witness.verdict}: {witness.error:.1e} of {witness.allowed:.1e}"
