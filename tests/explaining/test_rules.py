@@ -95,7 +95,7 @@ def numerical(case: Case, values: dict[str, Any], of: str, dependency: Dependenc
         moved = np.array(arguments[of], float)
         moved[dependency.index(of)] = part.reshape(place.shape)
         found = case.rule(*{**arguments, of: moved}.values(), **case.options)
-        return np.asarray(found, float)[dependency.index(output)].ravel()
+        return np.asarray(found, float)[dependency.index(dependency.output)].ravel()
 
     return numerical_jacobian(made, place.ravel()).low
 
