@@ -206,3 +206,9 @@ def test_every_package_that_can_be_added_is_on_the_page_of_installing() -> None:
         r"`pip install 'handgrad\[(\w+)\]'`", (DOCS / "install.md").read_text(encoding="utf-8")
     )
     assert sorted(named) == sorted(project["optional-dependencies"].keys() - for_developers)
+
+
+def test_contributing_leads_to_every_how_to_that_changes_handgrad() -> None:
+    text = (DOCS.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`docs/how-to/([\w-]+\.md)`", text))
+    assert named == {page.name for page in (DOCS / "how-to").glob("add-*.md")}
