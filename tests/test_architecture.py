@@ -23,7 +23,7 @@ Floors = list[list[str]]
 
 def rooms(folder: Path) -> set[str]:
     """Return the modules and packages that stand in a folder."""
-    files = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    files = {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__"}
     return files | {path.parent.name for path in folder.glob("*/__init__.py")}
 
 

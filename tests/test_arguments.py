@@ -11,20 +11,25 @@ import pytest
 
 import handgrad
 from handgrad import Adam, ConfigurationError, Dropout, HandgradError, Layer, Linear, Optimiser, data, train
-from handgrad.arguments import Count, judged
+from handgrad.arguments import ELSEWHERE, Count, judged
+from handgrad.layers import KINDS, OPTIMISERS
 from handgrad.rules import linear, relu
 from handgrad.runs import load_run
+from handgrad.specs import layer_from
 from handgrad.testing import assert_right
 from handgrad.training import measure_engines
 
 SLIPS: dict[str, tuple[str, str]] = {
     "train(n, x)": ("train: t is not given", "train(network, x, t, …)"),
-    "train(n, t, x)": ("the data has rows of (), the network takes (64,)", "x(n, 64) would fit"),
+    "train(n, t, x)": (
+        "x and t are swapped: x has rows of (), which are targets, and t of (64,), which are rows",
+        "give the rows first, then the targets",
+    ),
     "train(x, t, n)": ("train: network is an array (100, 64)", "give a Network"),
     "train(Network, x, t)": ("train: network is the class Network", "make one: Network(…)"),
     "train(n, x, t, 10)": (
         "train: 10 is one argument too many",
-        "by name it takes weights, validation, epochs, batch_size, optimiser, schedule, patience, seed, shuffle, engine, progress, after_epoch, after_batch, checkpoints",
+        "by name it takes sample_weight, validation, epochs, batch_size, optimiser, schedule, patience, seed, shuffle, engine, progress, after_epoch, after_batch, checkpoints",
     ),
     "train(n, x, t, x=x)": ("train: x is given twice", ""),
     "train(n, x, t, epoch=3)": ("train: there is no argument 'epoch'", "did you mean 'epochs'?"),
@@ -36,7 +41,7 @@ SLIPS: dict[str, tuple[str, str]] = {
     "train(n, x, t, optimiser=Adam)": ("train: optimiser is the class Adam", "make one: Adam()"),
     "train(n, x, t, optimiser=0.1)": (
         "train: optimiser is 0.1",
-        "choose from Adam(), AdamW(), RMSProp(), SGD()",
+        f"choose from {', '.join(f'{name}()' for name in OPTIMISERS)}",
     ),
     'train(n, x, t, schedule="Cosine")': ("train: schedule is 'Cosine'", "did you mean Cosine()?"),
     "train(n, x, t, schedule=Cosine)": ("train: schedule is the class Cosine", "make one: Cosine()"),
@@ -133,14 +138,14 @@ SLIPS: dict[str, tuple[str, str]] = {
     "Linear(64, 10, 5)": ("Linear: bias is 5", "give True or False"),
     "Linear(in_features=64, out_features=10)": (
         "Linear: there is no argument 'in_features'",
-        "choose from bias, initialiser, inputs, layout, outputs",
+        "handgrad's name for in_features is inputs",
     ),
     'Linear(64, 10, initializer="he_normal")': (
         "Linear: there is no argument 'initializer'",
         "did you mean 'initialiser'?",
     ),
     'Linear(64, 10, layout="outin")': ("Linear: layout is 'outin'", "choose from in_out, out_in"),
-    "Dropout(p=0.5)": ("Dropout: there is no argument 'p'", "choose from rate"),
+    "Dropout(p=0.5)": ("Dropout: there is no argument 'p'", "handgrad's name for p is rate"),
     'Dropout("0.5")': ("Dropout: rate is '0.5'", "give a number"),
     "Embedding(10)": ("Embedding: features is not given", "Embedding(entries, features, …)"),
     "BatchNorm(64)": ("BatchNorm: 64 is one argument too many", "by name it takes epsilon, momentum"),
@@ -148,7 +153,7 @@ SLIPS: dict[str, tuple[str, str]] = {
     'GELU("fast")': ("GELU: form is 'fast'", "choose from exact, tanh"),
     "Adam(lr=0.01)": (
         "Adam: there is no argument 'lr'",
-        "choose from beta1, beta2, clip_norm, epsilon, learning_rate, weight_decay",
+        "handgrad's name for lr is learning_rate",
     ),
     'Adam("0.01")': ("Adam: learning_rate is '0.01'", "give a number"),
     'Adam(float("nan"))': ("Adam: learning_rate is nan", "give a number above 0"),
@@ -166,7 +171,7 @@ SLIPS: dict[str, tuple[str, str]] = {
     "Constant(0.1)": ("Constant: 0.1 is one argument too many", ""),
     "SoftmaxCrossEntropy(label_smoothing=0.1)": (
         "SoftmaxCrossEntropy: there is no argument 'label_smoothing'",
-        "did you mean 'smoothing'?",
+        "handgrad's name for label_smoothing is smoothing",
     ),
     'SoftmaxCrossEntropy(class_weight="balanced")': (
         "SoftmaxCrossEntropy: class_weight is 'balanced'",
@@ -327,3 +332,23 @@ def test_what_is_judged_shows_its_own_arguments() -> None:
     assert str(inspect.signature(Dropout)) == "(rate: 'float' = 0.5)"
     assert list(inspect.signature(Optimiser).parameters) == ["learning_rate", "weight_decay", "clip_norm"]
     assert next(iter(inspect.signature(train).parameters)) == "network"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: handgrad.rules.dropout(np.ones(2), np.ones(2), p=0.5),
+        lambda: layer_from({"type": "Dropout", "p": 0.5}, "here"),
+    ],
+)
+def test_rules_and_tables_know_the_names_of_other_libraries_too(call: Any) -> None:
+    with pytest.raises(HandgradError, match="handgrad's name for p is rate"):
+        call()
+
+
+def test_every_name_of_other_libraries_leads_to_an_argument() -> None:
+    """And is nowhere an argument itself, which it would be taken for."""
+    functions = [*KINDS.values(), handgrad.Network, handgrad.train, handgrad.Network.gradients]
+    known = {name for function in functions for name in inspect.signature(function).parameters}
+    assert set(ELSEWHERE.values()) <= known
+    assert not ELSEWHERE.keys() & known

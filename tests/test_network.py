@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from safetensors.numpy import save
 
 from handgrad import (
     BatchNorm,
@@ -24,6 +28,7 @@ from handgrad import (
     MeanSquaredError,
     Network,
     ReLU,
+    RunError,
     ShapeError,
     SoftmaxCrossEntropy,
     Standardise,
@@ -358,3 +363,100 @@ def test_the_graph_is_built_once(weighted: bool, graphs: int, monkeypatch: pytes
     assert network.predict(x).shape == (4, 1)
     assert network.title.startswith("network 2")
     assert len(built) == graphs
+
+
+# ------------------------------------------------------------------------------------------ called, saved, loaded
+
+
+def test_a_network_is_called_as_a_function() -> None:
+    network = classifier()
+    np.testing.assert_array_equal(network(X), network.output(X))
+
+
+@pytest.mark.parametrize("call", [Network.check_batch, Network.gradients, train])
+@pytest.mark.parametrize(
+    ("network", "t"),
+    [
+        (classifier(), np.arange(ROWS) % 3),
+        (Network(Linear(4, 1), loss=MeanSquaredError()), np.ones(ROWS)),
+        (Network(Linear(4, 2), loss=MeanSquaredError()), np.ones((ROWS, 2))),
+    ],
+)
+def test_rows_and_targets_that_are_swapped_are_recognised(call: Any, network: Network, t: Array) -> None:
+    with pytest.raises(ShapeError, match=r"^x and t are swapped: .*\n  fix    give the rows first, then"):
+        call(network, t, X)
+
+
+def test_what_does_not_fit_either_way_is_not_called_swapped() -> None:
+    with pytest.raises(ShapeError, match=r"^the data has rows of \(5,\), the network takes \(4,\)"):
+        train(classifier(), np.ones((ROWS, 5)), np.ones((ROWS, 4)))
+    one = Network(Linear(1, 1), loss=MeanSquaredError())  # both could be targets: a column is forgotten
+    with pytest.raises(ShapeError, match=r"^the data has rows of \(\), the network takes \(1,\)"):
+        train(one, np.ones(ROWS), np.ones((ROWS, 1)))
+
+
+def test_a_network_is_saved_to_one_file_and_loaded(tmp_path: Path) -> None:
+    """Parameters and running statistics to the last bit, and what makes the network; other code is not named."""
+    network = Network(
+        Linear(4, 3, initialiser="ones"), BatchNorm(), ReLU(), Linear(3, 2), seed=7, dtype="float64",
+        loss=SoftmaxCrossEntropy("probabilities", smoothing=0.1),
+    )  # fmt: skip
+    train(network, X, np.eye(2)[np.arange(ROWS) % 2], epochs=1)
+    path = tmp_path / "some" / "network.safetensors"
+    network.save(path)
+    loaded = Network.load(str(path))
+    assert repr(loaded) == repr(network)
+    assert (loaded.seed, loaded.dtype, loaded.row) == (7, "float64", (4,))
+    assert {n: a.tobytes() for n, a in loaded.arrays.items()} == {
+        n: a.tobytes() for n, a in network.arrays.items()
+    }
+    Network(Linear(2, 1), inputs=2).save(path)
+    assert Network.load(path).loss is None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Doubled(ReLU):
+    """A layer that is not handgrad's."""
+
+
+def test_a_layer_of_ones_own_is_given_to_load(tmp_path: Path) -> None:
+    path = tmp_path / "own.safetensors"
+    Network(Linear(2, 2), Doubled()).save(path)
+    message = (
+        r"own\.safetensors: the network has a Doubled, which is not handgrad's; it was defined in .*py\n"
+    )
+    with pytest.raises(RunError, match=message + r"  fix .* Network\.load\(path, own=\[Doubled\]\)"):
+        Network.load(path)
+    assert isinstance(Network.load(path, own=[Doubled]).body.layers[1], Doubled)
+
+
+def test_a_file_that_holds_no_network_is_refused(tmp_path: Path) -> None:
+    """Before any array is made: its table is read with care, and shapes are compared first."""
+    path = tmp_path / "network.safetensors"
+    with pytest.raises(RunError, match=r"network\.safetensors: No such file"):
+        Network.load(path)
+    path.write_bytes(b"no tensors")
+    with pytest.raises(RunError, match="damaged, or no safetensors file"):
+        Network.load(path)
+    network = Network(Linear(2, 1))
+    table = {
+        "layers": [{"type": "Linear", "inputs": 2, "outputs": 1}],
+        "loss": None,
+        "row": [2],
+        "dtype": "float32",
+    }
+    arrays, head = dict(network.arrays), {"format": 1, "network": table | {"seed": 0}, "own": {}}
+    huge = {"layers": [{"type": "Linear", "inputs": 2, "outputs": 10**12}], "loss": None, "seed": 0}
+    for metadata, message in (
+        (None, "holds no network of handgrad's, only arrays"),
+        ({"handgrad": "{"}, "damaged, or not handgrad's"),
+        ({"handgrad": json.dumps(head | {"format": 2})}, "format 2, and this handgrad reads up to 1"),
+        ({"handgrad": json.dumps(head | {"network": table})}, "network: NetworkTable needs seed"),
+        (
+            {"handgrad": json.dumps(head | {"network": table | huge})},
+            r"W1 is float32\(2, 1\) in the file and",
+        ),
+    ):
+        path.write_bytes(save(arrays, metadata))
+        with pytest.raises(RunError, match=message):
+            Network.load(path)

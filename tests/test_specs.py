@@ -26,13 +26,12 @@ from handgrad import (
 )
 from handgrad.layers import LAYERS, LOSSES, OPTIMISERS, SCHEDULES
 from handgrad.layers.layer import show_call
+from handgrad.network.saving import network_from, network_to_table
 from handgrad.specs import (
     explain,
     find,
     layer_from,
     loss_from,
-    network_from,
-    network_to_table,
     optimiser_from,
     schedule_from,
     to_table,

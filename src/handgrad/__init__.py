@@ -47,10 +47,14 @@ PUBLIC = {
     ),
     "engines": (),
     "explaining": ("Explanation", "explain"),
+    "interop": (),
     "layers": ("INITIALISERS", "Layer", "Loss", "Optimiser", "Schedule"),
     "network": ("Network",),
     "program": ("Loop",),
     "rules": ("rule", "update"),
+    "runs": (),
+    "sklearn": (),
+    "testing": (),
     "training": ("History", "train"),
 }
 # fmt: on

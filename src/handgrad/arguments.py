@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from abc import ABCMeta
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache, wraps
 from inspect import BoundArguments, Parameter, Signature, signature
@@ -52,6 +52,24 @@ LISTS: Mapping[Any, Any] = {Sequence: (Sequence, np.ndarray), tuple: (list, tupl
 
 UNKNOWN = ("typing", "numpy._typing")
 """Where annotations come from that do not tell what fits: Any, an open file, an array of any library."""
+
+
+ELSEWHERE: Mapping[str, str] = {
+    "approximate": "form", "b1": "beta1", "b2": "beta2", "betas": "beta1", "callback": "after_epoch",
+    "callbacks": "after_epoch", "clipnorm": "clip_norm", "div_factor": "start", "drop_rate": "rate",
+    "embedding_dim": "features", "eps": "epsilon", "eta": "learning_rate", "eta_min": "final", "eta0": "learning_rate",
+    "final_div_factor": "end", "gamma": "factor", "ignore_index": "ignored", "in_features": "inputs",
+    "input_dim": "inputs", "input_shape": "inputs", "kernel_initializer": "initialiser", "label_smoothing": "smoothing",
+    "labels": "t", "learning_rate_init": "learning_rate", "lr": "learning_rate", "max_grad_norm": "clip_norm",
+    "max_iter": "epochs", "max_norm": "clip_norm", "n_epochs": "epochs", "n_iter_no_change": "patience",
+    "negative_slope": "slope", "num_embeddings": "entries", "num_epochs": "epochs", "out_features": "outputs",
+    "output_dim": "outputs", "p": "rate", "pct_start": "rising", "pos_weight": "positive_weight", "prob": "rate",
+    "random_state": "seed", "rho": "decay", "step_size": "every", "units": "outputs",
+    "use_bias": "bias", "validation_data": "validation", "validation_split": "validation", "verbose": "progress",
+    "w": "sample_weight", "warmup_steps": "warmup", "weight": "class_weight", "weights": "sample_weight",
+    "y": "t", "y_true": "t",
+}  # fmt: skip
+"""What PyTorch, Keras, optax and scikit-learn call an argument, and the name that it has here."""
 
 
 def judged(function: Callable[P, R]) -> Callable[P, R]:
@@ -162,7 +180,7 @@ def _unbound(
 ) -> ConfigurationError:
     """Say what Python means by "unexpected keyword argument", "missing" and "takes 3 positional arguments"."""
     name = _name(called)
-    own = list(form.parameters)[:1] == ["self"]
+    own = list(form.parameters)[:1] in (["self"], ["cls"])
     known = list(form.parameters.values())[own:]
     placed = [each.name for each in known if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
     named = [*placed, *(each.name for each in known if each.kind is Parameter.KEYWORD_ONLY)]
@@ -170,7 +188,7 @@ def _unbound(
     given = {*placed[: len(args) - own], *kwargs}
     if unknown := [key for key in kwargs if key not in named]:
         return ConfigurationError(
-            f"{name}: there is no argument {unknown[0]!r}", fix=nearest(unknown[0], named)
+            f"{name}: there is no argument {unknown[0]!r}", fix=other_name(unknown[0], named)
         )
     if twice := [key for key in placed[: len(args) - own] if key in kwargs]:
         return ConfigurationError(f"{name}: {twice[0]} is given twice")
@@ -185,6 +203,22 @@ def _unbound(
         f"{name}: {_shown(args[len(placed) + own])} is one argument too many",
         fix=f"by name it takes {by_name}" if by_name else "",
     )
+
+
+def other_name(name: str, known: Iterable[str]) -> str:
+    """Return which of the known arguments is meant by a name that is none of them.
+
+    Examples
+    --------
+    >>> other_name("lr", ["learning_rate", "momentum"])
+    "handgrad's name for lr is learning_rate"
+    >>> other_name("momentun", ["learning_rate", "momentum"])
+    "did you mean 'momentum'?"
+    """
+    known = list(known)
+    if ELSEWHERE.get(name) in known:
+        return f"handgrad's name for {name} is {ELSEWHERE[name]}"
+    return nearest(name, known)
 
 
 def _name(called: Callable[..., Any]) -> str:

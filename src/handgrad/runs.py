@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -28,16 +27,18 @@ from numpy.typing import NDArray
 from handgrad.arguments import judged
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.data import Dataset, Task
-from handgrad.errors import DataError, HandgradError, RunError
-from handgrad.files import Tensors, check_arrays, check_file, parse_json, read_file, write_file
-from handgrad.layers import LAYERS, LOSSES, Layer, Loss, Parameter, Sequential
+from handgrad.errors import DataError, RunError
+from handgrad.files import Tensors, check_file, parse_json, read_file, write_file
+from handgrad.layers import Layer, Loss
 from handgrad.network import Network
-from handgrad.specs import network_from, network_to_table
+from handgrad.network.saving import arrays_as_safetensors, network_to_table, own_kinds, read_network
 from handgrad.tracking import history_as_csv
 from handgrad.training import History
 
 if TYPE_CHECKING:  # what explains takes longer to import than what predicts
     from handgrad.explaining.record import Snapshot
+
+__all__ = ["Run", "load_run", "save_run"]
 
 Array = NDArray[Any]
 
@@ -90,13 +91,9 @@ def save_run(
     RunError
         When the folder cannot be written.
     """
-    from safetensors.numpy import save
-
     folder = Path(folder)
     give_up(folder)
-    # safetensors writes the memory as it lies: a transposed view would be saved wrong
-    arrays = {name: np.ascontiguousarray(array) for name, array in run.network.arrays.items()}
-    write_file(folder / "weights.safetensors", save(arrays))
+    write_file(folder / "weights.safetensors", arrays_as_safetensors(run.network))
     write_file(folder / "config.toml", configuration)
     write_file(folder / "history.jsonl", history.to_json_lines())
     write_file(folder / "history.csv", history_as_csv(history.epochs))
@@ -131,20 +128,6 @@ def _picture(history: History, title: str) -> bytes:
     return file.getvalue()
 
 
-def own_kinds(network: Network) -> dict[str, str]:
-    """Return the layers and the loss of a network that are not handgrad's, each with the file it was defined in."""
-
-    def walk(layer: Layer) -> Iterator[Layer]:
-        yield layer
-        for inner in layer.layers if isinstance(layer, Sequential) else ():
-            yield from walk(inner)
-
-    made = {type(layer) for layer in walk(network.body)} | ({type(network.loss)} if network.loss else set())
-    known = {*LAYERS.values(), *LOSSES.values()}
-    return {kind.__name__: str(getattr(sys.modules.get(kind.__module__), "__file__", "a notebook"))
-            for kind in made - known}  # fmt: skip
-
-
 @judged
 def load_run(folder: str | os.PathLike[str], *, own: Sequence[type[Layer] | type[Loss]] = ()) -> Run:
     """Open a run folder.
@@ -165,27 +148,8 @@ def load_run(folder: str | os.PathLike[str], *, own: Sequence[type[Layer] | type
     folder = Path(folder)
     path, weights = folder / "run.json", folder / "weights.safetensors"
     head = _read_head(path)
-    for name in head.own.keys() - {kind.__name__ for kind in own}:
-        raise RunError(
-            f"{path}: the network has a {name}, which is not handgrad's; it was defined in {head.own[name]}",
-            fix=f"open it from Python: load_run(folder, own=[{name}])",
-        )
     with Tensors.open(weights) as tensors:
-        found, dtype = tensors.shapes(), str(head.network.get("dtype"))
-
-        def check(kept: Mapping[str, Parameter]) -> None:
-            wanted = {name: (each.shape, dtype) for name, each in kept.items()}
-            check_arrays(str(weights), {name: found[name] for name in wanted.keys() & found.keys()}, wanted)
-
-        try:
-            network = network_from(head.network, "network", own, check)
-        except RunError:
-            raise
-        except HandgradError as error:
-            raise RunError(f"{path}: {error.problem}", given=error.given, fix=error.fix) from None
-        tensors.check(network.arrays)
-        for name, array in network.arrays.items():
-            array[...] = tensors.read(name)
+        network = read_network(head.network, head.own, tensors, path, own, "load_run(folder, own=[{}])")
     if network.loss is None:
         raise RunError(f"{path}: the network has no loss, and a run's is trained")
     outputs = int(network.output_shape[-1])

@@ -6,29 +6,27 @@ The form they have in configurations and run folders.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from handgrad.arguments import other_name
 from handgrad.errors import ConfigurationError, nearest
 from handgrad.layers import (
     LAYERS,
     LOSSES,
     OPTIMISERS,
     SCHEDULES,
-    Graph,
     Layer,
     Loss,
     Optimiser,
-    Parameter,
     Schedule,
     Sequential,
     SoftmaxCrossEntropy,
 )
-from handgrad.network import Network
 
 T = TypeVar("T")
 
@@ -88,63 +86,6 @@ def schedule_from(table: object, place: str = "schedule") -> Schedule:
     return _make(kind, values, place)
 
 
-class NetworkTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A network as a table: all that makes it, but not its arrays."""
-
-    layers: list[dict[str, Any]]
-    loss: dict[str, Any] | None
-    row: tuple[int, ...]
-    dtype: Literal["float32", "float64"]
-    seed: int
-
-
-def network_to_table(network: Network) -> dict[str, Any]:
-    """Return a network as a table; see `NetworkTable`."""
-    return {
-        "layers": [to_table(layer) for layer in network.body.layers],
-        "loss": to_table(network.loss) if network.loss is not None else None,
-        "row": list(network.row),
-        "dtype": network.dtype,
-        "seed": network.seed,
-    }
-
-
-def network_from(
-    values: Mapping[str, Any],
-    place: str,
-    own: Sequence[type[Layer] | type[Loss]] = (),
-    check: Callable[[Mapping[str, Parameter]], None] | None = None,
-) -> Network:
-    """Make a network from what `network_to_table` returned; its arrays start anew.
-
-    Parameters
-    ----------
-    values, place
-        The table, and what begins its errors.
-    own
-        Layers and losses in it that are not handgrad's.
-    check
-        Called with what the layers will keep, by name, before any of it is made.
-    """
-    kinds = {kind.__name__: kind for kind in own}
-    own_layers = {name: kind for name, kind in kinds.items() if issubclass(kind, Layer)}
-    own_losses = {name: kind for name, kind in kinds.items() if issubclass(kind, Loss)}
-    try:
-        table = msgspec.convert(values, NetworkTable)
-    except msgspec.ValidationError as error:
-        raise explain(error, values, NetworkTable, place) from None
-    layers = [layer_from(layer, f"{place}.layers[{k}]", own_layers) for k, layer in enumerate(table.layers)]
-    loss = loss_from(table.loss, f"{place}.loss", own_losses) if table.loss is not None else None
-    try:
-        if check is not None:
-            graph = Graph()
-            Sequential(*layers).connect(graph, graph.input("x", ("n", *table.row), "input"))
-            check({**graph.parameters, **graph.states})
-        return Network(*layers, loss=loss, inputs=table.row, dtype=table.dtype, seed=table.seed)
-    except ValueError as error:  # NumPy's, for a size that no machine holds
-        raise ConfigurationError(f"{place}: {error}") from None
-
-
 def find(name: str, kinds: Mapping[str, T], place: str) -> T:
     """Return the kind of this name; ``leaky_relu``, ``leaky-relu`` and ``LeakyReLU`` are the same."""
 
@@ -183,7 +124,7 @@ def _make(kind: type[T], values: Mapping[str, Any], place: str) -> T:
 def _no_more(values: Mapping[str, Any], place: str, kind: type, known: tuple[str, ...]) -> None:
     for key in values:
         if key not in known:
-            fix = nearest(key, known) or "leave it out"
+            fix = other_name(key, known) or "leave it out"
             raise ConfigurationError(f"{place}.{key}: {kind.__name__} has no such setting", fix=fix)
 
 

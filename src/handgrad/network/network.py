@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +17,7 @@ from handgrad.arrays import as_array
 from handgrad.engines import ReferenceEngine
 from handgrad.engines.engine import AT_A_TIME
 from handgrad.engines.reference import BoundReference
-from handgrad.errors import ConfigurationError
+from handgrad.errors import ConfigurationError, DataError, HandgradError, ShapeError
 from handgrad.html import HTMLReprMixin, heading, table
 from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
 from handgrad.layers.graph import is_reduction
@@ -295,6 +298,10 @@ class Network(HTMLReprMixin):
         """
         return self._run(x, batch_size, prediction=True)
 
+    def __call__(self, x: ArrayLike) -> Array:
+        """Return `output`: what the layers make of each row, outside training; logits for a classifier."""
+        return self.output(x)
+
     @judged
     def gradients(
         self, x: ArrayLike, t: ArrayLike, sample_weight: ArrayLike | None = None, *, seed: Seed = 0
@@ -321,20 +328,85 @@ class Network(HTMLReprMixin):
         outputs = ReferenceEngine().bind(program, self.arrays).run(**batch, seed=seed, step=1)
         return {name: outputs[f"d{name}"] for name in self.parameters if f"d{name}" in outputs}
 
+    @judged
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the network to one file: layers, loss, parameters and buffers, as safetensors.
+
+        Raises
+        ------
+        RunError
+            When the file cannot be written; one that is there is replaced as a whole, or not at all.
+
+        Examples
+        --------
+        >>> from handgrad import Linear, Network
+        >>> Network(Linear(3, 2)).save("network.safetensors")
+        >>> Network.load("network.safetensors")
+        Network(Linear(3, 2))
+        """
+        from handgrad.network.saving import save_network  # with msgspec and safetensors
+
+        save_network(self, Path(path))
+
+    @classmethod
+    @judged
+    def load(cls, path: str | os.PathLike[str], *, own: Sequence[type[Layer] | type[Loss]] = ()) -> Network:
+        """Read a network that `save` wrote; no code is run from the file.
+
+        Parameters
+        ----------
+        path
+            The file.
+        own
+            Layers and losses of your own that the network has.
+
+        Raises
+        ------
+        RunError
+            When the file is missing, damaged or holds no network, or a layer is not handgrad's and not in ``own``.
+        """
+        from handgrad.network.saving import load_network  # with msgspec and safetensors
+
+        return load_network(Path(path), own)
+
     def check_batch(
         self, x: ArrayLike, t: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> dict[str, Array]:
         """Return rows, targets and row weights, if there are any, by name, each checked."""
         self._need_loss()
-        x = self.check_rows(x)
+        x = self.check_rows(x, t)
         batch = {"x": x, "t": self.check_targets(t, len(x))}
         return (
             batch if sample_weight is None else batch | {"w": self.check_sample_weight(sample_weight, len(x))}
         )
 
-    def check_rows(self, x: ArrayLike) -> Array:
-        """Return ``x`` as an array, or raise an error when its rows are not the network's input."""
-        return batch_checks.check_rows(x, self.row, self.entries, first=self.body.layers[0])
+    def check_rows(self, x: ArrayLike, t: ArrayLike | None = None) -> Array:
+        """Return ``x`` as an array, or raise an error when its rows are not the network's input.
+
+        With the targets ``t`` beside it, the error recognises that the two are swapped.
+        """
+        try:
+            return batch_checks.check_rows(x, self.row, self.entries, first=self.body.layers[0])
+        except (ShapeError, DataError):
+            if t is not None and self._are_swapped(x, t):
+                raise ShapeError(
+                    f"x and t are swapped: x has rows of {show_shape(np.shape(x)[1:])}, which are targets, "
+                    f"and t of {show_shape(np.shape(t)[1:])}, which are rows",
+                    fix="give the rows first, then the targets",
+                ) from None
+            raise
+
+    def _are_swapped(self, x: ArrayLike, t: ArrayLike) -> bool:
+        """Whether rows and targets fit in each other's place, and the targets not in their own."""
+        try:
+            self.check_targets(x, len(self.check_rows(t)))
+        except HandgradError:
+            return False
+        try:
+            self.check_targets(t, len(np.asarray(t)))
+        except HandgradError:
+            return True
+        return False
 
     @cached_property
     def entries(self) -> int | None:

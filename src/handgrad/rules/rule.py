@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from handgrad.arguments import other_name
 from handgrad.errors import DataError, RuleError, ShapeError, nearest
 from handgrad.rules.kinds import Array
 from handgrad.rules.signature import Signature, show_shape
@@ -195,7 +196,7 @@ class Rule:
         """
         known = self.forward.options
         for name in options.keys() - known.keys():
-            raise RuleError(f"{self.name} has no option {name}", fix=nearest(name, known))
+            raise RuleError(f"{self.name} has no option {name}", fix=other_name(name, known))
         return {**known, **options}
 
     def gradients(self, upstream: Array, *arguments: Array, **options: Any) -> dict[str, Array]:
@@ -301,7 +302,7 @@ class UpdateRule:
         names, options = self.text.arguments, self.text.options
         given = dict(zip(names, arguments, strict=False)) | numbers
         for name in given.keys() - {*names, *options}:
-            raise RuleError(f"{self.name} takes no {name}", fix=nearest(name, (*names, *options)))
+            raise RuleError(f"{self.name} takes no {name}", fix=other_name(name, (*names, *options)))
         for name in names:
             if name not in given:
                 raise RuleError(f"{self.name}: {name} is not given", fix=f"it takes {', '.join(names)}")

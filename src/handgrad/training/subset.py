@@ -70,7 +70,7 @@ def checked_rows(
     network: Network, x: ArrayLike, t: ArrayLike, sample_weight: ArrayLike | None, which: str
 ) -> dict[str, Array]:
     """Return the arrays of some rows, x and t and perhaps w, after every look that training takes at them."""
-    x, t = network.check_rows(x), as_array(f"{which}t", t)
+    x, t = network.check_rows(x, t), as_array(f"{which}t", t)
     if len(x) == 0:
         raise DataError(f"{which}x has no rows")
     if t.shape[:1] != x.shape[:1]:

@@ -1,0 +1,5 @@
+"""``python -m handgrad``: the command line."""
+
+from handgrad.cli import main
+
+main()
