@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.engines.compiled.elementary import Elementary
-from handgrad.engines.compiled.ir import LANES, Code, Number, literal
+from handgrad.engines.compiled.ir import LANES, Code, Number, literal, module
 from handgrad.engines.compiled.native import native
 
 Array = NDArray[Any]
@@ -78,7 +78,7 @@ class Compiled:
             number = code.load(code.address(x, kind, place), kind, self.lanes)
             result = getattr(Elementary(code, kind, self.lanes), name)(number)
             code.store(result, code.address(y, kind, place))
-        text = code.function("i32 @kernel(ptr %arguments, i64 %first, i64 %last)")
+        text = module(code.define())
         prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
         self.kernel = prototype(native().address(text))
 

@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from handgrad.engines.compiled.driver import Control
+from handgrad.engines.compiled.matrix_products import Carried
 from handgrad.engines.compiled.pool import helpers
 from handgrad.engines.compiled.scheduling import Product
-from handgrad.engines.compiled.single import Carried
 from handgrad.engines.compiled.table import Table
 from peers.ours import Compiled
 from peers.workload import Array, UnavailableError, Workload

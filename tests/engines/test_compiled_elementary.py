@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from handgrad.engines.compiled.elementary import Elementary
-from handgrad.engines.compiled.ir import LANES, Code, Number, literal
+from handgrad.engines.compiled.ir import LANES, Code, Number, literal, module
 from handgrad.engines.compiled.native import native
 
 Array = NDArray[Any]
@@ -35,7 +35,7 @@ def computed(function: str, x: Array, *, width: int | None = None) -> Array:
         given = code.load(code.address(pointers[0], kind, index), kind, width)
         result = getattr(Elementary(code, kind, width), function)(given)
         code.store(result, code.address(pointers[1], kind, index))
-    text = code.function("i32 @kernel(ptr %arguments, i64 %first, i64 %last)")
+    text = module(code.define())
     call = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
         native().address(text)
     )

@@ -16,6 +16,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from handgrad.engines.compiled.arithmetic import as_kind
+from handgrad.engines.compiled.ir import ONE, PART, ZERO, Code, Number, literal, module
+
 
 class Control(IntEnum):
     """What stands where in the memory that ``run`` is given."""
@@ -48,225 +51,185 @@ class Pool(IntEnum):
 
 
 POOL_SIZE = 32
-
-TEXT = """
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-{declarations}
-
-define internal i32 @part(ptr %pool, i64 %number) #0 {{
-  %call.at = getelementptr i64, ptr %pool, i64 {CALL}
-  %call = load ptr, ptr %call.at
-  %arguments.at = getelementptr i64, ptr %pool, i64 {ARGUMENTS}
-  %arguments = load ptr, ptr %arguments.at
-  %extent.at = getelementptr i64, ptr %pool, i64 {EXTENT}
-  %extent = load i64, ptr %extent.at
-  %part.at = getelementptr i64, ptr %pool, i64 {PART}
-  %part = load i64, ptr %part.at
-  %first = mul i64 %number, %part
-  %end = add i64 %first, %part
-  %short = icmp slt i64 %extent, %end
-  %last = select i1 %short, i64 %extent, i64 %end
-  %status = call i32 %call(ptr %arguments, i64 %first, i64 %last)
-  %done.at = getelementptr i64, ptr %pool, i64 {DONE}
-  %before = atomicrmw add ptr %done.at, i64 1 release
-  ret i32 %status
-}}
-
-; take one part that nobody has taken; false when there is none
-define internal i1 @take(ptr %pool) #0 {{
-  %ticket = load atomic i64, ptr %pool acquire, align 8
-  %next = and i64 %ticket, 65535
-  %shifted = lshr i64 %ticket, 16
-  %parts = and i64 %shifted, 65535
-  %left = icmp ult i64 %next, %parts
-  br i1 %left, label %claim, label %none
-claim:
-  %following = add i64 %ticket, 1
-  %pair = cmpxchg ptr %pool, i64 %ticket, i64 %following acq_rel acquire
-  %claimed = extractvalue {{ i64, i1 }} %pair, 1
-  br i1 %claimed, label %do, label %retry
-do:
-  %status = call i32 @part(ptr %pool, i64 %next)
-  br label %retry
-retry:
-  ret i1 true
-none:
-  ret i1 false
-}}
-
-; wait a little, after so many times in vain; return how many they are now
-define internal i64 @pause(i64 %waited) #0 {{
-  %longer = add i64 %waited, 1
-  %long = icmp ugt i64 %longer, {PATIENCE}
-  br i1 %long, label %yield, label %pausing
-yield:
-  {give_way}
-  br label %pausing
-pausing:
-  {pause}
-  ret i64 %longer
-}}
-
-define void @work(ptr %pool) #0 {{
-entry:
-  %stop.at = getelementptr i64, ptr %pool, i64 {STOP}
-  br label %look
-look:
-  %waited = phi i64 [ 0, %entry ], [ 0, %look ], [ %longer, %wait ]
-  %taken = call i1 @take(ptr %pool)
-  br i1 %taken, label %look, label %wait
-wait:
-  %longer = call i64 @pause(i64 %waited)
-  %stop = load atomic i64, ptr %stop.at acquire, align 8
-  %stopped = icmp ne i64 %stop, 0
-  br i1 %stopped, label %end, label %look
-end:
-  ret void
-}}
-
-define internal void @share(ptr %pool, ptr %call, ptr %arguments, i64 %extent, i64 %parts, i64 %part) #0 {{
-entry:
-  %call.at = getelementptr i64, ptr %pool, i64 {CALL}
-  store ptr %call, ptr %call.at
-  %arguments.at = getelementptr i64, ptr %pool, i64 {ARGUMENTS}
-  store ptr %arguments, ptr %arguments.at
-  %extent.at = getelementptr i64, ptr %pool, i64 {EXTENT}
-  store i64 %extent, ptr %extent.at
-  %part.at = getelementptr i64, ptr %pool, i64 {PART}
-  store i64 %part, ptr %part.at
-  %done.at = getelementptr i64, ptr %pool, i64 {DONE}
-  store atomic i64 0, ptr %done.at release, align 8
-  %ticket = load atomic i64, ptr %pool acquire, align 8
-  %job = lshr i64 %ticket, 32
-  %following = add i64 %job, 1
-  %high = shl i64 %following, 32
-  %middle = shl i64 %parts, 16
-  %new = or i64 %high, %middle
-  store atomic i64 %new, ptr %pool release, align 8
-  br label %mine
-mine:
-  %taken = call i1 @take(ptr %pool)
-  br i1 %taken, label %mine, label %wait
-wait:
-  %waited = phi i64 [ 0, %mine ], [ %longer, %wait ]
-  %longer = call i64 @pause(i64 %waited)
-  %done = load atomic i64, ptr %done.at acquire, align 8
-  %all = icmp sge i64 %done, %parts
-  br i1 %all, label %end, label %wait
-end:
-  ret void
-}}
-
-; do the batches from %first to before %last; return the first that stopped, or %last
-define i64 @run(ptr %control, i64 %first, i64 %last) #0 {{
-entry:
-{loads}
-  %order.pointer = inttoptr i64 %ORDER to ptr
-  %numbers.pointer = inttoptr i64 %ROW_NUMBERS to ptr
-  %rates.pointer = inttoptr i64 %RATES to ptr
-  %rate.pointer = inttoptr i64 %RATE to ptr
-  %step.pointer = inttoptr i64 %STEP to ptr
-  %pool = inttoptr i64 %POOL to ptr
-  %has.rates = icmp ne i64 %RATES, 0
-  %has.pool = icmp ne i64 %POOL, 0
-  br label %batches
-batches:
-  %batch = phi i64 [ %first, %entry ], [ %batch.next, %batch.end ]
-  %more = icmp slt i64 %batch, %last
-  br i1 %more, label %begin, label %end
-begin:
-  %row = mul i64 %batch, %BATCH
-  %left = sub i64 %ROWS, %row
-  %short = icmp slt i64 %left, %BATCH
-  %n = select i1 %short, i64 %left, i64 %BATCH
-  %table = select i1 %short, i64 %LAST_STEPS, i64 %STEPS
-  %count = select i1 %short, i64 %LAST_STEP_COUNT, i64 %STEP_COUNT
-  %steps = inttoptr i64 %table to ptr
-  %rows.at = getelementptr i64, ptr %order.pointer, i64 %row
-  %with.next = add i64 %n, 1
-  %bytes = mul i64 %with.next, 8
-  call void @llvm.memcpy.p0.p0.i64(ptr %numbers.pointer, ptr %rows.at, i64 %bytes, i1 false)
-  %number = add i64 %FIRST_STEP, %batch
-  %number.double = sitofp i64 %number to double
-  store double %number.double, ptr %step.pointer
-  br i1 %has.rates, label %rate, label %steps.begin
-rate:
-  %rate.at = getelementptr double, ptr %rates.pointer, i64 %batch
-  %rate.now = load double, ptr %rate.at
-  store double %rate.now, ptr %rate.pointer
-  br label %steps.begin
-steps.begin:
-  br label %steps.loop
-steps.loop:
-  %s = phi i64 [ 0, %steps.begin ], [ %s.next, %step.end ]
-  %s.more = icmp slt i64 %s, %count
-  br i1 %s.more, label %step, label %batch.end
-step:
-  %offset = mul i64 %s, 5
-  %record = getelementptr i64, ptr %steps, i64 %offset
-  %call = load ptr, ptr %record
-  %arguments.at = getelementptr i64, ptr %record, i64 1
-  %arguments = load ptr, ptr %arguments.at
-  %extent.at = getelementptr i64, ptr %record, i64 2
-  %extent = load i64, ptr %extent.at
-  %parts.at = getelementptr i64, ptr %record, i64 3
-  %parts = load i64, ptr %parts.at
-  %part.at = getelementptr i64, ptr %record, i64 4
-  %part = load i64, ptr %part.at
-  %one = icmp sle i64 %parts, 1
-  br i1 %one, label %whole, label %divided
-whole:
-  %status = call i32 %call(ptr %arguments, i64 0, i64 %extent)
-  %bad = icmp ne i32 %status, 0
-  br i1 %bad, label %stop, label %step.end
-divided:
-  br i1 %has.pool, label %shared, label %alone
-shared:
-  call void @share(ptr %pool, ptr %call, ptr %arguments, i64 %extent, i64 %parts, i64 %part)
-  br label %step.end
-alone:
-  %start = phi i64 [ 0, %divided ], [ %start.next, %alone.next ]
-  %start.more = icmp slt i64 %start, %extent
-  br i1 %start.more, label %alone.next, label %step.end
-alone.next:
-  %start.next = add i64 %start, %part
-  %too.far = icmp slt i64 %extent, %start.next
-  %to = select i1 %too.far, i64 %extent, i64 %start.next
-  %ignored = call i32 %call(ptr %arguments, i64 %start, i64 %to)
-  br label %alone
-step.end:
-  %s.next = add i64 %s, 1
-  br label %steps.loop
-batch.end:
-  %batch.next = add i64 %batch, 1
-  br label %batches
-stop:
-  ret i64 %batch
-end:
-  ret i64 %last
-}}
-attributes #0 = {{ nounwind }}
-"""
-
+STEP_SIZE = 5
 
 PATIENCE = 200
 """How often a thread looks again before it lets others run: on a busy machine two may share one processor."""
 
+POOL_ADDRESS = Number("%pool", "ptr")
+PART_BITS, JOB_BITS = literal(16, "i64"), literal(32, "i64")
+LOW_BITS = literal(0xFFFF, "i64")
+
 
 def driver_text(triple: str) -> str:
     """Return the code, with the processor's and the system's own ways of waiting."""
-    loads = "\n".join(
-        f"  %{name}.at = getelementptr i64, ptr %control, i64 {place}\n  %{name} = load i64, ptr %{name}.at"
-        for name, place in Control.__members__.items()
-    )
-    waiting = {"pause": "", "give_way": "", "declarations": ""}
-    if triple.startswith(("x86_64", "i686")):
-        waiting["pause"] = "call void @llvm.x86.sse2.pause()"
-        waiting["declarations"] = "declare void @llvm.x86.sse2.pause()"
-    elif triple.startswith(("aarch64", "arm64")):
-        waiting["pause"] = "call void @llvm.aarch64.hint(i32 1)"
-        waiting["declarations"] = "declare void @llvm.aarch64.hint(i32)"
+    functions = (_part(), _take(), _pause(triple), _work(), _share(), _run())
+    return module(*functions)
+
+
+def _field(code: Code, place: int, kind: str = "i64", base: str = "%pool") -> Number:
+    return code.load(_at(code, place, base), kind)
+
+
+def _at(code: Code, place: int, base: str = "%pool") -> str:
+    return code.address(base, "i64", literal(place, "i64"))
+
+
+def _part() -> Code:
+    """Do one part of the job at hand."""
+    code = Code()
+    call, arguments = (_field(code, place, "ptr") for place in (Pool.CALL, Pool.ARGUMENTS))
+    extent, part = (_field(code, place) for place in (Pool.EXTENT, Pool.PART))
+    first = code.binary("mul", Number("%number", "i64"), part)
+    last = code.intrinsic("smin", extent, code.binary("add", first, part))
+    code.call(call.text, "i32", arguments, first, last)
+    code.emit(f"atomicrmw add ptr {_at(code, Pool.DONE)}, i64 1 release", "i64")
+    return code.define("internal void @part(ptr %pool, i64 %number)", "void")
+
+
+def _take() -> Code:
+    """Take one part that nobody has taken; false when there is none."""
+    code = Code()
+    ticket = code.load("%pool", "i64", order="acquire")
+    number = code.binary("and", ticket, LOW_BITS)
+    parts = code.binary("and", code.binary("lshr", ticket, PART_BITS), LOW_BITS)
+    is_left = code.compare("ult", number, parts)
+    with code.when(is_left):
+        following = code.binary("add", ticket, ONE)
+        pair = code.emit(f"cmpxchg ptr %pool, {ticket}, {following} acq_rel acquire", "{ i64, i1 }")
+        with code.when(code.emit(f"extractvalue {pair}, 1", "i1")):
+            code.call("@part", "void", POOL_ADDRESS, number)
+    return code.define("internal i1 @take(ptr %pool)", f"{is_left}")
+
+
+def _pause(triple: str) -> Code:
+    """Wait a little, after so many times in vain; return how many they are now."""
+    code = Code()
+    longer = code.binary("add", Number("%waited", "i64"), ONE)
     if "windows" not in triple:
-        waiting["give_way"] = "%ignored = call i32 @sched_yield()"
-        waiting["declarations"] += "\ndeclare i32 @sched_yield()"
-    return TEXT.format(loads=loads, **waiting, PATIENCE=PATIENCE, **Pool.__members__)
+        with code.when(code.compare("ugt", longer, literal(PATIENCE, "i64"))):
+            code.external("@sched_yield", "i32")
+    if triple.startswith(("x86_64", "i686")):
+        code.external("@llvm.x86.sse2.pause", "void")
+    elif triple.startswith(("aarch64", "arm64")):
+        code.external("@llvm.aarch64.hint", "void", literal(1, "i32"))
+    return code.define("internal i64 @pause(i64 %waited)", f"{longer}")
+
+
+def _work() -> Code:
+    """Do parts until the pool stops."""
+    code = Code()
+    waited = code.variable(ZERO)
+    with code.repeat() as working:
+        with code.repeat() as taking:
+            taken = code.call("@take", "i1", POOL_ADDRESS)
+            with code.when(taken):
+                code.store(ZERO, waited)
+            taking.append(taken)
+        code.store(code.call("@pause", "i64", code.load(waited, "i64")), waited)
+        stop = code.load(_at(code, Pool.STOP), "i64", order="acquire")
+        working.append(code.compare("eq", stop, ZERO))
+    return code.define("void @work(ptr %pool)", "void")
+
+
+def _share() -> Code:
+    """Do the parts of a step with whoever helps."""
+    code = Code()
+    step = {
+        Pool.CALL: "ptr %call",
+        Pool.ARGUMENTS: "ptr %arguments",
+        Pool.EXTENT: "i64 %extent",
+        Pool.PART: "i64 %part",
+    }
+    for place, given in step.items():
+        kind, register = given.split()
+        code.store(Number(register, kind), _at(code, place))
+    done, parts, waited = _at(code, Pool.DONE), Number("%parts", "i64"), code.variable(ZERO)
+    code.store(ZERO, done, order="release")
+    job = code.binary("lshr", code.load("%pool", "i64", order="acquire"), JOB_BITS)
+    job = code.binary("shl", code.binary("add", job, ONE), JOB_BITS)
+    ticket = code.binary("or", job, code.binary("shl", parts, PART_BITS))
+    code.store(ticket, "%pool", order="release")
+    with code.repeat() as taking:
+        taking.append(code.call("@take", "i1", POOL_ADDRESS))
+    with code.repeat() as waiting:
+        code.store(code.call("@pause", "i64", code.load(waited, "i64")), waited)
+        waiting.append(code.compare("slt", code.load(done, "i64", order="acquire"), parts))
+    return code.define(f"internal void @share(ptr %pool, {', '.join(step.values())}, i64 %parts)", "void")
+
+
+def _run() -> Code:
+    """Do the batches from %first to before %last; return the first that stopped, or %last."""
+    code = Code()
+    pointers = {
+        Control.STEPS,
+        Control.LAST_STEPS,
+        Control.ORDER,
+        Control.ROW_NUMBERS,
+        Control.RATE,
+        Control.STEP,
+    }
+    given = {
+        place: _field(code, place, "ptr" if place in pointers else "i64", "%control") for place in Control
+    }
+    rates, pool = given[Control.RATES], given[Control.POOL]
+    has_rates, has_pool = (code.compare("ne", address, ZERO) for address in (rates, pool))
+    with code.loop(*PART) as batch:
+        row = code.binary("mul", batch, given[Control.BATCH])
+        left = code.binary("sub", given[Control.ROWS], row)
+        is_short = code.compare("slt", left, given[Control.BATCH])
+        n = code.select(is_short, left, given[Control.BATCH])
+        steps = code.select(is_short, given[Control.LAST_STEPS], given[Control.STEPS])
+        count = code.select(is_short, given[Control.LAST_STEP_COUNT], given[Control.STEP_COUNT])
+        rows = Number(code.address(given[Control.ORDER].text, "i64", row), "ptr")
+        size = code.binary("mul", code.binary("add", n, ONE), literal(8, "i64"))  # bytes, with the next row's
+        never = literal(0, "i1")
+        code.external("@llvm.memcpy.p0.p0.i64", "void", given[Control.ROW_NUMBERS], rows, size, never)
+        number = code.binary("add", given[Control.FIRST_STEP], batch)
+        code.store(code.cast("sitofp", number, "double"), given[Control.STEP].text)
+        with code.when(has_rates):
+            first = code.cast("inttoptr", rates, "ptr")
+            rate = code.load(code.address(first.text, "double", batch), "double")
+            code.store(rate, given[Control.RATE].text)
+        with code.loop(ZERO, count) as place:
+            record = code.address(steps.text, "i64", code.binary("mul", place, literal(STEP_SIZE, "i64")))
+            call, arguments = (_field(code, k, "ptr", record) for k in range(2))
+            extent, parts, part = (_field(code, k, "i64", record) for k in range(2, STEP_SIZE))
+            is_whole = code.compare("sle", parts, ONE)
+            with code.when(is_whole):
+                status = code.call(call.text, "i32", arguments, ZERO, extent)
+                with code.when(code.compare("ne", status, literal(0, "i32"))):
+                    code.leave(batch)
+            is_divided = code.negated(is_whole)
+            with code.when(code.binary("and", is_divided, has_pool)):
+                shared = code.cast("inttoptr", pool, "ptr")
+                code.call("@share", "void", shared, call, arguments, extent, part, parts)
+            with code.when(code.binary("and", is_divided, code.negated(has_pool))):
+                parts_done = code.binary(
+                    "sdiv", code.binary("add", extent, code.binary("sub", part, ONE)), part
+                )
+                with code.loop(ZERO, parts_done) as done:
+                    start = code.binary("mul", done, part)
+                    end = code.intrinsic("smin", extent, code.binary("add", start, part))
+                    code.call(call.text, "i32", arguments, start, end)
+    return code.define("i64 @run(ptr %control, i64 %first, i64 %last)", f"{PART[1]}")
+
+
+def check_text(total: str, count: str) -> str:
+    """Return the code of a step that adds up loss and count, and stops when the loss is not finite.
+
+    Its arguments: the loss, of this type · the count, of this type · the two sums so far.
+    """
+    code = Code()
+    sums = code.argument(2, "ptr").text
+    values = [
+        as_kind(code, code.load(code.argument(place, "ptr").text, kind), "double")
+        for place, kind in enumerate((total, count))
+    ]
+    nothing = code.binary("fsub", values[0], values[0])
+    with code.when(code.negated(code.compare("oeq", nothing, literal(0, "double")))):
+        code.leave(literal(1, "i32"))
+    for place, value in enumerate(values):
+        address = _at(code, place, sums)
+        code.store(code.binary("fadd", code.load(address, "double"), value), address)
+    return module(code.define())

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from handgrad.engines.compiled.blas import Blas
 from handgrad.engines.compiled.libraries import find_blas
 from handgrad.engines.compiled.loops import FLOATS, Compiler, Kernel
+from handgrad.engines.compiled.matrix_products import find_ahead
 from handgrad.engines.compiled.plan import Plan
 from handgrad.engines.compiled.scheduling import Loop, Schedule
-from handgrad.engines.compiled.single import find_ahead
 from handgrad.engines.compiled.table import Routine
 from handgrad.engines.engine import Epoch, NonFiniteLossError
 from handgrad.errors import EngineError, ShapeError

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import llvmlite.binding as llvm
 
@@ -43,10 +43,20 @@ def literal(number: float, kind: str, width: int = 1) -> Number:
     return Number(text if width == 1 else f"splat ({kind} {text})", kind, width)
 
 
+KERNEL = "i32 @kernel(ptr %arguments, i64 %first, i64 %last)"
+"""The signature of a step: a list of 64-bit numbers, and which part of the step to do."""
+
+PART = Number("%first", "i64"), Number("%last", "i64")
+ZERO, ONE = literal(0, "i64"), literal(1, "i64")
+
+BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "ptr": 8, "float": 4, "double": 8}
+
+
 class Code:
     """The body of one function."""
 
     def __init__(self) -> None:
+        self.definition = ""
         self.lines: list[str] = []
         self.start: list[str] = []  # memory that is asked for once, at the function's start
         self.declared: dict[str, str] = {}
@@ -79,16 +89,32 @@ class Code:
         target = Number("", kind, a.width)
         return self.emit(f"{operation} {a} to {target.type}", kind, a.width)
 
+    def negated(self, condition: Number) -> Number:
+        """Return whether a condition does not hold."""
+        return self.binary("xor", condition, literal(-1, "i1", condition.width))
+
+    def call(self, function: str, kind: str, *arguments: Number) -> Number:
+        """Call a function at an address, or of this module by its name."""
+        text = f"call {kind} {function}({', '.join(map(str, arguments))})"
+        if kind != "void":
+            return self.emit(text, kind)
+        self.line(text)
+        return Number("", kind)
+
+    def external(self, name: str, kind: str, *arguments: Number) -> Number:
+        """Call a function of the system, or one of LLVM's own."""
+        self.declared[name] = f"declare {kind} {name}({', '.join(argument.type for argument in arguments)})"
+        return self.call(name, kind, *arguments)
+
     def intrinsic(self, name: str, *arguments: Number) -> Number:
         """Call one of LLVM's own functions of numbers of one type."""
         first = arguments[0]
         short = {"float": "f32", "double": "f64"}.get(first.kind, first.kind)
         suffix = short if first.width == 1 else f"v{first.width}{short}"
-        types = ", ".join(argument.type for argument in arguments)
-        full = f"@llvm.{name}.{suffix}"
-        self.declared[full] = f"declare {first.type} {full}({types})"
-        return self.emit(
-            f"call {first.type} {full}({', '.join(map(str, arguments))})", first.kind, first.width
+        return replace(
+            self.external(f"@llvm.{name}.{suffix}", first.type, *arguments),
+            kind=first.kind,
+            width=first.width,
         )
 
     def splat(self, a: Number, width: int) -> Number:
@@ -125,10 +151,16 @@ class Code:
     def address(self, base: str, kind: str, index: Number) -> str:
         return self.emit(f"getelementptr {kind}, ptr {base}, {index}", "ptr").text
 
-    def load(self, address: str, kind: str, width: int = 1, mask: Number | None = None) -> Number:
-        """Read numbers side by side; where ``mask`` is false nothing is read, and 0 given."""
-        whole = Number("", kind, width).type
-        size = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "ptr": 8, "float": 4, "double": 8}[kind]
+    def load(
+        self, address: str, kind: str, width: int = 1, mask: Number | None = None, *, order: str = ""
+    ) -> Number:
+        """Read numbers side by side; where ``mask`` is false nothing is read, and 0 given.
+
+        ``order`` is that of an atomic access, which other threads see.
+        """
+        whole, size = Number("", kind, width).type, BYTES[kind]
+        if order:
+            return self.emit(f"load atomic {whole}, ptr {address} {order}, align {size}", kind)
         if mask is None:
             return self.emit(f"load {whole}, ptr {address}, align {size}", kind, width)
         name = f"@llvm.masked.load.v{width}{_short(kind)}.p0"
@@ -140,9 +172,12 @@ class Code:
             given = f"ptr {address}, i32 {size}, {mask}, {whole} zeroinitializer"
         return self.emit(f"call {whole} {name}({given})", kind, width)
 
-    def store(self, a: Number, address: str, mask: Number | None = None) -> None:
-        """Write numbers side by side, where ``mask`` is true."""
-        size = {"i8": 1, "i64": 8, "float": 4, "double": 8}[a.kind]
+    def store(self, a: Number, address: str, mask: Number | None = None, *, order: str = "") -> None:
+        """Write numbers side by side, where ``mask`` is true; ``order`` as of `load`."""
+        size = BYTES[a.kind]
+        if order:
+            self.line(f"store atomic {a}, ptr {address} {order}, align {size}")
+            return
         if mask is None:
             self.line(f"store {a}, ptr {address}, align {size}")
             return
@@ -190,12 +225,34 @@ class Code:
         self.line(f"br label %{end}")
         self.lines.append(f"{end}:")
 
-    def function(self, signature: str, result: str = "ret i32 0") -> str:
-        """Return the text of the whole module, with the body as its one function."""
-        return "\n".join([
-            *self.declared.values(), f"define {signature} #0 {{", "entry:", *self.start, *self.lines, f"  {result}", "}",
-            'attributes #0 = { nounwind "prefer-vector-width"="512" }', "",
-        ])  # fmt: skip
+    @contextmanager
+    def repeat(self) -> Iterator[list[Number]]:
+        """Repeat what is written inside as long as the condition holds that is put into the list."""
+        body, end = self.name("again"), self.name("end")
+        self.line(f"br label %{body}")
+        self.lines.append(f"{body}:")
+        conditions: list[Number] = []
+        yield conditions
+        self.line(f"br {conditions[0]}, label %{body}, label %{end}")
+        self.lines.append(f"{end}:")
+
+    def leave(self, result: Number) -> None:
+        """Return from the function in the middle of it."""
+        self.line(f"ret {result}")
+        self.lines.append(f"{self.name('after')}:")
+
+    def define(self, signature: str = KERNEL, result: str = "i32 0") -> Code:
+        """Make a function of what is written."""
+        body = [f"define {signature} #0 {{", "entry:", *self.start, *self.lines, f"  ret {result}", "}"]
+        self.definition = "\n".join(body)
+        return self
+
+
+def module(*functions: Code) -> str:
+    """Return the text of a module of some functions."""
+    declared = {name: text for function in functions for name, text in function.declared.items()}
+    attributes = 'attributes #0 = { nounwind "prefer-vector-width"="512" }'
+    return "\n".join([*declared.values(), *(function.definition for function in functions), attributes, ""])
 
 
 def _short(kind: str) -> str:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from handgrad.engines.compiled.arithmetic import as_kind, elementwise
 from handgrad.engines.compiled.drawing import uniform
-from handgrad.engines.compiled.ir import LANES, Code, Number, literal
+from handgrad.engines.compiled.ir import LANES, ONE, PART, ZERO, Code, Number, literal, module
 from handgrad.engines.compiled.passes import (
     Direction,
     carried_between,
@@ -109,15 +109,12 @@ class Compiler:
         """Return the loop's code and operands."""
         code = self.code
         rows, columns = (code.argument(place) for place in (0, 1))
-        part = Number("%first", "i64"), Number("%last", "i64")
-        whole = literal(0, "i64"), rows
-        over_rows, over_columns = (
-            (part, (literal(0, "i64"), columns)) if self.divided == "rows" else (whole, part)
-        )
+        whole = ZERO, rows
+        over_rows, over_columns = (PART, (ZERO, columns)) if self.divided == "rows" else (whole, PART)
         if self.divided == "not":
-            over_rows, over_columns = whole, (literal(0, "i64"), columns)
+            over_rows, over_columns = whole, (ZERO, columns)
         self.first, self.last, self.columns = *over_columns, columns
-        self.row = self.column = literal(0, "i64")
+        self.row = self.column = ZERO
         self.start_totals()
         self.scalars()
         if not has_only_numbers(self.loop):
@@ -128,7 +125,7 @@ class Compiler:
                     self.columnwise(number)
                 self.rowwise(None)
         self.finish_totals()
-        text = code.function("i32 @kernel(ptr %arguments, i64 %first, i64 %last)")
+        text = module(code.define())
         return Kernel(text, tuple(self.operands), frozenset(self.stored), self.divided)
 
     def place_of(self, value: LoweredValue, level: Level, *, written: bool = False) -> str:
@@ -153,7 +150,7 @@ class Compiler:
             if self.loop.levels[value] == "scalar" and value.operation not in REDUCTIONS:
                 result = self.registers[value, "scalar"] = self.apply(value, "scalar", 1)
                 if value in self.stored:
-                    self.write(value, "scalar", result, literal(0, "i64"), None)
+                    self.write(value, "scalar", result, ZERO, None)
 
     def start_totals(self) -> None:
         """Set to zero what is summed up over the whole loop."""
@@ -172,8 +169,8 @@ class Compiler:
     def clear(self, value: LoweredValue, times: int) -> None:
         """Write the neutral element at the columns of a result, in so many rows."""
         place = self.place_of(value, "column", written=True)
-        rows = self.code.argument(self.slot(Operand(value, "count"))) if times != 1 else literal(1, "i64")
-        with self.code.loop(literal(0, "i64"), rows) as row:
+        rows = self.code.argument(self.slot(Operand(value, "count"))) if times != 1 else ONE
+        with self.code.loop(ZERO, rows) as row:
             start = self.code.binary("mul", row, self.columns)
             with self.code.loop(self.first, self.last) as column:
                 address = self.code.address(place, self.kind, self.code.binary("add", start, column))
@@ -247,7 +244,7 @@ class Compiler:
         full = self.code.binary("sub", self.last, rest)
         with self.code.loop(self.first, full, self.lanes) as self.column:
             self.body(values, None)
-        with self.code.when(self.code.compare("sgt", rest, literal(0, "i64"))):
+        with self.code.when(self.code.compare("sgt", rest, ZERO)):
             self.column = full
             lanes = self.code.lanes(self.lanes)
             self.body(values, self.code.compare("slt", lanes, self.code.splat(rest, self.lanes)))
@@ -291,7 +288,7 @@ class Compiler:
                 return self.row
             case "column":
                 return self.column
-        return literal(0, "i64")
+        return ZERO
 
     def accumulate(self, value: LoweredValue, operand: Number) -> None:
         """Add to a running sum, or compare with the largest so far."""

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.engines.compiled.driver import Control, driver_text
+from handgrad.engines.compiled.matrix_products import Ahead, Carried
 from handgrad.engines.compiled.memory import Workspace
 from handgrad.engines.compiled.native import native
 from handgrad.engines.compiled.pool import USUAL, Choice, helpers
-from handgrad.engines.compiled.single import Ahead, Carried
 from handgrad.engines.compiled.table import Routine, Table
 from handgrad.engines.engine import Epoch, NonFiniteLossError
 from handgrad.program.lowered import LoweredValue

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.engines.compiled.blas import Blas, product_text
+from handgrad.engines.compiled.blas import Blas
+from handgrad.engines.compiled.driver import STEP_SIZE, check_text
 from handgrad.engines.compiled.ir import LANES
 from handgrad.engines.compiled.loops import FLOATS, Kernel, Operand
+from handgrad.engines.compiled.matrix_products import Carried, product_text, row_product_text, row_update_text
 from handgrad.engines.compiled.native import native
 from handgrad.engines.compiled.scheduling import Check, Loop, Product, Schedule
-from handgrad.engines.compiled.single import Carried, row_product_text, row_update_text
 from handgrad.program.lowered import LoweredValue
 
 Array = NDArray[Any]
@@ -79,7 +80,7 @@ class Table:
                     self.add_product(step)
                 case Check():
                     self.add_check(step)
-        self.steps = np.array(self.records, np.int64).reshape(-1, 5)
+        self.steps = np.array(self.records, np.int64).reshape(-1, STEP_SIZE)
 
     @property
     def is_divided(self) -> bool:
@@ -167,40 +168,3 @@ class Table:
         self.add(
             native().address(check_text(*kinds)), [self.address(total), self.address(count), sums], 1, 1, 1
         )
-
-
-def check_text(total: str, count: str) -> str:
-    """Return the code of a step that adds up loss and count, and stops when the loss is not finite."""
-
-    def load(name: str, kind: str, place: int) -> str:
-        widened = (
-            f"fpext float %{name}.own to double" if kind == "float" else f"fadd double %{name}.own, -0.0"
-        )
-        return f"""
-  %{name}.slot = getelementptr i64, ptr %arguments, i64 {place}
-  %{name}.at = load ptr, ptr %{name}.slot
-  %{name}.own = load {kind}, ptr %{name}.at
-  %{name} = {widened}
-  %{name}.sum.at = getelementptr double, ptr %sums, i64 {place}
-  %{name}.sum = load double, ptr %{name}.sum.at
-  %{name}.new = fadd double %{name}.sum, %{name}"""
-
-    return f"""
-define i32 @kernel(ptr %arguments, i64 %first, i64 %last) #0 {{
-entry:
-  %sums.slot = getelementptr i64, ptr %arguments, i64 2
-  %sums = load ptr, ptr %sums.slot
-{load("total", total, 0)}
-{load("count", count, 1)}
-  %nothing = fsub double %total, %total
-  %finite = fcmp oeq double %nothing, 0.0
-  br i1 %finite, label %good, label %bad
-good:
-  store double %total.new, ptr %total.sum.at
-  store double %count.new, ptr %count.sum.at
-  ret i32 0
-bad:
-  ret i32 1
-}}
-attributes #0 = {{ nounwind }}
-"""

@@ -15,9 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.engines.compiled.ir import LANES, Code, Number, literal
+from handgrad.engines.compiled.arithmetic import as_kind
+from handgrad.engines.compiled.ir import LANES, ONE, PART, ZERO, Code, Number, literal, module
 from handgrad.engines.compiled.scheduling import Product, Schedule
 from handgrad.program.lowered import LoweredValue
+
+CBLAS_ROW_MAJOR, CBLAS_NO_TRANS, CBLAS_TRANS = 101, 111, 112
 
 VECTORS = 8
 """So many vectors of a row of W are held in registers; …"""
@@ -93,6 +96,44 @@ class Carried:
         return [addresses[self.ahead.rows], *(array.ctypes.data for array in cells)]
 
 
+def product_text(kind: str, integer: str) -> str:
+    """Return the code of a step that multiplies matrices: C ← scale · A B + keep · C.
+
+    Its arguments: the library's function · A transposed · B transposed · rows, columns and inner size · the address of
+    the scale (a double) · its sign · what C is multiplied by first · A, the length of its rows · B · C · whether the
+    parts are columns. Flags, signs and factors are 1, 0 or -1, as whole numbers.
+    """
+    code = Code()
+    call, scale, a, b, c = (code.argument(place, "ptr") for place in (0, 6, 9, 11, 13))
+    a_flag, b_flag, m, n, k, sign, keep, lda, ldb, ldc, column_flag = (
+        code.argument(place) for place in (1, 2, 3, 4, 5, 7, 8, 10, 12, 14, 15)
+    )
+    a_transposed, b_transposed, by_columns = (
+        code.compare("ne", flag, ZERO) for flag in (a_flag, b_flag, column_flag)
+    )
+    alpha = as_kind(
+        code, code.binary("fmul", code.load(scale.text, "double"), code.cast("sitofp", sign, "double")), kind
+    )
+    first, extent = PART[0], code.binary("sub", PART[1], PART[0])
+    rows, columns = code.select(by_columns, m, extent), code.select(by_columns, extent, n)
+    far_a = code.binary("mul", first, code.select(a_transposed, ONE, lda))
+    far_b = code.binary("mul", first, code.select(b_transposed, ldb, ONE))
+    far_c = code.select(by_columns, first, code.binary("mul", first, ldc))
+    a = Number(code.address(a.text, kind, code.select(by_columns, ZERO, far_a)), "ptr")
+    b = Number(code.address(b.text, kind, code.select(by_columns, far_b, ZERO)), "ptr")
+    c = Number(code.address(c.text, kind, far_c), "ptr")
+    plain, transposed = literal(CBLAS_NO_TRANS, "i32"), literal(CBLAS_TRANS, "i32")
+    layouts = [code.select(flag, transposed, plain) for flag in (a_transposed, b_transposed)]
+    sizes = [rows, columns, k, lda, ldb, ldc]
+    if integer == "i32":
+        sizes = [code.cast("trunc", size, integer) for size in sizes]
+    rows, columns, k, lda, ldb, ldc = sizes
+    beta = code.cast("sitofp", keep, kind)
+    row_major = literal(CBLAS_ROW_MAJOR, "i32")
+    code.call(call.text, "void", row_major, *layouts, rows, columns, k, alpha, a, lda, b, ldb, beta, c, ldc)
+    return module(code.define())
+
+
 def row_product_text(kind: str) -> str:
     """Return the code of ``z = x @ W`` for one row.
 
@@ -103,12 +144,12 @@ def row_product_text(kind: str) -> str:
     w, x, z, number, done, ahead = (code.argument(place, "ptr") for place in (0, 3, 4, 5, 6, 7))
     sizes = code.argument(1), code.argument(2)
     is_done = code.compare("eq", code.load(done.text, "i64"), code.load(number.text, "i64"))
-    with code.when(is_done), code.loop(*_PART) as column:
+    with code.when(is_done), code.loop(*PART) as column:
         result = code.load(code.address(ahead.text, kind, column), kind)
         code.store(result, code.address(z.text, kind, column))
-    with code.when(code.binary("xor", is_done, literal(-1, "i1"))):
+    with code.when(code.negated(is_done)):
         _Sweep(code, kind, w, *sizes, forward=(x, z)).write()
-    return code.function(_SIGNATURE)
+    return module(code.define())
 
 
 def row_update_text(kind: str) -> str:
@@ -123,22 +164,17 @@ def row_update_text(kind: str) -> str:
     )
     sizes = inner, _ = code.argument(1), code.argument(2)
     sign = code.cast("sitofp", code.argument(6), "double")
-    factor = code.binary("fmul", code.load(scale.text, "double"), sign)
-    factor = factor if kind == "double" else code.cast("fptrunc", factor, kind)
+    factor = as_kind(code, code.binary("fmul", code.load(scale.text, "double"), sign), kind)
     number = code.load(following.text, "i64")
     code.store(number, done.text)
-    wanted = code.compare("sge", number, literal(0, "i64"))
+    wanted = code.compare("sge", number, ZERO)
     with code.when(wanted):
         start = code.binary("mul", number, inner)
         y = Number(code.address(rows.text, kind, start), "ptr")
         _Sweep(code, kind, w, *sizes, update=(x, dz, factor), forward=(y, ahead)).write()
-    with code.when(code.binary("xor", wanted, literal(-1, "i1"))):
+    with code.when(code.negated(wanted)):
         _Sweep(code, kind, w, *sizes, update=(x, dz, factor)).write()
-    return code.function(_SIGNATURE)
-
-
-_SIGNATURE = "i32 @kernel(ptr %arguments, i64 %first, i64 %last)"
-_PART = Number("%first", "i64"), Number("%last", "i64")
+    return module(code.define())
 
 
 @dataclass
@@ -164,14 +200,14 @@ class _Sweep:
     def write(self) -> None:
         """Go over blocks of rows, and in each over strips of columns."""
         code, lanes = self.code, LANES[self.kind]
-        strip, zero, one = VECTORS * lanes, literal(0, "i64"), literal(1, "i64")
+        strip = VECTORS * lanes
         is_narrow = code.compare("sle", self.columns, literal(strip, "i64"))
         block = code.select(is_narrow, self.inner, literal(BLOCK, "i64"))
-        count = code.binary("sdiv", code.binary("sub", code.binary("add", self.inner, block), one), block)
-        first, last = _PART
+        count = code.binary("sdiv", code.binary("sub", code.binary("add", self.inner, block), ONE), block)
+        first, last = PART
         rest = code.binary("srem", code.binary("sub", last, first), literal(strip, "i64"))
         whole = code.binary("sub", last, rest)
-        with code.loop(zero, count) as number:
+        with code.loop(ZERO, count) as number:
             begin = code.binary("mul", number, block)
             end = code.intrinsic("smin", code.binary("add", begin, block), self.inner)
             with code.loop(first, whole, strip) as column:
@@ -221,7 +257,7 @@ class _Sweep:
         before = self.code.load(
             self.code.address(self.forward[1].text, self.kind, column), self.kind, lanes, mask
         )
-        is_first = self.code.compare("eq", begin, literal(0, "i64"))
+        is_first = self.code.compare("eq", begin, ZERO)
         variable = self.code.variable(none)
         self.code.line(f"store {self.code.select(is_first, none, before)}, ptr {variable}")
         return variable
