@@ -111,7 +111,7 @@ def test_what_the_function_keeps_is_plain_afterwards():
 
 def test_everything_is_put_back_when_the_forward_fails():
     before = {key: item for key, item in globals().items() if key != "CACHE"}
-    with pytest.raises(UntraceableError, match="KeyError while trace"):
+    with pytest.raises(UntraceableError, match="KeyError while tracing"):
         trace_forward(lambda given: fails(**given), {"x": np.ones(3)}, [fails])
     assert all(globals()[key] is item for key, item in before.items())
     assert "len" not in globals()
@@ -144,7 +144,7 @@ UNSEEN = type("Holder", (), {"buffer": np.zeros(3)})
         (lambda v: np.random.default_rng(0).normal(v["x"]), "stored in, or given to"),
         (lambda v: np.array(float(str(v["x"][0]))) * bool(array("d", v["x"])), "plain number"),
         (lambda v: v["x"].tobytes(), "method tobytes"),
-        (lambda v: v["x"].reshape(7), "ValueError while trace"),
+        (lambda v: v["x"].reshape(7), "ValueError while tracing"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_recorded_is_an_error_with_the_reason(forward, reason):

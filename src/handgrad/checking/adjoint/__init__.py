@@ -1,4 +1,4 @@
-"""The chain rule over a trace: a table of derivatives as text, and gradients carried by it."""
+"""The chain rule over a trace: a table of vector-Jacobian products as text, and gradients carried by it."""
 
 from handgrad.checking.adjoint.chain_rule import (
     Mutation,

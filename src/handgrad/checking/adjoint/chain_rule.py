@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import calls, products, structure  # noqa: F401 - they register entries
-from handgrad.checking.adjoint.differences import numerical_contribution
+from handgrad.checking.adjoint import array_vjps, matrix_vjps  # noqa: F401 - they register entries
 from handgrad.checking.adjoint.kinks import sides
-from handgrad.checking.adjoint.table import Site, is_broadcasting, local_text, reduction_text
+from handgrad.checking.adjoint.vjp_table import Site, is_broadcasting, local_text, reduction_text
 from handgrad.checking.forward_trace import Array, ForwardTrace
-from handgrad.checking.forward_trace.tracer import Operation
+from handgrad.checking.forward_trace.tracer import ELEMENTWISE, Operation
 
 
 @dataclass(frozen=True)
@@ -132,11 +131,13 @@ def vector_jacobian_product(
     At a kink, `beside` has the operands to look at (see `handgrad.checking.adjoint.kinks`).
     """
     if beside:
-        values = _Overlaid(values, beside)
+        values = list(values)
+        for i, value in beside.items():
+            values[i] = value
     site = Site(operation, k, values)
     text = local_text(site)
     if text is None:
-        return numerical_contribution(operation, k, values, gradient)
+        return _numerical_vjp(operation, k, values, gradient)
     shape = site.shape(k)
     flow = _run(text, operation, values, gradient)
     if is_broadcasting(operation):
@@ -145,19 +146,6 @@ def vector_jacobian_product(
         if flow.shape != shape:
             flow = summed(np.broadcast_to(flow, np.shape(values[operation.output])), shape)
     return flow
-
-
-class _Overlaid(Sequence[Any]):
-    """Values, some of them replaced."""
-
-    def __init__(self, values: Sequence[Any], over: Mapping[int, Any]) -> None:
-        self.values, self.over = values, over
-
-    def __getitem__(self, i: Any) -> Any:
-        return self.over[i] if i in self.over else self.values[i]
-
-    def __len__(self) -> int:
-        return len(self.values)
 
 
 def stretched_axes(full: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -207,6 +195,36 @@ def _run(text: str, operation: Operation, values: Sequence[Any], gradient: Any) 
         return eval(code, scope)
     exec(code, scope)
     return scope["result"]
+
+
+_STEP = 6e-4  # about the fifth root of the rounding error, for a difference of fourth order
+
+
+def _numerical_vjp(operation: Operation, k: int, values: Sequence[Any], gradient: Any) -> Any:
+    """Return the gradient of operand `k`, by central differences of fourth order."""
+    operands = [values[i] for i in operation.inputs]
+    mine = np.asarray(operands[k], dtype=float)
+    steps = _STEP * np.maximum(np.abs(mine), 0.1)
+
+    def run(changed: Any) -> Any:
+        operands[k] = changed
+        return np.asarray(operation.function(*operands, **operation.options), dtype=float)
+
+    if operation.kind == ELEMENTWISE and mine.shape == np.shape(values[operation.output]):
+        return gradient * _difference(run, mine, steps, steps)
+    result = np.zeros(mine.size)
+    for j in range(mine.size):
+        direction = np.zeros(mine.size)
+        direction[j] = steps.flat[j]
+        slope = _difference(run, mine, direction.reshape(mine.shape), steps.flat[j])
+        result[j] = np.sum(gradient * slope)
+    return result.reshape(mine.shape)
+
+
+def _difference(run: Callable[[Any], Any], at: Any, direction: Any, step: Any) -> Any:
+    coarse = (run(at + direction) - run(at - direction)) / (2 * step)
+    fine = (run(at + direction / 2) - run(at - direction / 2)) / step
+    return (4 * fine - coarse) / 3
 
 
 def vjp_text(operation: Operation, k: int, values: Sequence[Any]) -> str | None:

@@ -1,40 +1,130 @@
-"""What a user's functions see while they are recorded: NumPy, mathematics and constants that hand themselves over."""
+"""What a user's functions see while they are traced, in the place of NumPy, `math`, SciPy and their own constants.
+
+A traced array takes part in NumPy's own protocols, so most of a forward needs none of this. What NumPy does not
+hand over is replaced: functions that make arrays (what is assigned to their entries is to be traced too), that
+convert (``np.asarray``, ``float``), and the functions of `math`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import builtins
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import BuiltinFunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.forward_trace import dispatch
-from handgrad.checking.forward_trace.generators import Draws, Maker, constant, constants_only
-from handgrad.checking.forward_trace.symbolic_sizes import Size
-from handgrad.checking.forward_trace.traced_array import TracedArray, UntraceableError
+from handgrad.checking.forward_trace import numpy_functions
+from handgrad.checking.forward_trace.numpy_functions import holds_traced
+from handgrad.checking.forward_trace.random_generators import GeneratorMaker, TracedGenerator, untraced
+from handgrad.checking.forward_trace.symbolic_sizes import SymbolicSize
+from handgrad.checking.forward_trace.traced_array import TracedArray
 from handgrad.checking.forward_trace.tracer import Tracer
 
 _ABSENT = object()
+_LIBRARIES = ("numpy", "math", "scipy")
+_RANDOM = (np.random.Generator, np.random.RandomState)
 _MATH = {
     "fabs": "absolute", "pow": "power", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
     "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
 }  # fmt: skip
 
 
-class _Namespace:
+def stand_in(tracer: Tracer, item: Any, text: str) -> Any:
+    """Return what a global or an attribute of a module becomes while tracing; itself, if it may stay.
+
+    Parameters
+    ----------
+    tracer
+        What is traced with.
+    item
+        The global.
+    text
+        How the user writes it.
+    """
+    if isinstance(item, ModuleType):
+        return _Module(tracer, item, text) if item.__name__.split(".")[0] in _LIBRARIES else item
+    if type(item) is np.ndarray:
+        return tracer.constant(item, text) if item.dtype.kind in "fiub" else item
+    if isinstance(item, _RANDOM):
+        return TracedGenerator(tracer, item)
+    if isinstance(item, np.vectorize):
+        tracer.spellings[item] = text
+        return _Function(tracer, item)
+    if type(item) is type(np.r_) or type(item) is type(np.c_):
+        return _Joiner(tracer, item)
+    if isinstance(item, type) and issubclass(item, np.generic):
+        return _ScalarType(tracer, item) if item in np.sctypeDict.values() else item
+    if item is np.vectorize or item is np.frompyfunc:
+        return lambda function, *args, **options: _Function(
+            tracer, np.vectorize(function, **(options if item is np.vectorize else {}))
+        )
+    owner = getattr(item, "__self__", None)
+    home = "numpy.random" if isinstance(owner, _RANDOM) else getattr(item, "__module__", None) or ""
+    if item is np.random.default_rng or item is np.random.RandomState:
+        return GeneratorMaker(tracer, item, text)
+    if isinstance(item, np.ufunc):
+        home = home or "numpy" if getattr(np, item.__name__, None) is item else "scipy"
+    if not callable(item) or (isinstance(item, type) and item is not np.ndenumerate):
+        return item
+    if home.startswith("numpy.random"):
+        return lambda *args, **options: tracer.constants(
+            item(*untraced(item, args), **untraced(item, options))
+        )
+    if home == "math":
+        return _math_function(tracer, item, text)
+    if home.split(".")[0] in _LIBRARIES:
+        if not home.startswith("numpy"):
+            tracer.spellings[item] = text
+        return _Function(tracer, item)
+    return item
+
+
+class _Module:
     """A module whose functions accept traced values."""
 
-    def __init__(
-        self, tracer: Tracer, module: ModuleType, spelling: str, wrap: Callable[[Tracer, str, Any, str], Any]
-    ) -> None:
-        self._tracer, self._module, self._spelling, self._wrap = tracer, module, spelling, wrap
+    def __init__(self, tracer: Tracer, module: ModuleType, text: str) -> None:
+        self._tracer, self._module, self._text = tracer, module, text
+        tracer.modules[text] = module
 
     def __getattr__(self, name: str) -> Any:
-        item = getattr(self._module, name)
-        wrapped = self._wrap(self._tracer, name, item, f"{self._spelling}.{name}")
-        self.__dict__[name] = wrapped
-        return wrapped
+        found = stand_in(self._tracer, getattr(self._module, name), f"{self._text}.{name}")
+        self.__dict__[name] = found
+        return found
+
+
+class _Function:
+    """A function that accepts traced values; the arrays it makes of plain ones are traced when written to."""
+
+    def __init__(self, tracer: Tracer, function: Any) -> None:
+        self._tracer, self._function = tracer, function
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        tracer, function = self._tracer, self._function
+        if not (holds_traced(args) or holds_traced(options) or function is np.fromiter):
+            return tracer.constants(function(*args, **options))
+        if isinstance(function, np.vectorize) and not options:
+            operands = [
+                numpy_functions.as_array(tracer, a) if isinstance(a, (list, tuple)) else a for a in args
+            ]
+            return tracer.apply("elementwise", function, operands, {})
+        if (getattr(function, "__module__", None) or "numpy").startswith("numpy"):
+            return numpy_functions.call_function(tracer, function, args, options)
+        return numpy_functions.opaque(tracer, function.__name__, function, args, options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+
+class _Joiner:
+    """``np.r_`` and ``np.c_``, through their own source."""
+
+    def __init__(self, tracer: Tracer, joiner: Any) -> None:
+        self._tracer, self._joiner = tracer, joiner
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._tracer.through_source(type(self._joiner).__getitem__)(self._joiner, key)
 
 
 class _ScalarType:
@@ -44,14 +134,13 @@ class _ScalarType:
         self._tracer, self._kind, self.dtype = tracer, kind, np.dtype(kind)
 
     def __call__(self, *args: Any) -> Any:
-        if args and dispatch.holds_traced(args[0]):
-            if self._kind is int:
-                return _integer(self._tracer, args[0])
-            array = self._tracer.call("asarray", args[:1], {})
-            if self._kind is float:
-                array = array.item()
-            return self._tracer.call("astype", (array, self.dtype), {})
-        return self._kind(*args)
+        if not holds_traced(args):
+            return self._kind(*args)
+        if self._kind is int:
+            text = self._tracer.text_of(args[0].index()) if type(args[0]) is TracedArray else ""
+            return SymbolicSize(int(args[0]), f"int({text})", args[0]) if text else int(args[0])
+        array = numpy_functions.as_array(self._tracer, args[0])
+        return self._tracer.call("astype", (array.item() if self._kind is float else array, self.dtype), {})
 
     def __instancecheck__(self, instance: Any) -> bool:
         return isinstance(instance, self._kind)
@@ -66,254 +155,61 @@ class _ScalarType:
         return getattr(self._kind, name)
 
 
-def _scalar_type(tracer: Tracer, kind: type[np.generic]) -> Any:
-    """Return the stand-in of a scalar type; abstract ones (``np.floating``) convert nothing."""
-    return _ScalarType(tracer, kind) if kind in np.sctypeDict.values() else kind
-
-
-def _integer(tracer: Tracer, item: Any) -> int:
-    """Return ``int(item)``, which knows its spelling when it is an input."""
-    plain = int(item)
-    text = tracer.text_of(item.index()) if type(item) is TracedArray else ""
-    return Size(plain, f"int({text})", item) if text else plain
-
-
-class _Ufunc:
-    """A ufunc that takes lists of traced values too, and whose methods are followed."""
-
-    def __init__(self, tracer: Tracer, ufunc: np.ufunc) -> None:
-        self._tracer, self._ufunc = tracer, ufunc
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        if dispatch.holds_traced(args) or dispatch.holds_traced(options):
-            return dispatch.ufunc(self._tracer, self._ufunc, "__call__", args, options)
-        return constant(self._tracer, self._ufunc(*args, **options))
-
-    def __getattr__(self, name: str) -> Any:
-        plain = getattr(self._ufunc, name)
-        if name not in ("reduce", "accumulate", "outer", "at", "reduceat"):
-            return plain
-
-        def method(*args: Any, **options: Any) -> Any:
-            if name == "at" and type(args[0]) is not TracedArray and not dispatch.holds_traced(args):
-                return plain(*args, **options)
-            return dispatch.ufunc(self._tracer, self._ufunc, name, args, options)
-
-        return method
-
-
-def _wrap_numpy(prefix: str) -> Callable[[Tracer, str, Any, str], Any]:
-    def wrap(tracer: Tracer, name: str, item: Any, spelling: str) -> Any:
-        if isinstance(item, ModuleType):
-            return _module(tracer, item, spelling) or item
-        if isinstance(item, np.ufunc):
-            return _Ufunc(tracer, item)
-        if isinstance(item, type):
-            if issubclass(item, np.generic):
-                return _scalar_type(tracer, item)
-            return _vectorize(tracer) if item is np.vectorize else _class(tracer, name, item)
-        if name == "frompyfunc":
-            return lambda function, nin, nout: _opaque(tracer, np.vectorize(function), "frompyfunc")
-        if name in ("r_", "c_"):
-            return _Joiner(tracer, item, name)
-        return _function(tracer, prefix + name, item) if callable(item) else item
-
-    return wrap
-
-
-def _class(tracer: Tracer, name: str, item: type) -> Any:
-    return _function(tracer, name, item) if name == "ndenumerate" else item
-
-
-def _function(tracer: Tracer, name: str, function: Any) -> Any:
-    def call(*args: Any, **options: Any) -> Any:
-        if name == "fromiter" or dispatch.holds_traced(args) or dispatch.holds_traced(options):
-            return dispatch.call(tracer, name, args, options)
-        return constant(tracer, function(*args, **options))
-
-    call.__name__ = name
-    return call
-
-
-class _Joiner:
-    """``np.r_`` and ``np.c_`` of arrays."""
-
-    def __init__(self, tracer: Tracer, plain: Any, name: str) -> None:
-        self._tracer, self._plain, self._name = tracer, plain, name
-
-    def __getitem__(self, key: Any) -> Any:
-        if not dispatch.holds_traced(key):
-            return constant(self._tracer, self._plain[key])
-        parts = key if isinstance(key, tuple) else (key,)
-        if any(isinstance(p, (str, slice)) for p in parts):
-            raise UntraceableError(f"np.{self._name} with directives or slices is not followed")
-        return dispatch.call(self._tracer, "column_stack" if self._name == "c_" else "hstack", (parts,), {})
-
-
-def _vectorize(tracer: Tracer) -> Any:
-    def vectorize(function: Any, *args: Any, **options: Any) -> Any:
-        return _opaque(tracer, np.vectorize(function, *args, **options), "vectorize")
-
-    return vectorize
-
-
-def _opaque(tracer: Tracer, function: Any, name: str) -> Any:
-    def call(*args: Any, **options: Any) -> Any:
-        if dispatch.holds_traced(args) or dispatch.holds_traced(options):
-            if isinstance(function, np.vectorize) and not options:
-                operands = [
-                    tracer.call("asarray", (a,), {}) if isinstance(a, (list, tuple)) else a for a in args
-                ]
-                return tracer.apply("elementwise", function, operands, {})
-            return dispatch.opaque(tracer, name, function, args, options)
-        return constant(tracer, function(*args, **options))
-
-    return call
-
-
-def _wrap_math(tracer: Tracer, name: str, item: Any, spelling: str) -> Any:
-    if not callable(item):
-        return item
-    known = _MATH.get(name, name)
+def _math_function(tracer: Tracer, function: Any, text: str) -> Any:
+    name = function.__name__
+    ufunc = _MATH.get(name, name) if isinstance(getattr(np, _MATH.get(name, name), None), np.ufunc) else None
 
     def plain(*numbers: Any) -> Any:
-        return np.float64(item(*numbers))
+        return np.float64(function(*numbers))
 
-    plain.pyfunc = item  # type: ignore[attr-defined]
-    tracer.spellings[plain] = spelling
+    plain.pyfunc = function  # type: ignore[attr-defined]
+    tracer.spellings[plain] = text
 
     def call(*args: Any) -> Any:
-        if not dispatch.holds_traced(args):
-            return item(*args)
+        if not holds_traced(args):
+            return function(*args)
         if name in ("floor", "ceil", "trunc"):
-            return int(args[0]) if name == "trunc" else item(float(args[0]))
+            return function(float(args[0]))
         numbers = tuple(a.item() if type(a) is TracedArray else a for a in args)
-        return tracer.apply(
-            known if isinstance(getattr(np, known, None), np.ufunc) else "elementwise", plain, numbers, {}
-        )
+        return tracer.apply(ufunc or "elementwise", plain, numbers, {})
 
     return call
-
-
-def _wrap_random(tracer: Tracer, name: str, item: Any, spelling: str) -> Any:
-    if name in ("default_rng", "RandomState"):
-        return Maker(tracer, name, item, spelling)
-    return item if isinstance(item, type) or not callable(item) else constants_only(tracer, name, item)
-
-
-def _wrap_foreign(tracer: Tracer, name: str, item: Any, spelling: str) -> Any:
-    if isinstance(item, ModuleType):
-        return _module(tracer, item, spelling) or item
-    if isinstance(item, type) or not callable(item):
-        return item
-    tracer.spellings[item] = spelling
-    return _Ufunc(tracer, item) if isinstance(item, np.ufunc) else _opaque(tracer, item, name)
-
-
-def _module(tracer: Tracer, module: ModuleType, spelling: str) -> Any:
-    """Return the stand-in of a module, or None for one that is left alone."""
-    name = module.__name__
-    tracer.modules[spelling] = module
-    if name == "numpy.random":
-        return _Namespace(tracer, module, spelling, _wrap_random)
-    if name == "numpy" or name.startswith("numpy."):
-        return _Namespace(tracer, module, spelling, _wrap_numpy("" if name == "numpy" else name[6:] + "."))
-    if name == "math":
-        return _Namespace(tracer, module, spelling, _wrap_math)
-    if name == "scipy" or name.startswith("scipy."):
-        return _Namespace(tracer, module, spelling, _wrap_foreign)
-    return None
-
-
-def _stand_in(tracer: Tracer, name: str, item: Any) -> Any:
-    """Return what a global becomes while trace; itself, if it may stay."""
-    if isinstance(item, ModuleType):
-        return _module(tracer, item, name) or item
-    if type(item) is np.ndarray and item.dtype.kind in "fiub":
-        return tracer.constant(item, name)
-    if isinstance(item, (np.random.Generator, np.random.RandomState)):
-        return Draws(tracer, item)
-    if isinstance(item, np.vectorize):
-        tracer.spellings[item] = name
-        return _opaque(tracer, item, name)
-    if isinstance(item, type):
-        if item is np.random.RandomState:
-            return Maker(tracer, "RandomState", item, name)
-        return _scalar_type(tracer, item) if issubclass(item, np.generic) else item
-    return _imported(tracer, name, item) if callable(item) else item
-
-
-def _imported(tracer: Tracer, name: str, item: Any) -> Any:
-    """Return the stand-in of a function that was imported by name."""
-    home = getattr(item, "__module__", None) or ""
-    own_name: str = getattr(item, "__name__", name)
-    owner = getattr(item, "__self__", None)
-    if isinstance(owner, (np.random.Generator, np.random.RandomState)) or home.startswith("numpy.random"):
-        return _wrap_random(tracer, own_name, item, name)
-    if isinstance(item, np.ufunc):
-        own = getattr(np, own_name, None) is item
-        return (
-            _wrap_numpy("")(tracer, own_name, item, name) if own else _wrap_foreign(tracer, name, item, name)
-        )
-    if home.split(".")[0] == "numpy":
-        for prefix, module in (
-            ("", np),
-            ("linalg.", np.linalg),
-            ("lib.stride_tricks.", np.lib.stride_tricks),
-        ):
-            if getattr(module, own_name, None) is item:
-                return _wrap_numpy(prefix)(tracer, own_name, item, name)
-        return _wrap_foreign(tracer, name, item, name)
-    if home == "math":
-        return _wrap_math(tracer, own_name, item, name)
-    return _wrap_foreign(tracer, name, item, name) if home.split(".")[0] == "scipy" else item
 
 
 def _builtins(tracer: Tracer) -> dict[str, Any]:
     def length(item: Any) -> int:
-        n = len(item)
         text = tracer.text_of(item.index()) if type(item) is TracedArray else ""
-        return Size(n, f"len({text})") if text else n
+        return SymbolicSize(len(item), f"len({text})") if text else len(item)
 
     return {"len": length, "float": _ScalarType(tracer, float), "int": _ScalarType(tracer, int)}
 
 
-def _free(item: Any, seen: set[int], depth: int) -> Any:
-    """Return `item` with plain arrays in place of traced ones, also within what the user's code keeps."""
-    if type(item) is TracedArray:
-        plain = item.plain()
-        return np.array(plain) if type(plain) is np.ndarray else plain
-    if type(item) is Draws:
-        return item.generator
-    if depth == 0 or id(item) in seen:
-        return item
-    if type(item) is tuple:
-        parts = tuple(_free(part, seen, depth - 1) for part in item)
-        return parts if any(new is not old for new, old in zip(parts, item, strict=True)) else item
-    seen.add(id(item))
-    if isinstance(item, dict):
-        for key, part in list(item.items()):
-            if (new := _free(part, seen, depth - 1)) is not part:
-                item[key] = new
-    elif isinstance(item, list):
-        for k, part in enumerate(item):
-            if (new := _free(part, seen, depth - 1)) is not part:
-                item[k] = new
-    elif not isinstance(item, (ModuleType, np.ndarray, BuiltinFunctionType)):
-        for name, part in list(getattr(item, "__dict__", {}).items()):
-            if not name.startswith("__") and (new := _free(part, seen, depth - 1)) is not part:
-                setattr(item, name, new)
-    return item
+def through_source(tracer: Tracer, function: FunctionType) -> FunctionType:
+    """Return a function of NumPy's that is written in Python, made to accept traced values."""
+    scope = tracer.library_scopes.setdefault(id(function.__globals__), {})
+    if not scope:
+        scope |= {
+            name: item
+            if name.startswith("__") or isinstance(item, type)
+            else stand_in(tracer, item, f"np.{name}")
+            for name, item in function.__globals__.items()
+        }
+        scope["__builtins__"] = builtins
+    copy = FunctionType(
+        function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
 
 
 @contextmanager
-def recorded_scope(tracer: Tracer, scopes: Sequence[dict[str, Any]], *, builtins: bool) -> Iterator[None]:
+def traced_scope(tracer: Tracer, scopes: Sequence[dict[str, Any]], *, builtins: bool) -> Iterator[None]:
     """Replace what the functions of some modules see, and put it back whatever happens.
 
     Parameters
     ----------
     tracer
-        What is recorded on.
+        What is traced with.
     scopes
         The globals of the functions.
     builtins
@@ -322,18 +218,18 @@ def recorded_scope(tracer: Tracer, scopes: Sequence[dict[str, Any]], *, builtins
     changed: list[tuple[dict[str, Any], str, Any, Any]] = []
     try:
         for scope in scopes:
-            stand_ins = {n: v for n, v in _builtins(tracer).items() if builtins and n not in scope}
+            found = {n: v for n, v in _builtins(tracer).items() if builtins and n not in scope}
             for name, item in scope.items():
-                if not name.startswith("__") and (stand_in := _stand_in(tracer, name, item)) is not item:
-                    stand_ins[name] = stand_in
-            for name, stand_in in stand_ins.items():
-                changed.append((scope, name, scope.get(name, _ABSENT), stand_in))
-                scope[name] = stand_in
+                if not name.startswith("__") and (other := stand_in(tracer, item, name)) is not item:
+                    found[name] = other
+            for name, other in found.items():
+                changed.append((scope, name, scope.get(name, _ABSENT), other))
+                scope[name] = other
         yield
     finally:
-        for scope, name, before, stand_in in changed:
-            if scope.get(name, _ABSENT) is not stand_in:
-                continue  # the function rebound it: its doing, and freed of traces below
+        for scope, name, before, other in changed:
+            if scope.get(name, _ABSENT) is not other:
+                continue  # the function bound it anew: its doing, and freed of traces below
             if before is _ABSENT:
                 del scope[name]
             else:
@@ -341,5 +237,29 @@ def recorded_scope(tracer: Tracer, scopes: Sequence[dict[str, Any]], *, builtins
         for scope in scopes:
             seen: set[int] = set()
             for name, item in list(scope.items()):
-                if not name.startswith("__") and (new := _free(item, seen, 4)) is not item:
+                if not name.startswith("__") and (new := _plain(item, seen, 4)) is not item:
                     scope[name] = new
+
+
+def _plain(item: Any, seen: set[int], depth: int) -> Any:
+    """Return `item` with plain arrays in place of traced ones, also within what the user's code has cached."""
+    if type(item) is TracedArray:
+        plain = item.plain()
+        return np.array(plain) if type(plain) is np.ndarray else plain
+    if type(item) is TracedGenerator:
+        return item.generator
+    if depth == 0 or id(item) in seen:
+        return item
+    if type(item) is tuple:
+        parts = tuple(_plain(part, seen, depth - 1) for part in item)
+        return parts if any(new is not old for new, old in zip(parts, item, strict=True)) else item
+    seen.add(id(item))
+    if isinstance(item, (dict, list)):
+        for key, part in list(item.items() if isinstance(item, dict) else enumerate(item)):
+            if (new := _plain(part, seen, depth - 1)) is not part:
+                item[key] = new
+    elif not isinstance(item, (ModuleType, np.ndarray, BuiltinFunctionType)):
+        for name, part in list(getattr(item, "__dict__", {}).items()):
+            if not name.startswith("__") and (new := _plain(part, seen, depth - 1)) is not part:
+                setattr(item, name, new)
+    return item

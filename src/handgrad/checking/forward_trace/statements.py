@@ -15,6 +15,11 @@ class Slot:
     number: int
 
 
+def operand_name(k: int) -> str:
+    """Return the letter of operand `k` in texts: a, b, c, v3 and so on."""
+    return "abc"[k] if k < 3 else f"v{k}"
+
+
 def fill(template: Any, operands: tuple[Any, ...] | list[Any]) -> Any:
     """Put the operands back in their slots."""
     if isinstance(template, Slot):
@@ -87,3 +92,15 @@ def opaque(*operands: Any, function: Any, template: Any, part: Any = None) -> An
     args, options = fill(template, operands)
     result = function(*args, **options)
     return result if part is None else result[part]
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A dot, inner or tensordot that is recorded as an einsum."""
+
+    function: Any
+    options: dict[str, Any]
+
+    def __call__(self, a: Any, b: Any, subscripts: str) -> Any:
+        """Compute it by the function that the user called."""
+        return self.function(a, b, **self.options)

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.forward_trace import choosing, dispatch, joining, making  # noqa: F401 - three of them register functions
-from handgrad.checking.forward_trace.stand_ins import recorded_scope
+from handgrad.checking.forward_trace import array_functions, numpy_functions  # noqa: F401 - the first registers functions
+from handgrad.checking.forward_trace.stand_ins import through_source, traced_scope
 from handgrad.checking.forward_trace.traced_array import UntraceableError
 from handgrad.checking.forward_trace.tracer import Operation, Tracer
 
@@ -159,7 +159,7 @@ def trace_forward(
         except UntraceableError:
             raise
         except Exception as error:
-            raise UntraceableError(f"{type(error).__name__} while trace: {error}") from error
+            raise UntraceableError(f"{type(error).__name__} while tracing: {error}") from error
     if tracer.leaked and not _is_faithful(trace, forward):
         raise UntraceableError("a value became a plain number on its way to the output")
     return trace
@@ -173,8 +173,8 @@ def _run(
     builtins: bool,
 ) -> tuple[Tracer, ForwardTrace]:
     """Run forward on traced inputs."""
-    tracer = Tracer(scopes, dispatch)
-    with np.errstate(all="ignore"), recorded_scope(tracer, scopes, builtins=builtins):
+    tracer = Tracer(scopes, numpy_functions, through_source)
+    with np.errstate(all="ignore"), traced_scope(tracer, scopes, builtins=builtins):
         traced = {name: tracer.input(name, value) for name, value in inputs.items()}
         known = {name: tracer.index_of(value) for name, value in traced.items()}
         result = forward(dict(traced))
@@ -229,7 +229,7 @@ def _recording(tracer: Tracer, inputs: dict[str, int], outputs: tuple[int, ...])
         outputs=outputs,
         names=tracer.names,
         texts=tracer.texts,
-        constants=frozenset(tracer.constants),
+        constants=frozenset(tracer.constant_values),
         spellings=tracer.spellings,
         modules=tracer.modules,
         active=frozenset(active),

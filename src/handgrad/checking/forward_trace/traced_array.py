@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from handgrad.checking.forward_trace.symbolic_sizes import Shape, Size
+from handgrad.checking.forward_trace.symbolic_sizes import SymbolicShape, SymbolicSize
 
 if TYPE_CHECKING:  # a tracer writes down traced values, and they what is done to them on their tracer
     from handgrad.checking.forward_trace.tracer import Tracer
@@ -119,7 +119,9 @@ class TracedArray:
         value = self.plain()
         text = self._tracer.text_of(self._index)
         return (
-            Shape(Size(n, f"{text}.shape[{k}]") for k, n in enumerate(value.shape)) if text else value.shape
+            SymbolicShape(SymbolicSize(n, f"{text}.shape[{k}]") for k, n in enumerate(value.shape))
+            if text
+            else value.shape
         )
 
     @shape.setter
@@ -131,7 +133,7 @@ class TracedArray:
         """The number of entries."""
         value = self.plain()
         text = self._tracer.text_of(self._index)
-        return Size(value.size, f"{text}.size") if text else value.size
+        return SymbolicSize(value.size, f"{text}.size") if text else value.size
 
     @property
     def T(self) -> Any:  # noqa: N802 - NumPy's name

@@ -1,17 +1,18 @@
-"""The tracer: every elementary operation of a forward pass, in the order in which it ran."""
+"""What traced arrays write to: every elementary operation of a forward pass, in the order in which it ran."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from handgrad.checking.forward_trace.source_lines import look_around
 from handgrad.checking.forward_trace.statements import Slot, getitem, setitem
-from handgrad.checking.forward_trace.symbolic_sizes import Size
+from handgrad.checking.forward_trace.symbolic_sizes import SymbolicSize
 from handgrad.checking.forward_trace.traced_array import TracedArray, UntraceableError, View
 
 ELEMENTWISE, STRUCTURAL, REDUCTION, PRODUCT, OTHER = (
@@ -21,23 +22,24 @@ ELEMENTWISE, STRUCTURAL, REDUCTION, PRODUCT, OTHER = (
     "product",
     "other",
 )
-
 _KINDS: dict[str, str] = {
     name: kind
     for kind, names in {
-        ELEMENTWISE: "where clip round nan_to_num sinc astype elementwise",
+        ELEMENTWISE: "where clip round nan_to_num sinc astype elementwise "
+        "expit erf erfc log_expit xlogy gammaln logit ndtr",
         STRUCTURAL: "getitem setitem add_at reshape transpose swapaxes moveaxis expand_dims squeeze broadcast_to "
         "repeat tile flip roll rot90 pad diag diagonal tril triu take take_along_axis concatenate stack sort "
         "sliding_window_view",
-        REDUCTION: "sum mean prod max min var std trace norm cumsum cumprod",
-        PRODUCT: "matmul dot vdot inner outer tensordot einsum kron",
+        REDUCTION: "sum mean prod max min var std norm cumsum cumprod",
+        PRODUCT: "matmul einsum",
     }.items()
     for name in names.split()
 }
-VIEWS = frozenset((
+_VIEWS = frozenset((
     "getitem", "reshape", "transpose", "swapaxes", "moveaxis", "squeeze", "expand_dims",
     "broadcast_to", "diagonal", "flip",
 ))  # fmt: skip
+_MOST_OPERATIONS, _MOST_BYTES = 20_000, 2**29  # a longer trace answers no question in a reasonable time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,25 +70,22 @@ class Operation:
         return self.function(*[values[i] for i in self.inputs], **self.options)
 
 
-_MOST_OPERATIONS, _MOST_BYTES = 20_000, 2**29  # longer traces answer no question in a reasonable time
-
-
 class Tracer:
     """What `TracedArray` values write to while the forward pass runs."""
 
-    def __init__(self, scopes: Sequence[dict[str, Any]], numpy: Any) -> None:
-        self._numpy = (
-            numpy  # the module that knows NumPy's functions: handgrad.checking.forward_trace.dispatch
-        )
+    def __init__(self, scopes: Sequence[dict[str, Any]], functions: Any, through_source: Any) -> None:
+        self._functions = functions  # the module that runs NumPy's functions, by name
+        self._through_source = through_source
+        self.library_scopes: dict[int, dict[str, Any]] = {}
         self.values: list[Any] = []
         self.operations: list[Operation] = []
         self.names: dict[int, str] = {}  # value -> the user's name of it
         self.texts: dict[int, str] = {}  # input or constant -> how it is written
         self.spellings: dict[Any, str] = {}  # function -> how the user's module calls it
-        self._bytes = 0
-        self.leaked = False  # whether a value became a plain number, somewhere out of sight
         self.modules: dict[str, Any] = {}  # the user's name of a module -> the module
-        self.constants: set[int] = set()
+        self.constant_values: set[int] = set()
+        self.leaked = False  # whether a value became a plain number, somewhere out of sight
+        self._bytes = 0
         self._scopes = {id(scope) for scope in scopes}
         self._constant_of: dict[Any, int] = {}
         self._alive: list[Any] = []  # constants known by id must not be collected
@@ -107,6 +106,12 @@ class Tracer:
             self.texts[self._constant_index(array)] = text
         return TracedArray(self, array)
 
+    def constants(self, result: Any) -> Any:
+        """Return what a function gives as constants of the trace, where it is arrays."""
+        if type(result) is np.ndarray and result.dtype.kind in "fiub":
+            return self.constant(result)
+        return type(result)(map(self.constants, result)) if type(result) in (tuple, list) else result
+
     def text_of(self, index: int | None) -> str:
         """Return how an input is spelled, "" for what is computed."""
         return self.texts.get(index, "") if index is not None else ""
@@ -116,15 +121,14 @@ class Tracer:
         return len(self.values) - 1
 
     def _constant_index(self, value: Any) -> int:
-        text = value.text if isinstance(value, Size) else ""
+        text = value.text if isinstance(value, SymbolicSize) else ""
         if isinstance(value, (list, tuple)):
             value = np.array(value)
         key = id(value) if isinstance(value, np.ndarray) else (type(value), value, text, repr(value))
         if key not in self._constant_of:
-            plain = int(value) if text else value
-            self._constant_of[key] = index = self._add(plain)
+            self._constant_of[key] = index = self._add(int(value) if text else value)
             self._alive.append(value)
-            self.constants.add(index)
+            self.constant_values.add(index)
             if text:
                 self.texts[index] = text
         return self._constant_of[key]
@@ -141,17 +145,15 @@ class Tracer:
     def apply(
         self, name: str, function: Callable[..., Any], operands: Sequence[Any], options: dict[str, Any]
     ) -> TracedArray:
-        """Run an operation on plain values and write it down, if it depends on an input."""
+        """Run an operation on plain values and record it, if it depends on an input."""
         plain = [o.plain() if type(o) is TracedArray else o for o in operands]
         result = function(*plain, **options)
-        dtype = getattr(result, "dtype", None)
-        if dtype is None:
+        if not hasattr(result, "dtype"):
             result = np.asarray(result)[()]
-            dtype = result.dtype
-        if dtype.kind not in "fiub":
-            raise UntraceableError(f"{name} gives {dtype} values, and only real numbers are recorded")
+        if result.dtype.kind not in "fiub":
+            raise UntraceableError(f"{name} gives {result.dtype} values, and only real numbers are traced")
         base = view = None
-        if name in VIEWS and type(result) is np.ndarray and np.may_share_memory(result, plain[0]):
+        if name in _VIEWS and type(result) is np.ndarray and np.may_share_memory(result, plain[0]):
             base, view = operands[0], (name, function, tuple(operands[1:]), options)
         index = None
         if any(type(o) is TracedArray and o.index() is not None for o in operands):
@@ -166,14 +168,14 @@ class Tracer:
         options: dict[str, Any],
         result: Any,
     ) -> int:
-        """Write an operation down and return the number of its value."""
+        """Record an operation and return the number of its value."""
         self._bytes += result.nbytes
         if len(self.operations) >= _MOST_OPERATIONS or self._bytes > _MOST_BYTES:
             raise UntraceableError("the forward pass is too long: check it on smaller inputs")
         inputs = tuple([self.index_of(o) for o in operands])
         output = self._add(result)
         place, target = look_around(self._scopes)
-        kind = ELEMENTWISE if name in _ELEMENTWISE_UFUNCS else _KINDS.get(name, OTHER)
+        kind = _KINDS.get(name) or (ELEMENTWISE if _is_elementwise(name) else OTHER)
         operation = Operation(len(self.operations), name, kind, function, inputs, options, output, place)
         self.operations.append(operation)
         if name in ("setitem", "add_at"):
@@ -187,15 +189,18 @@ class Tracer:
         self, name: str, function: Callable[..., Any], operands: tuple[Any, ...]
     ) -> TracedArray:
         """Run one of Python's operators; `function` is the operator, whose last bits are NumPy's."""
-        if any(isinstance(o, (list, tuple)) for o in operands):
-            operands = tuple(
-                self.call("asarray", (o,), {}) if isinstance(o, (list, tuple)) else o for o in operands
-            )
-        return self.apply(name, function, operands, {})
+        return self.apply(name, function, [self._unlisted(o) for o in operands], {})
+
+    def _unlisted(self, operand: Any) -> Any:
+        return self.call("asarray", (operand,), {}) if isinstance(operand, (list, tuple)) else operand
+
+    # ------------------------------------------------------------------ entries, read and written
 
     def getitem(self, array: TracedArray, key: Any) -> TracedArray:
         """Read entries."""
         template, rest = self.split_key(key)
+        if not rest and None in template and all(p is None or p is ... or p == slice(None) for p in template):
+            return self.call("expand_dims", (array, _new_axes(template, array.ndim)), {})
         forwarded = self._forwarded(array, template) if not rest else None
         if forwarded is not None:
             return forwarded
@@ -214,8 +219,7 @@ class Tracer:
     def setitem(self, array: TracedArray, key: Any, value: Any) -> TracedArray:
         """Return what an array is after an assignment."""
         template, rest = self.split_key(key)
-        if isinstance(value, (list, tuple)):
-            value = self.call("asarray", (value,), {})
+        value = self._unlisted(value)
         if not rest and type(value) is TracedArray and value.is_view(array, template):
             return array  # `y[0] += 1` has written through the view y[0] already
         return self.apply("setitem", setitem, (array, value, *rest), {"key": template})
@@ -234,7 +238,7 @@ class Tracer:
                 plain = array.plain()[key]
                 if np.shape(stored) != plain.shape or getattr(stored, "dtype", None) != plain.dtype:
                     return None
-                source = None if writer.inputs[1] in self.constants else writer.inputs[1]
+                source = None if writer.inputs[1] in self.constant_values else writer.inputs[1]
                 if type(plain) is not np.ndarray:
                     return TracedArray(self, plain, source)
                 return TracedArray(self, plain, source, array, ("getitem", getitem, (), {"key": key}))
@@ -249,12 +253,13 @@ class Tracer:
         template: list[Any] = []
         for part in key if isinstance(key, tuple) else (key,):
             if isinstance(part, (list, range)):
-                part = self.call("asarray", (list(part),), {}) if len(part) else np.array([], dtype=int)
+                part = self._unlisted(list(part)) if len(part) else np.array([], dtype=int)
             if type(part) is TracedArray or isinstance(part, np.ndarray):
                 template.append(Slot(len(rest)))
                 rest.append(part)
             elif isinstance(part, slice):
-                template.append(slice(*[None if v is None else operator.index(v) for v in _bounds(part)]))
+                bounds = (part.start, part.stop, part.step)
+                template.append(slice(*[None if v is None else operator.index(v) for v in bounds]))
             elif part is None or part is Ellipsis or isinstance(part, (bool, np.bool_)):
                 template.append(part)
             else:
@@ -277,34 +282,40 @@ class Tracer:
             return self.apply(name, function, (fresh,), options)
         raise UntraceableError(f"an assignment through {name} is not followed")
 
-    # ------------------------------------------------------------------ NumPy by name
+    # ------------------------------------------------------------------ NumPy
 
     def ufunc(self, ufunc: np.ufunc, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Run a ufunc, or a method of it."""
-        return self._numpy.ufunc(self, ufunc, method, args, options)
+        return self._functions.ufunc(self, ufunc, method, args, options)
 
     def call(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Run a function of NumPy by its name."""
-        return self._numpy.call(self, name, args, options)
+        return self._functions.call(self, name, args, options)
 
     def call_function(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Run a function of NumPy that handed itself over."""
-        return self._numpy.call_function(self, function, args, options)
+        """Run a function of NumPy."""
+        return self._functions.call_function(self, function, args, options)
 
     def method(self, name: str, array: TracedArray, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Run a method of an array."""
-        return self._numpy.method(self, name, array, args, options)
+        return self._functions.method(self, name, array, args, options)
+
+    def through_source(self, function: FunctionType) -> Callable[..., Any]:
+        """Return a function that NumPy writes in Python, made to accept traced values."""
+        return self._through_source(self, function)
 
 
-_ELEMENTWISE_UFUNCS = frozenset(
-    name
-    for name in dir(np)
-    if isinstance(getattr(np, name), np.ufunc) and getattr(np, name).signature is None
-) | {"expit", "erf", "erfc", "log_expit", "xlogy", "gammaln", "logit", "ndtr"}
+def _is_elementwise(name: str) -> bool:
+    ufunc = getattr(np, name, None)
+    return isinstance(ufunc, np.ufunc) and ufunc.signature is None
 
 
-def _bounds(part: slice) -> tuple[Any, Any, Any]:
-    return part.start, part.stop, part.step
+def _new_axes(template: tuple[Any, ...], ndim: int) -> tuple[int, ...]:
+    """Return where an index of full slices puts new axes."""
+    taken = sum(isinstance(p, slice) for p in template)
+    k = template.index(...) if ... in template else len(template)
+    full = template[:k] + (slice(None),) * (ndim - taken) + template[k + 1 :]
+    return tuple(axis for axis, part in enumerate(full) if part is None)
 
 
 def _disjoint(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from handgrad.checking.adjoint import adjoints, vector_jacobian_product
 from handgrad.checking.adjoint.kinks import KINKED, sides
-from handgrad.checking.adjoint.table import Site, is_broadcasting, local_text, reduction_text
+from handgrad.checking.adjoint.vjp_table import Site, is_broadcasting, local_text, reduction_text
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.forward_trace.spelling import NoTextError, parsed
 from handgrad.checking.forward_trace.tracer import Operation

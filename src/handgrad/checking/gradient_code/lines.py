@@ -259,6 +259,15 @@ class _Simplifier(ast.NodeTransformer):
     def __init__(self, cancel: bool) -> None:
         self.cancel = cancel
 
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "squeeze":
+            summed = node.func.value
+            axis, kept = ast.unparse(node.keywords[0]), "keepdims=True"
+            if isinstance(summed, ast.Call) and [ast.unparse(k) for k in summed.keywords] == [axis, kept]:
+                return ast.Call(summed.func, summed.args, summed.keywords[:1])
+        return node
+
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         self.generic_visit(node)
         return _product(node, self.cancel) if isinstance(node.op, ast.USub) else node

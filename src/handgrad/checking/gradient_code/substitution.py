@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from handgrad.checking.adjoint.table import operand_name
 from handgrad.checking.forward_trace import ForwardTrace
-from handgrad.checking.forward_trace.spelling import literal, parsed
+from handgrad.checking.forward_trace.spelling import forward_text, literal, parsed
+from handgrad.checking.forward_trace.statements import operand_name
 from handgrad.checking.forward_trace.tracer import Operation
-from handgrad.checking.gradient_code.forward import forward_text
 from handgrad.checking.gradient_code.lines import Lines
 from handgrad.checking.gradient_code.sizes import Sizes
 
@@ -48,7 +47,7 @@ class Speller:
         if i not in trace.producer:
             return parsed(literal(trace.values[i]))
         operation = trace.producer[i]
-        text = forward_text(operation, trace.values, trace.spellings)
+        text = forward_text(operation, trace.spellings)
         statements, expression = self.put(text, operation, None)
         return self.lines.define(expression, trace.names.get(i, ""), statements)
 

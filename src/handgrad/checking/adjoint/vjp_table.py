@@ -1,12 +1,12 @@
-"""The table of derivatives: for each operation, what its output's gradient becomes at each operand.
+"""The table of vector-Jacobian products: what the gradient of an operation's output becomes at each operand.
 
 Every entry is the text of a NumPy expression in
 
 - ``g``: the gradient of the output;
 - ``a``, ``b``, ``c``, ``v3``, ``v4``, …: the operands; ``out``: the output.
 
-The text is evaluated for the numbers and written into repaired source: the mathematics stands here, once.
-What was broadcast is summed by `Site.reduced`; elementwise entries do not mention it.
+The text is evaluated for the numbers and written into repaired source, so that the mathematics appears once.
+Elementwise entries do not sum over what was broadcast: who uses them does.
 """
 
 from __future__ import annotations
@@ -18,13 +18,6 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.forward_trace.tracer import ELEMENTWISE, Operation
-
-LETTERS = "abc"
-
-
-def operand_name(k: int) -> str:
-    """Return how the entries of the table call operand `k`."""
-    return LETTERS[k] if k < len(LETTERS) else f"v{k}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +46,6 @@ class Site:
         value = self.operation.options.get(name, default)
         return default if value is np._NoValue else value
 
-    def axes(self) -> tuple[int, ...]:
-        """Return the axes of a reduction, counted from the front."""
-        ndim, axis = len(self.shape(0)), self.option("axis")
-        if axis is None:
-            return tuple(range(ndim))
-        return tuple(sorted(int(k) % ndim for k in (axis if isinstance(axis, tuple) else (axis,))))
-
-    def expanded(self, name: str) -> str:
-        """Return the text that gives a reduction's result its axes back: ``g[:, None]``."""
-        ndim, axes = len(self.shape(0)), self.axes()
-        if self.option("keepdims", False) or not axes or len(axes) == ndim:
-            return name
-        leading = axes == tuple(range(len(axes)))
-        if leading:
-            return name  # broadcasting aligns the last axes
-        key = ["None" if k in axes else ":" for k in range(ndim)]
-        while key and key[0] == "None":
-            key.pop(0)
-        return f"{name}[{', '.join(key)}]"
-
 
 Entry = Callable[[Site], str | None]
 ENTRIES: dict[str, Entry] = {}
@@ -87,6 +60,55 @@ def entry(*names: str) -> Callable[[Entry], Entry]:
         return function
 
     return register
+
+
+def local_text(site: Site) -> str | None:
+    """Return the entry for a site, before what was broadcast is summed; None if there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from handgrad.checking.forward_trace import trace_forward
+    >>> trace = trace_forward(lambda given: np.exp(given["x"]), {"x": np.zeros(2)})
+    >>> local_text(Site(trace.operations[0], 0, trace.values))
+    'g * out'
+    """
+    found = ENTRIES.get(site.operation.name)
+    return found(site) if found is not None else None
+
+
+def is_broadcasting(operation: Operation) -> bool:
+    """Whether the operands are stretched to the output's shape."""
+    return operation.kind == ELEMENTWISE
+
+
+def axes_text(axes: tuple[int, ...]) -> str:
+    """Return axes as an argument is written: one axis without brackets."""
+    return str(axes[0]) if len(axes) == 1 else str(axes)
+
+
+def reduction_text(from_shape: tuple[int, ...], to_shape: tuple[int, ...]) -> str:
+    """Return the method calls that sum a gradient over what was broadcast, "" if nothing was.
+
+    Examples
+    --------
+    >>> reduction_text((5, 3), (3,)), reduction_text((5, 3), (5, 1))
+    ('.sum(axis=0)', '.sum(axis=1, keepdims=True)')
+    """
+    if from_shape == to_shape:
+        return ""
+    if not to_shape:
+        return ".sum()"
+    extra = len(from_shape) - len(to_shape)
+    text = f".sum(axis={axes_text(tuple(range(extra)))})" if extra else ""
+    stretched = tuple(k for k, n in enumerate(to_shape) if n == 1 and from_shape[extra + k] != 1)
+    return text + (f".sum(axis={axes_text(stretched)}, keepdims=True)" if stretched else "")
+
+
+def reduced(text: str, from_shape: tuple[int, ...], to_shape: tuple[int, ...]) -> str:
+    """Return a text with the sums over what was broadcast behind it."""
+    summed = reduction_text(from_shape, to_shape)
+    return f"({text}){summed}" if summed else text
 
 
 # ---------------------------------------------------------------------- elementwise
@@ -132,7 +154,7 @@ _UNARY = {
     "erfc": "-g * 2 / np.sqrt(np.pi) * np.exp(-a ** 2)",
     "ndtr": "g * np.exp(-a ** 2 / 2) / np.sqrt(2 * np.pi)",
 }
-_BINARY = {
+_SEVERAL = {
     "add": ("g", "g"),
     "subtract": ("g", "-g"),
     "multiply": ("g * b", "g * a"),
@@ -144,6 +166,8 @@ _BINARY = {
     "remainder": ("g", "-g * np.floor(a / b)"),
     "fmod": ("g", "-g * np.trunc(a / b)"),
     "copysign": ("g * np.where(np.signbit(a) == np.signbit(b), 1, -1)", "0 * g * b"),
+    "where": (None, "np.where(a, g, 0)", "np.where(a, 0, g)"),
+    "clip": ("g * ((a >= b) & (a <= c))", "g * (a < b)", "g * (a > c)"),
 }
 
 
@@ -152,58 +176,40 @@ def _unary(site: Site) -> str:
     return _UNARY[site.operation.name]
 
 
-@entry(*_BINARY)
-def _binary(site: Site) -> str:
-    return _BINARY[site.operation.name][site.k]
-
-
-_ORDER = {"maximum": ">", "fmax": ">", "minimum": "<", "fmin": "<"}
+@entry(*_SEVERAL)
+def _several(site: Site) -> str | None:
+    return _SEVERAL[site.operation.name][site.k]
 
 
 @entry("sqrt")
 def _sqrt(site: Site) -> str:
-    # at 0 the slope is infinite: no gradient passes, so that sqrt(x²) has one
+    # at 0 the derivative is infinite: no gradient passes, so that sqrt(x²) has one
     return "g * 0.5 / out" if np.all(site.out) else "g * 0.5 / np.where(out > 0, out, np.inf)"
 
 
 @entry("maximum", "fmax", "minimum", "fmin")
 def _larger(site: Site) -> str:
-    """At a tie the second operand gets all, but for a constant, which gets nothing: relu's slope at 0 is 0."""
-    sign, other = _ORDER[site.operation.name], site.value(1 - site.k)
+    """At a tie the second operand gets all, but a constant gets nothing: relu's derivative at 0 is 0."""
+    sign, other = ">" if "max" in site.operation.name else "<", site.value(1 - site.k)
     if site.k == 0:
         return f"g * (a {sign} b)"
     both = np.ndim(other) and np.asarray(other).dtype.kind == "f"
     return f"g * (b {sign}{'=' if both else ''} a)"
 
 
-@entry("where")
-def _where(site: Site) -> str:
-    return "np.where(a, g, 0)" if site.k == 1 else "np.where(a, 0, g)"
-
-
-@entry("clip")
-def _clip(site: Site) -> str:
-    return ("g * ((a >= b) & (a <= c))", "g * (a < b)", "g * (a > c)")[site.k]
-
-
 @entry("power", "float_power")
-def _power(site: Site) -> str | None:
+def _power(site: Site) -> str:
     exponent = site.value(1)
     if site.k == 1:
         base = "a" if np.all(site.value(0) > 0) else "np.where(a > 0, a, 1)"
         return f"g * out * np.log({base})"
     if np.ndim(exponent):
         return "g * b * a ** (b - 1)"
-    return _fixed_power(exponent)
-
-
-def _fixed_power(exponent: Any) -> str:
     n = exponent.item() if isinstance(exponent, (np.generic, np.ndarray)) else exponent
     known = {0: "0 * g * a", 1: "g", 2: "2 * g * a", 0.5: "g * 0.5 / out", -1: "-g * out ** 2"}
     if n in known:
         return known[n]
-    less = n - 1
-    return f"{n!r} * g * a ** {less!r}" if less >= 0 else f"{n!r} * g * a ** ({less!r})"
+    return f"{n!r} * g * a ** {n - 1!r}" if n >= 1 else f"{n!r} * g * a ** ({n - 1!r})"
 
 
 @entry("elementwise")
@@ -213,49 +219,3 @@ def _elementwise(site: Site) -> str | None:
     if inner is None or inner.__module__ != "math" or len(site.operation.inputs) != 1:
         return None
     return _UNARY.get(inner.__name__)
-
-
-def local_text(site: Site) -> str | None:
-    """Return the entry for a site, before what was broadcast is summed; None if there is none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from handgrad.checking.forward_trace import trace_forward
-    >>> trace = trace_forward(lambda given: np.exp(given["x"]), {"x": np.zeros(2)})
-    >>> local_text(Site(trace.operations[0], 0, trace.values))
-    'g * out'
-    """
-    found = ENTRIES.get(site.operation.name)
-    return found(site) if found is not None else None
-
-
-def is_broadcasting(operation: Operation) -> bool:
-    """Whether the operands are stretched to the output's shape."""
-    return operation.kind == ELEMENTWISE
-
-
-def reduction_text(from_shape: tuple[int, ...], to_shape: tuple[int, ...]) -> str:
-    """Return the method calls that sum a gradient over what was broadcast, "" if nothing was.
-
-    Examples
-    --------
-    >>> reduction_text((5, 3), (3,)), reduction_text((5, 3), (5, 1))
-    ('.sum(axis=0)', '.sum(axis=1, keepdims=True)')
-    """
-    if from_shape == to_shape:
-        return ""
-    if not to_shape:
-        return ".sum()"
-    extra = len(from_shape) - len(to_shape)
-    text = ""
-    if extra:
-        text = f".sum(axis={_axes_text(tuple(range(extra)))})"
-    stretched = tuple(k for k, n in enumerate(to_shape) if n == 1 and from_shape[extra + k] != 1)
-    if stretched:
-        text += f".sum(axis={_axes_text(stretched)}, keepdims=True)"
-    return text
-
-
-def _axes_text(axes: tuple[int, ...]) -> str:
-    return str(axes[0]) if len(axes) == 1 else str(axes)

@@ -1,0 +1,373 @@
+"""The functions of NumPy that a trace runs in its own way: what is no array operation, or written in C."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from handgrad.checking.forward_trace import statements
+from handgrad.checking.forward_trace.numpy_functions import (
+    SPECIAL,
+    as_array,
+    bare,
+    call,
+    holds_traced,
+    opaque,
+    special,
+    ufunc,
+)
+from handgrad.checking.forward_trace.traced_array import TracedArray, UntraceableError
+from handgrad.checking.forward_trace.tracer import Tracer
+
+# ---------------------------------------------------------------------- arrays made, copied, converted
+
+
+@special
+def _array(tracer: Tracer, item: Any, dtype: Any = None, *, ndmin: int = 0, **_: Any) -> Any:
+    if type(item) is TracedArray:
+        result = _copy(tracer, item)
+    elif holds_traced(item):
+        parts = [_array(tracer, p) if isinstance(p, (list, tuple)) else p for p in item]
+        result = _stack(tracer, parts)
+    else:
+        return tracer.constant(np.array(item, dtype=dtype, ndmin=ndmin))
+    if dtype is not None:
+        result = _astype(tracer, result, dtype)
+    return result[(None,) * (ndmin - result.ndim)] if result.ndim < ndmin else result
+
+
+@special
+def _fromiter(tracer: Tracer, items: Any, dtype: Any = None, count: int = -1) -> Any:
+    return _array(tracer, list(items)[: count if count >= 0 else None], dtype)
+
+
+@special
+def _asarray(tracer: Tracer, item: Any, dtype: Any = None, **_: Any) -> Any:
+    if type(item) is not TracedArray:
+        return _array(tracer, item, dtype)
+    plain = item.plain()
+    if dtype is not None and np.dtype(dtype) != plain.dtype:
+        return _astype(tracer, item, dtype)
+    return item if type(plain) is np.ndarray else TracedArray(tracer, np.asarray(plain), item.index())
+
+
+@special
+def _ascontiguousarray(tracer: Tracer, item: Any, dtype: Any = None, **_: Any) -> Any:
+    array = _asarray(tracer, item, dtype)
+    if array.ndim and not array.flags.c_contiguous:
+        return TracedArray(tracer, np.ascontiguousarray(array.plain()), array.index())
+    return array if array.ndim else array[None]
+
+
+@special
+def _copy(tracer: Tracer, item: Any, order: Any = "C", **_: Any) -> Any:
+    array = _asarray(tracer, item)
+    return TracedArray(tracer, np.array(array.plain(), order=order), array.index())
+
+
+@special
+def _flatten(tracer: Tracer, item: Any, order: Any = "C") -> Any:
+    return _copy(tracer, _reshape(tracer, item, -1, order=order))
+
+
+@special
+def _astype(tracer: Tracer, item: Any, dtype: Any, **_: Any) -> Any:
+    dtype = np.dtype(dtype)
+    array = _asarray(tracer, item) if isinstance(item, (list, tuple)) else item
+    if array.dtype != dtype:
+        return tracer.apply("astype", statements.astype, (array,), {"dtype": dtype})
+    plain = np.array(array.plain(), order="K")
+    return TracedArray(tracer, plain if array.ndim else plain[()], array.index())
+
+
+@special
+def _item(tracer: Tracer, array: Any, *where: Any) -> Any:
+    if where:
+        return array[where] if len(where) > 1 else array.flat[where[0]]
+    return array.flat[0] if array.ndim else array[()]
+
+
+@special
+def _tolist(tracer: Tracer, array: Any) -> Any:
+    return [_tolist(tracer, part) for part in array] if array.ndim else array
+
+
+@special
+def _zeros_like(tracer: Tracer, a: Any, *args: Any, **options: Any) -> Any:
+    return tracer.constant(np.zeros_like(bare(a), *args, **options))
+
+
+@special
+def _ones_like(tracer: Tracer, a: Any, *args: Any, **options: Any) -> Any:
+    return tracer.constant(np.ones_like(bare(a), *args, **options))
+
+
+@special
+def _empty_like(tracer: Tracer, a: Any, *args: Any, **options: Any) -> Any:
+    return tracer.constant(np.empty_like(bare(a), *args, **options))
+
+
+@special
+def _full_like(tracer: Tracer, a: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
+    made = tracer.constant(np.zeros_like(bare(a), dtype=dtype))
+    made[...] = fill_value
+    return made
+
+
+@special
+def _full(tracer: Tracer, shape: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
+    made = tracer.constant(np.zeros(shape, dtype=dtype or np.asarray(bare(fill_value)).dtype))
+    made[...] = fill_value
+    return made
+
+
+# ---------------------------------------------------------------------- the same entries in another shape
+
+
+@special
+def _reshape(
+    tracer: Tracer, a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None, **_: Any
+) -> Any:
+    shape = shape if shape is not None else newshape
+    a = _asarray(tracer, a)
+    if order in ("K", "A"):
+        order = "F" if a.flags.f_contiguous and not a.flags.c_contiguous else "C"
+    sizes = tuple(shape) if np.ndim(bare(shape)) else (shape,)
+    options = {"shape": tuple(n if isinstance(n, int) else int(n) for n in sizes)}
+    return tracer.apply(
+        "reshape", statements.reshape, (a,), options | ({"order": order} if order != "C" else {})
+    )
+
+
+@special
+def _ravel(tracer: Tracer, a: Any, order: str = "C") -> Any:
+    a = _asarray(tracer, a)
+    return a if a.ndim == 1 else _reshape(tracer, a, -1, order=order)
+
+
+@special
+def _transpose(tracer: Tracer, a: Any, axes: Any = None) -> Any:
+    a = _asarray(tracer, a)
+    if axes is None and a.ndim < 2:
+        return a
+    fixed = tuple(range(a.ndim))[::-1] if axes is None else tuple(int(k) % a.ndim for k in axes)
+    return tracer.apply("transpose", np.transpose, (a,), {"axes": fixed})
+
+
+@special
+def _expand_dims(tracer: Tracer, a: Any, axis: Any) -> Any:
+    a, axes = as_array(tracer, a), tuple(int(k) for k in np.atleast_1d(bare(axis)))
+    fixed = tuple(sorted(k % (a.ndim + len(axes)) for k in axes))
+    return tracer.apply("expand_dims", np.expand_dims, (a,), {"axis": fixed}) if axes else a
+
+
+@special
+def _trace(tracer: Tracer, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, **options: Any) -> Any:
+    return call(tracer, "sum", (call(tracer, "diagonal", (a, offset, axis1, axis2), {}), -1), options)
+
+
+@special
+def _broadcast_arrays(tracer: Tracer, *arrays: Any, **_: Any) -> Any:
+    shape = np.broadcast_shapes(*(np.shape(bare(a)) for a in arrays))
+    return tuple(call(tracer, "broadcast_to", (a, shape), {}) for a in arrays)
+
+
+@special
+def _concatenate(
+    tracer: Tracer, parts: Any, axis: Any = 0, out: Any = None, dtype: Any = None, **_: Any
+) -> Any:
+    operands = [as_array(tracer, p) if axis is not None else _ravel(tracer, p) for p in parts]
+    axis = 0 if axis is None else axis
+    result = tracer.apply("concatenate", statements.concatenate, operands, {"axis": axis})
+    if dtype is not None:
+        result = result.astype(dtype)
+    return result if out is None else out.assign(result)
+
+
+@special
+def _stack(tracer: Tracer, parts: Any, axis: int = 0, out: Any = None, dtype: Any = None, **_: Any) -> Any:
+    operands = [as_array(tracer, p) if isinstance(p, (list, tuple)) else p for p in parts]
+    result = tracer.apply("stack", statements.stack, operands, {"axis": axis})
+    if dtype is not None:
+        result = result.astype(dtype)
+    return result if out is None else out.assign(result)
+
+
+@special
+def _array_split(tracer: Tracer, a: Any, sections: Any, axis: int = 0) -> Any:
+    a = as_array(tracer, a)
+    n, before = a.shape[axis], (slice(None),) * (axis % a.ndim)
+    if isinstance(sections, (int, np.integer)):
+        ends = np.cumsum([0] + [len(p) for p in np.array_split(np.arange(n), sections)])
+    else:
+        ends = np.array([0, *(bare(k) for k in sections), n])
+    return [a[(*before, slice(int(i), int(j)))] for i, j in pairwise(ends)]
+
+
+@special
+def _split(tracer: Tracer, a: Any, sections: Any, axis: int = 0) -> Any:
+    if isinstance(sections, (int, np.integer)) and as_array(tracer, a).shape[axis] % sections:
+        raise ValueError("array split does not result in an equal division")
+    return _array_split(tracer, a, sections, axis)
+
+
+# ---------------------------------------------------------------------- entries chosen, and written
+
+
+@special
+def _where(tracer: Tracer, condition: Any, *branches: Any, **named: Any) -> Any:
+    if not branches:
+        return _nonzero(tracer, condition)
+    operands = [as_array(tracer, o) if isinstance(o, (list, tuple)) else o for o in (condition, *branches)]
+    return tracer.apply("where", np.where, (*operands, *named.values()), {})
+
+
+@special
+def _nonzero(tracer: Tracer, a: Any) -> Any:
+    return opaque(tracer, "np.nonzero", np.nonzero, (a,), {})
+
+
+@special
+def _clip(tracer: Tracer, a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **named: Any) -> Any:
+    low, high = named.get("min", a_min), named.get("max", a_max)
+    if high is None or low is None:
+        bound = np.maximum if high is None else np.minimum
+        return ufunc(tracer, bound, "__call__", (a, low if high is None else high), {"out": out})
+    operands = [as_array(tracer, o) if isinstance(o, (list, tuple)) else o for o in (a, low, high)]
+    result = tracer.apply("clip", np.clip, operands, {})
+    return result if out is None else out.assign(result)
+
+
+@special
+def _select(tracer: Tracer, conditions: Any, choices: Any, default: Any = 0) -> Any:
+    result = default
+    for condition, choice in reversed(list(zip(conditions, choices, strict=True))):
+        result = _where(tracer, condition, choice, result)
+    return result
+
+
+@special
+def _take(
+    tracer: Tracer, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
+) -> Any:
+    if mode != "raise":
+        return opaque(tracer, "np.take", np.take, (a, indices), {"axis": axis, "mode": mode})
+    a = _ravel(tracer, a) if axis is None else as_array(tracer, a)
+    key = (slice(None),) * (0 if axis is None else axis % a.ndim)
+    result = a[(*key, as_array(tracer, indices))].copy()
+    return result if out is None else out.assign(result)
+
+
+@special
+def _apply_along_axis(tracer: Tracer, function: Any, axis: int, arr: Any, *args: Any, **options: Any) -> Any:
+    moved = call(tracer, "moveaxis", (as_array(tracer, arr), axis, -1), {})
+    shape = moved.shape[:-1]
+    results = [as_array(tracer, function(moved[where], *args, **options)) for where in np.ndindex(*shape)]
+    inner = results[0].shape
+    stacked = call(tracer, "stack", (results,), {}).reshape((*shape, *inner))
+    return call(tracer, "moveaxis", (stacked, -1, axis), {}) if len(inner) == 1 else stacked
+
+
+@special
+def _copyto(tracer: Tracer, dst: Any, src: Any, where: Any = True, **_: Any) -> None:
+    dst[...] = src if where is True else _where(tracer, where, src, dst)
+
+
+# ---------------------------------------------------------------------- products
+
+
+@special
+def _dot(tracer: Tracer, a: Any, b: Any, out: Any = None) -> Any:
+    a, b = as_array(tracer, a), as_array(tracer, b)
+    if a.ndim and b.ndim and (b.ndim == 1 or (a.ndim <= 2 and b.ndim == 2)):
+        result = tracer.apply("matmul", np.dot, (a, b), {})
+    elif not a.ndim or not b.ndim:
+        result = tracer.apply("multiply", np.multiply, (a, b), {})
+    else:
+        result = _contraction(tracer, np.dot, a, b, (a.ndim - 1,), (b.ndim - 2,))
+    return result if out is None else out.assign(result)
+
+
+@special
+def _inner(tracer: Tracer, a: Any, b: Any) -> Any:
+    a, b = as_array(tracer, a), as_array(tracer, b)
+    if a.ndim < 2 and b.ndim < 2:
+        return _dot(tracer, a, b)
+    if not a.ndim or not b.ndim:
+        return tracer.apply("multiply", np.multiply, (a, b), {})
+    return _contraction(tracer, np.inner, a, b, (a.ndim - 1,), (b.ndim - 1,))
+
+
+@special
+def _vdot(tracer: Tracer, a: Any, b: Any) -> Any:
+    return _dot(tracer, _ravel(tracer, a), _ravel(tracer, b))
+
+
+@special
+def _tensordot(tracer: Tracer, a: Any, b: Any, axes: Any = 2) -> Any:
+    a, b = as_array(tracer, a), as_array(tracer, b)
+    if isinstance(axes, (int, np.integer)):
+        left, right = tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
+    else:
+        left, right = (
+            tuple(int(k) % n for k in np.atleast_1d(part))
+            for part, n in zip(axes, (a.ndim, b.ndim), strict=True)
+        )
+    return _contraction(tracer, np.tensordot, a, b, left, right, axes=axes)
+
+
+def _contraction(
+    tracer: Tracer,
+    function: Any,
+    a: Any,
+    b: Any,
+    left: tuple[int, ...],
+    right: tuple[int, ...],
+    **options: Any,
+) -> Any:
+    """Record a sum over pairs of axes as the einsum that it is; `function` gives its last bits."""
+    letters = iter("ijklmnopqrstuvwxyzabcdefgh")
+    shared = [next(letters) for _ in left]
+    terms = [
+        [shared[own.index(k)] if k in own else next(letters) for k in range(item.ndim)]
+        for item, own in ((a, left), (b, right))
+    ]
+    free = [n for n in terms[0] + terms[1] if n not in shared]
+    subscripts = f"{''.join(terms[0])},{''.join(terms[1])}->{''.join(free)}"
+    compute = statements.Contraction(function, options)
+    return tracer.apply("einsum", compute, (a, b), {"subscripts": subscripts})
+
+
+@special
+def _einsum(tracer: Tracer, *args: Any, out: Any = None, **options: Any) -> Any:
+    if not isinstance(args[0], str):
+        return opaque(tracer, "np.einsum", np.einsum, args, options)
+    result = tracer.apply("einsum", statements.einsum, args[1:], {"subscripts": args[0], **options})
+    return result if out is None else out.assign(result)
+
+
+def _as_strided(tracer: Tracer, x: Any, *args: Any, **options: Any) -> Any:
+    if not bare(x).flags.c_contiguous:
+        raise UntraceableError("as_strided of an array that is not contiguous is not followed")
+    return opaque(tracer, "np.lib.stride_tricks.as_strided", statements.as_strided, (x, *args), options)
+
+
+def _slogdet(tracer: Tracer, a: Any) -> Any:
+    sign = tracer.constant(np.linalg.slogdet(bare(a))[0])
+    return sign, tracer.apply("logabsdet", statements.logabsdet, (a,), {})
+
+
+_others: dict[str, Any] = {
+    "asanyarray": _asarray,
+    "asfarray": _asarray,
+    "lib.stride_tricks.as_strided": _as_strided,
+    "linalg.slogdet": _slogdet,
+    "ndenumerate": lambda tracer, a, **_: ((where, a[where]) for where in np.ndindex(*np.shape(bare(a)))),
+    "result_type": lambda tracer, *items: np.result_type(*map(bare, items)),
+    "allclose": lambda tracer, *args, **options: np.allclose(*map(bare, args), **options),
+    "may_share_memory": lambda tracer, *args: False,
+    "shares_memory": lambda tracer, *args: False,
+}
+SPECIAL.update(_others)

@@ -1,0 +1,256 @@
+"""NumPy's functions on traced values.
+
+A function is recorded as one operation where the table of derivatives knows it, is traced through NumPy's own
+Python source where it has one (`np.vstack`, `np.meshgrid`, `np.cov`), and is else one opaque operation, with a
+numerical derivative.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from handgrad.checking.forward_trace import statements
+from handgrad.checking.forward_trace.statements import Slot
+from handgrad.checking.forward_trace.traced_array import TracedArray, UntraceableError
+from handgrad.checking.forward_trace.tracer import Tracer
+
+# Recorded as one operation: the first argument is an operand, or the first two, and all others are options.
+_OPERANDS = {
+    **dict.fromkeys((
+        "sum", "mean", "prod", "max", "min", "var", "std", "cumsum", "cumprod", "all", "any", "argmax", "argmin",
+        "argsort", "count_nonzero", "sort", "swapaxes", "moveaxis", "squeeze", "broadcast_to",
+        "repeat", "tile", "flip", "roll", "rot90", "diag", "diagonal", "tril", "triu", "round", "nan_to_num", "sinc",
+        "pad", "linalg.norm", "linalg.inv", "linalg.det", "linalg.cholesky",
+    ), 1),
+    **dict.fromkeys(("take_along_axis", "cross", "searchsorted", "linalg.solve"), 2),
+}  # fmt: skip
+# Their Python source would be recorded as operations that nobody recognises.
+_OPAQUE = frozenset((
+    "median", "percentile", "quantile", "nanmedian", "lib.stride_tricks.sliding_window_view", "resize", "delete",
+    "convolve", "correlate", "choose", "compress", "linalg.eigh", "linalg.eigvalsh", "linalg.svd", "linalg.qr", "linalg.pinv",
+    "linalg.lstsq", "linalg.cond", "linalg.slogdet",
+))  # fmt: skip
+_METHODS = frozenset((
+    "all", "any", "argmax", "argmin", "argsort", "astype", "choose", "clip", "compress", "copy", "cumprod", "cumsum",
+    "diagonal", "dot", "flatten", "item", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "reshape",
+    "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var",
+))  # fmt: skip
+SPECIAL: dict[str, Callable[..., Any]] = {}
+
+
+def special(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Register ``_name(tracer, *args, **options)`` as what runs NumPy's `name`, or the method of that name."""
+    SPECIAL[function.__name__.strip("_")] = function
+    return function
+
+
+_PRIVATE = re.compile(r"^numpy\.(_core\.\w+\.)?")  # where NumPy keeps a function is not how it is called
+
+
+def call(tracer: Tracer, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Run a function of NumPy, by its name (``"linalg.norm"``), on traced arguments."""
+    if name in SPECIAL:
+        return SPECIAL[name](tracer, *args, **options)
+    function: Any = np
+    for part in name.split("."):
+        function = getattr(function, part)
+    return call_function(tracer, function, args, options)
+
+
+def call_function(tracer: Tracer, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Run a function of NumPy on traced arguments."""
+    if isinstance(function, np.ufunc):
+        return ufunc(tracer, function, "__call__", args, options)
+    name = _PRIVATE.sub("", f"{function.__module__}.{function.__name__}")
+    if name in SPECIAL:
+        return SPECIAL[name](tracer, *args, **options)
+    if name in _OPERANDS:
+        return _known(tracer, name, function, args, options)
+    source = getattr(function, "_implementation", function)
+    if isinstance(source, FunctionType) and name not in _OPAQUE:
+        try:
+            return tracer.through_source(source)(*args, **options)
+        except (
+            Exception
+        ):  # written in C further down, or a mistake of the caller's, which the next line raises too
+            return opaque(tracer, f"np.{name}", function, args, options)
+    return opaque(tracer, f"np.{name}", function, args, options)
+
+
+def method(
+    tracer: Tracer, name: str, array: TracedArray, args: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """Run a method of an array."""
+    if name in ("reshape", "transpose") and len(args) > 1:
+        args = (args,)
+    if name in _METHODS:
+        return call(tracer, name, (array, *args), options)
+    if name in ("conj", "conjugate"):
+        return tracer.apply("conjugate", np.conjugate, (array,), {})
+    if name == "fill":
+        array[...] = args[0]
+    elif name == "sort":
+        array.assign(call(tracer, "sort", (array, *args), options))
+    elif name == "put":
+        array.flat[args[0]] = args[1]
+    elif name != "setflags":
+        raise UntraceableError(f"the method {name} of an array is not followed")
+    return None
+
+
+_signature = lru_cache(maxsize=256)(inspect.signature)
+
+
+def _known(
+    tracer: Tracer, name: str, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """Run a function whose operands and options are known apart."""
+    bound = _signature(function).bind(*args, **options)
+    given = {**bound.arguments, **bound.arguments.pop("kwargs", {})}
+    operands = [given.pop(n) for n in list(_signature(function).parameters)[: _OPERANDS[name]]]
+    out = given.pop("out", None)
+    operands = [as_array(tracer, o) if isinstance(o, (list, tuple)) else o for o in operands]
+    fixed = {n: _static(o) for n, o in given.items()}
+    if any(holds_traced(o) for o in fixed.values()):
+        result = opaque(tracer, f"np.{name}", function, tuple(operands), given)
+    else:
+        result = tracer.apply(name.removeprefix("linalg."), function, operands, fixed)
+    return out.assign(result) if out is not None else result
+
+
+def _static(option: Any) -> Any:
+    """Turn traced integers (an axis, a shift) into plain ones."""
+    if type(option) is TracedArray and option.plain().dtype.kind in "iub":
+        return option.plain() if option.plain().ndim else option.plain()[()]
+    if type(option) is tuple or type(option) is list:
+        return type(option)(_static(part) for part in option)
+    return option
+
+
+def as_array(tracer: Tracer, item: Any) -> Any:
+    """Return what NumPy's asarray makes of something."""
+    return call(tracer, "asarray", (item,), {})
+
+
+def bare(item: Any) -> Any:
+    """Return the plain value of a traced one, anything else as it is."""
+    return item.plain() if type(item) is TracedArray else item
+
+
+def holds_traced(item: Any) -> bool:
+    """Whether a traced value is somewhere in an argument."""
+    if type(item) is TracedArray:
+        return True
+    if type(item) in (list, tuple):
+        return any(map(holds_traced, item))
+    return type(item) is dict and any(map(holds_traced, item.values()))
+
+
+# ---------------------------------------------------------------------- any other function
+
+
+def opaque(
+    tracer: Tracer, name: str, function: Callable[..., Any], args: Any, options: dict[str, Any]
+) -> Any:
+    """Run a function that nothing is known of, as one operation (several, when it returns several arrays)."""
+    operands: list[Any] = []
+    template = (_template(tuple(args), operands), _template(dict(options), operands))
+    given, named = statements.fill(template, [o.plain() for o in operands])
+    result = function(*given, **named)
+    fixed = {"function": function, "template": template}
+
+    def recorded(part: Any, which: dict[str, int]) -> Any:
+        if not isinstance(part, (np.ndarray, np.generic, float)):
+            return part  # a flag, a shape, a dtype: nothing that has a derivative
+        return tracer.apply(name, statements.opaque, operands, fixed | which)
+
+    if not isinstance(result, (tuple, list)):
+        return recorded(result, {})
+    parts = [recorded(part, {"part": k}) for k, part in enumerate(result)]
+    return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+
+
+def _template(item: Any, operands: list[Any]) -> Any:
+    """Return an argument with a slot in the place of each traced value."""
+    if type(item) is TracedArray:
+        operands.append(item)
+        return Slot(len(operands) - 1)
+    if type(item) in (list, tuple):
+        return type(item)(_template(part, operands) for part in item)
+    if type(item) is dict:
+        return {name: _template(part, operands) for name, part in item.items()}
+    return item
+
+
+# ---------------------------------------------------------------------- ufuncs and their methods
+
+_REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+
+
+def ufunc(
+    tracer: Tracer, function: np.ufunc, how: str, args: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """Run a ufunc, or its reduce, accumulate, outer or at."""
+    if how == "at":
+        return _at(tracer, function, *args)
+    out = options.pop("out", None)
+    if how == "__call__":
+        out, args = args[function.nin :] or out, args[: function.nin]
+    if type(out) is tuple:
+        out = out[0] if out else None
+    args = tuple(as_array(tracer, a) if isinstance(a, (list, tuple)) else a for a in args)
+    result = _run_ufunc(tracer, function, how, args, options, out)
+    if out is None:
+        return result
+    if type(out) is not TracedArray:
+        raise UntraceableError(f"np.{function.__name__} writes into an array that the trace cannot see")
+    return out.assign(result)
+
+
+def _run_ufunc(
+    tracer: Tracer, function: np.ufunc, how: str, args: Any, options: dict[str, Any], out: Any
+) -> Any:
+    name = function.__name__
+    if how == "__call__" and function.nout == 1:
+        where, _ = options.pop("where", True), options.pop("subok", None)
+        result = tracer.apply(name, function, args, options)
+        if where is True:
+            return result
+        rest = out if type(out) is TracedArray else tracer.constant(np.zeros_like(result.plain()))
+        return call(tracer, "where", (where, result, rest), {})
+    if how == "reduce" and name in _REDUCTIONS:
+        names = ("axis", "dtype", "out", "keepdims", "initial", "where")
+        given = {"axis": 0} | dict(zip(names, args[1:], strict=False)) | options
+        usual = {"dtype": None, "out": None, "keepdims": False, "initial": np._NoValue, "where": True}
+        given = {n: v for n, v in given.items() if n == "axis" or v is not usual[n]}
+        return call(tracer, _REDUCTIONS[name], args[:1], given)
+    if how == "accumulate" and name in ("add", "multiply"):
+        axis = args[1] if len(args) > 1 else options.get("axis", 0)
+        return call(tracer, "cumsum" if name == "add" else "cumprod", (args[0], axis), {})
+    if how == "outer" and function.nin == 2:
+        left, right = (as_array(tracer, a) for a in args[:2])
+        left = call(tracer, "reshape", (left, tuple(left.shape) + (1,) * right.ndim), {})
+        return tracer.apply(name, function, (left, right), options)
+    run = function if how == "__call__" else getattr(function, how)
+    return opaque(tracer, f"np.{name}" if how == "__call__" else f"np.{name}.{how}", run, args, options)
+
+
+def _at(tracer: Tracer, function: np.ufunc, array: Any, key: Any, value: Any = None) -> None:
+    name = function.__name__
+    if type(array) is not TracedArray:
+        raise UntraceableError(f"np.{name}.at writes into an array that the trace cannot see")
+    if name not in ("add", "subtract"):
+        raise UntraceableError(f"np.{name}.at is not followed")
+    if isinstance(value, (list, tuple)):
+        value = as_array(tracer, value)
+    if name == "subtract":
+        value = tracer.apply("negative", np.negative, (value,), {})
+    template, rest = tracer.split_key(key)
+    array.write(tracer.apply("add_at", statements.add_at, (array, value, *rest), {"key": template}))
