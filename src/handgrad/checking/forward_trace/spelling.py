@@ -26,7 +26,8 @@ _METHODS = frozenset((
     "sum", "mean", "max", "min", "var", "std", "prod", "cumsum", "cumprod", "argmax", "argmin",
     "argsort", "all", "any", "repeat",
 ))  # fmt: skip
-_LAST_AXIS = frozenset(("argsort", "sort", "take_along_axis"))  # unless told otherwise; other functions take all
+# Their axis is the last if none is given; other functions take all entries.
+_LAST_AXIS = frozenset(("argsort", "sort", "take_along_axis"))
 _LINALG = frozenset(("solve", "inv", "det", "cholesky", "norm"))
 
 
