@@ -15,8 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from peers.machine import facts, summary
 
-from handgrad.engines.compiled import libraries
-from handgrad.engines.compiled.blas import Blas
+from handgrad.engines.compiled.blas import Blas, _mkl, _openblas, _with_avx2
 
 SIZES = (
     (64, 2, 64), (64, 64, 30), (64, 64, 64), (128, 10, 128), (96, 96, 96), (128, 256, 30), (128, 128, 64), (64, 128, 256),
@@ -29,9 +28,9 @@ ROUNDS, SECONDS = 9, 0.003
 def main() -> None:
     """Measure and print."""
     print(summary(facts()), end="\n\n")
-    openblas = libraries._openblas()
-    copy = libraries._with_avx2(openblas) if openblas is not None else None
-    found = [blas for blas in (openblas, copy, libraries._mkl()) if blas is not None]
+    openblas = _openblas()
+    copy = _with_avx2(openblas) if openblas is not None else None
+    found = [blas for blas in (openblas, copy, _mkl()) if blas is not None]
     print(f"{'m, n, k':>20}" + "".join(f"{blas.name:>32}" for blas in found))
     for m, n, k in SIZES:
         calls = [[product(blas, m, n, k, *way) for way in WAYS] for blas in found]

@@ -13,7 +13,7 @@ from handgrad.engines.compiled.driver import Control
 from handgrad.engines.compiled.matrix_products import Carried
 from handgrad.engines.compiled.pool import helpers
 from handgrad.engines.compiled.scheduling import Product
-from handgrad.engines.compiled.table import Table
+from handgrad.engines.compiled.step_table import StepTable
 from peers.ours import Compiled
 from peers.workload import Array, UnavailableError, Workload
 
@@ -38,7 +38,7 @@ class Products(Compiled):
         if self.threads > plan.routine.threads:
             raise UnavailableError(f"{plan.routine.threads} thread(s) here")
         alone = Carried(None, plan.order, "float32")  # each product for itself
-        self.table = Table(replace(plan.routine, threads=self.threads), plan.addresses, n, alone)
+        self.table = StepTable(replace(plan.routine, threads=self.threads), plan.addresses, n, alone)
         kept = [number for number, step in enumerate(bound.schedule.steps) if isinstance(step, Product)]
         self.steps = np.ascontiguousarray(self.table.steps[kept])
         self.order, self.rates = np.arange(workload.rows + 1), np.full(workload.steps, SMALL)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from handgrad import SGD, Network
 from handgrad.engines import BoundProgram, Engine, Epoch, ReferenceEngine
-from handgrad.engines.compiled import CompiledEngine, pool, table
-from handgrad.engines.compiled import engine as compiled_engine
+from handgrad.engines.compiled import CompiledEngine, pool, step_table
+from handgrad.engines.compiled import bound as compiled_engine
 from handgrad.layers import Optimiser
 
 Array = NDArray[Any]
@@ -167,7 +167,7 @@ def threads(count: int, *, helped: bool = True) -> Iterator[None]:
     always = property(lambda self: helped, lambda self, value: None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled_engine, "thread_limit", lambda blas: count)
-        patch.setattr(table, "FLOPS_OF_A_PART", 1)
-        patch.setattr(table, "NUMBERS_OF_A_PART", 1)
+        patch.setattr(step_table, "FLOPS_OF_A_PART", 1)
+        patch.setattr(step_table, "NUMBERS_OF_A_PART", 1)
         patch.setattr(pool.Choice, "helped", always, raising=False)
         yield

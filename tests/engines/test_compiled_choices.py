@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from handgrad import SGD, Linear, MeanSquaredError, Network, Tanh
 from handgrad.engines import Epoch
-from handgrad.engines.compiled import CompiledEngine, libraries, plan, pool
-from handgrad.engines.compiled.blas import Blas
-from handgrad.engines.compiled.libraries import find_blas
+from handgrad.engines.compiled import CompiledEngine, blas, plan, pool
+from handgrad.engines.compiled.blas import Blas, find_blas
 from handgrad.engines.compiled.pool import TRIAL, USUAL, Choice, Helpers
 from handgrad.errors import ConfigurationError
 
@@ -127,35 +126,35 @@ def test_the_fastest_library_is_measured_once_and_remembered(
     order: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HANDGRAD_CACHE", str(tmp_path))
-    monkeypatch.setattr(libraries, "_with_avx2", lambda openblas: None)
+    monkeypatch.setattr(blas, "_with_avx2", lambda openblas: None)
     MEASURED.clear()
     openblas, mkl = (Timed(name, ctypes.CDLL(None), "{}", "i64", ("", "")) for name in order)
-    assert [libraries._fastest(openblas, mkl).name for _ in range(3)] == ["fast"] * 3
-    assert [*order] * libraries.ROUNDS == MEASURED
+    assert [blas._fastest(openblas, mkl).name for _ in range(3)] == ["fast"] * 3
+    assert [*order] * blas.ROUNDS == MEASURED
     (file,) = tmp_path.iterdir()
     file.write_text("another library")  # is measured again
-    assert libraries._fastest(openblas, mkl).name == "fast"
-    assert len(MEASURED) == 4 * libraries.ROUNDS
+    assert blas._fastest(openblas, mkl).name == "fast"
+    assert len(MEASURED) == 4 * blas.ROUNDS
 
 
 def test_a_copy_that_was_slower_is_not_loaded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HANDGRAD_CACHE", str(tmp_path))
     openblas, copy = (Timed(name, ctypes.CDLL(None), "{}", "i64", ("", "")) for name in ("fast", "slow"))
-    monkeypatch.setattr(libraries, "_with_avx2", lambda openblas: copy)
-    assert libraries._fastest(openblas, None) is openblas
-    monkeypatch.setattr(libraries, "_with_avx2", lambda openblas: pytest.fail("loaded again"))
-    assert libraries._fastest(openblas, None) is openblas
+    monkeypatch.setattr(blas, "_with_avx2", lambda openblas: copy)
+    assert blas._fastest(openblas, None) is openblas
+    monkeypatch.setattr(blas, "_with_avx2", lambda openblas: pytest.fail("loaded again"))
+    assert blas._fastest(openblas, None) is openblas
 
 
 def make_copy(monkeypatch: pytest.MonkeyPatch, core: str = "SkylakeX") -> tuple[Blas, Blas | None]:
     """Return NumPy's OpenBLAS and its copy, on a processor that is said to have AVX-512."""
-    said = libraries._said
+    said = blas._said
     monkeypatch.setattr(
-        libraries, "_said", lambda library, name: core if "corename" in name else said(library, name)
+        blas, "_said", lambda library, name: core if "corename" in name else said(library, name)
     )
-    openblas = libraries._openblas()
+    openblas = blas._openblas()
     assert openblas is not None
-    return openblas, libraries._with_avx2(openblas)
+    return openblas, blas._with_avx2(openblas)
 
 
 def multiply(address: int, integer: str, a: Array, b: Array) -> Array:
@@ -235,6 +234,6 @@ def test_a_choice_that_cannot_be_is_refused(
     choice: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HANDGRAD_BLAS", choice)
-    monkeypatch.setattr(libraries, "_mkl", lambda: None)
+    monkeypatch.setattr(blas, "_mkl", lambda: None)
     with pytest.raises(ConfigurationError, match=message):
-        libraries._find.__wrapped__()
+        blas._find.__wrapped__()

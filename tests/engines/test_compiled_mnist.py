@@ -7,8 +7,8 @@ import pytest
 
 from handgrad import SGD, Linear, Network, ReLU, SoftmaxCrossEntropy, Standardise, train
 from handgrad.data import mnist
-from handgrad.engines.compiled import engine as compiled_engine
-from handgrad.engines.compiled import libraries
+from handgrad.engines.compiled import blas
+from handgrad.engines.compiled import bound as compiled_engine
 
 
 @pytest.mark.mnist
@@ -20,7 +20,7 @@ def test_an_epoch_of_mnist_gives_the_same_weights(
 
     Both multiply with the same code of OpenBLAS: with another, float32 ends a hundredth away on either engine.
     """
-    monkeypatch.setattr(compiled_engine, "find_blas", libraries._openblas)
+    monkeypatch.setattr(compiled_engine, "find_blas", blas._openblas)
     data = mnist()
     x, t = data.x[: -data.test_rows], data.t[: -data.test_rows]
     trained = {}

@@ -24,7 +24,7 @@ from handgrad import (
     Tanh,
 )
 from handgrad.engines import Epoch, NonFiniteLossError, ReferenceEngine
-from handgrad.engines.compiled import CompiledEngine, loops, memory, passes, plan, scheduling, table
+from handgrad.engines.compiled import CompiledEngine, fusion, loops, plan, scheduling, step_table
 from handgrad.errors import EngineError
 from handgrad.layers import Optimiser
 from handgrad.program.lowered import LoweredValue
@@ -120,8 +120,10 @@ def product_with(pattern: str, mutant: str) -> Patch:
     """Change the code that multiplies matrices."""
 
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        original = table.product_text
-        monkeypatch.setattr(table, "product_text", lambda *given: changed(original(*given), pattern, mutant))
+        original = step_table.product_text
+        monkeypatch.setattr(
+            step_table, "product_text", lambda *given: changed(original(*given), pattern, mutant)
+        )
 
     return patch
 
@@ -136,35 +138,35 @@ def transposed_product(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def descent_uphill(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = scheduling.Schedule._product_into
+    original = scheduling.StepSchedule._product_into
 
     def product_into(self: Any, value: Any) -> Any:
         step = original(self, value)
         step.sign = 1.0
         return step
 
-    monkeypatch.setattr(scheduling.Schedule, "_product_into", product_into)
+    monkeypatch.setattr(scheduling.StepSchedule, "_product_into", product_into)
 
 
 def scale_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = scheduling.Schedule._product_into
+    original = scheduling.StepSchedule._product_into
 
     def product_into(self: Any, value: Any) -> Any:
         step = original(self, value)
         step.scale = None
         return step
 
-    monkeypatch.setattr(scheduling.Schedule, "_product_into", product_into)
+    monkeypatch.setattr(scheduling.StepSchedule, "_product_into", product_into)
 
 
 def barrier_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = scheduling.Schedule.place
+    original = scheduling.StepSchedule.place
 
     def place(self: Any, value: Any) -> None:
         self.updates = frozenset()
         original(self, value)
 
-    monkeypatch.setattr(scheduling.Schedule, "place", place)
+    monkeypatch.setattr(scheduling.StepSchedule, "place", place)
 
 
 def neutral_of_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,17 +190,16 @@ def tail_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sums_read_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (passes, loops):
-        monkeypatch.setattr(module, "sums_columns", lambda loop, value: False)
+    monkeypatch.setattr(fusion.FusedLoop, "sums_columns", lambda loop, value: False)
 
 
 def places_shared_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = memory.arrange
+    original = plan.arrange
 
     def arrange(blocks: Any) -> Any:
         return original([(key, size, first, first) for key, size, first, _ in blocks])
 
-    monkeypatch.setattr(memory, "arrange", arrange)
+    monkeypatch.setattr(plan, "arrange", arrange)
 
 
 def same_mask_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,13 +233,13 @@ def repeated_indices_overwrite(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def last_part_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = table.Table.divided
+    original = step_table.StepTable.divided
 
     def divided(self: Any, extent: int, parts: int, unit: int) -> tuple[int, int]:
         count, part = original(self, extent, parts, unit)
         return (count - 1 if count > 2 else count), part
 
-    monkeypatch.setattr(table.Table, "divided", divided)
+    monkeypatch.setattr(step_table.StepTable, "divided", divided)
 
 
 MUTANTS: dict[str, tuple[Patch, Callable[[], None]]] = {

@@ -32,7 +32,7 @@ from handgrad import (
 )
 from handgrad.engines import BoundProgram, Engine, Epoch, NonFiniteLossError, ReferenceEngine
 from handgrad.engines.compiled import CompiledEngine
-from handgrad.engines.compiled.table import Table
+from handgrad.engines.compiled.step_table import StepTable
 from handgrad.layers import Optimiser
 
 from .agreement import BOUNDS, check_agreement, check_same, threads
@@ -404,17 +404,17 @@ def test_an_interruption_while_tables_are_made_leaves_no_stale_ones(monkeypatch:
     kept, bound = bind(network())
     fresh_kept, fresh = bind(network())
     other_x, other_t = X[::-1].copy(), T[::-1].copy()
-    made = Table.add_product
+    made = StepTable.add_product
     for x, t in ((other_x, other_t), (X, T)):
         bound.epoch(epoch_of(X, T, 4))
 
         def interrupted(*arguments: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(Table, "add_product", interrupted)
+        monkeypatch.setattr(StepTable, "add_product", interrupted)
         with pytest.raises(KeyboardInterrupt):
             bound.epoch(epoch_of(other_x, other_t, 4))
-        monkeypatch.setattr(Table, "add_product", made)
+        monkeypatch.setattr(StepTable, "add_product", made)
         bound.epoch(epoch_of(x, t, 4))
         fresh.epoch(epoch_of(X, T, 4))
         fresh.epoch(epoch_of(x, t, 4))

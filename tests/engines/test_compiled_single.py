@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from handgrad import SGD, Linear, MeanSquaredError, Network, Tanh
 from handgrad.engines import BoundProgram, Epoch, NonFiniteLossError, ReferenceEngine
 from handgrad.engines.compiled import CompiledEngine, pool
-from handgrad.engines.compiled.engine import BoundCompiled
+from handgrad.engines.compiled.bound import BoundCompiled
 from handgrad.engines.compiled.matrix_products import find_ahead
 
 from .agreement import BOUNDS, check_agreement, check_same, threads

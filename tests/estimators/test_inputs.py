@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from handgrad.engines.compiled.libraries import find_blas
+from handgrad.engines.compiled.blas import find_blas
 from handgrad.sklearn import programs
 
 from .fitting import BOTH, data_for, digits, fit, iris, labels, ours, values

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from handgrad.engines.compiled.arithmetic import as_kind
+from handgrad.engines.compiled.elementary import as_kind
 from handgrad.engines.compiled.ir import ONE, PART, ZERO, Code, Number, literal, module
 
 

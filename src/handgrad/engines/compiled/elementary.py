@@ -1,4 +1,6 @@
-"""Elementary functions as polynomials, for several numbers side by side.
+"""Elementwise operations: elementary functions as polynomials, arithmetic, changes of type, and random numbers.
+
+All are for several numbers side by side.
 
 LLVM has none that work on vectors, and calling the C library for each number costs ten times as much. All are
 accurate to a few units in the last place; `benchmarks/elementary.py` measures how many.
@@ -221,3 +223,101 @@ ERFC: dict[str, tuple[float, ...]] = {
     ),
 }  # fmt: skip
 """½ e^(u²) erfc(u) (1 + h), h = u / 2, as a polynomial in h / (1 + h) - ½, the highest power first."""
+
+
+CONDITIONS = {
+    "less": ("olt", "slt"),
+    "less_equal": ("ole", "sle"),
+    "greater": ("ogt", "sgt"),
+    "greater_equal": ("oge", "sge"),
+    "equal": ("oeq", "eq"),
+    "not_equal": ("une", "ne"),
+}
+
+
+def as_kind(code: Code, a: Number, kind: str) -> Number:
+    """Return a number as another type."""
+    if a.kind == kind:
+        return a
+    if a.text.startswith("0x") and a.width == 1 and kind == "float" and a.kind == "double":
+        return Number(a.text, kind)  # a literal that both types hold
+    if a.kind == "i1":
+        return code.cast("uitofp" if kind in ("float", "double") else "zext", a, kind)
+    if a.kind == "i64" and kind in ("float", "double"):
+        return code.cast("sitofp", a, kind)
+    if kind == "i64":
+        return code.cast("fptosi", a, kind)
+    return code.cast("fptrunc" if kind == "float" else "fpext", a, kind)
+
+
+def elementwise(code: Code, operation: str, operands: list[Number], kind: str) -> Number:
+    """Compute an elementwise operation of numbers of one type."""
+    width = operands[0].width
+    if operation in CONDITIONS:
+        condition = CONDITIONS[operation][kind in ("i64", "i1")]  # true is 1, and not -1
+        return code.compare(condition.replace("s", "u") if kind == "i1" else condition, *operands)
+    if operation == "where":
+        return code.select(*operands)
+    if operation.startswith("logical"):
+        if operation == "logical_not":
+            return code.binary("xor", operands[0], literal(-1, "i1", width))
+        return code.binary(operation.removeprefix("logical_"), *operands)
+    plain = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "div"}
+    if operation in plain:
+        return code.binary(f"f{plain[operation]}" if kind != "i64" else plain[operation], *operands)
+    if kind == "i64":
+        raise NotImplementedError(f"{operation} of whole numbers is not compiled")
+    if operation in ("exp", "expm1", "tanh", "log", "log1p", "normal_cdf"):
+        result: Number = getattr(Elementary(code, kind, width), operation)(operands[0])
+        return result
+    match operation:
+        case "negative":
+            return code.emit(f"fneg {operands[0]}", kind, width)
+        case "convert" | "broadcast":
+            return operands[0]
+        case "floor_divide":
+            return code.intrinsic("floor", code.binary("fdiv", *operands))
+        case "sign":
+            one = code.intrinsic("copysign", literal(1, kind, width), operands[0])
+            nonzero = code.compare("one", operands[0], literal(0, kind, width))
+            return code.select(nonzero, one, operands[0])
+    names = {
+        "absolute": "fabs", "maximum": "maximum", "minimum": "minimum", "sqrt": "sqrt", "power": "pow",
+        "floor": "floor", "ceil": "ceil", "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh", "cosh": "cosh",
+        "arctan": "atan", "arcsin": "asin", "arccos": "acos",
+    }  # fmt: skip
+    return code.intrinsic(names[operation], *operands)
+
+
+GOLDEN = 0x9E3779B97F4A7C15
+ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
+
+
+def uniform(code: Code, parts: list[Number], index: Number, width: int) -> Number:
+    """Draw numbers in [0, 1) at ``width`` places from ``index`` on, for a seed in parts.
+
+    SplitMix64 on a counter, as `handgrad.rules.primitives.uniform` has it.
+    """
+    start = literal(0, "i64")
+    for part in parts:
+        start = _mixed(code, code.binary("add", start, _moved(code, part)))
+    lanes = code.lanes(width)
+    first = code.binary("add", index, literal(1, "i64"))
+    counter = code.binary("add", code.splat(first, width), lanes)
+    moved = code.binary("mul", counter, literal(GOLDEN - 2**64, "i64", width))
+    drawn = _mixed(code, code.binary("add", moved, code.splat(start, width)))
+    top = code.cast("trunc", code.binary("lshr", drawn, literal(40, "i64", width)), "i32")
+    return code.binary("fmul", code.cast("uitofp", top, "float"), literal(2.0**-24, "float", width))
+
+
+def _moved(code: Code, part: Number) -> Number:
+    number = code.binary("add", part, literal(1, "i64"))
+    return code.binary("mul", number, literal(GOLDEN - 2**64, "i64"))
+
+
+def _mixed(code: Code, z: Number) -> Number:
+    for shift, factor in ROUNDS:
+        z = code.binary("xor", z, code.binary("lshr", z, literal(shift, "i64", z.width)))
+        if factor != 1:
+            z = code.binary("mul", z, literal(factor - 2**64, "i64", z.width))
+    return z

@@ -12,18 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from handgrad.engines.compiled.arithmetic import as_kind, elementwise
-from handgrad.engines.compiled.drawing import uniform
+from handgrad.engines.compiled.elementary import as_kind, elementwise, uniform
+from handgrad.engines.compiled.fusion import Direction, FusedLoop, Level
 from handgrad.engines.compiled.ir import LANES, ONE, PART, ZERO, Code, Number, literal, module
-from handgrad.engines.compiled.passes import (
-    Direction,
-    carried_between,
-    direction_of,
-    has_only_numbers,
-    passes_of,
-    sums_columns,
-)
-from handgrad.engines.compiled.scheduling import Level, Loop
 from handgrad.program.lowered import REDUCTIONS, LoweredValue, UnsupportedLineError
 
 FLOATS = {"float32": "float", "float64": "double"}
@@ -89,15 +80,15 @@ class Compiler:
     """
 
     def __init__(
-        self, loop: Loop, stored: Iterable[LoweredValue], dtype: str, sources: dict[str, str]
+        self, loop: FusedLoop, stored: Iterable[LoweredValue], dtype: str, sources: dict[str, str]
     ) -> None:
         self.loop, self.dtype, self.sources = loop, dtype, sources
         self.kind = FLOATS[dtype]
         self.lanes = LANES[self.kind]
         self.code = Code()
-        self.passes, self.divided = passes_of(loop), direction_of(loop)
+        self.passes, self.divided = loop.passes, loop.direction
         self.stored = {value for value in loop.values if value in set(stored) or value.target}
-        self.stored |= carried_between(loop, self.passes)
+        self.stored |= loop.carried
         self.operands: list[Operand] = []
         self.registers: dict[tuple[LoweredValue, Level], Number] = {}
         self.totals: dict[LoweredValue, str] = {}
@@ -117,7 +108,7 @@ class Compiler:
         self.row = self.column = ZERO
         self.start_totals()
         self.scalars()
-        if not has_only_numbers(self.loop):
+        if not self.loop.has_only_numbers:
             with code.loop(*over_rows) as self.row:
                 self.row_start = code.binary("mul", self.row, columns)
                 for number in range(max(self.passes.values()) + 1):
@@ -162,7 +153,7 @@ class Compiler:
                 self.clear(value, 1)
             elif value.operation in REDUCTIONS and level == "scalar":
                 # a number of each row is added up in double: of millions, float32 would lose some
-                wide = sums_columns(self.loop, value)
+                wide = self.loop.sums_columns(value)
                 start = literal(_neutral(value), *((self.kind, self.lanes) if wide else ("double", 1)))
                 self.totals[value] = self.code.variable(start)
 
@@ -185,7 +176,7 @@ class Compiler:
     def finish_totals(self) -> None:
         """Store the sums over the whole loop."""
         for value, variable in self.totals.items():
-            kind, width = (self.kind, self.lanes) if sums_columns(self.loop, value) else ("double", 1)
+            kind, width = (self.kind, self.lanes) if self.loop.sums_columns(value) else ("double", 1)
             total = self.code.emit(f"load {Number('', kind, width).type}, ptr {variable}", kind, width)
             total = self.code.fold(FOLDS[value.operation], literal(0, kind), total)
             place = self.place_of(value, "scalar", written=True)
@@ -204,7 +195,7 @@ class Compiler:
         for value in self.loop.values:
             level = self.loop.levels[value]
             own = level == "row" or (level == "scalar" and value.operation in REDUCTIONS)
-            if not own or sums_columns(self.loop, value) or (value, "row") in self.registers:
+            if not own or self.loop.sums_columns(value) or (value, "row") in self.registers:
                 continue
             if number is not None and self.passes[value] != number:
                 continue

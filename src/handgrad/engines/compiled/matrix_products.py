@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.engines.compiled.arithmetic import as_kind
+from handgrad.engines.compiled.elementary import as_kind
 from handgrad.engines.compiled.ir import LANES, ONE, PART, ZERO, Code, Number, literal, module
-from handgrad.engines.compiled.scheduling import Product, Schedule
+from handgrad.engines.compiled.scheduling import Product, StepSchedule
 from handgrad.program.lowered import LoweredValue
 
 CBLAS_ROW_MAJOR, CBLAS_NO_TRANS, CBLAS_TRANS = 101, 111, 112
@@ -46,7 +46,7 @@ class Ahead:
     rows: LoweredValue
 
 
-def find_ahead(schedule: Schedule) -> Ahead | None:
+def find_ahead(schedule: StepSchedule) -> Ahead | None:
     """Return the product that can be done ahead, or None."""
     products = [step for step in schedule.steps if isinstance(step, Product)]
     updates = {step.target.target: step for step in products if step.target is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from handgrad.engines.compiled.driver import Control, driver_text
 from handgrad.engines.compiled.matrix_products import Ahead, Carried
-from handgrad.engines.compiled.memory import Workspace
 from handgrad.engines.compiled.native import native
 from handgrad.engines.compiled.pool import USUAL, Choice, helpers
-from handgrad.engines.compiled.table import Routine, Table
+from handgrad.engines.compiled.scheduling import StepSchedule
+from handgrad.engines.compiled.step_table import Routine, StepTable
 from handgrad.engines.engine import Epoch, NonFiniteLossError
 from handgrad.program.lowered import LoweredValue
 
@@ -57,7 +57,7 @@ class Plan:
         self.sources = [value for value in routine.values if value.operation == "source"]
         self.looked_up = list(self.find_looked_up())
         self.has_rate = any(v.attribute == "learning_rate" for v in routine.values if v.operation == "scalar")
-        self.tables: dict[int, Table] = {}
+        self.tables: dict[int, StepTable] = {}
         # what the tables are made for: where the inputs lie, and the rows of a last batch
         self.prepared: tuple[int, ...] = ()
         self.control = np.zeros(len(Control), np.int64)
@@ -151,10 +151,10 @@ class Plan:
         ):  # fmt: skip
             self.control[place], self.control[count] = table.steps.ctypes.data, len(table.steps)
 
-    def table(self, n: int) -> Table:
+    def table(self, n: int) -> StepTable:
         """Return the table of steps for batches of ``n`` rows."""
         if n not in self.tables:
-            self.tables[n] = Table(self.routine, self.addresses, n, self.carried)
+            self.tables[n] = StepTable(self.routine, self.addresses, n, self.carried)
         return self.tables[n]
 
     def slices(self, rows: int, progress: Callable[[int], None] | None) -> None:
@@ -197,3 +197,77 @@ def _check_rows(name: str, numbers: Array, rows: int) -> None:
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < rows:
         wrong = numbers.max() if numbers.min() >= 0 else numbers.min()
         raise IndexError(f"{name} holds {wrong}, and there are {rows} rows")
+
+
+ALIGNMENT = 64
+
+
+class Workspace:
+    """The memory of what is computed and read again.
+
+    Attributes
+    ----------
+    addresses
+        Where each value lies.
+    """
+
+    def __init__(
+        self, values: Iterable[LoweredValue], schedule: StepSchedule, dtype: str, batch_size: int
+    ) -> None:
+        self.types = {value: _type(value, dtype) for value in values}
+        blocks = []
+        for value, kind in self.types.items():
+            made = schedule.made[value]
+            size = value.size.at(batch_size) * kind.itemsize
+            blocks.append((value, size, made, schedule.last_use.get(value, made)))
+        self.offsets, size = arrange(blocks)
+        self.memory = aligned(size)
+        start: int = self.memory.ctypes.data
+        self.addresses = {value: start + offset for value, offset in self.offsets.items()}
+
+    def held(self, value: LoweredValue, n: int) -> NDArray[Any]:
+        """Return the numbers of a value for ``n`` rows, as they lie there."""
+        start, kind = self.offsets[value], self.types[value]
+        return self.memory[start : start + value.size.at(n) * kind.itemsize].view(kind)
+
+
+def _type(value: LoweredValue, dtype: str) -> np.dtype[Any]:
+    kinds: dict[str, type] = {"single": np.float32, "int": np.int64, "bool": np.bool_, "weak": np.float64}
+    return np.dtype(kinds.get(value.type, dtype))
+
+
+def aligned(size: int) -> NDArray[np.uint8]:
+    """Return bytes that start at a multiple of 64, set to zero."""
+    room = np.zeros(size + ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % ALIGNMENT
+    return room[start : start + size]
+
+
+def arrange(blocks: Iterable[tuple[Any, int, int, int]]) -> tuple[dict[Any, int], int]:
+    """Return where each block starts, and how many bytes they need together.
+
+    Parameters
+    ----------
+    blocks
+        For each its key, its size in bytes, and the first and the last step in which it is needed.
+
+    Examples
+    --------
+    >>> arrange([("a", 64, 0, 1), ("b", 64, 1, 2), ("c", 64, 2, 3)])
+    ({'a': 0, 'b': 64, 'c': 0}, 128)
+    """
+    placed: list[tuple[int, int, int, int]] = []
+    offsets: dict[Any, int] = {}
+    for key, size, first, last in sorted(blocks, key=lambda block: -block[1]):
+        size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        together = sorted(
+            (start, end) for start, end, since, until in placed if since <= last and first <= until
+        )
+        start = 0
+        for taken, end in together:
+            if start + size <= taken:
+                break
+            start = max(start, end)
+        offsets[key] = start
+        placed.append((start, start + size, first, last))
+    return offsets, max((end for _, end, _, _ in placed), default=0)

@@ -1,7 +1,7 @@
 """The compiled engine: a program's lines as native code, a whole epoch at a time.
 
-lines ─reading─► values ─scheduling─► loops and products ─loops, ir─► code ─native─► addresses
-                                                         └─ table, memory: sizes, places ─► driver
+lines ─program.lowering─► values ─scheduling, fusion─► loops and products ─loops, ir─► code ─native─► addresses
+                                                                          └─ step_table, plan: sizes, places ─► driver
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.engines.compiled.blas import Blas
-from handgrad.engines.compiled.libraries import find_blas
+from handgrad.engines.compiled.blas import Blas, find_blas
+from handgrad.engines.compiled.fusion import FusedLoop
 from handgrad.engines.compiled.loops import FLOATS, Compiler, Kernel
 from handgrad.engines.compiled.matrix_products import find_ahead
 from handgrad.engines.compiled.plan import Plan
-from handgrad.engines.compiled.scheduling import Loop, Schedule
-from handgrad.engines.compiled.table import Routine
+from handgrad.engines.compiled.scheduling import StepSchedule
+from handgrad.engines.compiled.step_table import Routine
 from handgrad.engines.engine import Epoch, NonFiniteLossError
 from handgrad.errors import EngineError, ShapeError
 from handgrad.layers import Value
@@ -81,20 +81,20 @@ class BoundCompiled:
         checked = tuple(self.outputs[name] for name in ("total", "count") if name in self.outputs)
         self.inputs = tuple(value.name for value in program.inputs)
         self.prepared: tuple[Any, Plan] | None = None
-        self.written: dict[tuple[tuple[str, str], ...], dict[Loop, Kernel]] = {}
+        self.written: dict[tuple[tuple[str, str], ...], dict[FusedLoop, Kernel]] = {}
         try:  # to hear now, and not in the middle of a training, what cannot be done
-            self.schedule = Schedule(self.lowered, tuple(self.outputs.values()), checked)
+            self.schedule = StepSchedule(self.lowered, tuple(self.outputs.values()), checked)
             row = {v.name: self.given(v, _rows(v, program.dtype)) for v in program.inputs}
             self.plan(row, 1).prepare(Epoch(row, np.arange(0), 1))
         except (NotImplementedError, KeyError, AttributeError, StopIteration, RuntimeError) as error:
             raise EngineError(f"this program cannot be compiled: {error!r}") from error
         self.facts = {"engine": "compiled", "blas": blas.name, "threads": thread_limit(blas)}
 
-    def kernels(self, sources: dict[str, str]) -> dict[Loop, Kernel]:
+    def kernels(self, sources: dict[str, str]) -> dict[FusedLoop, Kernel]:
         """Write every loop's code, for inputs that lie in memory as numbers of these types."""
         key = tuple(sources.items())
         if key not in self.written:
-            loops = [step for step in self.schedule.steps if isinstance(step, Loop)]
+            loops = [step for step in self.schedule.steps if isinstance(step, FusedLoop)]
             self.written[key] = {
                 loop: Compiler(loop, self.schedule.stored, self.program.dtype, sources).compile()
                 for loop in loops

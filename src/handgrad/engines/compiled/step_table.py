@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from handgrad.engines.compiled.blas import Blas
 from handgrad.engines.compiled.driver import STEP_SIZE, check_text
+from handgrad.engines.compiled.fusion import FusedLoop
 from handgrad.engines.compiled.ir import LANES
 from handgrad.engines.compiled.loops import FLOATS, Kernel, Operand
 from handgrad.engines.compiled.matrix_products import Carried, product_text, row_product_text, row_update_text
 from handgrad.engines.compiled.native import native
-from handgrad.engines.compiled.scheduling import Check, Loop, Product, Schedule
+from handgrad.engines.compiled.scheduling import Check, Product, StepSchedule
 from handgrad.program.lowered import LoweredValue
 
 Array = NDArray[Any]
@@ -46,14 +47,14 @@ class Routine:
     """
 
     values: tuple[LoweredValue, ...]
-    schedule: Schedule
-    kernels: Mapping[Loop, Kernel]
+    schedule: StepSchedule
+    kernels: Mapping[FusedLoop, Kernel]
     dtype: str
     blas: Blas
     threads: int
 
 
-class Table:
+class StepTable:
     """The steps of a routine for batches of ``n`` rows.
 
     Parameters
@@ -74,7 +75,7 @@ class Table:
         self.records: list[tuple[int, int, int, int, int]] = []
         for step in routine.schedule.steps:
             match step:
-                case Loop():
+                case FusedLoop():
                     self.add_loop(step, routine.kernels[step])
                 case Product():
                     self.add_product(step)
@@ -106,7 +107,7 @@ class Table:
             self.numbers[exact] = np.array([number], float)
         return self.numbers[exact].ctypes.data
 
-    def add_loop(self, loop: Loop, kernel: Kernel) -> None:
+    def add_loop(self, loop: FusedLoop, kernel: Kernel) -> None:
         rows, columns = loop.rows.at(self.n), loop.columns.at(self.n)
         arguments = [rows, columns, *(self.operand(operand) for operand in kernel.operands)]
         extent = rows if kernel.divided == "rows" else columns
