@@ -2,74 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from handgrad.checking.numerical.directional import Projections, Rounding, few_enough, outputs_of, project
+from handgrad.checking.forward_trace import ForwardTrace
+from handgrad.checking.numerical.analytic import AnalyticGradient, traced
+from handgrad.checking.numerical.bounds import Bounds, Rounding
+from handgrad.checking.numerical.directional import (
+    DirectionalCheck,
+    directional_check,
+    few_enough,
+    outputs_of,
+)
 from handgrad.checking.numerical.finite_differences import NumericalJacobian, numerical_jacobian
-from handgrad.checking.numerical.reference import Reference
-from handgrad.checking.subject import CheckError, Gradients, Inputs, Subject, widened
+from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, widened
 from handgrad.checking.subject.draws import beside
-
-Array = NDArray[Any]
+from handgrad.tolerance import EPS, TELLING, close, rounding_error
 
 UPSTREAMS = 3
-DIGITS = 0.6  # of its digits a gradient must have right: to 4e-10 in float64, 7e-5 in float32
 LARGEST_WIDE = 20_000  # entries of all inputs: products of more take long beyond float64
 LOOKED_AT = 8  # wrong entries, the worst first, whose kinks are counted
-PERTURBED = 4  # evaluations of backward, each input a rounding error away, that show its own rounding
-
-
-@dataclass(frozen=True)
-class GradientSample:
-    """One upstream gradient at some inputs, what backward returned for it, and what is right.
-
-    Attributes
-    ----------
-    inputs
-        With all floating point in float64.
-    upstream
-        One array for each output, both signs.
-    got
-        What backward returned, by argument.
-    low, high
-        The gradients that the slopes allow, in the argument's shape; equal where there is no kink.
-    tolerance
-        The error bar: of the slopes, of backward's rounding, and of the inputs' and outputs' type.
-    magnitude
-        The size of what adds up to each entry.
-    """
-
-    inputs: Inputs
-    upstream: list[Array]
-    got: Gradients
-    low: Gradients
-    high: Gradients
-    tolerance: Gradients
-    magnitude: Gradients
-
-    def wrong(self, argument: str) -> Array:
-        """Return which entries of an argument's gradient are outside what is allowed, in its shape."""
-        got = self.got[argument]
-        if got.shape != self.low[argument].shape:
-            return np.ones(self.low[argument].shape, bool)
-        return ~(self.excess(argument) <= self.tolerance[argument])  # not a number is wrong
-
-    def excess(self, argument: str) -> Array:
-        """Return how far each entry is outside what is allowed."""
-        got = self.got[argument].astype(self.low[argument].dtype)
-        with np.errstate(all="ignore"):
-            return np.maximum(np.maximum(self.low[argument] - got, got - self.high[argument]), 0)
-
-    def expected(self, argument: str) -> Array:
-        """Return the right gradient: of what is allowed, the nearest to what backward returned."""
-        low, high, got = self.low[argument], self.high[argument], self.got[argument]
-        if got.shape != low.shape or not np.all(np.isfinite(got)):
-            return np.asarray((low + high) / 2, np.float64)
-        return np.asarray(np.clip(got.astype(low.dtype), low, high), np.float64)
+PERTURBATIONS = 4  # evaluations of backward, each input a rounding error away, that show its own rounding
+ZERO = 1e-9  # of a gradient that would move the outputs by themselves: below, forward's rounding hides it
 
 
 @dataclass(frozen=True)
@@ -92,7 +50,37 @@ class NumericalGradient:
     exact: Inputs
     outputs: list[Array]
     upstreams: tuple[list[Array], ...]
-    jacobians: dict[str, NumericalJacobian | Projections]
+    jacobians: dict[str, NumericalJacobian | DirectionalCheck]
+
+
+@dataclass(frozen=True)
+class GradientSample:
+    """One upstream gradient at some inputs, what backward returned for it, and what is right.
+
+    Attributes
+    ----------
+    inputs
+        With all floating point in float64.
+    upstream
+        One array for each output, both signs.
+    got
+        What backward returned, by argument.
+    bounds
+        What is right, by argument.
+    """
+
+    inputs: Inputs
+    upstream: list[Array]
+    got: Gradients
+    bounds: dict[str, Bounds]
+
+    def wrong(self, argument: str) -> Array:
+        """Return which entries of an argument's gradient are wrong, in its shape."""
+        return self.bounds[argument].wrong(self.got[argument])
+
+    def expected(self, argument: str) -> Array:
+        """Return the right gradient: of what is allowed, the nearest to what backward returned."""
+        return self.bounds[argument].nearest(self.got[argument])
 
 
 @dataclass(frozen=True)
@@ -105,21 +93,69 @@ class Comparison:
         What they are compared with.
     samples
         One for each upstream gradient.
-    wrong
-        The arguments whose gradient is not right.
-    doubtful
-        Those whose error bar is too wide to tell, with the reason.
     """
 
     numerical: NumericalGradient
     samples: tuple[GradientSample, ...]
-    wrong: tuple[str, ...]
-    doubtful: dict[str, str]
 
     @property
     def arguments(self) -> tuple[str, ...]:
         """The arguments that backward differentiates."""
         return tuple(self.numerical.jacobians)
+
+    @cached_property
+    def wrong(self) -> tuple[str, ...]:
+        """The arguments whose gradient is not right."""
+        return tuple(name for name in self.arguments if any(map(self._is_wrong(name), self.samples)))
+
+    @staticmethod
+    def _is_wrong(name: str) -> Any:
+        return lambda sample: sample.got[name].shape != sample.bounds[name].low.shape or sample.wrong(name).any()
+
+    @cached_property
+    def doubtful(self) -> dict[str, str]:
+        """The arguments whose numerical gradient is known too badly to tell, with the reason."""
+        doubtful: dict[str, str] = {}
+        for name in set(self.arguments) - set(self.wrong):
+            for bounds in (sample.bounds[name] for sample in self.samples):
+                size, tolerance = bounds.size.max(initial=0), bounds.tolerance.max(initial=0)
+                if size > 0 and tolerance > TELLING * size:
+                    known = f"its slopes are known to {float(tolerance / size):.0e} only"
+                    doubtful[name] = f"{known}: forward is too rough there"
+        return doubtful
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What repair and diagnosis work with: backward's gradients beside the right ones, and a trace of forward.
+
+    Attributes
+    ----------
+    subject
+        The functions.
+    comparisons
+        At the user's inputs first, then at fresh ones.
+    wrong
+        The arguments whose gradients are wrong.
+    """
+
+    subject: Subject
+    comparisons: tuple[Comparison, ...]
+    wrong: tuple[str, ...]
+
+    @cached_property
+    def recording(self) -> ForwardTrace | None:
+        """Forward as elementary operations, at the user's inputs; None where it cannot be traced."""
+        return traced(self.subject, self.comparisons[0].numerical.exact)
+
+    def samples(self) -> Iterator[GradientSample]:
+        """Yield every upstream gradient at every inputs."""
+        for comparison in self.comparisons:
+            yield from comparison.samples
+
+    def pairs(self, argument: str) -> list[tuple[Array, Array]]:
+        """Return (got, right) of an argument for every sample."""
+        return [(sample.got[argument], sample.expected(argument)) for sample in self.samples()]
 
 
 def numerical_gradient(
@@ -127,14 +163,14 @@ def numerical_gradient(
 ) -> NumericalGradient:
     """Differentiate forward numerically at some inputs, and draw upstream gradients to compare backward at.
 
-    Where an argument has too many entries to look at each of them, kinks are stepped aside from first.
+    Where an argument has too many entries to perturb each of them, the inputs are moved off kinks first.
     """
     kind = precision(subject, inputs)
-    small = few_enough(subject, widened(inputs, kind), arguments)
-    if len(small) < len(arguments) and kind is np.longdouble:
+    few = few_enough(subject, widened(inputs, kind), arguments)
+    if len(few) < len(arguments) and kind is np.longdouble:
         kind = np.float64
-        small = few_enough(subject, widened(inputs, kind), arguments)
-    if len(small) < len(arguments):
+        few = few_enough(subject, widened(inputs, kind), arguments)
+    if len(few) < len(arguments):
         inputs = beside(subject, inputs, arguments, np.random.default_rng(seed))
     wide = widened(inputs, kind)
     outputs = subject.run_forward(wide)
@@ -143,33 +179,45 @@ def numerical_gradient(
     generator = np.random.default_rng(seed)
     upstreams = tuple(_upstream(outputs, generator) for _ in range(UPSTREAMS))
     exact = widened(inputs, np.float64)
-    reference = Reference(subject, exact)
-    found: dict[str, NumericalJacobian | Projections] = {}
+    analytic = AnalyticGradient(subject, exact)
+    jacobians: dict[str, NumericalJacobian | DirectionalCheck] = {}
     for name in arguments:
-        if name in small:
-            found[name] = numerical_jacobian(outputs_of(subject, wide, name), wide[name])
+        if name in few:
+            jacobians[name] = numerical_jacobian(outputs_of(subject, wide, name), wide[name])
         else:
-            found[name] = project(outputs_of(subject, exact, name), exact[name], reference, name, generator)
-    return NumericalGradient(inputs, exact, outputs, upstreams, found)
+            function = outputs_of(subject, exact, name)
+            jacobians[name] = directional_check(function, exact[name], analytic, name, generator)
+    return NumericalGradient(inputs, exact, outputs, upstreams, jacobians)
 
 
 def compare(subject: Subject, numerical: NumericalGradient) -> Comparison:
     """Compare a backward's gradients, in float64, with the numerical ones."""
-    samples = []
-    for upstream in numerical.upstreams:
-        gradients = subject.run_backward(upstream, numerical.exact)
-        noise = _rounding(subject, upstream, numerical.exact, gradients)
-        samples.append(_sample(upstream, gradients, noise, numerical))
-    arguments = tuple(numerical.jacobians)
-    wrong = tuple(name for name in arguments if any(sample.wrong(name).any() for sample in samples))
-    return Comparison(numerical, tuple(samples), wrong, _doubtful(samples, arguments, wrong))
+    return Comparison(numerical, tuple(_sample(subject, each, numerical) for each in numerical.upstreams))
+
+
+def _sample(subject: Subject, upstream: list[Array], numerical: NumericalGradient) -> GradientSample:
+    """Run backward, and find what its gradients must be."""
+    gradients = subject.run_backward(upstream, numerical.exact)
+    perturbed = _perturbed(subject, upstream, numerical.exact, gradients)
+    flat = np.concatenate([part.ravel() for part in upstream])
+    eps = rounding_error(*numerical.inputs.values(), *numerical.outputs)  # not the gradient's: that is backward's
+    bounds: dict[str, Bounds] = {}
+    for name, jacobian in numerical.jacobians.items():
+        rounding = Rounding(eps, _least(numerical, name, flat), perturbed[name])
+        if isinstance(jacobian, DirectionalCheck):
+            bounds[name] = jacobian.bounds(upstream, gradients[name], rounding)
+        else:
+            shape = numerical.inputs[name].shape
+            parts = (*jacobian.allowed(flat), jacobian.magnitude(flat))
+            bounds[name] = rounding.bounds(*(part.reshape(shape) for part in parts))
+    return GradientSample(numerical.exact, upstream, gradients, bounds)
 
 
 def rejudge_off_kinks(subject: Subject, comparison: Comparison, seed: int) -> Comparison:
     """Return the comparison, or another from beside the inputs where only kinks make a gradient look wrong.
 
-    Where several kinks meet in one entry, at zeros and ties, what is right cannot be had from the slopes there. Where
-    it is one alone, the slopes of its two sides say all.
+    Where several kinks meet in one entry, at zeros and ties, what is right cannot be had from finite differences
+    there. Where it is one alone, the derivatives of its two sides say all.
     """
     inputs, wrong = comparison.numerical.inputs, comparison.wrong
     finite = all(
@@ -187,27 +235,27 @@ def rejudge_off_kinks(subject: Subject, comparison: Comparison, seed: int) -> Co
 
 
 def _at_one_kink(subject: Subject, comparison: Comparison) -> bool:
-    """Whether one of the worst entries stands at a single kink, so that what its slopes say of it is final."""
-    reference, sample = Reference(subject, comparison.numerical.exact), comparison.samples[0]
+    """Whether one of the worst entries is at a single kink, so that what its two sides say of it is final."""
+    analytic, sample = AnalyticGradient(subject, comparison.numerical.exact), comparison.samples[0]
     for name in comparison.wrong:
         if isinstance(comparison.numerical.jacobians[name], NumericalJacobian):
-            excess = np.where(sample.wrong(name), sample.excess(name), 0)
+            excess = np.where(sample.wrong(name), sample.bounds[name].excess(sample.got[name]), 0)
             for position in np.argsort(-excess, axis=None)[:LOOKED_AT]:
                 index = tuple(map(int, np.unravel_index(int(position), excess.shape)))
-                if excess[index] > 0 and reference.kinks_left(name, index) == 1:
+                if excess[index] > 0 and analytic.kinks_left(name, index) == 1:
                     return True
     return False
 
 
 def _is_special(value: Array) -> bool:
-    """Whether an array holds round numbers, or one number twice, as kinks and ties stand at."""
+    """Whether an array holds round numbers, or one number twice, as at kinks and ties."""
     if value.dtype.kind != "f" or value.size == 0:
         return False
     return bool(np.any(value * 64 == np.round(value * 64)) or np.unique(np.abs(value)).size < value.size)
 
 
 def precision(subject: Subject, inputs: Inputs) -> type[np.floating[Any]]:
-    """Return the widest type in which forward runs and gives the same: its slopes are the sharper for it."""
+    """Return the widest type in which forward runs and gives the same: its derivatives are the sharper for it."""
     if sum(value.size for value in inputs.values()) > LARGEST_WIDE:
         return np.float64
     narrow = subject.run_forward(widened(inputs, np.float64))
@@ -215,12 +263,7 @@ def precision(subject: Subject, inputs: Inputs) -> type[np.floating[Any]]:
         wide = subject.run_forward(widened(inputs, np.longdouble))
     except CheckError:  # linear algebra, for example, has no wider type
         return np.float64
-    same = all(
-        a.dtype == np.longdouble
-        and a.shape == b.shape
-        and np.allclose(a.astype(float), b, 1e-6, equal_nan=True)
-        for a, b in zip(wide, narrow, strict=True)
-    )
+    same = all(a.dtype == np.longdouble and close(a, b) for a, b in zip(wide, narrow, strict=True))
     return np.longdouble if same else np.float64
 
 
@@ -230,13 +273,13 @@ def _upstream(outputs: list[Array], generator: np.random.Generator) -> list[Arra
     return [np.asarray(u + np.copysign(0.25, u)) for u in drawn]
 
 
-def _rounding(subject: Subject, upstream: list[Array], inputs: Inputs, given: Gradients) -> Gradients:
+def _perturbed(subject: Subject, upstream: list[Array], inputs: Inputs, given: Gradients) -> Gradients:
     """Return how much backward's gradients move when the inputs move by a rounding error."""
-    eps, generator = np.finfo(np.float64).eps, np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     moved = {name: np.zeros(value.shape) for name, value in given.items()}
-    for _ in range(PERTURBED):
+    for _ in range(PERTURBATIONS):
         near = {
-            name: value * (1 + eps * generator.choice([-1, 0, 1], value.shape))
+            name: value * (1 + EPS * generator.choice([-1, 0, 1], value.shape))
             if value.dtype.kind == "f"
             else value
             for name, value in inputs.items()
@@ -252,61 +295,10 @@ def _rounding(subject: Subject, upstream: list[Array], inputs: Inputs, given: Gr
     return moved
 
 
-def _sample(
-    upstream: list[Array], given: Gradients, noise: Gradients, numerical: NumericalGradient
-) -> GradientSample:
-    """Put together what an upstream gradient's gradients must be."""
-    flat = np.concatenate([part.ravel() for part in upstream])
-    low, high, tolerance, magnitude = {}, {}, {}, {}
-    least = {name: _least(numerical, name, flat) for name in numerical.jacobians}
-    eps = coarsest(
-        *numerical.inputs.values(), *numerical.outputs
-    )  # not of the gradient: its digits are backward's
-    for name, slope in numerical.jacobians.items():
-        shape = numerical.inputs[name].shape
-        if isinstance(slope, Projections):
-            bounds = slope.bounds(upstream, given[name], Rounding(noise[name], eps, eps**DIGITS, least[name]))
-            low[name], high[name] = bounds.low, bounds.high
-            tolerance[name], magnitude[name] = bounds.tolerance, bounds.magnitude
-            continue
-        lowest, highest, error = slope.allowed(flat)
-        size = np.maximum(slope.magnitude(flat), least[name])
-        largest = size.max(initial=0)
-        # rounding beyond a millionth is no rounding to be excused: it is lost precision
-        excused = np.minimum(16 * noise[name].ravel(), 1e-6 * size) if noise[name].shape == shape else 0
-        bar = 8 * error + excused + eps**DIGITS * size + 64 * eps * largest
-        low[name], high[name] = lowest.reshape(shape), highest.reshape(shape)
-        tolerance[name], magnitude[name] = bar.reshape(shape), size.reshape(shape)
-    return GradientSample(numerical.exact, upstream, given, low, high, tolerance, magnitude)
-
-
 def _least(numerical: NumericalGradient, name: str, upstream: Array) -> float:
     """Return the size below which a gradient is zero to forward's rounding."""
     value = np.abs(numerical.exact[name])
     typical = float(np.median(value[value > 0])) if np.any(value > 0) else 1.0
     outputs = np.concatenate([output.ravel() for output in numerical.outputs])
     with np.errstate(all="ignore"):
-        return float(np.nan_to_num(1e-9 * (np.abs(upstream) @ np.abs(outputs)) / typical, posinf=0.0))
-
-
-def coarsest(*arrays: Array) -> float:
-    """Return the rounding error of the type with the fewest digits: functions compute in that of what they are given."""
-    kinds = [array.dtype for array in arrays if array.dtype.kind == "f" and array.dtype != np.longdouble]
-    return max(float(np.finfo(kind).eps) for kind in kinds) if kinds else float(np.finfo(np.float64).eps)
-
-
-def _doubtful(
-    samples: list[GradientSample], arguments: tuple[str, ...], wrong: tuple[str, ...]
-) -> dict[str, str]:
-    """Return the arguments whose slopes are known too badly to judge a gradient by."""
-    doubtful: dict[str, str] = {}
-    for name in arguments:
-        if name in wrong:
-            continue
-        for sample in samples:
-            bar, size = sample.tolerance[name], sample.magnitude[name].max(initial=0)
-            if size > 0 and bar.max(initial=0) > 1e-2 * size:
-                doubtful[name] = (
-                    f"its slopes are known to {float(bar.max() / size):.0e} only: forward is too rough there"
-                )
-    return doubtful
+        return float(np.nan_to_num(ZERO * (np.abs(upstream) @ np.abs(outputs)) / typical, posinf=0.0))

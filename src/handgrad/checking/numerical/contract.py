@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from handgrad.checking.numerical.comparison import GradientSample, coarsest
+from handgrad.checking.numerical.comparison import GradientSample
 from handgrad.checking.subject import Array, Gradients, Inputs, Subject, copy_of
+from handgrad.tolerance import EPS, close, reordered, rounding_error
 
 UPSTREAM = "grad_output"
+UNEVEN = 1e-3  # of the largest entry: what a division by a norm, and a small number added to it, may be off by
 FACTORS = {2.0**-20: "a millionth of", 2.0**10: "a thousand times"}
 """By how much more upstream gradients are scaled: losses are averaged over many rows, and scaled up."""
 
@@ -99,15 +101,7 @@ def _repetition(subject: Subject, inputs: Inputs, sample: GradientSample) -> Ite
 
 
 def _equal(a: Array, b: Array | None, name: str, sample: GradientSample) -> bool:
-    if b is None or a.shape != b.shape:
-        return False
-    if a.shape != sample.magnitude[name].shape:
-        return np.array_equal(a, b, equal_nan=True)
-    eps = np.finfo(a.dtype).eps if a.dtype.kind == "f" else 0.0
-    largest = sample.magnitude[name].max(initial=0)
-    with np.errstate(all="ignore"):
-        off = np.abs(a.astype(float) - b.astype(float))
-    return bool(np.all((off <= 1e3 * eps * (sample.magnitude[name] + largest)) | ~np.isfinite(off)))
+    return b is not None and reordered(a, b, least=float(sample.bounds[name].size.max(initial=0)))
 
 
 @contextmanager
@@ -141,12 +135,12 @@ def _linearity(subject: Subject, inputs: Inputs, sample: GradientSample) -> Iter
     for name, once in sample.got.items():
         if not np.all(np.isfinite(once)):
             continue
-        nothing = zero.get(name, np.zeros(1))
+        nothing, size = zero.get(name, np.zeros(1)), float(np.abs(once).max(initial=0))
         if not np.all(np.isfinite(nothing)):
             yield Violation("affine", name, f"zero upstream gives a d{name} that is not finite")
-        elif _differs(nothing, np.zeros_like(nothing), once):
+        elif not reordered(nothing, np.zeros_like(nothing), size):
             yield Violation("affine", name, f"zero upstream gives a d{name} that is not zero")
-        elif _differs(twice.get(name), 2 * once, once):
+        elif name not in twice or not reordered(twice[name], 2 * once):
             yield Violation("uneven", name, f"twice the upstream gradient does not give twice d{name}")
         else:
             yield from _uneven_far(name, once, far)
@@ -155,7 +149,7 @@ def _linearity(subject: Subject, inputs: Inputs, sample: GradientSample) -> Iter
 def _far_scaled(subject: Subject, inputs: Inputs, sample: GradientSample) -> dict[float, Gradients]:
     """Return the gradients for upstream ones of another size, where every number has the digits for it."""
     arrays = (*subject.inputs.values(), *subject.run_forward(subject.inputs), *sample.got.values())
-    if coarsest(*arrays) > 1e-15:
+    if rounding_error(*arrays) > EPS:
         return {}
     return {
         factor: subject.run_backward([factor * part for part in sample.upstream], inputs)
@@ -166,16 +160,7 @@ def _far_scaled(subject: Subject, inputs: Inputs, sample: GradientSample) -> dic
 def _uneven_far(name: str, once: Array, far: dict[float, Gradients]) -> Iterator[Violation]:
     for factor, scaled in far.items():
         expected = factor * once
-        if np.all(np.isfinite(expected)) and _differs(scaled.get(name), expected, expected, 1e-3):
+        if np.all(np.isfinite(expected)) and not (name in scaled and close(scaled[name], expected, UNEVEN)):
             words = FACTORS[factor]
             yield Violation("uneven", name, f"{words} the upstream gradient does not give {words} d{name}")
             return
-
-
-def _differs(a: Array | None, b: Array, scale: Array, relative: float = 0.0) -> bool:
-    """Whether arrays differ by more than rounding, or than a part of the largest."""
-    if a is None or a.shape != b.shape:
-        return True
-    eps = np.finfo(a.dtype).eps if a.dtype.kind == "f" else 0.0
-    size = float(np.abs(scale).max(initial=0))
-    return not np.all(np.abs(a - b) <= max(1e4 * eps, relative) * size)

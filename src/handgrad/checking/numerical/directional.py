@@ -16,15 +16,16 @@ from typing import Any
 
 import numpy as np
 
+from handgrad.checking.numerical.analytic import AnalyticGradient
+from handgrad.checking.numerical.bounds import Bounds, Rounding
 from handgrad.checking.numerical.finite_differences import (
-    Array,
     NumericalJacobian,
     Vector,
     directional_derivatives,
     numerical_jacobian,
 )
-from handgrad.checking.numerical.reference import Reference
-from handgrad.checking.subject import Inputs, Subject
+from handgrad.checking.subject import Array, Inputs, Subject
+from handgrad.tolerance import BOUNDS, gradient_tolerance
 
 WORK = 400_000_000  # numbers, for the slopes along coordinates, of all arguments together: about a second
 STEP = 16  # numbers are worked on while Python makes a step
@@ -36,45 +37,7 @@ LARGEST_JACOBIAN = 5_000_000  # entries
 LARGEST_DRAWN = 20_000_000  # entries of all directions
 LOOKED_AT = 24  # entries that differ from the reference, the worst first, whose own slopes are found
 ENOUGH = 3  # of them that are wrong
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What a gradient may be, entry by entry, in its argument's shape; as in `GradientSample`."""
-
-    low: Array
-    high: Array
-    tolerance: Array
-    magnitude: Array
-
-
-@dataclass(frozen=True)
-class Rounding:
-    """How exact a gradient can be.
-
-    Attributes
-    ----------
-    noise
-        How much backward's gradient moves by rounding.
-    eps
-        Of its type.
-    digits
-        The relative error that is always allowed.
-    least
-        The size of an entry that is zero to forward's rounding.
-    """
-
-    noise: Array
-    eps: float
-    digits: float
-    least: float
-
-    def bounds(self, gradient: Array, floor: float = 0.0) -> Bounds:
-        """Return the bounds around a gradient."""
-        size = np.asarray(np.maximum(np.abs(gradient) + floor, self.least))
-        excused = np.minimum(16 * self.noise, 1e-6 * size) if self.noise.shape == size.shape else 0.0
-        tolerance = excused + self.digits * size + 64 * self.eps * size.max(initial=0)
-        return Bounds(np.array(gradient), np.array(gradient), np.asarray(tolerance), size)
+NOTICEABLE = 1e-2  # of a typical entry: smaller entries are compared as if they had this size
 
 
 def few_enough(subject: Subject, inputs: Inputs, arguments: Sequence[str]) -> set[str]:
@@ -127,20 +90,20 @@ def outputs_of(subject: Subject, inputs: Inputs, name: str) -> Vector:
 
 
 @dataclass(frozen=True)
-class Projections:
-    """Derivatives of m outputs along d random directions of a large argument.
+class DirectionalCheck:
+    """Derivatives of m outputs along d random directions of a large argument, to check its gradient by.
 
     Attributes
     ----------
     name
         Of the argument.
     function, point
-        The outputs as a function of the argument, and where they are looked at.
+        The outputs as a function of the argument, and where they are differentiated.
     directions
         (d, …), in the argument's shape.
     along
-        The slopes, (m, d).
-    reference
+        The derivatives, (m, d).
+    analytic
         Another gradient to compare with, once it is confirmed.
     """
 
@@ -149,14 +112,14 @@ class Projections:
     point: Array
     directions: Array
     along: NumericalJacobian
-    reference: Reference
+    analytic: AnalyticGradient
     looked_at: dict[tuple[int, ...], NumericalJacobian] = field(default_factory=dict)
 
     @property
-    def said(self) -> str:
-        """What is done with the argument, in words."""
+    def description(self) -> str:
+        """How the argument's gradient is checked, in words."""
         way = "as a whole, so that an error of a part in a million of it is not seen, by"
-        if self.reference.recorded:
+        if self.analytic.exists:
             way = "entry by entry against the chain rule over the recorded forward, which fits"
         return f"{way} the slopes along {len(self.directions)} random directions"
 
@@ -165,12 +128,12 @@ class Projections:
         flat = np.concatenate([part.ravel() for part in upstream])
         for candidate in self._candidates(upstream, flat, got):
             if np.all(self._missed(candidate, flat, rounding, self.directions, self.along) <= 0):
-                return self._beside(candidate, got, flat, rounding)
-        return self._alone(got, flat, rounding)
+                return self._around(candidate, got, flat, rounding)
+        return self._by_directions(got, flat, rounding)
 
     def _candidates(self, upstream: Sequence[Array], flat: Array, got: Array) -> Iterator[Array]:
         """Yield gradients that may be right: by the chain rule, and what was returned times a constant."""
-        gradients = self.reference.gradients(upstream)
+        gradients = self.analytic.gradients(upstream)
         if gradients is not None:
             yield gradients[self.name]
         if got.shape == self.point.shape and np.all(np.isfinite(got)) and np.any(got):
@@ -181,20 +144,23 @@ class Projections:
     def _missed(
         self, gradient: Array, flat: Array, rounding: Rounding, directions: Array, along: NumericalJacobian
     ) -> Array:
-        """Return how far a gradient is off along each direction, beyond the error bar."""
+        """Return how far a gradient is off along each direction, beyond the tolerance."""
         low, high, error = along.allowed(flat)
         axes = tuple(range(1, directions.ndim))
         parts = directions * gradient
-        bar = 8 * error + rounding.digits * np.maximum(along.magnitude(flat), rounding.least)
-        bar = bar + 64 * rounding.eps * np.sqrt((parts**2).sum(axis=axes))
-        if rounding.noise.shape == gradient.shape:
-            bar = bar + 16 * np.sqrt(((directions * rounding.noise) ** 2).sum(axis=axes))
+        size = np.maximum(along.magnitude(flat), rounding.least)
+        perturbed = np.zeros(1)
+        if rounding.perturbed.shape == gradient.shape:
+            perturbed = np.sqrt(((directions * rounding.perturbed) ** 2).sum(axis=axes))
+        summed = np.sqrt((parts**2).sum(axis=axes))
         value = parts.sum(axis=axes)
-        return np.asarray(np.maximum(low - value, value - high) - bar)
+        tolerance = gradient_tolerance(error, size, rounding.eps, summed, perturbed)
+        return np.asarray(np.maximum(low - value, value - high) - tolerance)
 
-    def _beside(self, reference: Array, got: Array, flat: Array, rounding: Rounding) -> Bounds:
-        """Compare with the reference; where it differs, the entry's own slope decides."""
-        bounds = rounding.bounds(reference, floor=1e-2 * float(np.sqrt(np.mean(reference**2))))
+    def _around(self, reference: Array, got: Array, flat: Array, rounding: Rounding) -> Bounds:
+        """Compare with a confirmed gradient; where it differs, the entry's own derivative decides."""
+        floor = NOTICEABLE * float(np.sqrt(np.mean(reference**2)))
+        bounds = rounding.bounds(reference, reference, 0.0, np.abs(reference) + floor)
         if got.shape != reference.shape:
             return bounds
         off = np.where(np.isfinite(got), np.abs(got - reference) / (bounds.tolerance + 1e-300), 0.0)
@@ -209,12 +175,12 @@ class Projections:
             bounds.high.flat[bad] = np.maximum(bounds.high.flat[bad], got.flat[bad])
         return bounds
 
-    def _alone(self, got: Array, flat: Array, rounding: Rounding) -> Bounds:
+    def _by_directions(self, got: Array, flat: Array, rounding: Rounding) -> Bounds:
         """Find a wrong entry by the directions alone; all others are taken to be right."""
-        fits = got.shape == self.point.shape
-        own = np.where(np.isfinite(got), got, 0.0) if fits else np.zeros(self.point.shape)
-        bounds = rounding.bounds(own)
-        if not fits or not np.all(np.isfinite(got)):
+        finite = got.shape == self.point.shape and np.all(np.isfinite(got))
+        own = np.where(np.isfinite(got), got, 0.0) if got.shape == self.point.shape else np.zeros(self.point.shape)
+        bounds = rounding.bounds(own, own, 0.0, np.abs(own))
+        if not finite:
             return bounds
         missed = self._missed(got, flat, rounding, self.directions, self.along)
         known = [self._look_at(index, got, flat, bounds) for index in self.looked_at]
@@ -244,25 +210,23 @@ class Projections:
         return tuple(map(int, np.unravel_index(left[0], got.shape)))
 
     def _look_at(self, index: Any, got: Array, flat: Array, bounds: Bounds) -> bool:
-        """Find an entry's own slope and put it into the bounds; return whether the gradient there is wrong."""
+        """Put an entry's own derivative into the bounds; return whether the gradient there is wrong."""
         index = tuple(map(int, index))
         if index not in self.looked_at:
             self.looked_at[index] = numerical_jacobian(self.function, self.point, [index])
         column = self.looked_at[index]
-        low, high, error = (float(part[0]) for part in column.allowed(flat))
-        bounds.low[index], bounds.high[index] = low, high
-        bounds.magnitude[index] = max(bounds.magnitude[index], float(column.magnitude(flat)[0]))
-        bounds.tolerance[index] += 8 * error
-        return not low - bounds.tolerance[index] <= got[index] <= high + bounds.tolerance[index]
+        bounds.low[index], bounds.high[index], error = (float(part[0]) for part in column.allowed(flat))
+        bounds.size[index] = max(bounds.size[index], float(column.magnitude(flat)[0]))
+        bounds.tolerance[index] += BOUNDS * error
+        return bool(bounds.wrong(got)[index])
 
 
-def project(
-    function: Vector, point: Array, reference: Reference, name: str, generator: np.random.Generator
-) -> Projections:
-    """Find the slopes along random directions; fewer of them where one is much work or memory."""
-    work = work_of(reference.subject, reference.inputs)
+def directional_check(
+    function: Vector, point: Array, analytic: AnalyticGradient, name: str, generator: np.random.Generator
+) -> DirectionalCheck:
+    """Differentiate along random directions; fewer of them where one is much work or memory."""
+    work = work_of(analytic.subject, analytic.inputs)
     fewer = min(WORK / (EVALUATIONS * work), LARGEST_DRAWN / point.size)
     directions = generator.normal(size=(int(np.clip(fewer, 2, DIRECTIONS)), *point.shape))
-    return Projections(
-        name, function, point, directions, directional_derivatives(function, point, directions), reference
-    )
+    along = directional_derivatives(function, point, directions)
+    return DirectionalCheck(name, function, point, directions, along, analytic)

@@ -1,10 +1,10 @@
-"""Numerical derivatives of a function, from the left and from the right, each with an error bar.
+"""Numerical derivatives of a function, from the left and from the right, each with an error bound.
 
 Every output's slope along one coordinate is found from differences on a ladder of steps. Where left and right
 agree it is the two-fold Richardson extrapolation of the central differences (error h⁶); at a kink the two
-one-sided slopes are extrapolated by themselves, and every value between them is right. The error bar is how far
-the extrapolation moved the estimate, and what rounding can have done to it; the rung with the smallest bar is
-kept, so that a step too large (a pole, another kink) and one too small (rounding) are both passed over.
+one-sided slopes are extrapolated by themselves, and every value between them is right. The error bound is how far
+the extrapolation moved the estimate, and what rounding can have done to it; the rung with the smallest
+bound counts, so that a step too large (a pole, another kink) and one too small (rounding) are both passed over.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Vector = Callable[[Array], Array]
+Line = Callable[[float], tuple[Array, Any]]  # the outputs a step away, and the step as it is represented
+Column = tuple[Array, Array, Array]  # low, high and error of every output
 
 RUNGS = 9
 LARGEST_STEP = 1 / 64  # of the coordinate's scale
+LONGER_STEP = 1 / 8  # where rounding is so coarse that a shorter one does not rise above it
 BETWEEN_RUNGS = 1 / 8
-STEPS_NOISE = (
-    16  # of the outputs' rounding over the step: what it does to the slopes from a quarter of the step
-)
+STEPS_NOISE = 16  # of the outputs' rounding over the step: what extrapolating to a quarter of it makes of that
 COARSE = 1e-9  # relative rounding that only longer steps rise above
 STILL = 1e4  # rounding errors that the inputs move by, and every output that depends on them well should too
 STAIRS = 0.01 / 4.0 ** np.arange(20)  # relative moves that are looked at for stairs
-GOOD = 1e-11  # relative error bar that needs no further rung
+GOOD = 1e-11  # relative error bound that needs no further rung
+NEGLIGIBLE = 1e-3  # of the outputs over the coordinate: so small a derivative need not be known so well
+BEND = 1e-6  # of the derivative: a smaller gap between the two sides is what extrapolation leaves of a bend
+STAYS = 0.6  # of a gap is there at a quarter of the step too, if it is a kink; of a bend a quarter is left
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class NumericalJacobian:
     low, high
         (m, k): the smaller and the larger of the two one-sided slopes; equal where there is no kink.
     error
-        (m, k): the error bar of either.
+        (m, k): the error bound of either.
     """
 
     low: Array
@@ -49,7 +53,7 @@ class NumericalJacobian:
 
     @property
     def kinks(self) -> Array:
-        """Which coordinates stand at a kink, (k,)."""
+        """Which coordinates are at a kink, (k,)."""
         return np.any(self.high - self.low > 2 * self.error, axis=0)
 
     def allowed(self, upstream: Array) -> tuple[Array, Array, Array]:
@@ -67,7 +71,7 @@ class NumericalJacobian:
 def numerical_jacobian(
     function: Vector, x: Array, places: Iterable[tuple[int, ...]] | None = None
 ) -> NumericalJacobian:
-    """Return the slopes of a vector function along every coordinate of ``x``, or some.
+    """Return the derivatives of a vector function along every coordinate of ``x``, or some.
 
     Parameters
     ----------
@@ -84,19 +88,28 @@ def numerical_jacobian(
     >>> found.low.round(6), found.high.round(6)
     (array([[-1., 12.]]), array([[ 1., 12.]]))
     """
-    indices = list(np.ndindex(x.shape) if places is None else places)
+
+    def along(index: tuple[int, ...]) -> Line:
+        def at(step: float) -> tuple[Array, Any]:
+            moved = x.copy()
+            moved[index] += x.dtype.type(step)
+            return function(moved), moved[index] - x[index]
+
+        return at
+
     with np.errstate(all="ignore"):
         start, scale, noise = _start(function, x)
-        columns = [_along(function, x, index, scale, start, noise) for index in indices]
-    if not columns:
-        empty = np.zeros((start.size, 0), start.dtype)
-        return NumericalJacobian(empty, empty, empty)
-    low, high, error = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
-    return NumericalJacobian(low, high, error)
+        return _side_by_side(
+            [
+                _derivative(along(index), float(np.abs(x[index])), scale, start, noise)
+                for index in (np.ndindex(x.shape) if places is None else places)
+            ],
+            start,
+        )
 
 
 def directional_derivatives(function: Vector, x: Array, directions: Array) -> NumericalJacobian:
-    """Return the slopes along some directions, (d, \\*x.shape), instead of along the coordinates: (m, d).
+    """Return the derivatives along some directions, (d, \\*x.shape), instead of along the coordinates: (m, d).
 
     Examples
     --------
@@ -105,16 +118,27 @@ def directional_derivatives(function: Vector, x: Array, directions: Array) -> Nu
     array([[2.],
            [6.]])
     """
-    columns = []
+
+    def along(direction: Array) -> Line:
+        def at(step: float) -> tuple[Array, Any]:
+            taken = x.dtype.type(step)
+            return function(x + taken * direction), taken
+
+        return at
+
     with np.errstate(all="ignore"):
         start, scale, noise = _start(function, x)
-        for direction in directions:
+        longest = [float(np.abs(direction).max(initial=0)) or 1.0 for direction in directions]
+        columns = [
+            _derivative(along(direction), 0.0, scale / most, start, noise)
+            for direction, most in zip(directions, longest, strict=True)
+        ]
+    return _side_by_side(columns, start)
 
-            def line(step: Array, direction: Array = direction) -> Array:
-                return function(x + step[0] * direction)
 
-            longest = float(np.abs(direction).max(initial=0)) or 1.0
-            columns.append(_along(line, np.zeros(1, x.dtype), (0,), scale / longest, start, noise))
+def _side_by_side(columns: list[Column], start: Array) -> NumericalJacobian:
+    if not columns:
+        return NumericalJacobian(*[np.zeros((start.size, 0), start.dtype)] * 3)
     low, high, error = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
     return NumericalJacobian(low, high, error)
 
@@ -166,26 +190,23 @@ def _stair(function: Vector, x: Array, start: Array, away: Array) -> Array:
     return np.where(again.sum(axis=0) >= 2, np.nan_to_num(heights.max(axis=0)), 0)
 
 
-def _along(
-    function: Vector, x: Array, index: tuple[int, ...], scale: float, start: Array, noise: Array
-) -> tuple[Array, Array, Array]:
-    """Return (low, high, error) of every output along one coordinate: the best rung of the ladder."""
-    own = float(np.abs(x[index]))
+def _derivative(line: Line, own: float, scale: float, start: Array, noise: Array) -> Column:
+    """Return (low, high, error) of every output along a line: for each the best rung of the ladder."""
     low, high = np.zeros_like(start), np.zeros_like(start)
     error = np.full(start.shape, np.inf)
     rough = bool(np.any(noise > COARSE * np.abs(start)))
-    steps = list(_steps(own, scale, 1 / 8 if rough else LARGEST_STEP))
+    steps = list(_steps(own, scale, LONGER_STEP if rough else LARGEST_STEP))
     for k, step in enumerate(steps):
         if np.all(error <= STEPS_NOISE * noise / max(steps[k:])):
             break  # rounding alone makes every step that is left worse
-        found = _rung(function, x, index, step, start, noise)
+        found = _rung(line, step, start, noise)
         if found is None:
             continue
         better = found[2] < error
         low, high = np.where(better, found[0], low), np.where(better, found[1], high)
         error = np.where(better, found[2], error)
         size = np.maximum(np.abs(low), np.abs(high)).max(initial=0)
-        negligible = np.abs(start).max(initial=0) / max(own, scale) * 1e-3
+        negligible = np.abs(start).max(initial=0) / max(own, scale) * NEGLIGIBLE
         if error.max(initial=0) <= GOOD * max(size, negligible):
             break
     return low, high, error
@@ -200,23 +221,15 @@ def _steps(own: float, scale: float, largest: float) -> Iterator[float]:
             yield own * largest * BETWEEN_RUNGS**rung
 
 
-def _rung(
-    function: Vector, x: Array, index: tuple[int, ...], step: float, start: Array, rounding: Array
-) -> tuple[Array, Array, Array] | None:
+def _rung(line: Line, step: float, start: Array, rounding: Array) -> Column | None:
     """Return (low, high, error) from the steps h, h/2 and h/4, or None where the function ends before."""
     right, left = [], []
     for part in (1.0, 0.5, 0.25):
-        above, below = x.copy(), x.copy()
-        above[index] += x.dtype.type(step * part)
-        below[index] -= x.dtype.type(step * part)
-        up, down = above[index] - x[index], x[index] - below[index]  # the steps as they are represented
-        if up == 0 or down == 0:
+        (above, up), (below, down) = line(step * part), line(-step * part)  # the steps as they are represented
+        if up == 0 or down == 0 or not (np.all(np.isfinite(above)) and np.all(np.isfinite(below))):
             return None
-        f_up, f_down = function(above), function(below)
-        if not (np.all(np.isfinite(f_up)) and np.all(np.isfinite(f_down))):
-            return None
-        right.append((f_up - start) / up)
-        left.append((start - f_down) / down)
+        right.append((above - start) / up)
+        left.append((below - start) / down)
     moved = np.any([(r != 0) | (s != 0) for r, s in zip(right, left, strict=True)], axis=0)
     noise = np.where(moved, STEPS_NOISE, 1) * rounding / step  # no rounding is added up where nothing moves
     central = [(r + s) / 2 for r, s in zip(right, left, strict=True)]
@@ -229,13 +242,14 @@ def _rung(
     left_end, left_error = _to_zero(left, noise)
     apart = [r - s for r, s in zip(right, left, strict=True)]
     gap, gap_error = _to_zero(apart, noise)
-    kink = (np.abs(gap) > 4 * gap_error + 1e-6 * np.abs(smooth)) & (np.abs(apart[2]) > 0.6 * np.abs(apart[0]))
+    clear = np.abs(gap) > 4 * gap_error + BEND * np.abs(smooth)
+    kink = clear & (np.abs(apart[2]) > STAYS * np.abs(apart[0]))
     low = np.where(kink, np.minimum(left_end, right_end), smooth)
     high = np.where(kink, np.maximum(left_end, right_end), smooth)
     return low, high, np.where(kink, np.maximum(left_error, right_error), smooth_error)
 
 
 def _to_zero(values: list[Array], noise: Array) -> tuple[Array, Array]:
-    """Extrapolate values at the steps h, h/2, h/4 to 0, with an error bar."""
+    """Extrapolate values at the steps h, h/2, h/4 to 0, with an error bound."""
     end = (values[0] - 6 * values[1] + 8 * values[2]) / 3
     return end, np.abs(end - (2 * values[2] - values[1])) + 8 * noise

@@ -8,10 +8,11 @@ from itertools import combinations
 
 import numpy as np
 
-from handgrad.checking.numerical.comparison import DIGITS, Comparison, NumericalGradient, coarsest
-from handgrad.checking.numerical.directional import Projections
+from handgrad.checking.numerical.comparison import Comparison, NumericalGradient
+from handgrad.checking.numerical.directional import DirectionalCheck
 from handgrad.checking.numerical.finite_differences import NumericalJacobian
 from handgrad.checking.subject import Array, Inputs, Subject
+from handgrad.tolerance import DIGITS, EPS, rounding_error
 
 
 def tried(numerical: NumericalGradient) -> Iterator[str]:
@@ -22,8 +23,8 @@ def tried(numerical: NumericalGradient) -> Iterator[str]:
         yield f"the slopes of forward from both sides at {_entries(every, numerical)}, in {digits} digits"
     ways: dict[str, list[str]] = {}
     for name, slope in numerical.jacobians.items():
-        if isinstance(slope, Projections):
-            ways.setdefault(slope.said, []).append(name)
+        if isinstance(slope, DirectionalCheck):
+            ways.setdefault(slope.description, []).append(name)
     for said, names in ways.items():
         yield f"{_entries(names, numerical)}, {said}"
     yield f"{len(numerical.upstreams)} upstream gradients of both signs"
@@ -53,9 +54,9 @@ def not_proved(subject: Subject, comparison: Comparison) -> Iterator[str]:
             "the gradient was judged a thousandth beside the inputs, where no kinks meet; at these inputs themselves, "
             "only that it is finite"
         )
-    given, made = coarsest(*subject.inputs.values()), coarsest(*numerical.outputs)
-    if max(given, made) > 1e-15:
-        what, eps = ("the inputs have", given) if given > 1e-15 else ("forward's output has", made)
+    given, made = rounding_error(*subject.inputs.values()), rounding_error(*numerical.outputs)
+    if max(given, made) > EPS:
+        what, eps = ("the inputs have", given) if given > EPS else ("forward's output has", made)
         yield f"{what} few digits: relative errors below {eps**DIGITS:.0e} are not seen; float64 shows them"
 
 
@@ -63,7 +64,7 @@ def _about_gradient(name: str, comparison: Comparison) -> Iterator[str]:
     samples, slope = comparison.samples, comparison.numerical.jacobians[name]
     if comparison.samples[0].inputs[name].size == 0:
         yield f"{name} is empty, and so is d{name}"
-    elif all(np.all(np.abs(sample.got[name]) <= sample.tolerance[name]) for sample in samples):
+    elif all(np.all(np.abs(sample.got[name]) <= sample.bounds[name].tolerance) for sample in samples):
         yield f"d{name} is zero everywhere: a backward that cuts its path would pass too; give inputs at which {name} matters"
     if hidden := _hidden(name, comparison):
         entries = "1 entry" if hidden == 1 else f"{hidden} entries"
@@ -81,7 +82,7 @@ def _hidden(name: str, comparison: Comparison) -> int:
     hidden = []
     for sample in comparison.samples:
         size = np.abs(sample.expected(name))
-        hidden.append((sample.tolerance[name] > 0.01 * size) & (size > 1e-9 * size.max(initial=0)))
+        hidden.append((sample.bounds[name].tolerance > 0.01 * size) & (size > 1e-9 * size.max(initial=0)))
     return int(np.sum(np.all(hidden, axis=0)))
 
 
