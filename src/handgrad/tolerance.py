@@ -67,9 +67,7 @@ def rounding_error(*arrays: Array) -> float:
     return max((float(np.finfo(kind).eps) for kind in kinds), default=EPS)
 
 
-def gradient_tolerance(
-    error: Any, size: Any, eps: float, summed: Any, perturbed: Any = 0.0
-) -> Array:
+def gradient_tolerance(error: Any, size: Any, eps: float, summed: Any, perturbed: Any = 0.0) -> Array:
     """Return how far a gradient may be from the numerical one.
 
     Parameters

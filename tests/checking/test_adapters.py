@@ -35,7 +35,7 @@ from handgrad import (
 )
 from handgrad.checking import Report
 from handgrad.checking.subject.adapters import draw_rows
-from handgrad.checking.subject.peers_in_numpy import NEURAL
+from handgrad.checking.subject.on_numpy import NEURAL
 from handgrad.checking.subject.rule_draws import draw_for
 from handgrad.layers import Graph, Parameter, Value
 from handgrad.rules import RULES, Rule, Target, embedding, rule, softmax_cross_entropy

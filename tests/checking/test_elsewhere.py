@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from handgrad.checking import check
-from handgrad.checking.evidence import Evidence
-from handgrad.checking.numerical.comparison import compare, numerical_gradient
+from handgrad.checking.numerical.comparison import Evidence, compare, numerical_gradient
 from handgrad.checking.repair import mending
 from handgrad.checking.repair.elsewhere import Elsewhere
 from handgrad.checking.subject import Subject

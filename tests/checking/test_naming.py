@@ -12,8 +12,7 @@ from handgrad.checking.diagnosis.edited import code_of_edit
 from handgrad.checking.diagnosis.formulas import FORMULAS
 from handgrad.checking.diagnosis.jacobians import by_jacobian
 from handgrad.checking.diagnosis.numbers import affine, by_numbers
-from handgrad.checking.evidence import Evidence
-from handgrad.checking.numerical.comparison import compare, numerical_gradient
+from handgrad.checking.numerical.comparison import Evidence, compare, numerical_gradient
 from handgrad.checking.subject import Subject
 
 RNG = np.random.default_rng(5)

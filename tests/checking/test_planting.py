@@ -8,8 +8,7 @@ from handgrad.checking.diagnosis.paths import additions
 from handgrad.checking.diagnosis.planted import plant
 from handgrad.checking.diagnosis.replayed import replay
 from handgrad.checking.diagnosis.slopes import in_regions
-from handgrad.checking.evidence import Evidence
-from handgrad.checking.numerical.comparison import compare, numerical_gradient
+from handgrad.checking.numerical.comparison import Evidence, compare, numerical_gradient
 from handgrad.checking.subject import Subject
 
 DRAW = np.random.default_rng(6)

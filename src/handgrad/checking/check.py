@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from handgrad.arguments import Seed, judged
 from handgrad.checking.diagnosis import Guess, diagnose
-from handgrad.checking.evidence import Evidence
 from handgrad.checking.numerical.comparison import (
     Comparison,
-    GradientSample,
+    Evidence,
     compare,
     numerical_gradient,
     rejudge_off_kinks,
 )
-from handgrad.checking.numerical.contract import Violation, remembered, violations
+from handgrad.checking.numerical.contract import Violation, module_state, stale_elsewhere, violations
 from handgrad.checking.numerical.notes import not_proved, tried
 from handgrad.checking.repair import Repair, is_searching, mend
 from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict
@@ -26,7 +26,7 @@ from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.subject.adapters import Pair, pair_of
 from handgrad.checking.subject.draws import Source, draw, fresh
 
-REPAIR_SECONDS = 2.0
+REPAIR_SECONDS = 2.0  # of a machine of 2024, for the search of small edits
 FRESH = 2  # other inputs at which an explanation must hold, and a repair be right
 
 
@@ -85,125 +85,78 @@ def check(
 
 def _check(pair: Pair, seed: int) -> Report:
     started = time.perf_counter()
-    generator = np.random.default_rng(seed)
-    before = remembered(pair.backward)
-    subject = Subject.of(pair.forward, pair.backward, draw(pair.inputs, generator))
-    outputs = subject.run_forward(subject.inputs)
-    arguments = tuple(subject.run_backward([np.ones_like(part) for part in outputs], subject.inputs))
-    for name in arguments:
-        if not np.all(np.isfinite(subject.inputs[name])):
-            raise CheckError(
-                f"the input {name!r} is not finite", fix="give finite numbers, or leave its gradient out"
-            )
-    comparison = compare(subject, numerical_gradient(subject, subject.inputs, arguments, seed))
+    before = module_state(pair.backward)
+    subject = Subject.of(pair.forward, pair.backward, draw(pair.inputs, np.random.default_rng(seed)))
+    comparison = compare(subject, numerical_gradient(subject, subject.inputs, subject.arguments(), seed))
     broken = violations(subject, comparison.samples[0])
     comparison = rejudge_off_kinks(subject, comparison, seed)
-    wrong = comparison.wrong + _wrong_in_own_type(subject, comparison)
-    if not wrong and not broken and remembered(pair.backward) != before:
-        broken = _stale(pair.inputs, subject, comparison.arguments, seed)
-    findings: tuple[Finding, ...] = ()
-    mended: Repair | None = None
+    wrong = comparison.wrong + _not_finite_in_own_type(subject, comparison)
+    if not wrong and not broken and module_state(pair.backward) != before:
+        broken = stale_elsewhere(subject, pair.inputs, comparison.arguments, seed)
+    guesses: list[Guess] = []
+    repair: Repair | None = None
     if wrong or broken:
-        evidence = _evidence(pair.inputs, subject, comparison, wrong, seed)
-        kinds = {violation.kind for violation in broken}
-        # Where something is kept, no run proves a repair; where only an upstream of 0 goes wrong, almost any would do.
-        hopeless = "stale" in kinds or (not wrong and kinds == {"affine"})
-        mended = None if hopeless else mend(evidence, budget_s=REPAIR_SECONDS)
-        guesses = diagnose(evidence, broken, mended)
-        findings = tuple(_finding(guess, comparison, mended) for guess in guesses)
-    verdict: Verdict = "wrong" if findings or wrong else "cannot tell" if comparison.doubtful else "right"
+        evidence = Evidence(
+            subject, (comparison, *_at_fresh_inputs(subject, pair.inputs, comparison, seed)), wrong
+        )
+        repair = mend(evidence, budget_s=REPAIR_SECONDS) if _can_be_proved(broken, wrong) else None
+        guesses = diagnose(evidence, broken, repair)
+    verdict: Verdict = "wrong" if guesses or wrong else "cannot tell" if comparison.doubtful else "right"
     return Report(
         subject=pair.name,
         verdict=verdict,
-        findings=findings,
+        findings=tuple(_finding(guess, comparison, repair) for guess in guesses),
         arguments=tuple(_result(name, comparison, wrong, broken) for name in comparison.arguments),
         tried=tuple(tried(comparison.numerical)),
         not_proved=tuple(not_proved(subject, comparison)),
         seconds=time.perf_counter() - started,
-        mended=mended,
+        mended=repair,
     )
 
 
-def _wrong_in_own_type(subject: Subject, comparison: Comparison) -> tuple[str, ...]:
+def _not_finite_in_own_type(subject: Subject, comparison: Comparison) -> tuple[str, ...]:
     """Return the arguments whose gradient is right in float64, and not finite in the inputs' own type."""
-    sample = comparison.samples[0]
-    own = [
-        part.astype(output.dtype)
-        for part, output in zip(sample.upstream, subject.run_forward(subject.inputs), strict=True)
-    ]
-    given = subject.run_backward(own, subject.inputs)
-    return tuple(
-        name for name in comparison.arguments
-        if name not in comparison.wrong and not np.all(np.isfinite(given[name]))
-    )  # fmt: skip
+    pairs = zip(comparison.samples[0].upstream, subject.run_forward(subject.inputs), strict=True)
+    given = subject.run_backward([part.astype(output.dtype) for part, output in pairs], subject.inputs)
+    right = (name for name in comparison.arguments if name not in comparison.wrong)
+    return tuple(name for name in right if not np.all(np.isfinite(given[name])))
 
 
-def _stale(source: Source, subject: Subject, arguments: tuple[str, ...], seed: int) -> list[Violation]:
-    """Look whether backward is still right at other inputs, when the functions keep something between calls."""
-    try:
-        inputs = fresh(source, subject, np.random.default_rng([seed, 2]))
-        wrong = compare(subject, numerical_gradient(subject, inputs, arguments, seed)).wrong
-    except CheckError:
-        return []
-    words = "right at the first inputs, wrong at the next: something of the first call is kept"
-    return [Violation("stale", name, f"d{name} is {words}") for name in wrong]
-
-
-def _evidence(
-    source: Source, subject: Subject, comparison: Comparison, wrong: tuple[str, ...], seed: int
-) -> Evidence:
-    comparisons = [comparison]
+def _at_fresh_inputs(
+    subject: Subject, source: Source, comparison: Comparison, seed: int
+) -> Iterator[Comparison]:
+    """Compare at other inputs too, as far as there are any."""
     generator = np.random.default_rng([seed, 1])
-    for number in range(FRESH):
-        try:
+    with suppress(CheckError):
+        for number in range(FRESH):
             inputs = fresh(source, subject, generator)
             another = numerical_gradient(subject, inputs, comparison.arguments, seed + number + 1)
-            comparisons.append(compare(subject, another))
-        except CheckError:
-            break
-    return Evidence(subject, tuple(comparisons), wrong)
+            yield compare(subject, another)
 
 
-def _finding(guess: Guess, comparison: Comparison, mended: Repair | None) -> Finding:
+def _can_be_proved(broken: list[Violation], wrong: tuple[str, ...]) -> bool:
+    """Whether running a repair proves it: not where state survives a call, nor where only a zero upstream goes wrong."""
+    kinds = {violation.kind for violation in broken}
+    return "stale" not in kinds and bool(wrong or kinds != {"affine"})
+
+
+def _finding(guess: Guess, comparison: Comparison, repair: Repair | None) -> Finding:
     argument, *also = guess.arguments
-    entry, got, right, relative, bar = _worst(argument, comparison)
+    worst = comparison.worst(argument)
     return Finding(
         code=guess.code, argument=argument, evidence=guess.evidence, also=tuple(also), place=guess.place,
-        entry=entry, got=got, expected=right, relative_error=relative, error_bar=bar,
-        repair=mended.diff if mended else "", proved=mended is not None, any_size=mended is None or mended.any_size,
+        entry=worst.entry, got=worst.got, expected=worst.expected, relative_error=worst.relative_error,
+        error_bar=worst.error_bar, repair=repair.diff if repair else "", proved=repair is not None,
+        any_size=repair is None or repair.any_size,
     )  # fmt: skip
-
-
-def _worst(argument: str, comparison: Comparison) -> tuple[tuple[int, ...], float, float, float, float]:
-    """Return the worst entry of a gradient: index, got, right, relative error and error bar."""
-    entries = (_worst_of(argument, sample) for sample in comparison.samples)
-    known = (entry for entry in entries if entry is not None)
-    return max(known, key=lambda entry: entry[3], default=((), 0.0, 0.0, 0.0, 0.0))
-
-
-def _worst_of(
-    argument: str, sample: GradientSample
-) -> tuple[tuple[int, ...], float, float, float, float] | None:
-    got, right = sample.got[argument], sample.expected(argument)
-    if got.shape != right.shape or got.size == 0:
-        return None
-    size = np.maximum(sample.magnitude[argument], sample.magnitude[argument].max() * 1e-12 + 1e-300)
-    relative = np.asarray(sample.excess(argument) / size, np.float64)
-    bad = np.where(np.isnan(relative), np.inf, relative)
-    index = tuple(int(k) for k in np.unravel_index(int(bad.argmax()), got.shape))
-    bar = float(sample.tolerance[argument][index] / size[index])
-    return index, float(got[index]), float(right[index]), float(bad[index]), bar
 
 
 def _result(
     name: str, comparison: Comparison, wrong: tuple[str, ...], broken: list[Violation]
 ) -> ArgumentResult:
-    _, _, _, relative, bar = _worst(name, comparison)
-    shape = comparison.samples[0].low[name].shape
-    if any(sample.got[name].shape != shape for sample in comparison.samples):
-        relative = bar = float("nan")
-    violation = any(b.argument == name and b.kind != "mutated" for b in broken)
-    verdict: Verdict = (
-        "wrong" if name in wrong or violation else "cannot tell" if name in comparison.doubtful else "right"
-    )
-    return ArgumentResult(name, shape, verdict, relative, bar)
+    worst, bounds = comparison.worst(name), comparison.samples[0].bounds[name]
+    is_wrong = name in wrong or any(each.argument == name and each.kind != "mutated" for each in broken)
+    verdict: Verdict = "wrong" if is_wrong else "cannot tell" if name in comparison.doubtful else "right"
+    if any(sample.got[name].shape != bounds.low.shape for sample in comparison.samples):
+        return ArgumentResult(name, bounds.low.shape, verdict, float("nan"), float("nan"))
+    return ArgumentResult(name, bounds.low.shape, verdict, worst.relative_error, worst.error_bar)

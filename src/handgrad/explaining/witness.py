@@ -19,6 +19,7 @@ from handgrad.explaining.full_jacobian import Dependency
 from handgrad.explaining.record import Witness
 from handgrad.layers import Node
 from handgrad.program.running import Scope, run_lines
+from handgrad.tolerance import EPS, TELLING, gradient_tolerance
 
 Array = NDArray[Any]
 Vector = Callable[[Array], Array]
@@ -26,9 +27,7 @@ Vector = Callable[[Array], Array]
 ROWS = 3  # of the batch, for what is checked rule by rule
 FEW = 12  # entries whose slopes are found one by one
 DIRECTIONS = 4
-EPS = float(np.finfo(np.float64).eps)
-DIGITS = EPS**0.6  # of a gradient's size, that are always allowed
-SURE = 1e-3  # of a gradient's size: with a wider error bar it cannot be told
+TINY = 1e-9  # of the largest derivative: a smaller one is compared as if it had this size
 
 
 def witnesses(execution: Execution) -> dict[str, Witness]:
@@ -138,14 +137,14 @@ def _compare(
 def _verdict(found: NumericalJacobian, upstream: Array, parts: Array) -> Witness:
     axes = tuple(range(1, parts.ndim))
     low, high, error = found.allowed(upstream)
-    size = np.maximum(found.magnitude(upstream), 1e-300)
-    size = np.maximum(size, 1e-9 * size.max())
+    size = found.magnitude(upstream)
+    size = np.maximum(size, max(TINY * size.max(), np.finfo(float).tiny))
     value = parts.sum(axis=axes)
     excess = np.maximum(np.maximum(low - value, value - high), 0) / size
-    bar = (8 * error + 64 * EPS * np.sqrt((parts**2).sum(axis=axes))) / size + DIGITS
+    bar = gradient_tolerance(error, size, EPS, np.sqrt((parts**2).sum(axis=axes))) / size
     worst = int(np.argmax(np.nan_to_num(excess - bar, nan=np.inf)))
     entries = int(np.prod(parts.shape[1:]))
     off, allowed = (float(np.nan_to_num(each[worst], nan=1.0)) for each in (excess, bar))
     if not excess[worst] <= bar[worst]:
         return Witness("wrong", off, allowed, entries)
-    return Witness("right" if np.all(bar <= SURE) else "cannot tell", off, allowed, entries)
+    return Witness("right" if np.all(bar <= TELLING) else "cannot tell", off, allowed, entries)

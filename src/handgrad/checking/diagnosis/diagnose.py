@@ -13,8 +13,8 @@ from handgrad.checking.diagnosis.planted import plant
 from handgrad.checking.diagnosis.replayed import replay
 from handgrad.checking.diagnosis.slopes import in_layers, in_regions
 from handgrad.checking.diagnosis.values import at_values
-from handgrad.checking.evidence import Evidence
 from handgrad.checking.forward_trace import UntraceableError
+from handgrad.checking.numerical.comparison import Evidence
 from handgrad.checking.numerical.contract import UPSTREAM, Violation
 from handgrad.checking.repair import Repair
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from handgrad.checking.diagnosis.guess import Guess, agree, nearer
-from handgrad.checking.evidence import Evidence
-from handgrad.checking.numerical.comparison import NumericalGradient
+from handgrad.checking.numerical.comparison import Evidence, NumericalGradient
 from handgrad.checking.numerical.finite_differences import NumericalJacobian
 from handgrad.checking.subject import Array, CheckError
 

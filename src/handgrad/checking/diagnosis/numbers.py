@@ -10,8 +10,7 @@ import numpy as np
 from handgrad.checking.diagnosis.guess import Guess, agree, nearer
 from handgrad.checking.diagnosis.jacobians import by_jacobian
 from handgrad.checking.diagnosis.rounding import cast, lost_digits, right_with_more_digits, whole_numbers
-from handgrad.checking.evidence import Evidence
-from handgrad.checking.numerical.comparison import compare, numerical_gradient
+from handgrad.checking.numerical.comparison import Evidence, compare, numerical_gradient
 from handgrad.checking.numerical.finite_differences import NumericalJacobian
 from handgrad.checking.subject import Array, CheckError, widened
 from handgrad.checking.subject.draws import shorter

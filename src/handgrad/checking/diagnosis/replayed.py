@@ -11,9 +11,8 @@ import numpy as np
 
 from handgrad.checking.adjoint import adjoints
 from handgrad.checking.effort import Effort
-from handgrad.checking.evidence import Evidence
 from handgrad.checking.forward_trace import ForwardTrace, Operation, UntraceableError
-from handgrad.checking.numerical.comparison import GradientSample
+from handgrad.checking.numerical.comparison import Evidence, GradientSample
 from handgrad.checking.subject import Array
 
 

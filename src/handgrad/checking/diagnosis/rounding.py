@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from handgrad.checking.diagnosis.guess import Guess
-from handgrad.checking.evidence import Evidence
-from handgrad.checking.numerical.comparison import GradientSample
+from handgrad.checking.numerical.comparison import Evidence, GradientSample
 from handgrad.checking.subject import Array, CheckError, Subject, widened
 
 MOST = 4 * float(np.finfo(np.float16).eps)  # of the largest entry: an error that is larger is no rounding

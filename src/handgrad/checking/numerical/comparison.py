@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ UPSTREAMS = 3
 LARGEST_WIDE = 20_000  # entries of all inputs: products of more take long beyond float64
 LOOKED_AT = 8  # wrong entries, the worst first, whose kinks are counted
 PERTURBATIONS = 4  # evaluations of backward, each input a rounding error away, that show its own rounding
+NOTHING = 1e-12  # of the largest entry: a smaller one is no measure of its own error
 ZERO = 1e-9  # of a gradient that would move the outputs by themselves: below, forward's rounding hides it
 
 
@@ -78,9 +79,36 @@ class GradientSample:
         """Return which entries of an argument's gradient are wrong, in its shape."""
         return self.bounds[argument].wrong(self.got[argument])
 
+    def is_wrong(self, argument: str) -> bool:
+        """Whether an argument's gradient is wrong: an entry of it, or its shape."""
+        bounds, got = self.bounds[argument], self.got[argument]
+        return got.shape != bounds.low.shape or bool(bounds.wrong(got).any())
+
     def expected(self, argument: str) -> Array:
         """Return the right gradient: of what is allowed, the nearest to what backward returned."""
         return self.bounds[argument].nearest(self.got[argument])
+
+
+class Worst(NamedTuple):
+    """The worst entry of a gradient; its error and the tolerance are relative to what adds up to it."""
+
+    entry: tuple[int, ...] = ()
+    got: float = 0.0
+    expected: float = 0.0
+    relative_error: float = 0.0
+    error_bar: float = 0.0
+
+
+def _worst(bounds: Bounds, got: Array) -> Worst:
+    if got.shape != bounds.low.shape or got.size == 0:
+        return Worst()
+    size = np.maximum(bounds.size, bounds.size.max() * NOTHING + np.finfo(float).tiny)
+    relative = np.asarray(bounds.excess(got) / size, np.float64)
+    bad = np.where(np.isnan(relative), np.inf, relative)
+    index = tuple(int(k) for k in np.unravel_index(int(bad.argmax()), got.shape))
+    expected = float(bounds.nearest(got)[index])
+    tolerance = float(bounds.tolerance[index] / size[index])
+    return Worst(index, float(got[index]), expected, float(bad[index]), tolerance)
 
 
 @dataclass(frozen=True)
@@ -106,23 +134,24 @@ class Comparison:
     @cached_property
     def wrong(self) -> tuple[str, ...]:
         """The arguments whose gradient is not right."""
-        return tuple(name for name in self.arguments if any(map(self._is_wrong(name), self.samples)))
-
-    @staticmethod
-    def _is_wrong(name: str) -> Any:
-        return lambda sample: sample.got[name].shape != sample.bounds[name].low.shape or sample.wrong(name).any()
+        return tuple(name for name in self.arguments if any(each.is_wrong(name) for each in self.samples))
 
     @cached_property
     def doubtful(self) -> dict[str, str]:
         """The arguments whose numerical gradient is known too badly to tell, with the reason."""
         doubtful: dict[str, str] = {}
-        for name in set(self.arguments) - set(self.wrong):
+        for name in (name for name in self.arguments if name not in self.wrong):
             for bounds in (sample.bounds[name] for sample in self.samples):
                 size, tolerance = bounds.size.max(initial=0), bounds.tolerance.max(initial=0)
                 if size > 0 and tolerance > TELLING * size:
                     known = f"its slopes are known to {float(tolerance / size):.0e} only"
                     doubtful[name] = f"{known}: forward is too rough there"
         return doubtful
+
+    def worst(self, argument: str) -> Worst:
+        """Return the entry of a gradient that is farthest off for any upstream gradient."""
+        found = (_worst(sample.bounds[argument], sample.got[argument]) for sample in self.samples)
+        return max(found, key=lambda worst: worst.relative_error)
 
 
 @dataclass(frozen=True)
@@ -200,7 +229,9 @@ def _sample(subject: Subject, upstream: list[Array], numerical: NumericalGradien
     gradients = subject.run_backward(upstream, numerical.exact)
     perturbed = _perturbed(subject, upstream, numerical.exact, gradients)
     flat = np.concatenate([part.ravel() for part in upstream])
-    eps = rounding_error(*numerical.inputs.values(), *numerical.outputs)  # not the gradient's: that is backward's
+    eps = rounding_error(
+        *numerical.inputs.values(), *numerical.outputs
+    )  # not the gradient's: that is backward's
     bounds: dict[str, Bounds] = {}
     for name, jacobian in numerical.jacobians.items():
         rounding = Rounding(eps, _least(numerical, name, flat), perturbed[name])

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from handgrad.checking.numerical.comparison import GradientSample
-from handgrad.checking.subject import Array, Gradients, Inputs, Subject, copy_of
+from handgrad.checking.numerical.comparison import GradientSample, compare, numerical_gradient
+from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, copy_of
+from handgrad.checking.subject.draws import Source, fresh
 from handgrad.tolerance import EPS, close, reordered, rounding_error
 
 UPSTREAM = "grad_output"
-UNEVEN = 1e-3  # of the largest entry: what a division by a norm, and a small number added to it, may be off by
+LONGEST_STATE = 10_000  # characters of one name's value
+UNEVEN = (
+    1e-3  # of the largest entry: what a division by a norm, and a small number added to it, may be off by
+)
 FACTORS = {2.0**-20: "a millionth of", 2.0**10: "a thousand times"}
 """By how much more upstream gradients are scaled: losses are averaged over many rows, and scaled up."""
 
@@ -49,11 +53,24 @@ def violations(subject: Subject, sample: GradientSample) -> list[Violation]:
     return found
 
 
-def remembered(function: object) -> dict[str, str]:
-    """Return what a function's module keeps in dicts, lists, sets and arrays, to see whether calls change it."""
+def module_state(function: object) -> dict[str, str]:
+    """Return what a function's module holds in dicts, lists, sets and arrays, to see whether calls change it."""
     names = getattr(function, "__globals__", {})
-    kept = {name: value for name, value in names.items() if isinstance(value, dict | list | set | np.ndarray)}
-    return {name: repr(value)[:10000] for name, value in kept.items() if not name.startswith("__")}
+    held = {name: value for name, value in names.items() if isinstance(value, dict | list | set | np.ndarray)}
+    return {name: repr(value)[:LONGEST_STATE] for name, value in held.items() if not name.startswith("__")}
+
+
+def stale_elsewhere(
+    subject: Subject, source: Source, arguments: tuple[str, ...], seed: int
+) -> list[Violation]:
+    """Return the gradients that are wrong at other inputs, where the functions may cache something of the first."""
+    try:
+        inputs = fresh(source, subject, np.random.default_rng([seed, 2]))
+        wrong = compare(subject, numerical_gradient(subject, inputs, arguments, seed)).wrong
+    except CheckError:
+        return []
+    words = "right at the first inputs, wrong at the next: something of the first call is kept"
+    return [Violation("stale", name, f"d{name} is {words}") for name in wrong]
 
 
 def _mutations(subject: Subject, inputs: Inputs, sample: GradientSample) -> Iterator[Violation]:

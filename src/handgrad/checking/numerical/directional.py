@@ -178,7 +178,11 @@ class DirectionalCheck:
     def _by_directions(self, got: Array, flat: Array, rounding: Rounding) -> Bounds:
         """Find a wrong entry by the directions alone; all others are taken to be right."""
         finite = got.shape == self.point.shape and np.all(np.isfinite(got))
-        own = np.where(np.isfinite(got), got, 0.0) if got.shape == self.point.shape else np.zeros(self.point.shape)
+        own = (
+            np.where(np.isfinite(got), got, 0.0)
+            if got.shape == self.point.shape
+            else np.zeros(self.point.shape)
+        )
         bounds = rounding.bounds(own, own, 0.0, np.abs(own))
         if not finite:
             return bounds

@@ -25,7 +25,9 @@ RUNGS = 9
 LARGEST_STEP = 1 / 64  # of the coordinate's scale
 LONGER_STEP = 1 / 8  # where rounding is so coarse that a shorter one does not rise above it
 BETWEEN_RUNGS = 1 / 8
-STEPS_NOISE = 16  # of the outputs' rounding over the step: what extrapolating to a quarter of it makes of that
+STEPS_NOISE = (
+    16  # of the outputs' rounding over the step: what extrapolating to a quarter of it makes of that
+)
 COARSE = 1e-9  # relative rounding that only longer steps rise above
 STILL = 1e4  # rounding errors that the inputs move by, and every output that depends on them well should too
 STAIRS = 0.01 / 4.0 ** np.arange(20)  # relative moves that are looked at for stairs
@@ -225,7 +227,10 @@ def _rung(line: Line, step: float, start: Array, rounding: Array) -> Column | No
     """Return (low, high, error) from the steps h, h/2 and h/4, or None where the function ends before."""
     right, left = [], []
     for part in (1.0, 0.5, 0.25):
-        (above, up), (below, down) = line(step * part), line(-step * part)  # the steps as they are represented
+        (above, up), (below, down) = (
+            line(step * part),
+            line(-step * part),
+        )  # the steps as they are represented
         if up == 0 or down == 0 or not (np.all(np.isfinite(above)) and np.all(np.isfinite(below))):
             return None
         right.append((above - start) / up)

@@ -13,10 +13,9 @@ from functools import cached_property
 import numpy as np
 
 from handgrad.checking.adjoint import adjoints
-from handgrad.checking.evidence import Evidence
-from handgrad.checking.forward_trace import ForwardTrace, UntraceableError
-from handgrad.checking.numerical.comparison import compare, numerical_gradient
-from handgrad.checking.numerical.reference import trace_subject
+from handgrad.checking.forward_trace import ForwardTrace
+from handgrad.checking.numerical.analytic import traced
+from handgrad.checking.numerical.comparison import Evidence, compare, numerical_gradient
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, widened
 from handgrad.checking.subject.draws import jittered, shorter
 
@@ -76,9 +75,11 @@ class Elsewhere:
             values = recording.replay(inputs) if recording else []
             ends = [values[i] for i in recording.outputs] if recording else []
             if recording is None or not all(map(_alike, ends, outputs)):  # another branch
-                recording = trace_subject(self.subject, inputs)
-                values = recording.values
-        except (CheckError, UntraceableError, ValueError, IndexError):
+                recording = traced(self.subject, inputs)
+                values = recording.values if recording else []
+        except (CheckError, ValueError, IndexError):
+            return None
+        if recording is None:
             return None
         upstream = [self._generator.normal(size=output.shape) for output in outputs]
         found = adjoints(recording, values, upstream)

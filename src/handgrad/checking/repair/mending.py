@@ -7,9 +7,8 @@ from itertools import islice
 
 import numpy as np
 
-from handgrad.checking.evidence import Evidence
 from handgrad.checking.gradient_code import write_gradient
-from handgrad.checking.numerical.comparison import GradientSample, compare
+from handgrad.checking.numerical.comparison import Evidence, GradientSample, compare
 from handgrad.checking.numerical.contract import violations
 from handgrad.checking.repair.elsewhere import Elsewhere
 from handgrad.checking.repair.search import Hint, Repair, repair
@@ -76,5 +75,5 @@ def _wrong_entries(sample: GradientSample, arguments: tuple[str, ...]) -> int:
 
 
 def _slack(sample: GradientSample, name: str) -> np.ndarray:
-    gap = (sample.high[name] - sample.low[name]) / 2
-    return np.asarray(sample.tolerance[name] + np.abs(gap), np.float64)
+    bounds = sample.bounds[name]
+    return np.asarray(bounds.tolerance + np.abs(bounds.high - bounds.low) / 2, np.float64)

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.subject import Array
-from handgrad.checking.subject.peers_in_numpy import jax_in_numpy
-from handgrad.checking.subject.torch_in_numpy import torch_in_numpy
+from handgrad.checking.subject.on_numpy import jax_on_numpy, torch_on_numpy
 
 
 def is_peer(thing: Any) -> bool:
@@ -56,7 +55,7 @@ def _torch_pair(function: Any) -> tuple[Callable[..., Any], Callable[..., Any], 
         pairs = zip(wanted, found, strict=True)
         return {name: gradient.detach().numpy() for name, gradient in pairs if gradient is not None}
 
-    forward.in_numpy = torch_in_numpy(function)  # type: ignore[attr-defined]
+    forward.on_numpy = torch_on_numpy(function)  # type: ignore[attr-defined]
     return forward, backward, _without_context(function)
 
 
@@ -111,7 +110,7 @@ def _jax_pair(function: Any) -> tuple[Callable[..., Any], Callable[..., Any], Ca
         pairs = zip(values.items(), found, strict=True)
         return {name: np.asarray(gradient) for (name, v), gradient in pairs if v.dtype.kind == "f"}
 
-    forward.in_numpy = jax_in_numpy(function)  # type: ignore[attr-defined]
+    forward.on_numpy = jax_on_numpy(function)  # type: ignore[attr-defined]
     return forward, backward, function.fun
 
 

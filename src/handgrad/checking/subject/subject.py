@@ -102,6 +102,17 @@ class Subject:
         """The inputs of floating point."""
         return tuple(name for name, value in self.inputs.items() if value.dtype.kind == "f")
 
+    def arguments(self) -> tuple[str, ...]:
+        """Return the inputs that backward returns a gradient of; raises `CheckError` where one is not finite."""
+        upstream = [np.ones_like(part) for part in self.run_forward(self.inputs)]
+        names = tuple(self.run_backward(upstream, self.inputs))
+        for name in names:
+            if not np.all(np.isfinite(self.inputs[name])):
+                raise CheckError(
+                    f"the input {name!r} is not finite", fix="give finite numbers, or leave its gradient out"
+                )
+        return names
+
     def run_forward(self, inputs: Inputs, *, fresh: bool = True) -> list[Array]:
         """Return the outputs as a list of arrays; forward gets copies of the inputs, or these very arrays."""
         output = self._call(self.forward, "forward", (), copy_of(inputs) if fresh else inputs)
