@@ -61,6 +61,7 @@ def _fields(a: ast.AST, b: ast.AST) -> Iterator[Pair]:
 
 
 def _lists(a: list[ast.AST], b: list[ast.AST]) -> Iterator[Pair]:
+    a, b = ([x for x in part if x is not None] for part in (a, b))  # {**values} has a key that is None
     if len(a) == len(b):
         for one, other in zip(a, b, strict=True):
             yield from differences(one, other)
