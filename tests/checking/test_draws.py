@@ -9,7 +9,7 @@ import pytest
 
 from handgrad import CheckError
 from handgrad.checking.subject import Subject
-from handgrad.checking.subject.draws import beside, fresh, jittered, shorter
+from handgrad.checking.subject.draws import fresh, jittered, perturb_off_kinks, shorter
 
 RNG = np.random.default_rng(2)
 SQUARE = RNG.normal(size=(4, 4))
@@ -52,7 +52,7 @@ def test_beside_the_inputs_is_a_thousandth_away_and_off_every_kink() -> None:
     """Zeros move as far as a typical number does; the largest does not grow; and what is not asked about stays."""
     given = {"x": np.array([0.0, 1.0, -1.0, 4.0, 4.0]), "t": np.array([1.0, 2.0])}
     subject = Subject.of(lambda x, t: x.sum() * t, lambda g, x, t: {"x": x}, given)
-    moved = beside(subject, given, ("x",), np.random.default_rng(0))
+    moved = perturb_off_kinks(subject, given, ("x",), np.random.default_rng(0))
     np.testing.assert_array_equal(moved["t"], given["t"])
     away = np.abs(moved["x"] - given["x"])
     assert np.all(away > 0)
@@ -66,7 +66,7 @@ def test_beside_the_end_of_a_domain_is_the_side_that_it_has() -> None:
     x = np.array([1.0, 0.0])
     for forward, moves in ((np.sqrt, True), (lambda v: np.where(v == x, v, np.nan), False)):
         subject = Subject.of(forward, lambda g, x: {"x": g}, {"x": x})
-        moved = beside(subject, {"x": x}, ("x",), np.random.default_rng(3))["x"]
+        moved = perturb_off_kinks(subject, {"x": x}, ("x",), np.random.default_rng(3))["x"]
         assert np.all(np.isfinite(forward(moved)))
         assert bool(np.all(moved != x)) == moves
 

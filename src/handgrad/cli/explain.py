@@ -13,8 +13,7 @@ import click
 import numpy as np
 
 from handgrad.checking.subject.adapters import draw_rows
-from handgrad.checking.subject.draws import draw
-from handgrad.checking.subject.rule_draws import draw_for
+from handgrad.checking.subject.draws import draw, draw_for
 from handgrad.cli.evaluate import arranged
 from handgrad.cli.options import configuration_from, load_data, with_settings
 from handgrad.cli.run_folder import is_run

@@ -20,7 +20,7 @@ from handgrad.checking.numerical.directional import (
 )
 from handgrad.checking.numerical.finite_differences import NumericalJacobian, numerical_jacobian
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, widened
-from handgrad.checking.subject.draws import beside
+from handgrad.checking.subject.draws import perturb_off_kinks
 from handgrad.tolerance import EPS, TELLING, close, rounding_error
 
 UPSTREAMS = 3
@@ -200,7 +200,7 @@ def numerical_gradient(
         kind = np.float64
         few = few_enough(subject, widened(inputs, kind), arguments)
     if len(few) < len(arguments):
-        inputs = beside(subject, inputs, arguments, np.random.default_rng(seed))
+        inputs = perturb_off_kinks(subject, inputs, arguments, np.random.default_rng(seed))
     wide = widened(inputs, kind)
     outputs = subject.run_forward(wide)
     if not all(np.all(np.isfinite(output)) for output in outputs):
@@ -260,7 +260,7 @@ def rejudge_off_kinks(subject: Subject, comparison: Comparison, seed: int) -> Co
         return comparison
     if _at_one_kink(subject, comparison):
         return comparison
-    moved = beside(subject, inputs, comparison.arguments, np.random.default_rng(seed))
+    moved = perturb_off_kinks(subject, inputs, comparison.arguments, np.random.default_rng(seed))
     other = compare(subject, numerical_gradient(subject, moved, comparison.arguments, seed))
     return other if set(wrong) - set(other.wrong) else comparison
 

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.subject import Array, CheckError, Inputs
-from handgrad.checking.subject.draws import Source, draw
+from handgrad.checking.subject.draws import Source, draw, other_options, source_of
 from handgrad.checking.subject.peers import is_peer, peer_pair
-from handgrad.checking.subject.rule_draws import other_options, source_of
 from handgrad.errors import ConfigurationError
 from handgrad.layers import SGD, Graph, Layer, Node, Parameter, Value
 from handgrad.network import Network
@@ -174,8 +173,8 @@ def _of_layer(layer: Layer, inputs: Any) -> Pair:
     given = (replace(x, kind="index"), t) if tables else (t,)
     program = write_training(graph, given, loss, SGD(), title="", dtype="float64").without_updates()
     arrays = program.initial(0)
-    outputs = _Runner(program.keeping(y.name), {**arrays, "t": None})
-    gradients = _Runner(program.keeping("total", *(f"d{name}" for name in graph.parameters)), arrays)
+    outputs = _ProgramFunction(program.keeping(y.name), {**arrays, "t": None})
+    gradients = _ProgramFunction(program.keeping("total", *(f"d{name}" for name in graph.parameters)), arrays)
 
     def forward(**values: Array) -> Any:
         return outputs(values)[y.name]
@@ -241,8 +240,10 @@ def _of_network(network: Network, inputs: Any) -> Pair:
         raise CheckError(f"{network!r} has no loss", fix="a network is checked by the gradients of its loss")
     program = network.program().without_updates()
     arrays = {name: np.asarray(array, np.float64) for name, array in network.arrays.items()}
-    losses = _Runner(program.keeping("loss"), arrays)
-    gradients = _Runner(program.keeping("total", *(f"d{name}" for name in network.parameters)), arrays)
+    losses = _ProgramFunction(program.keeping("loss"), arrays)
+    gradients = _ProgramFunction(
+        program.keeping("total", *(f"d{name}" for name in network.parameters)), arrays
+    )
 
     def forward(**values: Array) -> Any:
         return losses(values)["loss"]
@@ -263,8 +264,8 @@ def _of_network(network: Network, inputs: Any) -> Pair:
     return Pair(forward, backward, source, repr(network))
 
 
-class _Runner:
-    """A program as a function of arrays by name; what is not given is as it was kept, and dropout's masks stay."""
+class _ProgramFunction:
+    """A program as a function of arrays by name; what is not given is as in training, and dropout's masks stay."""
 
     def __init__(self, program: Program, kept: Mapping[str, Any]) -> None:
         self.function = compile_program(program, "step")

@@ -1,15 +1,29 @@
-"""Other inputs like the ones at hand: drawn, jittered, beside them or shorter, and still in their domain."""
+"""Inputs to check at: drawn for a rule, drawn afresh, perturbed a little, or a size shorter; in their domain still."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import ast
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.subject import Array, CheckError, Inputs, Subject, array_of, copy_of
+from handgrad.checking.subject.subject import Array, CheckError, Inputs, Subject, array_of, copy_of
+from handgrad.program.running import evaluate
+from handgrad.rules import Rule
+from handgrad.tolerance import close
 
 Source = Mapping[str, Any] | Callable[[np.random.Generator], Mapping[str, Any]]
+
+ATTEMPTS = 8  # at fresh inputs at which forward is finite, each half as far away as the last
+OFF_KINKS = (
+    1e-3  # of a number, or of a typical one: far from a kink at it, and near enough to stay in any domain
+)
+SIZES = (5, 3, 7, 2, 11, 13)  # of axes, in the order of their letters: no two alike, the rows first
+SPREAD = (5, 3)  # of the axes that "..." stands for, where it is two
+BEYOND = 8.0  # where a ReLU6 is flat, and every function that saturates
 
 
 def draw(source: Source, generator: np.random.Generator) -> Inputs:
@@ -26,83 +40,84 @@ def fresh(source: Source, subject: Subject, generator: np.random.Generator) -> I
     CheckError
         When no other inputs are found.
     """
-    for attempt in range(8):
-        inputs = (
-            draw(source, generator) if callable(source) else jittered(subject.inputs, generator, 0.5**attempt)
-        )
-        if {n: v.shape for n, v in inputs.items()} != {n: v.shape for n, v in subject.inputs.items()}:
-            continue
-        try:
-            outputs = subject.run_forward(inputs)
-        except CheckError:
-            continue
-        if all(np.all(np.isfinite(output)) for output in outputs):
+    shapes = {name: value.shape for name, value in subject.inputs.items()}
+    for attempt in range(ATTEMPTS):
+        drawn = callable(source)
+        inputs = draw(source, generator) if drawn else jittered(subject.inputs, generator, 0.5**attempt)
+        if {name: value.shape for name, value in inputs.items()} == shapes and _is_finite(subject, inputs):
             return inputs
     raise CheckError("no other inputs were found at which forward is finite")
 
 
-def beside(
+def _is_finite(subject: Subject, inputs: Inputs) -> bool:
+    try:
+        return all(np.all(np.isfinite(output)) for output in subject.run_forward(inputs))
+    except CheckError:
+        return False
+
+
+def perturb_off_kinks(
     subject: Subject, inputs: Inputs, arguments: tuple[str, ...], generator: np.random.Generator
 ) -> Inputs:
-    """Return inputs a thousandth away, off any kink that round numbers stand at; as they were where forward ends."""
+    """Return inputs a thousandth away, off kinks at round numbers; as they were where forward ends."""
     for only_up in (False, True):
         moved = {
-            name: _beside(value, generator, only_up=only_up) if name in arguments else np.array(value)
+            name: _perturbed(value, generator, only_up=only_up) if name in arguments else np.array(value)
             for name, value in inputs.items()
         }
-        try:
-            if all(np.all(np.isfinite(output)) for output in subject.run_forward(moved)):
-                return moved
-        except CheckError:
-            continue
+        if _is_finite(subject, moved):
+            return moved
     return copy_of(inputs)
 
 
-def _beside(value: Array, generator: np.random.Generator, *, only_up: bool) -> Array:
+def _perturbed(value: Array, generator: np.random.Generator, *, only_up: bool) -> Array:
     noise = generator.normal(size=value.shape)
     noise = np.abs(noise) if only_up or np.all(value >= 0) else noise
+    scale = _typical(value, 100.0)
+    size = np.abs(value)
+    signs = np.where(size == size.max(initial=0), -1, 1)  # the largest may be the largest allowed
+    away = np.where(value == 0, scale * noise, value * signs * np.abs(noise))
+    return _like(value, value + OFF_KINKS * away)
+
+
+def _typical(value: Array, otherwise: float) -> float:
     nonzero = np.abs(value[value != 0])
-    scale = float(np.median(nonzero)) if nonzero.size else 100.0
-    signs = np.where(
-        np.abs(value) == np.abs(value).max(initial=0), -1, 1
-    )  # the largest may be the largest allowed
-    moved = np.where(value == 0, 1e-3 * scale * noise, value * (1 + 1e-3 * signs * np.abs(noise)))
-    return _kept(value, moved)
+    return float(np.median(nonzero)) if nonzero.size else otherwise
 
 
 def jittered(inputs: Inputs, generator: np.random.Generator, size: float = 1.0) -> Inputs:
-    """Return the inputs moved a little, each in its domain: whole numbers, signs, shares and symmetry stay."""
-    return {name: _jitter(value, generator, size) for name, value in inputs.items()}
+    """Return the inputs moved by a part of themselves: whole numbers, signs, probabilities and symmetry stay."""
+    return {name: _jittered(value, generator, size) for name, value in inputs.items()}
 
 
-def _jitter(value: Array, generator: np.random.Generator, size: float) -> Array:
-    if (
-        value.dtype.kind != "f"
-        or value.size == 0
-        or not np.all(np.isfinite(value))
-        or np.array_equal(value, np.round(value))
-    ):
+def _jittered(value: Array, generator: np.random.Generator, size: float) -> Array:
+    if value.dtype.kind != "f" or not np.all(np.isfinite(value)) or np.array_equal(value, np.round(value)):
         return np.array(value)
     noise = generator.normal(size=value.shape)
     if np.all(value > 0):
         moved = value * np.exp(0.2 * size * noise)
         if np.all(value <= 1):
-            moved = _shares(value, moved)
+            moved = _still_probabilities(value, moved)
     else:
-        scale = float(np.median(np.abs(value[value != 0])))
+        scale = _typical(value, 1.0)
         moved = value + 0.3 * size * np.minimum(scale, np.abs(value) + 0.5 * scale) * noise
-    return _kept(value, moved)
+    return _like(value, moved)
 
 
-def _shares(value: Array, moved: Array) -> Array:
-    """Keep numbers between 0 and 1, and rows that add up to 1, as they were."""
+def _still_probabilities(value: Array, moved: Array) -> Array:
+    """Keep numbers between 0 and 1, and rows that add up to 1."""
     for axis in range(value.ndim):
-        if value.shape[axis] > 1 and np.allclose(value.sum(axis=axis), 1, atol=1e-6):
+        if value.shape[axis] > 1 and _adds_up_to_one(value, axis):
             return np.asarray(moved / moved.sum(axis=axis, keepdims=True))
     return np.minimum(moved, (1 + value) / 2)
 
 
-def _kept(value: Array, moved: Array) -> Array:
+def _adds_up_to_one(value: Array, axis: int) -> bool:
+    total = value.sum(axis=axis)
+    return close(total, np.ones_like(total))
+
+
+def _like(value: Array, moved: Array) -> Array:
     """Keep the type, and symmetry where there is some."""
     if value.ndim == 2 and value.shape[0] == value.shape[1] and np.array_equal(value, value.T):
         moved = (moved + moved.T) / 2
@@ -110,22 +125,154 @@ def _kept(value: Array, moved: Array) -> Array:
 
 
 def shorter(inputs: Inputs, length: int) -> Iterator[Inputs]:
-    """Yield the inputs with one length of an axis less by one: as a first axis only, and wherever it stands."""
+    """Yield the inputs with one length of an axis less by one: as a first axis only, and wherever it is."""
     for axes in (slice(1), slice(None)):
-        yield {name: _as_shares(value, _shortened(value, length, axes)) for name, value in inputs.items()}
+        yield {name: _shortened(value, length, axes) for name, value in inputs.items()}
 
 
 def _shortened(value: Array, length: int, axes: slice) -> Array:
+    less = value
     for axis in range(value.ndim)[axes]:
         if value.shape[axis] == length:
-            value = np.take(value, range(length - 1), axis=axis)
-    return value
+            less = np.take(less, range(length - 1), axis=axis)
+    if value.ndim == 0 or less.size == 0 or np.any(value < 0) or not _adds_up_to_one(value, -1):
+        return less
+    total = less.sum(axis=-1, keepdims=True)  # targets stay targets with a class less
+    first = np.arange(less.shape[-1]) == 0
+    return np.asarray(np.where(total > 0, less / np.where(total > 0, total, 1), first))
 
 
-def _as_shares(before: Array, after: Array) -> Array:
-    """Return rows that add up to 1 again where they did before: targets stay targets with a class less."""
-    if before.ndim == 0 or after.size == 0 or np.any(before < 0) or not np.allclose(before.sum(axis=-1), 1):
-        return after
-    total = after.sum(axis=-1, keepdims=True)
-    first = np.arange(after.shape[-1]) == 0
-    return np.asarray(np.where(total > 0, after / np.where(total > 0, total, 1), first))
+# --------------------------------------------------------------------------------------------------- rules
+
+
+def other_options(rule: Rule, source: Source) -> dict[str, float]:
+    """Return other options than the defaults, each where forward takes it.
+
+    At a default of 1 or 0 a backward without the option is right, and so is one with the default written into it.
+    """
+    options: dict[str, float] = {}
+    numbers = {name: value for name, value in rule.forward.options.items() if type(value) is float}
+    for number, (name, value) in enumerate(numbers.items()):
+        other = options | {name: (0.7 + 0.05 * number) * value or 0.05 + 0.01 * number}
+        try:
+            values = draw(source, np.random.default_rng(0)).values()
+            finite = bool(np.all(np.isfinite(rule(*values, **other))))
+        except Exception:  # a rule of anyone's: it may refuse them in any way
+            finite = False
+        options = other if finite else options
+    return options
+
+
+def source_of(rule: Rule) -> Source:
+    """Draw inputs for a rule: where it can be computed for them, stacks of rows, and values far from 0."""
+    stacks = _can_run(rule, lambda generator: draw_for(rule, generator, stacks=True))
+    # Of several arguments, products of large values would hide all the others.
+    alone = list(rule.forward.kinds.values()) == ["value"]
+    far = alone and _can_run(rule, lambda generator: _far_out(draw_for(rule, generator, stacks=stacks)))
+
+    def source(generator: np.random.Generator) -> Inputs:
+        drawn = draw_for(rule, generator, stacks=stacks)
+        return _far_out(drawn) if far else drawn
+
+    return source
+
+
+def _can_run(rule: Rule, source: Callable[[np.random.Generator], Inputs]) -> bool:
+    """Whether a rule can be computed, forward and backward, at what is drawn: anyone's may fail there in any way."""
+    try:
+        drawn = source(np.random.default_rng(0)).values()
+        output = rule(*drawn)
+        rule.gradients(output, *drawn)
+    except Exception:
+        return False
+    return bool(np.all(np.isfinite(output)))
+
+
+def _far_out(drawn: Inputs) -> Inputs:
+    """Return inputs of which one in four is far from 0, on both sides where there are two."""
+
+    def moved(value: Array) -> Array:
+        number = np.arange(value.size).reshape(value.shape)
+        sign = np.where(number % 8 == 1, 1, -1) if np.any(value < 0) else 1
+        return np.where(number % 4 == 1, sign * (BEYOND + np.abs(value)), value)
+
+    return {name: moved(value) for name, value in drawn.items()}
+
+
+def draw_for(
+    rule: Rule, generator: np.random.Generator, sizes: Sequence[int] = SIZES, *, stacks: bool = False
+) -> Inputs:
+    """Draw inputs for a rule at sizes that all differ, each in the domain its kind says.
+
+    Values are of both signs, unless the rule is finite only above 0, or only between 0 and 1. An axis like ``N...`` is
+    one, or two for stacks, and for a rule of a single argument.
+
+    Raises
+    ------
+    CheckError
+        When the rule cannot be computed at these sizes: it takes others, which its signature does not say.
+    """
+    shapes = _shapes(rule, sizes, two=stacks or len(rule.signature.inputs) == 1)
+    values: dict[str, Any] = {}
+    for domain in ("both signs", "positive", "below 1"):
+        drawn = {name: _drawn(rule.forward.kinds, shapes, name, domain, generator) for name in shapes}
+        try:
+            with np.errstate(all="ignore"):
+                values = rule.values(*drawn.values())
+        except (ValueError, IndexError, TypeError, ArithmeticError) as error:
+            raise CheckError(
+                f"{rule.name} cannot be computed at the sizes that are drawn for it: {error}",
+                given=", ".join(f"{name}{shape}" for name, shape in shapes.items()),
+                fix="give inputs of sizes that it takes: check(rule, inputs=...)",
+            ) from error
+        if np.all(np.isfinite(values[rule.output])):
+            break
+    for target, like in _class_numbers(rule):
+        drawn[target] = generator.integers(0, evaluate(ast.unparse(like), values).shape[-1], shapes[target])
+    return drawn
+
+
+def _shapes(rule: Rule, sizes: Sequence[int], *, two: bool) -> dict[str, tuple[int, ...]]:
+    """Return a shape for each argument: the same letter has the same size, and the first "..." two where asked for."""
+    letters: dict[str, tuple[int, ...]] = {}
+    spread = iter([SPREAD] if two else [])
+    endless = chain(sizes, count(max(sizes) + 1))  # however many letters there are
+    left = (size for size in endless if not two or size not in SPREAD)
+    for axis in (axis for axes in rule.signature.inputs for axis in axes):
+        if axis not in letters:
+            both = next(spread, None) if axis.endswith("...") else None
+            letters[axis] = both or (next(left),)
+    return {
+        name: tuple(size for axis in axes for size in letters[axis])
+        for name, axes in zip(rule.forward.arguments, rule.signature.inputs, strict=True)
+    }
+
+
+def _class_numbers(rule: Rule) -> Iterator[tuple[str, ast.expr]]:
+    """Yield what forward reads as class numbers, each with the value that has so many classes."""
+    for node in chain.from_iterable(ast.walk(line.expression) for line in rule.forward.lines):
+        match node:
+            case ast.Call(func=ast.Name("one_hot"), args=[ast.Name(target), like]):
+                yield from [(target, like)] if target in rule.forward.kinds else []
+
+
+def _drawn(
+    kinds: Mapping[str, str],
+    shapes: Mapping[str, tuple[int, ...]],
+    name: str,
+    domain: str,
+    generator: np.random.Generator,
+) -> Array:
+    kind, shape = kinds[name], shapes[name]
+    if kind == "index":  # positions in the first axis of the table
+        table = next(shapes[other] for other in shapes if kinds[other] == "value")
+        return generator.integers(0, table[0], shape)
+    if kind == "mask":  # keeps some and drops some: where nothing is dropped, a forgotten mask is right
+        return generator.permutation(np.arange(math.prod(shape)) % 2 == 0).reshape(shape)
+    if kind == "probabilities":
+        return generator.dirichlet(np.ones(shape[-1]), shape[:-1])
+    if kind in ("state", "weight") or (kind == "value" and domain == "positive"):
+        return generator.uniform(0.5, 2.0, shape)
+    if kind == "value" and domain == "below 1":
+        return generator.uniform(0.1, 0.9, shape)
+    return generator.normal(size=shape)
