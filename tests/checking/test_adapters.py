@@ -340,6 +340,8 @@ def chain_backward(dy, x, P, Q, R, S):
 def test_rules_that_cannot_be_computed_everywhere_are_checked_where_they_can() -> None:
     """For matrices only, at the caller's inputs only, or with five letters."""
     assert check(einsum_of_matrices).verdict == "right"
+    with pytest.raises(CheckError, match="in_fours cannot be computed at the sizes that are drawn for it"):
+        check(in_fours)
     report = check(in_fours, inputs={"x": np.array([[-8.0, 1.0], [0.5, 3.0]])})
     assert (report.subject, report.verdict) == ("in_fours", "right")
     report = check(in_fours, inputs={"x": np.array([[2.0, 1.0], [0.5, 3.0]])})

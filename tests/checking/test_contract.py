@@ -178,6 +178,24 @@ def keeps_a_mean(x: Any, running_mean: Any) -> Any:
     return x - x.mean(axis=0)
 
 
+EMPTY = {"x": np.zeros((0, 3)), "W": np.full((3, 2), 0.3)}
+
+
+@pytest.mark.parametrize(
+    ("gradients", "wrong"),
+    [
+        (lambda g, x, W: {"x": g @ W.T, "W": x.T @ g}, []),
+        (lambda g, x, W: {"x": g @ W.T, "W": x.T @ g + 1}, ["W"]),
+        (lambda g, x, W: {"x": g, "W": x.T @ g}, ["x"]),
+    ],
+    ids=["right", "a term too many", "another shape"],
+)
+def test_an_empty_batch_has_a_verdict(gradients: Any, wrong: list[str]) -> None:
+    """No mean of nothing gets in the way; a shape is wrong without any entry too."""
+    report = check(lambda x, W: x @ W, gradients, EMPTY)
+    assert [each.name for each in report.arguments if each.verdict == "wrong"] == wrong
+
+
 def in_half(g: Any, x: Any) -> dict[str, Any]:
     return {"x": g.astype(np.float16) * (1 - np.tanh(x) ** 2)}
 

@@ -60,6 +60,8 @@ def _product(product: Product) -> Change:
 def _rows_first(rows: str, power: int) -> Change:
     def averaged(flow: Flow) -> Any:
         gradient = np.asarray(flow.gradient)
+        if gradient.size == 0:  # a batch of no rows has no mean
+            return None
         found = _averaged(gradient, flow.others[0], flow.k, rows)
         n = gradient.shape[-2 if flow.k == 1 and gradient.ndim > 1 else -1] if gradient.ndim else 1
         return None if found is None else found * float(n) ** power
