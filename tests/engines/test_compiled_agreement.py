@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import MISSING, fields
 from typing import Any
 
 import numpy as np
 import pytest
 
 from handgrad import (
-    ELU,
     GELU,
-    SGD,
     Adam,
-    AdamW,
     BatchNorm,
     BinaryCrossEntropy,
     Cosine,
@@ -23,7 +21,6 @@ from handgrad import (
     Huber,
     Layer,
     LayerNorm,
-    LeakyReLU,
     Linear,
     Loss,
     MeanSquaredError,
@@ -32,7 +29,6 @@ from handgrad import (
     Poisson,
     ReLU,
     Residual,
-    RMSProp,
     Sequential,
     Sigmoid,
     Softmax,
@@ -40,13 +36,14 @@ from handgrad import (
     Standardise,
     StepDecay,
     Tanh,
+    layers,
     train,
 )
 from handgrad.engines import ReferenceEngine
 from handgrad.engines.compiled import CompiledEngine
-from handgrad.layers import ACTIVATIONS, Optimiser, Schedule
+from handgrad.layers import LAYERS, Optimiser, Schedule
 
-from ..rules.table import TABLE
+from ..rules.table import TABLE, UPDATES
 from .agreement import (
     BATCH_SIZES,
     ROWS,
@@ -71,19 +68,30 @@ IGNORED = {rank: np.where(RNG.random(t.shape) < 0.3, -1, t) for rank, t in CLASS
 W = {2: RNG.uniform(0, 2, ROWS), 3: RNG.uniform(0, 2, (ROWS, TIME))}
 INDICES = {1: RNG.integers(0, ENTRIES, ROWS), 2: RNG.integers(0, ENTRIES, (ROWS, TIME))}
 
+
+def settings_of(kind: type[Layer]) -> list[dict[str, Any]]:
+    """Return the settings that the table has of a layer's rule; its defaults where it has none."""
+    rule = getattr(kind, "rule", None)
+    return [dict(options) for row in TABLE if row.rule is rule for options in row.options] or [{}]
+
+
+def needs_nothing(kind: type[Any]) -> bool:
+    """Whether a kind is made without sizes."""
+    return all(field.default is not MISSING for field in fields(kind))
+
+
 AROUND: dict[str, Callable[[], list[Layer]]] = {
-    **{name: lambda layer=layer: [layer()] for name, layer in ACTIVATIONS.items()},
-    "leaky_relu": lambda: [LeakyReLU(0.3)],
-    "elu": lambda: [ELU(0.4)],
+    **{
+        f"{name} {options or ''}".strip(): lambda kind=kind, options=options: [kind(**options)]
+        for name, kind in LAYERS.items()
+        if not issubclass(kind, Sequential | Standardise) and needs_nothing(kind)
+        for options in settings_of(kind)
+    },
     "gelu_tanh": lambda: [GELU("tanh")],
-    "softmax": lambda: [Softmax()],
-    "dropout": lambda: [Dropout(0.3)],
-    "dropout of nothing": lambda: [Dropout(0.0)],
     "two dropouts": lambda: [Dropout(0.5), Dropout(0.2)],
-    "layer_norm": lambda: [LayerNorm()],
-    "layer_norm, large epsilon": lambda: [LayerNorm(epsilon=0.3)],
-    "batch_norm": lambda: [BatchNorm(momentum=0.5)],
-    "batch_norm, then relu": lambda: [BatchNorm(epsilon=0.3), ReLU()],
+    "LayerNorm, large epsilon": lambda: [LayerNorm(epsilon=0.3)],
+    "BatchNorm, momentum": lambda: [BatchNorm(momentum=0.5)],
+    "BatchNorm, then ReLU": lambda: [BatchNorm(epsilon=0.3), ReLU()],
     "residual": lambda: [Residual(Linear(HIDDEN, HIDDEN), Tanh())],
     "residual of a residual": lambda: [Residual(Linear(HIDDEN, HIDDEN), Residual(ReLU(), LayerNorm()))],
     "sequential": lambda: [Sequential(Tanh(), Linear(HIDDEN, HIDDEN, bias=False))],
@@ -102,7 +110,7 @@ def around(name: str, rank: int) -> Case:
     """Return a case with one of ``AROUND``."""
 
     def network(dtype: str) -> Network:
-        bias = "batch_norm" not in name and name != "everything"  # its gradient is nothing but rounding there
+        bias = "BatchNorm" not in name and name != "everything"  # its gradient is nothing but rounding there
         first, last = Linear(FEATURES, HIDDEN, bias), Linear(HIDDEN, OUTPUTS)
         inputs = (FEATURES,) if rank == 2 else (TIME, FEATURES)
         return Network(
@@ -219,20 +227,19 @@ def with_loss(loss: Loss, t: Any, rank: int, *, weighted: bool = False) -> Case:
 
 
 CLASS_WEIGHT = [0.5, 2.0, 1.3]
+TARGETS = {"regression": T, "labels": LABELS, "classification": CLASSES}
 LOSSES: dict[str, tuple[Loss, Any]] = {
-    "half squared error": (HalfSquaredError(), T),
-    "mean squared error": (MeanSquaredError(), T),
-    "huber": (Huber(), T),
+    **{
+        name: (kind(), TARGETS[kind.task] if kind.least is None else LABELS)
+        for name, kind in layers.LOSSES.items()
+    },
     "huber, delta 0.3": (Huber(0.3), T),
     "penalised": (HalfSquaredError("mean", l2=0.3), T),
-    "poisson": (Poisson(), LABELS),
     "poisson, of all outputs, penalised": (Poisson("sum", l2=0.3), LABELS),
     "binary, of all outputs, smoothed": (BinaryCrossEntropy(outputs="sum", smoothing=0.2), LABELS),
     "classes, penalised": (SoftmaxCrossEntropy(l2=0.3), CLASSES),
-    "binary": (BinaryCrossEntropy(), LABELS),
     "binary, weighted": (BinaryCrossEntropy([2.0, 0.5, 1.5]), LABELS),
     "binary, one weight": (BinaryCrossEntropy(3.0), LABELS),
-    "classes": (SoftmaxCrossEntropy(), CLASSES),
     "shares": (SoftmaxCrossEntropy("probabilities"), SHARES),
     "smoothing": (SoftmaxCrossEntropy(smoothing=0.1), CLASSES),
     "ignored": (SoftmaxCrossEntropy(ignored=-1), IGNORED),
@@ -240,7 +247,7 @@ LOSSES: dict[str, tuple[Loss, Any]] = {
     "shares, class weight": (SoftmaxCrossEntropy("probabilities", class_weight=CLASS_WEIGHT), SHARES),
     "all of it": (SoftmaxCrossEntropy(smoothing=0.2, ignored=-1, class_weight=CLASS_WEIGHT), IGNORED),
 }
-"""Every loss at every option, with its targets."""
+"""Every loss as it comes, and at every option, with its targets."""
 
 NETWORKS |= {
     f"{name}, rank {rank}{', row weights' if weighted else ''}": with_loss(loss, t, rank, weighted=weighted)
@@ -248,22 +255,6 @@ NETWORKS |= {
     for rank in (2, 3)
     for weighted in (False, True)
 }
-
-OPTIMISERS: tuple[Optimiser, ...] = (
-    SGD(0.05),
-    SGD(0.05, weight_decay=0.1),
-    SGD(0.05, clip_norm=0.2),
-    SGD(0.05, clip_norm=1e6),
-    SGD(0.02, momentum=0.9),
-    SGD(0.02, momentum=0.8, nesterov=True),
-    SGD(0.02, momentum=0.8, nesterov=True, weight_decay=0.1, clip_norm=0.3),
-    RMSProp(0.01),
-    RMSProp(0.01, decay=0.8, epsilon=1e-3, weight_decay=0.1, clip_norm=0.5),
-    Adam(0.01),
-    Adam(0.01, beta1=0.5, beta2=0.9, epsilon=1e-3, weight_decay=0.1, clip_norm=0.5),
-    AdamW(0.01),
-    AdamW(0.01, weight_decay=0.3, clip_norm=0.1),
-)
 
 
 def with_optimiser(optimiser: Optimiser) -> Case:
@@ -276,7 +267,7 @@ def with_optimiser(optimiser: Optimiser) -> Case:
     return Case(network, {"x": X[2], "t": CLASSES[2]}, optimiser, optimiser.learning_rate)
 
 
-NETWORKS |= {repr(optimiser): with_optimiser(optimiser) for optimiser in OPTIMISERS}
+NETWORKS |= {repr(row.optimiser): with_optimiser(row.optimiser) for row in UPDATES}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

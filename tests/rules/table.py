@@ -1,6 +1,7 @@
-"""The table of rules: how the inputs of each are drawn, its options, PyTorch's function of that meaning, its Jacobians.
+"""The table of tests: a row for each rule with a gradient, and for each setting of an optimiser.
 
-A new rule has one row here; every test in this folder that walks over ``TABLE`` then holds for it.
+A new rule has one row in ``TABLE``, a new optimiser one or more in ``UPDATES``. The tests of rules, of optimisers, of
+engines and against PyTorch go over these rows; layers and losses they find in `handgrad.layers`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from handgrad import rules
+from handgrad import SGD, Adam, AdamW, Optimiser, RMSProp, rules
 from handgrad.rules import Rule
 
 Array = NDArray[Any]
@@ -366,6 +367,57 @@ TABLE: tuple[Row, ...] = (
         rules.weighted_sum_of_rows,
         lambda torch, losses, w: torch.dot(w.ravel(), losses.ravel()),
         jacobians={"l": "full: w"},
+    ),
+)
+
+
+@dataclass(frozen=True)
+class UpdateRow:
+    """One setting of an optimiser, and what it is in PyTorch; every test of optimisers goes over these.
+
+    Attributes
+    ----------
+    optimiser
+        What is tested, its learning rate the one that it starts with.
+    peer
+        ``peer(optim, parameters)``: the same of ``torch.optim``; gradients are clipped before it.
+    """
+
+    optimiser: Optimiser
+    peer: Callable[..., Any]
+
+
+UPDATES: tuple[UpdateRow, ...] = (
+    UpdateRow(SGD(0.05), lambda optim, p: optim.SGD(p)),
+    UpdateRow(SGD(0.05, weight_decay=0.03), lambda optim, p: optim.SGD(p, weight_decay=0.03)),
+    UpdateRow(SGD(0.05, clip_norm=0.5), lambda optim, p: optim.SGD(p)),
+    UpdateRow(SGD(0.05, clip_norm=1e6), lambda optim, p: optim.SGD(p)),
+    UpdateRow(SGD(0.02, momentum=0.8), lambda optim, p: optim.SGD(p, momentum=0.8)),
+    UpdateRow(
+        SGD(0.02, momentum=0.9, weight_decay=0.03),
+        lambda optim, p: optim.SGD(p, momentum=0.9, weight_decay=0.03),
+    ),
+    UpdateRow(
+        SGD(0.02, momentum=0.8, nesterov=True), lambda optim, p: optim.SGD(p, momentum=0.8, nesterov=True)
+    ),
+    UpdateRow(
+        SGD(0.02, momentum=0.7, nesterov=True, weight_decay=0.1, clip_norm=0.3),
+        lambda optim, p: optim.SGD(p, momentum=0.7, nesterov=True, weight_decay=0.1),
+    ),
+    UpdateRow(RMSProp(0.01), lambda optim, p: optim.RMSprop(p)),
+    UpdateRow(
+        RMSProp(0.01, decay=0.8, epsilon=1e-3, weight_decay=0.1, clip_norm=0.5),
+        lambda optim, p: optim.RMSprop(p, alpha=0.8, eps=1e-3, weight_decay=0.1),
+    ),
+    UpdateRow(Adam(0.01), lambda optim, p: optim.Adam(p)),
+    UpdateRow(
+        Adam(0.01, beta1=0.7, beta2=0.95, epsilon=1e-3, weight_decay=0.1, clip_norm=0.5),
+        lambda optim, p: optim.Adam(p, betas=(0.7, 0.95), eps=1e-3, weight_decay=0.1),
+    ),
+    UpdateRow(AdamW(0.01), lambda optim, p: optim.AdamW(p)),
+    UpdateRow(
+        AdamW(0.01, beta1=0.7, beta2=0.95, epsilon=1e-3, weight_decay=0.3, clip_norm=0.1),
+        lambda optim, p: optim.AdamW(p, betas=(0.7, 0.95), eps=1e-3, weight_decay=0.3),
     ),
 )
 

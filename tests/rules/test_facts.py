@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from handgrad import rules
-from handgrad.rules import RULES, Rule, UpdateRule
+from handgrad.rules import Rule
 
 from .table import CASES, Case
 
@@ -22,41 +22,8 @@ KINKS: dict[str, tuple[Rule, dict[str, Any], float]] = {
 """Rules with a kink at 0, and the slope their descriptions state there."""
 
 
-DEFAULTS: dict[str, dict[str, float]] = {
-    "leaky_relu": {"slope": 0.01},
-    "elu": {"alpha": 1.0},
-    "huber": {"delta": 1.0},
-    "sum_of_outputs": {"outputs": 1},
-    "penalised_mean": {"l2": 1e-4},
-    "penalised_weighted_mean": {"l2": 1e-4},
-    "batch_norm": {"epsilon": 1e-5, "momentum": 0.1},
-    "batch_norm_evaluation": {"epsilon": 1e-5},
-    "layer_norm": {"epsilon": 1e-5},
-    "dropout": {"rate": 0.5},
-    "smoothed_targets": {"smoothing": 0.1},
-    "smoothed_answers": {"smoothing": 0.1},
-    "counted_rows": {"ignored": -100},
-    "clip_scale": {"max_norm": 1.0},
-    "decayed_gradient": {"weight_decay": 0.0},
-    "sgd_momentum": {"momentum": 0.9},
-    "sgd_nesterov": {"momentum": 0.9},
-    "rmsprop": {"decay": 0.99, "epsilon": 1e-8},
-    "adam": {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8},
-    "adamw": {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "weight_decay": 0.01},
-}
-"""What every option is where it is not given: PyTorch's and scikit-learn's values, except where nothing is to be done."""
-
-
 def cases_of(*chosen: Rule) -> list[Any]:
     return [pytest.param(case, id=str(case)) for case in CASES if case.rule in chosen]
-
-
-def test_options_not_given_are_the_usual_ones() -> None:
-    """Every default of every rule; other tests give their options, and would not notice."""
-    updates = {name: update for name, update in vars(rules).items() if isinstance(update, UpdateRule)}
-    found = {name: dict(rule.forward.options) for name, rule in RULES.items() if rule.forward.options}
-    found |= {name: dict(update.text.options) for name, update in updates.items() if update.text.options}
-    assert found == DEFAULTS
 
 
 @pytest.mark.parametrize("zero", [0.0, -0.0])
@@ -189,13 +156,6 @@ def test_evaluation_of_batch_norm_uses_the_running_statistics() -> None:
     kept = np.array([2.0]), np.array([1.0]), np.array([5.0]), np.array([3.0])
     found = rules.batch_norm.evaluation(np.array([[7.0], [1.0]]), *kept, epsilon=1.0)
     np.testing.assert_array_equal(found, [[3.0], [-3.0]])
-
-
-def test_only_dropout_and_batch_norm_behave_otherwise_outside_training() -> None:
-    """Every other rule is its own evaluation."""
-    others = {case.rule.name: case.rule.evaluation.name for case in CASES}
-    changed = {name: evaluation for name, evaluation in others.items() if name != evaluation}
-    assert changed == {"batch_norm": "batch_norm_evaluation", "dropout": "identity"}
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])

@@ -1,4 +1,4 @@
-"""The table has a row for every rule with a gradient."""
+"""The table has a row for every rule with a gradient, and for every update rule."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from handgrad import rules
 from handgrad.errors import RuleError
-from handgrad.rules import RULES, Rule
+from handgrad.layers import OPTIMISERS
+from handgrad.rules import RULES, Rule, UpdateRule
 
-from .table import CASES, TABLE
+from .table import CASES, TABLE, UPDATES
+
+
+def updates() -> dict[str, UpdateRule]:
+    """Return every update rule of handgrad's, by name."""
+    return {name: value for name, value in vars(rules).items() if isinstance(value, UpdateRule)}
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
@@ -28,6 +35,23 @@ def test_every_option_is_varied() -> None:
             values = {options.get(option) for options in row.options}
             place = f"tests/rules/table.py: the row of {row.rule.name}"
             assert len(values - {None}) > 1, f"{place} does not give its option {option} two values"
+
+
+@pytest.mark.parametrize("update", updates().values(), ids=updates())
+def test_every_update_rule_has_a_row(update: UpdateRule) -> None:
+    """By an optimiser that chooses it, with each of its options away from its default."""
+    rows = [row.optimiser for row in UPDATES if row.optimiser.rule is update]
+    assert rows, f"tests/rules/table.py: UPDATES has no row of {update.name}"
+    for option, usual in update.text.options.items():
+        place = f"tests/rules/table.py: no row of {update.name} in UPDATES"
+        assert any(getattr(row, option) != usual for row in rows), (
+            f"{place} has another {option} than {usual}"
+        )
+
+
+def test_every_optimiser_has_a_row() -> None:
+    missing = OPTIMISERS.keys() - {type(row.optimiser).__name__ for row in UPDATES}
+    assert not missing, f"tests/rules/table.py: UPDATES has no row of {', '.join(missing)}"
 
 
 def test_cases_have_ids_that_differ() -> None:

@@ -33,7 +33,13 @@ class ReLU(RuleLayer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LeakyReLU(RuleLayer):
-    """Let a little of what is negative through: ``a = z`` where z > 0, else ``slope z``."""
+    """Leaky rectifier: ``a = z`` where z > 0, else ``α z``.
+
+    Parameters
+    ----------
+    slope : float, default 0.01
+        α.
+    """
 
     slope: float = 0.01
     rule = rules.leaky_relu
@@ -41,7 +47,13 @@ class LeakyReLU(RuleLayer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ELU(RuleLayer):
-    """Bend smoothly below zero: ``a = z`` where z > 0, else ``alpha (eᶻ - 1)``."""
+    """Exponential linear unit: ``a = z`` where z > 0, else ``α (eᶻ - 1)``.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+        α: the output goes down to -α.
+    """
 
     alpha: float = 1.0
     rule = rules.elu
@@ -53,8 +65,8 @@ class GELU(RuleLayer):
 
     Parameters
     ----------
-    form
-        "exact", or "tanh" for GPT-2's approximation.
+    form : "exact" or "tanh", default "exact"
+        "tanh" is GPT-2's approximation of Φ.
     """
 
     form: Literal["exact", "tanh"] = "exact"
@@ -101,7 +113,13 @@ class Softmax(RuleLayer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dropout(RuleLayer):
-    """Set each value to zero with probability ``rate`` in training, and scale up the others."""
+    """Inverted dropout: in training each value is 0 with probability p, and the others are divided by 1 - p.
+
+    Parameters
+    ----------
+    rate : float, default 0.5
+        p, from 0 to less than 1.
+    """
 
     rate: float = 0.5
     rule = rules.dropout

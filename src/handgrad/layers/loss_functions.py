@@ -34,9 +34,8 @@ class Loss(metaclass=Judged):
 
     Parameters
     ----------
-    l2
-        How much half the sum of all squared weights (of arrays with two axes or more, so no biases) counts
-        beside the sum of a batch's rows.
+    l2 : float, default 0.0
+        λ: ½ λ Σ W² over all weights, biases excepted, is added to the sum of a batch's rows.
 
     Attributes
     ----------
@@ -124,8 +123,10 @@ class HalfSquaredError(Loss):
 
     Parameters
     ----------
-    reduction
-        "sum" over the rows, or their "mean".
+    reduction : "sum" or "mean", default "sum"
+        Over the rows.
+    l2 : float, default 0.0
+        λ: ½ λ Σ W² over all weights, biases excepted, is added to the sum of a batch's rows.
     """
 
     reduction: Literal["sum", "mean"] = "sum"
@@ -145,7 +146,13 @@ class HalfSquaredError(Loss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeanSquaredError(Loss):
-    """The mean of squared errors over all outputs and rows."""
+    """The mean of squared errors over all outputs and rows.
+
+    Parameters
+    ----------
+    l2 : float, default 0.0
+        λ: ½ λ Σ W² over all weights, biases excepted, is added to the sum of a batch's rows.
+    """
 
     def connect(self, graph: Graph, y: Value, t: Value, w: Value | None) -> Value:  # noqa: D102 - as in Loss
         return reduce_to_mean(graph, graph.apply(rules.mean_squared_error, y, t), w, l2=self.l2)
@@ -153,14 +160,16 @@ class MeanSquaredError(Loss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Huber(Loss):
-    """The mean of ½ e² for errors e up to ``delta``, and of ``delta (|e| - ½ delta)`` beyond.
+    """The mean of ``½ e²`` for errors up to δ, and of ``δ (|e| - ½ δ)`` beyond.
 
     Parameters
     ----------
-    delta
-        Where the loss goes over from a square to a line.
-    outputs
-        Whether a row's outputs count with their "mean" or their "sum".
+    delta : float, default 1.0
+        δ, where the loss goes over from a square to a line.
+    outputs : "mean" or "sum", default "mean"
+        Over a row's outputs.
+    l2 : float, default 0.0
+        λ: ½ λ Σ W² over all weights, biases excepted, is added to the sum of a batch's rows.
     """
 
     delta: float = 1.0
@@ -182,8 +191,10 @@ class Poisson(Loss):
 
     Parameters
     ----------
-    outputs
-        Whether a row's outputs count with their "mean" or their "sum".
+    outputs : "mean" or "sum", default "mean"
+        Over a row's outputs.
+    l2 : float, default 0.0
+        λ: ½ λ Σ W² over all weights, biases excepted, is added to the sum of a batch's rows.
     """
 
     outputs: Literal["mean", "sum"] = "mean"
@@ -201,12 +212,14 @@ class BinaryCrossEntropy(Loss):
 
     Parameters
     ----------
-    positive_weight
+    positive_weight : float, list of float or None, default None
         How many times a yes counts: one number for every output, or one for each.
-    outputs
-        Whether a row's outputs count with their "mean" or their "sum".
-    smoothing
-        How much of each answer goes to both alike.
+    outputs : "mean" or "sum", default "mean"
+        Over a row's outputs.
+    smoothing : float, default 0.0
+        ε: the target becomes ``(1 - ε) t + ε / 2``.
+    l2 : float, default 0.0
+        λ: ½ λ Σ W² over all weights, biases excepted, is added to the sum of a batch's rows.
     """
 
     positive_weight: float | Sequence[float] | None = None
@@ -241,15 +254,17 @@ class SoftmaxCrossEntropy(Loss):
 
     Parameters
     ----------
-    targets
+    targets : "classes" or "probabilities", default "classes"
         "classes" for class numbers 0 to C - 1, "probabilities" for those of all classes, which add up to 1 in each row.
-    smoothing
-        How much of each row's probability goes to all classes alike.
-    ignored
+    smoothing : float, default 0.0
+        ε: the target becomes ``(1 - ε) q + ε / C``.
+    ignored : int or None, default None
         A class number whose rows do not count.
-    class_weight
+    class_weight : list of float or None, default None
         How many times each class counts, C numbers. With class numbers the mean is over the weights of the
         rows' classes, with probabilities over the rows, as in PyTorch.
+    l2 : float, default 0.0
+        λ: ½ λ Σ W² over all weights, biases excepted, is added to the sum of a batch's rows.
     """
 
     targets: Literal["classes", "probabilities"] = "classes"

@@ -20,12 +20,12 @@ class Optimiser(metaclass=Judged):
 
     Parameters
     ----------
-    learning_rate
-        The length of a step; a schedule may change it from step to step.
-    weight_decay
-        Adds weight_decay · W to each gradient (for `AdamW`: shrinks the weights themselves).
-    clip_norm
-        Scales all gradients down together when their common norm is above it.
+    learning_rate : float, default 1e-3
+        η, the length of a step; a schedule changes it from step to step.
+    weight_decay : float, default 0.0
+        λ: λ W is added to each gradient.
+    clip_norm : float or None, default None
+        The largest norm of all gradients together: above it, they are scaled down by one factor.
     """
 
     learning_rate: float = 1e-3
@@ -61,7 +61,21 @@ class Optimiser(metaclass=Judged):
 
 @dataclass(frozen=True, repr=False)
 class SGD(Optimiser):
-    """Plain steps against the gradient, with momentum if wanted."""
+    """Stochastic gradient descent, ``W ← W - η dW``; with momentum, ``v ← μ v + dW`` and ``W ← W - η v``.
+
+    Parameters
+    ----------
+    learning_rate : float, default 0.1
+        η, the length of a step; a schedule changes it from step to step.
+    momentum : float, default 0.0
+        μ, what remains of the earlier gradients' sum at each step.
+    nesterov : bool, default False
+        Whether the step is ``η (dW + μ v)``: Nesterov's momentum.
+    weight_decay : float, default 0.0
+        λ: λ W is added to each gradient.
+    clip_norm : float or None, default None
+        The largest norm of all gradients together: above it, they are scaled down by one factor.
+    """
 
     learning_rate: float = 0.1
     _: KW_ONLY
@@ -82,7 +96,21 @@ class SGD(Optimiser):
 
 @dataclass(frozen=True, repr=False)
 class RMSProp(Optimiser):
-    """Steps divided by the recent size of each gradient."""
+    """Steps divided by the recent size of each gradient: ``s ← ρ s + (1 - ρ) dW²``, ``W ← W - η dW / (√s + ε)``.
+
+    Parameters
+    ----------
+    learning_rate : float, default 1e-3
+        η, the length of a step; a schedule changes it from step to step.
+    decay : float, default 0.99
+        ρ, what remains of s at each step.
+    epsilon : float, default 1e-8
+        ε, outside the root, as in PyTorch.
+    weight_decay : float, default 0.0
+        λ: λ W is added to each gradient.
+    clip_norm : float or None, default None
+        The largest norm of all gradients together: above it, they are scaled down by one factor.
+    """
 
     _: KW_ONLY
     decay: float = 0.99
@@ -92,7 +120,25 @@ class RMSProp(Optimiser):
 
 @dataclass(frozen=True, repr=False)
 class Adam(Optimiser):
-    """Steps along the mean of the gradient over the root of the mean of its square."""
+    """Steps along the mean m of the gradients over the root of the mean v of their squares, both bias-corrected.
+
+    ``m ← β₁ m + (1 - β₁) dW``, ``v ← β₂ v + (1 - β₂) dW²``, ``W ← W - η m̂ / (√v̂ + ε)``.
+
+    Parameters
+    ----------
+    learning_rate : float, default 1e-3
+        η, the length of a step; a schedule changes it from step to step.
+    beta1 : float, default 0.9
+        β₁, what remains of m at each step.
+    beta2 : float, default 0.999
+        β₂, what remains of v at each step.
+    epsilon : float, default 1e-8
+        ε, outside the root.
+    weight_decay : float, default 0.0
+        λ: λ W is added to each gradient; `AdamW` shrinks the weights themselves.
+    clip_norm : float or None, default None
+        The largest norm of all gradients together: above it, they are scaled down by one factor.
+    """
 
     _: KW_ONLY
     beta1: float = 0.9
@@ -103,7 +149,23 @@ class Adam(Optimiser):
 
 @dataclass(frozen=True, repr=False)
 class AdamW(Adam):
-    """Adam, with weights that decay by themselves."""
+    """`Adam` with decoupled weight decay: ``W ← (1 - η λ) W``, then the step, whose moments know nothing of it.
+
+    Parameters
+    ----------
+    learning_rate : float, default 1e-3
+        η, the length of a step; a schedule changes it from step to step.
+    beta1 : float, default 0.9
+        β₁, what remains of the mean of the gradients at each step.
+    beta2 : float, default 0.999
+        β₂, what remains of the mean of their squares at each step.
+    epsilon : float, default 1e-8
+        ε, outside the root.
+    weight_decay : float, default 0.01
+        λ, how fast weights shrink.
+    clip_norm : float or None, default None
+        The largest norm of all gradients together: above it, they are scaled down by one factor.
+    """
 
     _: KW_ONLY
     weight_decay: float = 0.01

@@ -20,15 +20,16 @@ class Linear(Layer):
 
     Parameters
     ----------
-    inputs, outputs
-        Features in and out.
-    bias
-        Whether b is there.
-    layout
-        "in_out" stores W as (inputs, outputs), "out_in" as (outputs, inputs), as PyTorch does. The text of
-        the rule's lines changes with it.
-    initialiser
-        The name of one of `handgrad.INITIALISERS`; b starts at zero.
+    inputs : int
+        I, features of the input.
+    outputs : int
+        O, features of the output.
+    bias : bool, default True
+        Whether there is a b (O,); it starts at 0.
+    layout : "in_out" or "out_in", default "in_out"
+        W is stored as (I, O), or as (O, I), as PyTorch does. The text of the rule's lines changes with it.
+    initialiser : str, default "he_normal"
+        The name of one of `handgrad.INITIALISERS`, for W.
 
     Examples
     --------
@@ -68,10 +69,12 @@ class Embedding(Layer):
 
     Parameters
     ----------
-    entries, features
-        Rows of the table, and the length of each. The input holds whole numbers from 0 to entries - 1.
-    initialiser
-        How the table starts.
+    entries : int
+        V, rows of the table: the input holds whole numbers from 0 to V - 1.
+    features : int
+        D, the length of each row.
+    initialiser : str, default "standard_normal"
+        The name of one of `handgrad.INITIALISERS`, for the table.
     """
 
     entries: int
@@ -95,14 +98,14 @@ class Embedding(Layer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BatchNorm(Layer):
-    """Normalise each feature over the batch, and by running statistics outside training.
+    """Normalise each feature over the batch, ``y = γ x̂ + β``; outside training, by running statistics.
 
     Parameters
     ----------
-    epsilon
-        Added to the variance.
-    momentum
-        How much of each batch's statistics goes into the running ones.
+    epsilon : float, default 1e-5
+        ε, added to the variance.
+    momentum : float, default 0.1
+        How much of each batch's statistics goes into the running ones, as in PyTorch.
     """
 
     _: KW_ONLY
@@ -118,12 +121,12 @@ class BatchNorm(Layer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LayerNorm(Layer):
-    """Normalise each row over its features.
+    """Normalise each row over its features: ``y = γ x̂ + β``.
 
     Parameters
     ----------
-    epsilon
-        Added to the variance.
+    epsilon : float, default 1e-5
+        ε, added to the variance.
     """
 
     _: KW_ONLY
@@ -140,8 +143,8 @@ class Standardise(Layer):
 
     Parameters
     ----------
-    over
-        "feature" for columns of different units, each by itself; "all" for numbers of one unit, as pixels.
+    over : "feature" or "all", default "feature"
+        Each column by itself, for different units; or all numbers together, for one unit, as pixels.
     """
 
     over: Literal["feature", "all"] = "feature"

@@ -85,7 +85,14 @@ class Constant(Schedule):
 
 @dataclass(frozen=True, repr=False)
 class StepDecay(Schedule):
-    """The rate times ``factor`` every ``every`` epochs.
+    """The learning rate is multiplied by a factor every few epochs.
+
+    Parameters
+    ----------
+    every : int, default 10
+        Epochs between two changes.
+    factor : float, default 0.1
+        γ, above 0 and at most 1.
 
     Examples
     --------
@@ -108,7 +115,15 @@ class StepDecay(Schedule):
 
 @dataclass(frozen=True, repr=False)
 class Cosine(Schedule):
-    """A rise over ``warmup`` epochs, then half a cosine down to ``final``."""
+    """Linear warm-up, then cosine annealing (Loshchilov and Hutter, arXiv 1608.03983).
+
+    Parameters
+    ----------
+    warmup : float, default 0.0
+        Epochs over which the learning rate rises from near 0.
+    final : float, default 0.0
+        η_min, the learning rate of the end.
+    """
 
     _: KW_ONLY
     warmup: float = 0.0
@@ -124,7 +139,17 @@ class Cosine(Schedule):
 
 @dataclass(frozen=True, repr=False)
 class OneCycle(Schedule):
-    """A rise from the rate over ``start``, then a fall to that over ``end``."""
+    """One cycle: from η / start up to η, then down to η / start / end (Smith and Topin, arXiv 1708.07120).
+
+    Parameters
+    ----------
+    rising : float, default 0.3
+        The share of the steps in which it rises.
+    start : float, default 25.0
+        η over the first learning rate.
+    end : float, default 1e4
+        The first learning rate over the last.
+    """
 
     _: KW_ONLY
     rising: float = 0.3
