@@ -260,3 +260,13 @@ def match_classes(run: Run, dataset: Dataset) -> Array:
         )
     numbers = np.array([run.classes.index(name) for name in dataset.classes])
     return numbers[dataset.t]
+
+
+def match_features(run: Run, dataset: Dataset) -> Array:
+    """Return the rows of a data set with the run's columns, in the run's order; raises `DataError` when one is missing."""
+    if dataset.feature_names == run.feature_names or not run.feature_names or not dataset.feature_names:
+        return dataset.x
+    missing = [name for name in run.feature_names if name not in dataset.feature_names]
+    if missing:
+        raise DataError(f"{dataset.name}: there is no column {missing[0]!r}, which the run was trained on")
+    return dataset.x[:, [dataset.feature_names.index(name) for name in run.feature_names]]

@@ -68,30 +68,26 @@ def main() -> None:
     from handgrad.errors import HandgradError
 
     prepare_streams()
+    problem, code = "", 1
     try:
         with notices_as_lines():
-            code = group.main(standalone_mode=False)
+            done = group.main(standalone_mode=False)
+        sys.exit(done if isinstance(done, int) else 0)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Stopped.", err=True)
-        sys.exit(130)
+        problem, code = "Stopped.", 130
     except HandgradError as error:
-        click.echo(f"Error: {printable(str(error))}", err=True)
-        sys.exit(1)
+        problem = f"Error: {error}"
     except BrokenPipeError:  # the reader of a pipe has left, as `head` does
         sys.stderr.close()
         sys.exit(1)
-    except OSError as error:  # of a place that nobody names: standard output on a full disk
+    except OSError as error:  # without a name: standard output on a full disk
         place = error.filename or ("standard output" if error.errno in (ENOSPC, EIO) else "")
-        said = f"{place}: {error.strerror or error}" if place else str(error)
-        click.echo(f"Error: {printable(said)}", err=True)
-        sys.exit(1)
-    except MemoryError as error:  # NumPy says how much was wanted, and of what shape
-        wanted = HandgradError(
-            "not enough memory", given=str(error), fix="smaller layers or batches, or fewer rows"
-        )
-        click.echo(f"Error: {printable(str(wanted))}", err=True)
-        sys.exit(1)
-    sys.exit(code if isinstance(code, int) else 0)
+        problem = f"Error: {place}: {error.strerror or error}" if place else f"Error: {error}"
+    except MemoryError as error:  # NumPy's message has the size and the shape that were wanted
+        fix = "smaller layers or batches, or fewer rows"
+        problem = f"Error: {HandgradError('not enough memory', given=str(error), fix=fix)}"
+    click.echo(printable(problem), err=True)
+    sys.exit(code)

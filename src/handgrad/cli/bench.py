@@ -12,9 +12,8 @@ from typing import Any
 import click
 
 from handgrad.cli.console import one_line
-from handgrad.cli.options import configuration_from, load_data, with_settings
-from handgrad.cli.run_folder import is_run
-from handgrad.data import split
+from handgrad.cli.experiment import Experiment, is_run
+from handgrad.cli.options import configuration_from, json_option, with_settings
 from handgrad.errors import EngineError
 from handgrad.training import EngineTime, measure_engines
 
@@ -31,7 +30,7 @@ LEFT = ("engine", "BLAS")
     show_default=True,
     help="How long each engine runs.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 def command(source: str | None, config: Path | None, seconds: float, as_json: bool, **settings: Any) -> None:
     """Time a network on this machine, engine by engine.
 
@@ -48,9 +47,8 @@ def command(source: str | None, config: Path | None, seconds: float, as_json: bo
     if source is not None and is_run(source) and config is None:
         config, source = Path(source) / "config.toml", None
     configuration = configuration_from(source, config, settings)
-    dataset, training, chosen = load_data(configuration), configuration.training, configuration.data
-    rows = split(dataset, test=chosen.test, validation=chosen.validation, seed=training.seed).train
-    network = configuration.build(dataset)
+    experiment, training = Experiment(configuration), configuration.training
+    dataset, rows, network = experiment.dataset, experiment.rows.train, experiment.network
     batch_size = min(training.batch_size, len(rows))
     if not as_json:
         at_once = f"{len(rows):,} training rows, {batch_size:,} at a time"

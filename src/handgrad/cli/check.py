@@ -17,6 +17,8 @@ import click
 from handgrad.checking import Report, check
 from handgrad.checking.repair import write_repair
 from handgrad.checking.report import COLOURS, Verdict, coloured_parts
+from handgrad.cli.console import echo_coloured
+from handgrad.cli.options import json_option
 from handgrad.cli.user_file import find, import_file, importing_from
 from handgrad.errors import HandgradError
 from handgrad.rules import RULES
@@ -29,7 +31,7 @@ CODES: dict[Verdict, int] = {"right": 0, "wrong": 1, "cannot tell": 2}
 @click.option("--rules", is_flag=True, help="Check every rule of handgrad's own instead of a file.")
 @click.option("--fix", is_flag=True, help="Show a repair that was proved, and write it into FILE.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of everything drawn.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 def command(source: str | None, rules: bool, fix: bool, seed: int, as_json: bool) -> int:
     """Check a hand-written gradient, and name the mistake when it is wrong.
 
@@ -75,17 +77,18 @@ def _parse(source: str) -> tuple[Path, str]:
 
 def _check_file(path: Path, name: str, seed: int, *, fix: bool, as_json: bool) -> int:
     """Check what a file holds, one after another; a repair that is written changes the file for the next."""
-    said = sys.stderr if as_json else sys.stdout
-    module = _import(path, said)
+    output = sys.stderr if as_json else sys.stdout
+    module = _import(path, output)
     names = [found.name for found in find(module, path, name)]
     first, last = [], []
     for each in names:
         report = _report(module, path, each, seed, alone=len(names) == 1)
         first.append(report)
         if not as_json:
-            click.echo("\n" * (len(first) > 1) + _coloured(report))
+            width = max(80, min(120, shutil.get_terminal_size((100, 24)).columns))
+            echo_coloured("\n" * (len(first) > 1) + report.text(width=width), _coloured)
         if fix and report.verdict == "wrong" and _write(path, report):
-            module = _import(path, said)
+            module = _import(path, output)
             report = _report(module, path, each, seed, alone=True)
             click.echo(f"checked again: {report.verdict}", err=True)
         last.append(report)
@@ -94,8 +97,8 @@ def _check_file(path: Path, name: str, seed: int, *, fix: bool, as_json: bool) -
     return _code(last)
 
 
-def _import(path: Path, said: TextIO) -> ModuleType:
-    with redirect_stdout(said):
+def _import(path: Path, output: TextIO) -> ModuleType:
+    with redirect_stdout(output):
         return import_file(path)
 
 
@@ -166,12 +169,6 @@ def _json(reports: list[Report]) -> str:
     return json.dumps({"reports": [json.loads(report.to_json()) for report in reports]})
 
 
-def _coloured(report: Report) -> str:
-    """Return a report with its verdicts and diffs in colour, which click leaves out where no terminal reads."""
-    text = report.text(width=max(80, min(120, shutil.get_terminal_size((100, 24)).columns)))
-    return text if os.environ.get("NO_COLOR") else "\n".join(map(_coloured_line, text.splitlines()))
-
-
-def _coloured_line(line: str) -> str:
+def _coloured(line: str) -> str:
     before, marked, after, colour = coloured_parts(line)
     return before + click.style(marked, fg=colour) + after if marked else line

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -18,10 +18,10 @@ from handgrad.errors import HandgradNotice
 
 
 def prepare_streams() -> None:
-    """Let every terminal, pipe and service take what is said.
+    """Make every terminal, pipe and service able to take any output.
 
-    A character that it does not have is spelled out. What is said on a closed stream goes nowhere, and no file that is
-    opened later takes its number.
+    A character that it does not have is escaped. Output to a closed stream is discarded, and no file that is opened
+    later takes its number.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -40,14 +40,18 @@ def show_results(results: Mapping[str, Any], *, as_json: bool) -> None:
     for name, value in results.items():
         if value is None:
             continue
-        shown = (
-            f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else value
-        )
-        click.echo(f"  {click.style(printable(name).replace('_', ' ').ljust(width), dim=True)}  {shown}")
+        number = "," if isinstance(value, int) else ".4g" if isinstance(value, float) else ""
+        label = click.style(printable(name).replace("_", " ").ljust(width), dim=True)
+        click.echo(f"  {label}  {value:{number}}")
+
+
+def echo_coloured(text: str, colour: Callable[[str], str]) -> None:
+    """Print a text, its lines coloured, unless NO_COLOR is set; click takes colours away where no terminal reads."""
+    click.echo(text if os.environ.get("NO_COLOR") else "\n".join(map(colour, text.splitlines())))
 
 
 def engine_text(facts: Mapping[str, Any]) -> str:
-    """Say in a few words what ran a program.
+    """Return in a few words what ran a program.
 
     Examples
     --------
@@ -57,14 +61,14 @@ def engine_text(facts: Mapping[str, Any]) -> str:
     'reference'
     """
     threads = facts.get("threads")
-    said = [facts["engine"], facts.get("blas"), threads and f"{threads} thread{'s' * (threads != 1)}"]
-    return ", ".join(filter(None, said))
+    parts = [facts["engine"], facts.get("blas"), threads and f"{threads} thread{'s' * (threads != 1)}"]
+    return ", ".join(filter(None, parts))
 
 
 @contextmanager
 def notices_as_lines() -> Iterator[None]:
     """Show each notice as one line on standard error, once, rather than as Python shows warnings."""
-    said: set[str] = set()
+    shown: set[str] = set()
     others = warnings.showwarning
 
     def show(
@@ -77,8 +81,8 @@ def notices_as_lines() -> Iterator[None]:
     ) -> None:
         if not issubclass(category, HandgradNotice):
             others(message, category, filename, lineno, file, line)
-        elif str(message) not in said:
-            said.add(str(message))
+        elif str(message) not in shown:
+            shown.add(str(message))
             click.echo(f"Notice: {printable(one_line(str(message)))}", err=True)
 
     with warnings.catch_warnings():
@@ -88,7 +92,7 @@ def notices_as_lines() -> Iterator[None]:
 
 
 def printable(text: str) -> str:
-    """Return a text as a terminal may show it: what would move its cursor or rename its window is spelt out.
+    """Return a text with control characters, which could move a cursor or rename a window, escaped.
 
     Examples
     --------
@@ -99,7 +103,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Put the parts of an error's message behind one another.
+    """Put an error's message on one line.
 
     Examples
     --------

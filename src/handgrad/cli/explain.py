@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,12 +13,10 @@ import numpy as np
 
 from handgrad.checking.subject.adapters import draw_rows
 from handgrad.checking.subject.draws import draw, draw_for
-from handgrad.cli.evaluate import arranged
-from handgrad.cli.options import configuration_from, load_data, with_settings
-from handgrad.cli.run_folder import is_run
+from handgrad.cli.console import echo_coloured
+from handgrad.cli.experiment import Experiment, is_run, read_settings
+from handgrad.cli.options import FILE, configuration_from, json_option, refuse_settings, with_settings
 from handgrad.cli.user_file import Found, find, import_file, importing_from
-from handgrad.configuration import read_configuration
-from handgrad.data import split
 from handgrad.errors import ConfigurationError
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.record import Snapshot
@@ -29,7 +26,7 @@ from handgrad.files import write_file
 from handgrad.layers import Optimiser
 from handgrad.network import Network
 from handgrad.rules import Rule
-from handgrad.runs import load_run, match_classes, read_snapshots
+from handgrad.runs import load_run, match_classes, match_features, read_snapshots
 
 
 @click.command(name="explain")
@@ -39,8 +36,8 @@ from handgrad.runs import load_run, match_classes, read_snapshots
 @click.option("--health", is_flag=True, help="What is dead, saturated, vanishing, and why.")
 @click.option("--numbers", is_flag=True, help="The numbers too, some of them.")
 @click.option("--rows", type=click.IntRange(min=1), default=32, show_default=True, help="Size of the batch.")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page to look at.")
-@click.option("--json", "as_json", is_flag=True, help="Print the whole explanation as one JSON object.")
+@click.option("--html", type=FILE, help="Write a page to look at.")
+@json_option("Print the whole explanation as one JSON object.")
 @with_settings
 def command(
     source: str | None,
@@ -69,7 +66,7 @@ def command(
     """
     subject = _subject(source, config, settings, rows)
     explanation = explain(
-        subject.thing,
+        subject.model,
         *subject.arrays,
         jacobians=[jacobian] if jacobian else [],
         example=example,
@@ -85,7 +82,7 @@ def command(
     if as_json:
         click.echo(explanation.to_json())
     elif html is None or line or jacobian or health:
-        click.echo(_coloured(_text(explanation, line, jacobian, health=health, numbers=numbers)))
+        echo_coloured(_text(explanation, line, jacobian, health=health, numbers=numbers), _coloured)
 
 
 def _text(
@@ -99,9 +96,9 @@ def _text(
 
 @dataclass(frozen=True)
 class _Subject:
-    """What is explained, at which arrays."""
+    """A network or a rule, and the arrays that it is explained at."""
 
-    thing: Network | Rule
+    model: Network | Rule
     arrays: tuple[Any, ...]
     optimiser: Optimiser | None = None
     snapshots: tuple[Snapshot, ...] = ()
@@ -109,40 +106,32 @@ class _Subject:
 
 def _subject(source: str | None, config: Path | None, settings: Mapping[str, Any], rows: int) -> _Subject:
     named = source or ""
-    own = re.search(r"\.py(:\w+)?$", named)
-    given = [name for name, value in {"config": config, **settings}.items() if value is not None]
-    if (own or is_run(source)) and given:
-        what = "a file of your own" if own else "a run"
-        raise ConfigurationError(
-            f"{named} is {what}, which has its own settings", given=given[0].replace("__", ".")
-        )
-    if own:
+    if re.search(r"\.py(:\w+)?$", named):
+        refuse_settings(named, "a file of your own", config, settings)
         return _of_file(named, rows)
     if is_run(source):
+        refuse_settings(named, "a run", config, settings)
         return _of_run(Path(named), rows)
     if named.endswith(".toml"):
         source, config = None, Path(named)
-    configuration = configuration_from(source, config, dict(settings))
-    dataset = load_data(configuration)
-    network = configuration.build(dataset)
-    chosen = _batch(configuration, dataset, rows)
+    experiment = Experiment(configuration_from(source, config, settings))
+    dataset, network, chosen = experiment.dataset, experiment.network, _batch(experiment, rows)
     network.standardise(dataset.x)
-    return _Subject(network, (dataset.x[chosen], dataset.t[chosen]), configuration.optimiser())
+    arrays = dataset.x[chosen], dataset.t[chosen]
+    return _Subject(network, arrays, experiment.configuration.optimiser())
 
 
 def _of_run(folder: Path, rows: int) -> _Subject:
-    run, configuration = load_run(folder), read_configuration(folder / "config.toml", {})
-    dataset = load_data(configuration)
-    chosen = _batch(configuration, dataset, rows)
-    x, t = arranged(run, dataset)[chosen], match_classes(run, dataset)[chosen]
-    return _Subject(run.network, (x, t), configuration.optimiser(), read_snapshots(folder))
+    run, experiment = load_run(folder), Experiment(read_settings(folder))
+    dataset, chosen = experiment.dataset, _batch(experiment, rows)
+    arrays = match_features(run, dataset)[chosen], match_classes(run, dataset)[chosen]
+    return _Subject(run.network, arrays, experiment.configuration.optimiser(), read_snapshots(folder))
 
 
-def _batch(configuration: Any, dataset: Any, rows: int) -> Any:
-    """Return the numbers of the first rows that are kept from training, or of all where none are."""
-    data, seed = configuration.data, configuration.training.seed
-    kept = split(dataset, test=data.test, validation=data.validation, seed=seed).test
-    return np.sort(kept if len(kept) else np.arange(len(dataset)))[:rows]
+def _batch(experiment: Experiment, rows: int) -> Any:
+    """Return the numbers of the first test rows, or of all where there are none."""
+    test = experiment.rows.test
+    return np.sort(test if len(test) else np.arange(len(experiment.dataset)))[:rows]
 
 
 def _of_file(source: str, rows: int) -> _Subject:
@@ -151,12 +140,12 @@ def _of_file(source: str, rows: int) -> _Subject:
     generator = np.random.default_rng(0)
     with importing_from(path.parent):
         found = _chosen(find(import_file(path), path, name.removeprefix(":")), source)
-        thing = found.forward
+        model = found.forward
         if found.inputs is not None:
-            return _Subject(thing, tuple(draw(found.inputs, generator).values()))
-        if isinstance(thing, Rule):
-            return _Subject(thing, tuple(draw_for(thing, generator).values()))
-        return _Subject(thing, draw_rows(thing, rows, generator))
+            return _Subject(model, tuple(draw(found.inputs, generator).values()))
+        if isinstance(model, Rule):
+            return _Subject(model, tuple(draw_for(model, generator).values()))
+        return _Subject(model, draw_rows(model, rows, generator))
 
 
 def _chosen(found: list[Found], source: str) -> Found:
@@ -168,21 +157,15 @@ def _chosen(found: list[Found], source: str) -> Found:
             fix="explain takes a Network, or a function with @rule",
         )
     if len(known) > 1:
-        names = ", ".join(f"{each.name}" for each in known)
+        names = ", ".join(each.name for each in known)
         raise ConfigurationError(
             f"{source}: there are {len(known)}: {names}", fix=f"name one, {source}:{known[0].name}"
         )
     return known[0]
 
 
-def _coloured(text: str) -> str:
-    """Put headings and verdicts in colour, which click leaves out where no terminal reads."""
-    if os.environ.get("NO_COLOR"):
-        return text
-    return "\n".join(map(_coloured_line, text.splitlines()))
-
-
-def _coloured_line(line: str) -> str:
+def _coloured(line: str) -> str:
+    """Put a heading or a verdict in colour."""
     if line and not line.startswith(" "):
         return click.style(line, bold=True)
     colours = {"✓": "green", "✗": "red", "right:": "green", "wrong:": "red"}

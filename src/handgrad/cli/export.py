@@ -7,14 +7,13 @@ from pathlib import Path
 
 import click
 
+from handgrad.cli.options import FILE, FOLDER
 from handgrad.interop import save_torch_weights, to_onnx
 from handgrad.runs import load_run
 
-FILE = click.Path(path_type=Path, dir_okay=False)
-
 
 @click.command(name="export")
-@click.argument("run", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("run", type=FOLDER)
 @click.option("--onnx", type=FILE, help="Write the network as an ONNX file.")
 @click.option("--torch", type=FILE, help="Write the weights as safetensors, named as PyTorch names them.")
 @click.option(
@@ -42,9 +41,9 @@ def command(run: Path, onnx: Path | None, torch: Path | None, standardise: bool,
         raise click.UsageError("--prediction and --without-standardisation are for --onnx FILE.")
     trained = load_run(run)
     if onnx is not None:
-        known = {"classes": trained.classes, "feature_names": trained.feature_names}
-        said = {name: json.dumps(names) for name, names in known.items() if names}
-        to_onnx(trained.network, onnx, prediction=prediction, standardise=standardise, metadata=said)
+        names = {"classes": trained.classes, "feature_names": trained.feature_names}
+        metadata = {key: json.dumps(value) for key, value in names.items() if value}
+        to_onnx(trained.network, onnx, prediction=prediction, standardise=standardise, metadata=metadata)
         click.echo(f"wrote {onnx}")
     if torch is not None:
         save_torch_weights(trained.network, torch)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from handgrad.configuration import Configuration, read_configuration
-from handgrad.data import Dataset, load
 from handgrad.engines import ENGINES
-from handgrad.errors import ConfigurationError, DataError
-from handgrad.fingerprint import Fingerprint, find_change
+from handgrad.errors import ConfigurationError
 from handgrad.layers import ACTIVATIONS, LOSSES, OPTIMISERS, SCHEDULES
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
 
 SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("data.target", "--target", {"metavar": "NAME", "help": "Column to be predicted (several: a,b)."}),
@@ -47,16 +48,28 @@ def with_settings(command: F) -> F:
     """Give a command the data source and every setting; it receives them as ``settings``."""
     for name, flag, more in reversed(SETTINGS):
         command = click.option(flag, name.replace(".", "__"), **{"default": None, **more})(command)
-    command = click.option(
-        "--config", type=click.Path(path_type=Path, dir_okay=False), help="A TOML file; options go over it."
-    )(command)
+    command = click.option("--config", type=FILE, help="A TOML file; options go over it.")(command)
     return click.argument("source", required=False)(command)
 
 
-def configuration_from(source: str | None, config: Path | None, settings: dict[str, Any]) -> Configuration:
+def json_option(text: str = "Print one JSON object.") -> Callable[[F], F]:
+    """Give a command ``--json``; it receives it as ``as_json``."""
+    return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+def refuse_settings(source: str | None, what: str, config: Path | None, settings: Mapping[str, Any]) -> None:
+    """Raise `ConfigurationError` for the first setting given beside a source that has its own."""
+    given = [name for name, value in {"config": config, **settings}.items() if value is not None]
+    if given:
+        raise ConfigurationError(
+            f"{source} is {what}, which has its own settings", given=given[0].replace("__", ".")
+        )
+
+
+def configuration_from(source: str | None, config: Path | None, settings: Mapping[str, Any]) -> Configuration:
     """Put a command's source and settings over its configuration file.
 
-    What a run's file says of the data it was trained on does not hold for other data.
+    The fingerprint in a run's file holds for the run's own data only.
     """
     values = {name.replace("__", "."): value for name, value in settings.items()}
     values["data.source"] = source
@@ -76,26 +89,3 @@ def _sizes(text: str) -> list[int]:
         raise ConfigurationError(
             f"--hidden: {text!r} is not a list of sizes", fix="as in --hidden 128,64"
         ) from None
-
-
-def load_data(configuration: Configuration) -> Dataset:
-    """Load the rows a configuration names.
-
-    Raises
-    ------
-    DataError
-        When they cannot be read, or a run was trained on others: it says what has changed.
-    """
-    settings = configuration.data
-    dataset = load(settings.source, target=settings.target, task=settings.task)
-    if settings.fingerprint and (change := find_change(settings.fingerprint, fingerprints(dataset))):
-        raise DataError(
-            f"{settings.source}: the data has changed since the run: {change}",
-            fix="bring back the data as it was, or name the source, to take it as it is",
-        )
-    return dataset
-
-
-def fingerprints(dataset: Dataset) -> dict[str, Fingerprint]:
-    """Return what tells whether a data set has changed."""
-    return {"x": Fingerprint.of(dataset.x), "t": Fingerprint.of(dataset.t)}

@@ -12,18 +12,17 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.cli.options import FILE, FOLDER, json_option
 from handgrad.data import load_features
 from handgrad.files import write_file
 from handgrad.runs import Run, load_run
 
 
 @click.command(name="predict")
-@click.argument("run", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("run", type=FOLDER)
 @click.argument("source")
-@click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), help="A CSV file; else standard output."
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a row instead of CSV.")
+@click.option("--out", type=FILE, help="A CSV file; else standard output.")
+@json_option("One JSON object a row instead of CSV.")
 def command(run: Path, source: str, out: Path | None, as_json: bool) -> None:
     """Let a trained network answer for new rows.
 

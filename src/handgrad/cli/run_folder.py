@@ -1,4 +1,4 @@
-"""The run folder while `handgrad train` works in it: what it holds meanwhile, and how a stopped run goes on."""
+"""The run folder during `handgrad train`: what is written into it, and how a stopped run is resumed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ import click
 import msgspec
 
 from handgrad.checkpoints import NAME, Checkpoints, read_past
-from handgrad.configuration import MOST_BYTES, Configuration, read_configuration, write_configuration
+from handgrad.cli.experiment import read_settings
+from handgrad.configuration import Configuration, write_configuration
 from handgrad.data.sources import BUILT_IN, takes
 from handgrad.errors import ConfigurationError, RunError, notify
-from handgrad.files import check_file, write_file
+from handgrad.files import write_file
 from handgrad.network import Network
 from handgrad.runs import give_up, read_snapshots, write_snapshots
 from handgrad.tracking import Journal, TensorBoard
@@ -37,10 +38,7 @@ RUNS = Path("runs")
 
 @contextmanager
 def new_folder(name: str) -> Iterator[Path]:
-    """Make a run folder named after data and time, and take it away when nothing has come into it.
-
-    Trainings that begin together get one each.
-    """
+    """Make a run folder named after data and time, one for each training; delete it when it stays empty."""
     first = RUNS / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     try:
         RUNS.mkdir(parents=True, exist_ok=True)
@@ -60,47 +58,39 @@ def new_folder(name: str) -> Iterator[Path]:
 
 
 @dataclass(frozen=True)
-class Keeping:
-    """What is kept of a training besides its settings: checkpoints, snapshots, event files for TensorBoard."""
+class RunOptions:
+    """What a run saves besides its settings, and its history before it was resumed."""
 
     minutes: float
     snapshots: int
     tensorboard: bool
     past: History | None = None
-    """Where a training goes on, what there was."""
 
     @classmethod
-    def resumed(cls, folder: Path, minutes: float) -> Keeping:
-        """Return what is to be kept of a training that goes on."""
+    def resumed(cls, folder: Path, minutes: float) -> RunOptions:
+        """Return the options that are in a run's checkpoint."""
         past, notes = read_past(folder / NAME)
         return cls(minutes, notes.get("snapshots", 0), bool(notes.get("tensorboard", 0)), past)
 
 
 class RunFolder(Checkpoints):
-    """A run folder that is being filled: settings, history and checkpoints.
+    """A run folder during training: settings, history and checkpoints.
 
-    Nothing is written, and an older run in the folder is not given up, before there is something to keep.
-
-    Parameters
-    ----------
-    folder
-        Which.
-    configuration, network
-        What is trained.
-    chosen
-        What is kept.
+    Nothing is written, and an older run in the folder stays, before there is something to save.
     """
 
-    def __init__(self, folder: Path, configuration: Configuration, network: Network, chosen: Keeping) -> None:
+    def __init__(
+        self, folder: Path, configuration: Configuration, network: Network, options: RunOptions
+    ) -> None:
         assert network.loss is not None
-        notes = {"snapshots": chosen.snapshots, "tensorboard": int(chosen.tensorboard)}
-        super().__init__(folder, minutes=chosen.minutes, resume=chosen.past is not None, notes=notes)
-        self.configuration, self.tensorboard = write_configuration(configuration), chosen.tensorboard
-        self.past = chosen.past or History(metric_name(network.loss))
+        notes = {"snapshots": options.snapshots, "tensorboard": int(options.tensorboard)}
+        super().__init__(folder, minutes=options.minutes, resume=options.past is not None, notes=notes)
+        self.configuration, self.tensorboard = write_configuration(configuration), options.tensorboard
+        self.past = options.past or History(metric_name(network.loss))
         self.begun = False
 
     def begin(self) -> None:
-        """Give up what the folder held, and write down the settings."""
+        """Delete an older run in the folder, and write the settings."""
         if not self.begun:
             give_up(self.folder)
             if not self.resume:
@@ -110,23 +100,23 @@ class RunFolder(Checkpoints):
             self.begun = True
 
     def save(self, state: TrainingState) -> None:
-        """Keep a state, with the settings beside it; where that cannot be done, a notice says why."""
+        """Write a state, and the settings; where that cannot be done, warn."""
         with problems_as_notices("training goes on without a new checkpoint"):
             self.begin()
             super().save(state)
 
     @contextmanager
-    def following(
+    def callback(
         self, recorder: Recorder | None, *, as_json: bool
     ) -> Iterator[Callable[[EpochRecord], None]]:
-        """Give what is to be called after each epoch: it keeps the history, and whatever else was chosen."""
+        """Give what is to be called after each epoch: it writes the history, snapshots and events."""
         if recorder is not None and self.resume:
             last = len(self.past.epochs)
             recorder.snapshots += [each for each in read_snapshots(self.folder) if 0 < each.epoch <= last]
         journal = Journal(self.folder, self.past)
         board = TensorBoard(self.folder / "tensorboard", self.past.metric) if self.tensorboard else None
 
-        def follow(record: EpochRecord) -> None:
+        def after_epoch(record: EpochRecord) -> None:
             with problems_as_notices("what is known of the training is not all written"):
                 self.begin()
                 journal(record)
@@ -139,7 +129,7 @@ class RunFolder(Checkpoints):
                 click.echo(json.dumps(asdict(record)), err=True)
 
         try:
-            yield follow
+            yield after_epoch
         finally:
             journal.close()
             if board is not None:
@@ -148,20 +138,15 @@ class RunFolder(Checkpoints):
 
 @contextmanager
 def problems_as_notices(what: str) -> Iterator[None]:
-    """Let a training go on when something cannot be written now, and say so."""
+    """Let a training go on when something cannot be written now, with a warning."""
     try:
         yield
     except RunError as error:
         notify(f"{what}: {error}")
 
 
-def is_run(source: str | None) -> bool:
-    """Whether a source of data or of a network is a run folder, finished or not."""
-    return bool(source) and any((Path(source or "") / name).exists() for name in ("run.json", NAME))
-
-
 def is_finished(folder: Path) -> bool:
-    """Whether a run is finished, or can go on; raises `RunError` when it is neither."""
+    """Whether a run is finished rather than resumable; raises `RunError` when it is neither."""
     if (folder / NAME).exists():
         return False
     if (folder / "run.json").exists():
@@ -173,25 +158,17 @@ def is_finished(folder: Path) -> bool:
 
 
 def resumed(folder: Path, given: Callable[[Path], Configuration]) -> Configuration:
-    """Return the settings of the run that is to go on.
+    """Return the settings of the run that is to be resumed.
 
-    Parameters
-    ----------
-    folder
-        The run's.
-    given
-        Returns the settings of the command line, over those in a file.
+    ``given`` returns the settings of the command line, over those in a file.
 
     Raises
     ------
     ConfigurationError
-        When the command line sets something else; it says what.
+        When the command line sets something else.
     """
-    path = folder / "config.toml"
-    check_file(path, MOST_BYTES)
-    before = read_configuration(path, {})
-    now = located(given(path), before)
-    ours, theirs = _flat(now), _flat(before)
+    before = read_settings(folder)
+    ours, theirs = _flat(located(given(folder / "config.toml"), before)), _flat(before)
     for name in sorted(ours.keys() | theirs.keys()):
         if ours.get(name) != theirs.get(name):
             raise ConfigurationError(
@@ -202,7 +179,7 @@ def resumed(folder: Path, given: Callable[[Path], Configuration]) -> Configurati
 
 
 def located(configuration: Configuration, found: Configuration | None = None) -> Configuration:
-    """Return the settings with the whole paths of their files, and with the fingerprint that another has found."""
+    """Return the settings with absolute paths, and with the fingerprint in the settings ``found``."""
     data = configuration.data
     whole = {
         name: str(Path(value).resolve())
@@ -219,7 +196,7 @@ def located(configuration: Configuration, found: Configuration | None = None) ->
 
 
 def _flat(configuration: Configuration) -> dict[str, Any]:
-    """Return every setting by its dotted name; optimiser and schedule as they are made."""
+    """Return every setting by its dotted name; optimiser and schedule as objects."""
     tables = msgspec.to_builtins(configuration)
     flat = {f"{table}.{name}": value for table, values in tables.items() for name, value in values.items()}
     made = {"training.optimiser": configuration.optimiser(), "training.schedule": configuration.schedule()}
@@ -228,7 +205,7 @@ def _flat(configuration: Configuration) -> dict[str, Any]:
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[list[int]]:
-    """Let SIGTERM, by which machines stop a program, do what Ctrl-C does; give the signals that came."""
+    """Let SIGTERM do what Ctrl-C does; give the signals that came."""
     came: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:

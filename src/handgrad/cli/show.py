@@ -9,10 +9,8 @@ from typing import Any
 import click
 
 from handgrad.cli.console import engine_text
-from handgrad.cli.options import configuration_from, load_data, with_settings
-from handgrad.cli.run_folder import is_run
-from handgrad.configuration import read_configuration
-from handgrad.errors import ConfigurationError
+from handgrad.cli.experiment import Experiment, is_run, read_settings
+from handgrad.cli.options import configuration_from, refuse_settings, with_settings
 from handgrad.program.program import render_text
 from handgrad.runs import load_run, read_facts
 
@@ -32,17 +30,12 @@ def command(source: str | None, config: Path | None, evaluation: bool, **setting
     handgrad show runs/digits --evaluation
     """
     if source is not None and is_run(source):
-        given = [name for name, value in {"config": config, **settings}.items() if value is not None]
-        if given:
-            raise ConfigurationError(
-                f"{source} is a run, which has its own settings", given=given[0].replace("__", ".")
-            )
-        network = load_run(Path(source)).network
-        optimiser = read_configuration(Path(source, "config.toml"), {}).optimiser()
+        refuse_settings(source, "a run", config, settings)
+        network, configuration = load_run(source).network, read_settings(Path(source))
         if facts := read_facts(Path(source)):
             click.echo(f"{source}: engine {engine_text(facts)}", err=True)
     else:
         configuration = configuration_from(source, config, settings)
-        network, optimiser = configuration.build(load_data(configuration)), configuration.optimiser()
-    program = network.evaluation_program() if evaluation else network.program(optimiser)
+        network = Experiment(configuration).network
+    program = network.evaluation_program() if evaluation else network.program(configuration.optimiser())
     click.echo(render_text(program, width=max(80, shutil.get_terminal_size((120, 24)).columns)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from handgrad.checkpoints import Checkpoints
 from handgrad.cli.console import engine_text, show_results
-from handgrad.cli.options import configuration_from, fingerprints, load_data, with_settings
+from handgrad.cli.experiment import Experiment, fingerprints
+from handgrad.cli.options import FOLDER, configuration_from, json_option, with_settings
 from handgrad.cli.run_folder import (
-    Keeping,
     RunFolder,
+    RunOptions,
     is_finished,
     located,
     new_folder,
@@ -24,12 +24,10 @@ from handgrad.cli.run_folder import (
     terminated_as_interrupted,
 )
 from handgrad.configuration import Configuration, write_configuration
-from handgrad.data import Dataset, Split, split
 from handgrad.data.sources import BY_SUFFIX
 from handgrad.files import write_file
-from handgrad.network import Network
 from handgrad.runs import Run, load_run, save_run
-from handgrad.training import EpochRecord, History, train
+from handgrad.training import History, train
 from handgrad.training.metrics import measure_metric, metric_name
 
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
@@ -41,20 +39,14 @@ PAGE = "explanation.html"
 
 @click.command(name="train")
 @with_settings
-@click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="The run folder [runs/DATA-TIME]."
-)
+@click.option("--out", type=FOLDER, help="The run folder [runs/DATA-TIME].")
 @click.option(
     "--snapshots",
     metavar="N",
     type=click.IntRange(2, 1000),
     help="Moments of the training to record for the page, start and end among them [none].",
 )
-@click.option(
-    "--resume",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Go on with the stopped training in this run folder.",
-)
+@click.option("--resume", type=FOLDER, help="Go on with the stopped training in this run folder.")
 @click.option(
     "--checkpoint-minutes",
     metavar="N",
@@ -64,9 +56,7 @@ PAGE = "explanation.html"
     help="How old the last checkpoint may become.",
 )
 @click.option("--tensorboard", is_flag=True, help="Write event files for TensorBoard into the run folder.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the results as JSON, and each epoch on standard error."
-)
+@json_option("Print the results as JSON, and each epoch on standard error.")
 def command(
     source: str | None,
     config: Path | None,
@@ -93,11 +83,11 @@ def command(
     Ctrl-C keeps the last finished epoch. A training that was stopped, however, goes on with --resume as if it had
     not been.
     """
-    chosen = Keeping(checkpoint_minutes, snapshots or 0, tensorboard)
     if resume is None:
+        options = RunOptions(checkpoint_minutes, snapshots or 0, tensorboard)
         configuration = configuration_from(source, config, settings)
         with nullcontext(out) if out else new_folder(Path(configuration.data.source).stem) as folder:
-            return _run(configuration, chosen, folder, as_json=as_json)
+            return _run(configuration, options, folder, as_json=as_json)
     if out is not None:
         raise click.UsageError("Give --out or --resume: a training goes on in its own folder.")
     if is_finished(resume):
@@ -105,38 +95,35 @@ def command(
         show_results({**load_run(resume).results, "run": str(resume)}, as_json=as_json)
         return 0
     configuration = resumed(resume, lambda own: configuration_from(source, config or own, settings))
-    return _run(configuration, Keeping.resumed(resume, checkpoint_minutes), resume, as_json=as_json)
+    return _run(configuration, RunOptions.resumed(resume, checkpoint_minutes), resume, as_json=as_json)
 
 
 command.help = str(command.help).replace("SUFFIXES", ", ".join(BY_SUFFIX))
 
 
-def _run(configuration: Configuration, chosen: Keeping, folder: Path, *, as_json: bool) -> int:
-    """Train into a folder, with nobody else in it."""
-    dataset = load_data(configuration)  # errors name the files as they were given
+def _run(configuration: Configuration, options: RunOptions, folder: Path, *, as_json: bool) -> int:
+    """Train into a folder, which is locked meanwhile."""
+    experiment = Experiment(configuration)
+    dataset = experiment.dataset  # errors name the files as they were given
     configuration.data.fingerprint = fingerprints(dataset)
-    configuration = located(configuration)
-    shares, seed = configuration.data, configuration.training.seed
-    rows = split(dataset, test=shares.test, validation=shares.validation, seed=seed)
-    network = configuration.build(dataset)
-    keeping = RunFolder(folder, configuration, network, chosen)
-    with keeping, terminated_as_interrupted() as signals:
+    experiment.configuration = located(configuration)
+    network, rows = experiment.network, experiment.rows
+    run_folder = RunFolder(folder, experiment.configuration, network, options)
+    with run_folder, terminated_as_interrupted() as signals:
         if not as_json:
             click.echo(f"{dataset.name}: {len(rows.train):,} training rows · {network.title}", err=True)
-        recorder = _recorder(configuration, dataset, rows, network, chosen.snapshots)
-        with keeping.following(recorder, as_json=as_json) as follow:
-            history = _train(configuration, dataset, rows, network, keeping, follow)
+        recorder = _recorder(experiment, options.snapshots)
+        history = _train(experiment, run_folder, recorder, as_json=as_json)
         if not history.epochs:
             click.echo("Stopped before the first epoch was finished: nothing is kept.", err=True)
             return _code(signals)
-        moments = recorder.snapshots if recorder is not None else []
-        results = _save(folder, configuration, dataset, rows, network, history, moments)
+        results = _save(folder, experiment, history, recorder.snapshots if recorder is not None else [])
         if history.stopped != "interrupted":
-            keeping.remove()
-    kept = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
+            run_folder.remove()
+    last = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
     show_results(
-        {"epochs": len(history.epochs), "stopped": history.stopped, "kept_epoch": kept.epoch}
-        | {"training_loss": kept.loss, "validation_loss": kept.validation_loss}
+        {"epochs": len(history.epochs), "stopped": history.stopped, "kept_epoch": last.epoch}
+        | {"training_loss": last.loss, "validation_loss": last.validation_loss}
         | results
         | _ran(history.facts, as_json=as_json)
         | {"rows_per_second": history.facts["rows_per_second"], "run": str(folder)}
@@ -151,20 +138,6 @@ def _code(signals: Sequence[int]) -> int:
     return 128 + (signals[0] if signals else signal.SIGINT)
 
 
-def _save(
-    folder: Path, configuration: Configuration, dataset: Dataset, rows: Split, network: Network,
-    history: History, moments: Sequence[Snapshot],
-) -> dict[str, float]:  # fmt: skip
-    """Write the run folder, with its page, and return what the test rows said."""
-    results, data = _score(dataset, rows, network), configuration.data
-    run = Run(
-        network, data.source, dataset.task, data.target, dataset.classes, dataset.feature_names, results
-    )
-    save_run(folder, run, history, write_configuration(configuration), moments)
-    _write_page(folder, configuration, dataset, rows, network, moments)
-    return results
-
-
 def _ran(facts: Mapping[str, Any], *, as_json: bool) -> dict[str, Any]:
     """Return what ran it: a fact each for machines, a few words for people."""
     if not as_json:
@@ -172,78 +145,77 @@ def _ran(facts: Mapping[str, Any], *, as_json: bool) -> dict[str, Any]:
     return {name: facts[name] for name in ("engine", "blas", "threads") if name in facts}
 
 
-def _recorder(
-    configuration: Configuration, dataset: Dataset, rows: Split, network: Network, moments: int
-) -> Recorder | None:
-    """Return what records moments of the training, with the first; None when none are wanted."""
-    if not moments:
+def _recorder(experiment: Experiment, snapshots: int) -> Recorder | None:
+    """Return a recorder that has taken its first snapshot; None when none are wanted."""
+    if not snapshots:
         return None
     from handgrad.explaining.snapshots import Recorder
 
-    settings = configuration.training
+    dataset, rows, settings = experiment.dataset, experiment.rows.train, experiment.configuration.training
     recorder = Recorder(
-        network,
-        dataset.x[rows.train],
-        dataset.t[rows.train],
+        experiment.network,
+        dataset.x[rows],
+        dataset.t[rows],
         epochs=settings.epochs,
-        moments=moments,
+        moments=snapshots,
         batch_size=settings.batch_size,
-        optimiser=configuration.optimiser(),
+        optimiser=experiment.configuration.optimiser(),
         seed=settings.seed,
     )
     recorder.start()
     return recorder
 
 
-def _write_page(
-    folder: Path,
-    configuration: Configuration,
-    dataset: Dataset,
-    rows: Split,
-    network: Network,
-    moments: Sequence[Snapshot],
-) -> None:
-    """Explain the trained network on a few of its training rows, on a page in the run folder."""
+def _train(
+    experiment: Experiment, run_folder: RunFolder, recorder: Recorder | None, *, as_json: bool
+) -> History:
+    dataset, rows, settings = experiment.dataset, experiment.rows, experiment.configuration.training
+    with run_folder.callback(recorder, as_json=as_json) as after_epoch:
+        return train(
+            experiment.network,
+            dataset.x[rows.train],
+            dataset.t[rows.train],
+            validation=(dataset.x[rows.validation], dataset.t[rows.validation])
+            if len(rows.validation)
+            else None,
+            epochs=settings.epochs,
+            batch_size=settings.batch_size,
+            optimiser=experiment.configuration.optimiser(),
+            schedule=experiment.configuration.schedule(),
+            patience=settings.patience,
+            seed=settings.seed,
+            engine=settings.engine,
+            after_epoch=after_epoch,
+            checkpoints=run_folder,
+        )
+
+
+def _save(
+    folder: Path, experiment: Experiment, history: History, snapshots: Sequence[Snapshot]
+) -> dict[str, float]:
+    """Write the run folder, with its page, and return the results on the test rows."""
     from handgrad.explaining import explain
     from handgrad.explaining.page import render_page
     from handgrad.explaining.snapshots import small_batch, with_training
 
+    dataset, rows, network = experiment.dataset, experiment.rows, experiment.network
+    configuration, data = experiment.configuration, experiment.configuration.data
+    results = _test_results(experiment)
+    run = Run(
+        network, data.source, dataset.task, data.target, dataset.classes, dataset.feature_names, results
+    )
+    save_run(folder, run, history, write_configuration(configuration), snapshots)
     few = rows.train[small_batch(len(rows.train), configuration.training.seed)]
     explanation = explain(network, dataset.x[few], dataset.t[few], optimiser=configuration.optimiser())
-    write_file(folder / PAGE, render_page(with_training(explanation, moments)))
+    write_file(folder / PAGE, render_page(with_training(explanation, snapshots)))
+    return results
 
 
-def _train(
-    configuration: Configuration,
-    dataset: Dataset,
-    rows: Split,
-    network: Network,
-    checkpoints: Checkpoints,
-    follow: Callable[[EpochRecord], None],
-) -> History:
-    settings = configuration.training
-    watched = (dataset.x[rows.validation], dataset.t[rows.validation]) if len(rows.validation) else None
-    return train(
-        network,
-        dataset.x[rows.train],
-        dataset.t[rows.train],
-        validation=watched,
-        epochs=settings.epochs,
-        batch_size=settings.batch_size,
-        optimiser=configuration.optimiser(),
-        schedule=configuration.schedule(),
-        patience=settings.patience,
-        seed=settings.seed,
-        engine=settings.engine,
-        after_epoch=follow,
-        checkpoints=checkpoints,
-    )
-
-
-def _score(dataset: Dataset, rows: Split, network: Network) -> dict[str, float]:
+def _test_results(experiment: Experiment) -> dict[str, float]:
+    dataset, network, rows = experiment.dataset, experiment.network, experiment.rows.test
     assert network.loss is not None
-    if not len(rows.test):
+    if not len(rows):
         return {}
-    prediction = network.predict(dataset.x[rows.test])
-    targets = network.check_targets(np.asarray(dataset.t[rows.test]), len(rows.test))
+    prediction = network.predict(dataset.x[rows])
+    targets = network.check_targets(np.asarray(dataset.t[rows]), len(rows))
     return {f"test_{metric_name(network.loss)}": measure_metric(network.loss, prediction, targets)}

@@ -9,8 +9,8 @@ from typing import Any
 import click
 import numpy as np
 
-from handgrad.cli.options import configuration_from, load_data, with_settings
-from handgrad.data import split
+from handgrad.cli.experiment import Experiment
+from handgrad.cli.options import FOLDER, configuration_from, with_settings
 from handgrad.files import write_file
 from handgrad.program import Loop
 
@@ -18,11 +18,7 @@ from handgrad.program import Loop
 @click.command(name="write")
 @with_settings
 @click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default="written",
-    show_default=True,
-    help="The folder for train.py and data.npz.",
+    "--out", type=FOLDER, default="written", show_default=True, help="The folder for train.py and data.npz."
 )
 def command(source: str | None, config: Path | None, out: Path, **settings: Any) -> None:
     """Write a network out as a script that needs NumPy only, with its data beside it.
@@ -35,17 +31,15 @@ def command(source: str | None, config: Path | None, out: Path, **settings: Any)
     cd digits && python train.py
     """  # fmt: skip
     configuration = configuration_from(source, config, settings)
-    dataset, training = load_data(configuration), configuration.training
-    rows = split(
-        dataset, test=configuration.data.test, validation=configuration.data.validation, seed=training.seed
-    )
-    network = configuration.build(dataset)
+    experiment, training = Experiment(configuration), configuration.training
+    dataset, rows = experiment.dataset, experiment.rows
     loop = Loop(training.epochs, training.batch_size, training.seed, schedule=configuration.schedule())
+    script = experiment.network.write(configuration.optimiser(), loop)
+    arrays: dict[str, Any] = {"x": dataset.x[rows.train], "t": dataset.t[rows.train]}
+    if len(rows.test):
+        arrays |= {"x_test": dataset.x[rows.test], "t_test": dataset.t[rows.test]}
     file = io.BytesIO()
-    tested: dict[str, Any] = (
-        {"x_test": dataset.x[rows.test], "t_test": dataset.t[rows.test]} if len(rows.test) else {}
-    )
-    np.savez_compressed(file, x=dataset.x[rows.train], t=dataset.t[rows.train], **tested)
+    np.savez_compressed(file, **arrays)
     write_file(out / "data.npz", file.getvalue())
-    write_file(out / "train.py", network.write(configuration.optimiser(), loop))
+    write_file(out / "train.py", script)
     click.echo(f"wrote {out / 'train.py'} and {out / 'data.npz'}: cd {out} && python train.py")
