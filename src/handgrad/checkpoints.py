@@ -1,4 +1,4 @@
-"""Checkpoints: a training's state in one file, safetensors with JSON in its head, replaced as a whole."""
+"""Checkpoints: a training's state in one file, safetensors with JSON in its metadata, replaced as a whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from handgrad.arguments import judged
 from handgrad.errors import ConfigurationError, RunError, notify
-from handgrad.files import Tensors, parse_json, write_file
+from handgrad.files import Tensors, parse_versioned, write_file
 from handgrad.fingerprint import Fingerprint
 from handgrad.locks import FolderLock
 from handgrad.training import History
@@ -28,18 +28,17 @@ Array = NDArray[Any]
 
 NAME = "checkpoint.safetensors"
 FORMAT = 1
-SHARE = 0.01
+MAX_SHARE = 0.01
 """Of the time, at most, that checkpoints at the ends of epochs may take."""
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class Checkpoints(CheckpointStore):
-    """Keeps a training's state in a folder, so that it can go on after whatever stopped it.
+    """Saves a training's state in a folder, so that it can be resumed after an interruption.
 
-    A state is kept at the end of an epoch, where that takes less than a hundredth of the time, and whenever the last
-    is some minutes old. A file is whole or not there, and the one before stays until the next is on the disk. While
-    it trains, no other process can use the folder.
+    A state is saved at the end of an epoch, where that takes less than a hundredth of the time, and whenever the last
+    is some minutes old. Files are replaced atomically. While it trains, no other process can use the folder.
 
     Parameters
     ----------
@@ -48,10 +47,10 @@ class Checkpoints(CheckpointStore):
     minutes
         How old the last state may become within an epoch.
     resume
-        Whether to go on from the state that is there. The history and the weights at the end are then those of a
+        Whether to go on from the state in the folder. The history and the weights at the end are then those of a
         training that never stopped, to the last bit.
     notes
-        Numbers to be kept beside the state, for whoever will go on with it.
+        Numbers to be saved with the state, for whoever resumes it.
 
     Examples
     --------
@@ -99,11 +98,11 @@ class Checkpoints(CheckpointStore):
 
     @property
     def seconds(self) -> float:
-        """How often to ask within an epoch whether a state is due."""
+        """How often to ask within an epoch whether to save a state."""
         return self.between / 20
 
     def load(self, arrays: Mapping[str, Array]) -> TrainingState | None:
-        """Read the state to go on from; None when this is to be a new training.
+        """Read the state to resume from; None for a new training.
 
         Raises
         ------
@@ -113,12 +112,12 @@ class Checkpoints(CheckpointStore):
         return read_checkpoint(self.path, arrays) if self.resume else None
 
     def is_due(self, *, between_epochs: bool) -> bool:
-        """Whether a state should be kept now."""
+        """Whether to save a state now."""
         since = time.monotonic() - self.last
-        return since >= self.between or (between_epochs and self.cost <= SHARE * since)
+        return since >= self.between or (between_epochs and self.cost <= MAX_SHARE * since)
 
     def save(self, state: TrainingState) -> None:
-        """Keep a state; where that cannot be done, the one before stays, and a notice says why."""
+        """Save a state; where that cannot be done, keep the one before and warn."""
         started = time.monotonic()
         try:
             write_checkpoint(self.path, state, self.notes)
@@ -128,12 +127,12 @@ class Checkpoints(CheckpointStore):
         self.cost = self.last - started
 
     def remove(self) -> None:
-        """Take the state away, when the training is finished and its results are kept elsewhere."""
+        """Delete the state, when the training is finished and its results are saved elsewhere."""
         self.path.unlink(missing_ok=True)
 
 
 class _Epoch(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What is known at the end of an epoch; whether the best is another decides which arrays are there."""
+    """An `EpochEnd` without its arrays; whether the best is another decides which arrays the file has."""
 
     epoch: Count
     best_loss: float | None
@@ -142,8 +141,8 @@ class _Epoch(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     best_is_other: bool
 
 
-class _Head(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What the file says besides its arrays."""
+class _Header(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What the file holds besides its arrays."""
 
     format: int
     settings: dict[str, str]
@@ -169,7 +168,7 @@ def write_checkpoint(path: Path, state: TrainingState, notes: Mapping[str, int])
         for group, members in groups.items()
         for name, array in members.items()
     }
-    head = _Head(
+    header = _Header(
         format=FORMAT,
         settings=dict(state.settings),
         data=dict(state.data),
@@ -186,11 +185,11 @@ def write_checkpoint(path: Path, state: TrainingState, notes: Mapping[str, int])
         ),
         notes=dict(notes),
     )
-    write_file(path, save(arrays, metadata={"handgrad": msgspec.json.encode(head).decode()}))
+    write_file(path, save(arrays, metadata={"handgrad": msgspec.json.encode(header).decode()}))
 
 
-def read_checkpoint(path: Path, kept: Mapping[str, Array]) -> TrainingState:
-    """Read a state, whose arrays have the names, shapes and types of those that a training keeps.
+def read_checkpoint(path: Path, arrays: Mapping[str, Array]) -> TrainingState:
+    """Read a state, whose arrays must have the names, shapes and types of ``arrays``.
 
     Raises
     ------
@@ -198,43 +197,40 @@ def read_checkpoint(path: Path, kept: Mapping[str, Array]) -> TrainingState:
         When the file is missing, damaged, of a newer format, or of another network.
     """
     with Tensors.open(path) as tensors:
-        head = _read_head(tensors)
-        groups = ["last", *["now"] * (head.done.batches > 0), *["best"] * head.last.best_is_other]
-        tensors.check({f"{group}/{name}": array for group in groups for name, array in kept.items()})
+        header = _read_header(tensors)
+        groups = ["last", *["now"] * (header.done.batches > 0), *["best"] * header.last.best_is_other]
+        tensors.check({f"{group}/{name}": array for group in groups for name, array in arrays.items()})
         last, now, best = (
-            {name: tensors.read(f"{group}/{name}") for name in kept} if group in groups else {}
+            {name: tensors.read(f"{group}/{name}") for name in arrays} if group in groups else {}
             for group in ("last", "now", "best")
         )
-    said = head.last
-    best_loss = float("inf") if said.best_loss is None else said.best_loss
-    end = EpochEnd(said.epoch, last, best or last, best_loss, said.best_epoch, said.waited)
-    return TrainingState(head.settings, head.data, head.facts, head.history, head.done, head.start, end, now)
+    epoch = header.last
+    best_loss = float("inf") if epoch.best_loss is None else epoch.best_loss
+    end = EpochEnd(epoch.epoch, last, best or last, best_loss, epoch.best_epoch, epoch.waited)
+    return TrainingState(
+        header.settings, header.data, header.facts, header.history, header.done, header.start, end, now
+    )
 
 
 def read_past(path: Path) -> tuple[History, dict[str, int]]:
     """Return the history and the notes in a checkpoint; raises `RunError` as `read_checkpoint`."""
     with Tensors.open(path) as tensors:
-        head = _read_head(tensors)
-    return head.history, head.notes
+        header = _read_header(tensors)
+    return header.history, header.notes
 
 
-def _read_head(tensors: Tensors) -> _Head:
-    """Read what the file says, and check what its numbers say of one another."""
+def _read_header(tensors: Tensors) -> _Header:
+    """Read what the file holds besides its arrays, and check that its numbers agree with each other."""
     path = tensors.path
-    head = parse_json(tensors.metadata.get("handgrad", "").encode(), _Head, str(path))
-    if head.format != FORMAT:
-        raise RunError(
-            f"{path}: format {head.format}, and this handgrad reads {FORMAT}",
-            fix="go on with the handgrad that wrote it",
-        )
-    epochs = [record.epoch for record in head.history.epochs]
+    header = parse_versioned(tensors.metadata.get("handgrad", "").encode(), _Header, str(path), FORMAT)
+    epochs = [record.epoch for record in header.history.epochs]
     sound = (
-        epochs == list(range(1, head.last.epoch + 1))
-        and head.last.best_epoch <= head.last.epoch
-        and 0 <= head.done.batches < 2**63
-        and head.done.seconds >= 0
-        and "engine" in head.facts
+        epochs == list(range(1, header.last.epoch + 1))
+        and header.last.best_epoch <= header.last.epoch
+        and 0 <= header.done.batches < 2**63
+        and header.done.seconds >= 0
+        and "engine" in header.facts
     )
     if not sound:
         raise RunError(f"{path}: damaged, or not handgrad's: its numbers contradict each other")
-    return head
+    return header

@@ -123,6 +123,17 @@ def parse_json(data: bytes, kind: type[T], place: str) -> T:
         raise RunError(f"{place}: damaged, or not handgrad's: {error}") from None
 
 
+def parse_versioned(data: bytes, kind: type[T], place: str, *formats: int) -> T:
+    """Read JSON with the number of its ``format`` as a type; raises `RunError` as `parse_json`, and for another format."""
+    found = parse_json(data, dict[str, Any], place).get("format")
+    if found not in formats:
+        raise RunError(
+            f"{place}: format {found!r}, and this handgrad reads {' and '.join(map(str, formats))}",
+            fix="use the version of handgrad that wrote it",
+        )
+    return parse_json(data, kind, place)
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):

@@ -28,7 +28,7 @@ from handgrad.arguments import judged
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.data import Dataset, Task
 from handgrad.errors import DataError, RunError
-from handgrad.files import Tensors, check_file, parse_json, read_file, write_file
+from handgrad.files import Tensors, check_file, parse_versioned, read_file, write_file
 from handgrad.layers import Layer, Loss
 from handgrad.network import Network
 from handgrad.network.saving import arrays_as_safetensors, network_to_table, own_kinds, read_network
@@ -44,7 +44,8 @@ Array = NDArray[Any]
 
 FORMAT = 2  # 1 did not say where layers come from that are not handgrad's
 READ = (1, 2)
-MOST_BYTES = 64 * 2**20  # of run.json and snapshots.jsonl: a larger one is not ours
+MOST_BYTES = 64 * 2**20  # of run.json and snapshots.jsonl: a larger one is not handgrad's
+MAX_LINE = 2**16  # bytes of a history's first line
 
 
 @dataclass(frozen=True)
@@ -147,17 +148,17 @@ def load_run(folder: str | os.PathLike[str], *, own: Sequence[type[Layer] | type
     """
     folder = Path(folder)
     path, weights = folder / "run.json", folder / "weights.safetensors"
-    head = _read_head(path)
+    table = _read_table(path)
     with Tensors.open(weights) as tensors:
-        network = read_network(head.network, head.own, tensors, path, own, "load_run(folder, own=[{}])")
+        network = read_network(table.network, table.own, tensors, path, own, "load_run(folder, own=[{}])")
     if network.loss is None:
         raise RunError(f"{path}: the network has no loss, and a run's is trained")
     outputs = int(network.output_shape[-1])
-    if head.task == "classification" and max(outputs, 2) != len(head.classes):
-        raise RunError(f"{path}: {len(head.classes)} classes, and the network has {outputs} outputs")
+    if table.task == "classification" and max(outputs, 2) != len(table.classes):
+        raise RunError(f"{path}: {len(table.classes)} classes, and the network has {outputs} outputs")
     described = {
         name: value
-        for name, value in structs.asdict(head).items()
+        for name, value in structs.asdict(table).items()
         if name not in ("format", "network", "own")
     }
     return Run(network, **described)
@@ -168,15 +169,15 @@ def read_facts(folder: Path) -> dict[str, str | int]:
     try:
         check_file(folder / "history.jsonl", MOST_BYTES)
         with (folder / "history.jsonl").open("rb") as file:
-            said = msgspec.json.decode(file.readline(2**16), type=_HistoryHead).facts
+            found = msgspec.json.decode(file.readline(MAX_LINE), type=_HistoryStart).facts
     except (OSError, RunError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     facts: dict[str, str | int] = {
         name: "".join(filter(str.isprintable, text))
-        for name, text in (("engine", said.engine), ("blas", said.blas))
+        for name, text in (("engine", found.engine), ("blas", found.blas))
         if text
     }
-    return facts | ({"threads": said.threads} if said.threads else {})
+    return facts | ({"threads": found.threads} if found.threads else {})
 
 
 def read_snapshots(folder: Path) -> tuple[Snapshot, ...]:
@@ -207,11 +208,11 @@ class _Facts(msgspec.Struct):
     threads: int = 0
 
 
-class _HistoryHead(msgspec.Struct):
+class _HistoryStart(msgspec.Struct):
     facts: _Facts
 
 
-class _Head(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class _RunTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """What run.json holds."""
 
     format: int
@@ -225,21 +226,15 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     results: dict[str, float]
 
 
-def _read_head(path: Path) -> _Head:
+def _read_table(path: Path) -> _RunTable:
     try:
         text = read_file(path, MOST_BYTES)
     except RunError as error:
         unfinished = (path.parent / CHECKPOINT).exists()
-        do = f"the training is not finished: handgrad train --resume {path.parent}"
-        fix = do if unfinished else "give a folder that `handgrad train --out` wrote"
+        resume = f"the training is not finished: handgrad train --resume {path.parent}"
+        fix = resume if unfinished else "give a folder that `handgrad train --out` wrote"
         raise RunError(error.problem, fix=error.fix or fix) from None
-    found = parse_json(text, dict[str, Any], str(path)).get("format")
-    if found not in READ:
-        raise RunError(
-            f"{path}: format {found!r}, and this handgrad reads {' and '.join(map(str, READ))}",
-            fix="open it with the handgrad that wrote it",
-        )
-    return parse_json(text, _Head, str(path))
+    return parse_versioned(text, _RunTable, str(path), *READ)
 
 
 def match_classes(run: Run, dataset: Dataset) -> Array:

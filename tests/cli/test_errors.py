@@ -208,7 +208,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "predict runs/pets x.txt": (1, "x.txt: there is no such file"),
     "predict runs/pets digits": (1, "digits: there is no such file"),
     "predict pets.csv pets.csv": (2, "Invalid value for 'RUN': Directory 'pets.csv' is a file."),
-    "evaluate runs/all": (1, "runs/all: no rows were kept for the test"),
+    "evaluate runs/all": (1, "runs/all: there are no test rows"),
     "evaluate runs/changed": (1, "changed.csv: the data has changed since the run: x has 25 rows, and had 60"),
     "explain runs/changed": (1, "changed.csv: the data has changed since the run: x has 25 rows, and had 60"),
     "explain runs/all --config x.toml": (1, "runs/all is a run, which has its own settings"),

@@ -82,7 +82,7 @@ def test_a_line_has_its_shape_reason_chain_and_jacobian(command: Command) -> Non
     assert "  same shape as  W1, whose gradient it is\n" in said
     assert "  because        the same W1 serves every row: the rows add up\n" in said
     assert "  undoes         z1 = x @ W1 + b1\n" in said
-    assert "  witness        right: 16 entries" in said
+    assert "  check          right: 16 entries" in said
     assert "  dW1 = x.T @ dz1\n        2×32  32×8\n" in said
     assert "Jacobian z1:W1" in said
     assert "stored     x[0] ⊗ I" in said
@@ -145,7 +145,7 @@ def test_a_rule_of_one_s_own_is_explained_in_a_fresh_process(own: Path) -> None:
 def test_a_wrong_line_of_one_s_own_is_marked(command: Command, own: Path) -> None:
     """In the overview, and beside its Jacobian."""
     assert "  ✗ dx = dy * x\n        the 2 is missing\n" in command("explain", "own.py:square").stdout
-    assert "witness    wrong: " in command("explain", "own.py:square", "--jacobian", "y:x").stdout
+    assert "check      wrong: " in command("explain", "own.py:square", "--jacobian", "y:x").stdout
 
 
 def test_a_network_of_one_s_own_is_explained(command: Command, own: Path) -> None:

@@ -271,7 +271,7 @@ def test_without_test_rows_there_is_no_score(command: Command, tmp_path: Path) -
         "epochs", "stopped", "kept epoch", "training loss", "engine", "rows per second", "run", "explanation"
     ]  # fmt: skip
     problem = command("evaluate", "run", code=1).stderr
-    assert problem == "Error: run: no rows were kept for the test\n  fix    name rows to score on\n"
+    assert problem == "Error: run: there are no test rows\n  fix    name rows to score on\n"
 
 
 def test_an_older_run_in_the_folder_is_replaced(command: Command, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def command(run: Path, source: str | None, target: str | None, as_json: bool) ->
         experiment = Experiment(read_settings(run))
         dataset, rows = experiment.dataset, experiment.rows.test
         if not len(rows):
-            raise DataError(f"{run}: no rows were kept for the test", fix="name rows to score on")
+            raise DataError(f"{run}: there are no test rows", fix="name rows to score on")
     else:
         own = trained.target if source.endswith(TABLES) else None  # other sources have their own targets
         dataset = load(source, target=target or own, task=trained.task)

@@ -170,6 +170,6 @@ def _coloured(line: str) -> str:
         return click.style(line, bold=True)
     colours = {"✓": "green", "✗": "red", "right:": "green", "wrong:": "red"}
     for mark, colour in colours.items():
-        if re.match(rf"  (witness +)?{mark}", line):
+        if re.match(rf"  (check +)?{mark}", line):
             return line.replace(mark, click.style(mark, fg=colour), 1)
     return line

@@ -21,7 +21,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("data.target", "--target", {"metavar": "NAME", "help": "Column to be predicted (several: a,b)."}),
     ("data.task", "--task", {"metavar": "TASK", "help": "classification or regression, when a file leaves it open."}),
-    ("data.test", "--test", {"type": float, "help": "Share of the rows kept for the test [0.2]."}),
+    ("data.test", "--test", {"type": float, "help": "Share of the rows for the test [0.2]."}),
     ("data.validation", "--validation", {"type": float, "help": "Share of the rows watched in training [0.1]."}),
     ("data.standardise", "--standardise", {"metavar": "HOW", "help": "Mean 0 and deviation 1: by feature, all together, or none [auto]."}),
     ("network.hidden", "--hidden", {"metavar": "SIZES", "help": "Sizes of the hidden layers, as 128,64 [256]."}),

@@ -24,15 +24,7 @@ FIX = "name its functions forward, backward and inputs, or NAME, NAME_backward a
 
 @dataclass(frozen=True)
 class Found:
-    """Something to check.
-
-    Attributes
-    ----------
-    name
-        What the file calls it; "" for ``forward`` and ``backward``.
-    forward, backward, inputs
-        As `handgrad.check` takes them.
-    """
+    """A forward, its backward and what draws its inputs, as `handgrad.check` takes them, with the name in the file."""
 
     name: str
     forward: Any
@@ -41,7 +33,7 @@ class Found:
 
 
 class _Loader(SourceFileLoader):
-    """Compiles the text as it stands: a cached file may be older than a repair of the same second."""
+    """Compiles the file's text: bytecode in a cache may be older than a repair of the same second."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -49,7 +41,7 @@ class _Loader(SourceFileLoader):
 
 @contextmanager
 def importing_from(folder: Path) -> Iterator[None]:
-    """Let a file import its neighbours, as `python FILE.py` does; ends as an error when the file asks to exit."""
+    """Let a file import from its own folder, as `python FILE.py` does; a call of `sys.exit` in it is an error."""
     first = str(folder.resolve())
     sys.path.insert(0, first)
     try:
@@ -92,10 +84,9 @@ def import_file(path: Path) -> ModuleType:
         raise CheckError(f"{place}{error.problem}", given=error.given, fix=error.fix) from None
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        said = error.msg if isinstance(error, SyntaxError) else error
-        raise CheckError(
-            f"{_place(error, path)}: {type(error).__name__}: {said}", fix="it must import"
-        ) from None
+        text = error.msg if isinstance(error, SyntaxError) else error
+        problem = f"{_place(error, path)}: {type(error).__name__}: {text}"
+        raise CheckError(problem, fix="it must import") from None
     return module
 
 
@@ -118,43 +109,39 @@ def find(module: ModuleType, path: Path, name: str) -> list[Found]:
     """
     names = vars(module)
     if name:
-        return [_named(names, path, name)]
+        return [_found(names, path, name)]
     if "forward" in names or "backward" in names:
-        return [_pair(names, path, "forward", "backward", "")]
-    found = [_named(names, path, each) for each in _pairs(module)]
+        return [_found(names, path, "")]
+    found = [_found(names, path, each) for each in _with_backward(module)]
     if not found:
         raise CheckError(f"{path}: there is nothing to check in it", fix=FIX)
     return found
 
 
-def _pairs(module: ModuleType) -> list[str]:
+def _with_backward(module: ModuleType) -> list[str]:
     """Return the names of the file's own rules and functions that have a backward."""
-    own = {
-        name: value
-        for name, value in vars(module).items()
-        if getattr(value, "__module__", "") == module.__name__
-    }
+    names = vars(module)
+    own = {name for name, value in names.items() if getattr(value, "__module__", "") == module.__name__}
     return [
-        name for name, value in own.items()
-        if not name.startswith("_") and (checkable(value) or (callable(value) and f"{name}_backward" in own))
+        name for name, value in names.items()
+        if name in own and not name.startswith("_")
+        and (checkable(value) or (callable(value) and f"{name}_backward" in own))
     ]  # fmt: skip
 
 
-def _named(names: Mapping[str, Any], path: Path, name: str) -> Found:
-    if name not in names:
+def _found(names: Mapping[str, Any], path: Path, name: str) -> Found:
+    """Return the functions of a name, "" for ``forward`` and ``backward``, with what draws their inputs."""
+    if name and name not in names:
         known = [each for each in names if not each.startswith("_") and not inspect.ismodule(names[each])]
         raise CheckError(f"{path}: there is no {name!r} in it", fix=nearest(name, known) or FIX)
-    if checkable(names[name]):
-        return Found(name, names[name], None, _inputs(names, path, name))
-    return _pair(names, path, name, f"{name}_backward", name)
-
-
-def _pair(names: Mapping[str, Any], path: Path, forward: str, backward: str, name: str) -> Found:
+    inputs: Source | None = names.get(f"{name}_inputs", names.get("inputs"))
+    if name and checkable(names[name]):
+        return Found(name, names[name], None, inputs)
+    forward, backward = (name, f"{name}_backward") if name else ("forward", "backward")
     for role in (forward, backward):
         if not callable(names.get(role)):
             what = "is no function" if role in names else "is missing"
             raise CheckError(f"{path}: {role!r} {what}", fix=FIX)
-    inputs = _inputs(names, path, name)
     if inputs is None:
         wanted = f"{name}_inputs or inputs" if name else "inputs"
         raise CheckError(
@@ -162,9 +149,3 @@ def _pair(names: Mapping[str, Any], path: Path, forward: str, backward: str, nam
             fix="write `def inputs(rng): return {…}`, which draws the arrays to check at, by their names",
         )
     return Found(name, names[forward], names[backward], inputs)
-
-
-def _inputs(names: Mapping[str, Any], path: Path, name: str) -> Source | None:
-    """Return the inputs that belong to a name: a function of a generator, or arrays."""
-    chosen: Source | None = names.get(f"{name}_inputs", names.get("inputs"))
-    return chosen

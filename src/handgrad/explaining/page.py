@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -39,18 +38,16 @@ def render_page(explanation: Explanation) -> str:
     str
         HTML. It loads nothing: its policy forbids it.
     """
-    script, style, chart = _script(), _style(), _text("vendor/uPlot.iife.min.js")
+    script, style = _script(), _text("style.css")
     return _template().render(
         record=explanation,
         phases=_phases(explanation),
         links=Links(explanation),
         factors=_factors(explanation),
         data=_as_json(_page_data(explanation)),
-        script=Markup(script),  # these three are the package's own files
+        script=Markup(script),  # these two are the package's own files
         style=Markup(style),
-        chart=Markup(chart),
-        chart_licence=_text("vendor/uPlot.LICENSE"),
-        policy=_policy(scripts=(chart, script), style=style),
+        policy=_policy(script, style),
         columns=_measures(explanation),
     )
 
@@ -193,16 +190,11 @@ def _script() -> str:
     return re.sub(r"^export ", "", modules, flags=re.MULTILINE)
 
 
-@cache
-def _style() -> str:
-    return _text("vendor/uPlot.min.css") + _text("style.css")
-
-
-def _policy(*, scripts: tuple[str, ...], style: str) -> str:
+def _policy(script: str, style: str) -> str:
     """Return a policy that lets these texts run and nothing else, and loads nothing."""
-    rules: Mapping[str, str] = {
+    rules = {
         "default-src": "'none'",
-        "script-src": " ".join(map(_digest, scripts)),
+        "script-src": _digest(script),
         "style-src": _digest(style),
         "img-src": "data:",  # small heat maps in the drawing
         "base-uri": "'none'",

@@ -50,8 +50,8 @@ def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -
     if entry.gradient_of:
         facts["same shape as"] = f"{entry.gradient_of}, whose gradient it is"
     facts |= {"because": line.reason, "undoes": str(explanation.undone(line) or ""), "layer": line.layer}
-    facts["kept for"] = ", ".join(entry.kept_for)
-    facts["witness"] = _witness(line.witness)
+    facts["saved for"] = ", ".join(entry.kept_for)
+    facts["check"] = _witness(line.witness)
     parts = [target + "\n" + "\n".join(_table(facts))]
     derivation = explanation.derivations.get(entry.gradient_of)
     if derivation is not None and target == f"d{derivation.of}":
@@ -79,7 +79,7 @@ def show_jacobian(jacobian: Jacobian, explanation: Explanation, *, numbers: bool
         "products": f"{jacobian.stored_operations:,} of {jacobian.full_operations:,}, for one upstream gradient",
         "proof": f"stored and full form times a random upstream differ by {jacobian.proof:.1e}",
         "why": jacobian.explanation,
-        "witness": _witness(_witness_of(jacobian, explanation)),
+        "check": _witness(_witness_of(jacobian, explanation)),
     }
     parts = [f"Jacobian {jacobian.output}:{jacobian.input}\n" + "\n".join(_table(facts))]
     if jacobian.added is not None:
@@ -125,7 +125,7 @@ def show_numbers(entry: LedgerEntry) -> str:
 def _ledger(explanation: Explanation) -> Iterator[str]:
     """Lay the ledger out in columns."""
     entries = list(explanation.ledger.values())
-    rows: list[tuple[str, ...]] = [("", "axes", "sizes", "bytes", "belongs to", "kept for")]
+    rows: list[tuple[str, ...]] = [("", "axes", "sizes", "bytes", "belongs to", "saved for")]
     for entry in entries:
         belongs = f"gradient of {entry.gradient_of}" if entry.gradient_of else entry.kind
         size = _sizes(entry.sizes), f"{entry.bytes:,}"
@@ -165,7 +165,7 @@ def _witness(witness: Witness | None) -> str:
         return ""
     off = f"off by {witness.error:.1e}, {witness.allowed:.1e} is allowed"
     entries = "entry" if witness.entries == 1 else "entries"
-    return f"{witness.verdict}: {witness.entries:,} {entries} against the slopes, {off}"
+    return f"{witness.verdict}: {witness.entries:,} {entries} against numerical gradients, {off}"
 
 
 def _shape(entry: LedgerEntry) -> str:

@@ -1,4 +1,4 @@
-"""The numeric witness: each backward line against the slopes of its forward, at this batch's own values."""
+"""The numerical check of each backward line against its forward, at this batch's own values."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from handgrad.tolerance import EPS, TELLING, gradient_tolerance
 Array = NDArray[Any]
 Vector = Callable[[Array], Array]
 
-ROWS = 3  # of the batch, for what is checked rule by rule
-FEW = 12  # entries whose slopes are found one by one
+ROWS = 3  # of the batch: enough for a rule's sums over rows, and quick
+FEW = 12  # entries whose derivatives are found one by one; of more, along some random directions
 DIRECTIONS = 4
 TINY = 1e-9  # of the largest derivative: a smaller one is compared as if it had this size
 
 
 def witnesses(execution: Execution) -> dict[str, Witness]:
-    """Return what the slopes say of each backward line, by its target.
+    """Return the check of each backward line, by its target.
 
-    A line that hands no gradient on, but is read by some that do, has the worst of theirs.
+    A line that makes no gradient, but is read by some that do, has the worst of theirs.
     """
     found: dict[str, Witness] = {}
     made = {line.target for line in execution.backward}
@@ -41,16 +41,16 @@ def witnesses(execution: Execution) -> dict[str, Witness]:
         if not node.rule.constant and made & {f"d{value.name}" for value in node.inputs} | _parts(
             execution, node
         ):
-            found |= {target: told for target, told in _of_node(execution, node) if target in made}
+            found |= {target: check for target, check in _of_node(execution, node) if target in made}
     for line in execution.backward:
         if not line.rule and line.reads:
             found[line.target] = _of_sum(execution, line.undoes)
     for line in reversed(execution.backward):
         if line.target not in found and line.rule:
             readers = [other for other in execution.backward if line.target in other.reads]
-            told = [found[other.target] for other in readers if other.target in found]
-            if told:
-                found[line.target] = max(told, key=lambda w: (w.verdict == "wrong", w.error))
+            checks = [found[other.target] for other in readers if other.target in found]
+            if checks:
+                found[line.target] = max(checks, key=lambda w: (w.verdict == "wrong", w.error))
     return found
 
 
@@ -61,7 +61,7 @@ def _parts(execution: Execution, node: Node) -> set[str]:
 
 
 def _of_node(execution: Execution, node: Node) -> Iterator[tuple[str, Witness]]:
-    """Check each gradient that a rule hands on, on a few rows."""
+    """Check each gradient that a rule makes, on a few rows."""
     rule, made = node.rule, _parts(execution, node)
     arguments = {
         name: execution.exact[value.name][:ROWS] if value.shape[:1] == ("n",) else execution.exact[value.name]
@@ -103,7 +103,7 @@ def _of_sum(execution: Execution, name: str) -> Witness:
 def _judge(
     output: Vector, gradient: Callable[[Array, Array], Array], point: Array, generator: np.random.Generator
 ) -> Witness:
-    """Compare a gradient with the slopes, along the coordinates where these are few, else along some directions."""
+    """Compare a gradient with numerical ones, along the coordinates where these are few, else along some directions."""
     with np.errstate(all="ignore"):
         return _compare(output, gradient, point, generator)
 
@@ -121,7 +121,7 @@ def _compare(
         found = numerical_jacobian(output, point)
     else:
         found = directional_derivatives(output, point, directions)
-        if found.kinks.any():  # several at once leave no single right answer: look beside them
+        if found.kinks.any():  # several at once leave no single right gradient: perturb off them
             size = float(np.abs(point).mean()) or 1.0
             point = point + 1e-2 * size * generator.normal(size=point.shape)
             found = directional_derivatives(output, point, directions)

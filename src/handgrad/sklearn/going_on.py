@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.errors import RunError
-from handgrad.files import Tensors, check_arrays, parse_json, write_file
+from handgrad.files import Tensors, check_arrays, parse_versioned, write_file
 from handgrad.sklearn.building import build_optimiser
 from handgrad.sklearn.descent import Position
 
@@ -78,9 +78,7 @@ def load_position(estimator: Any, folder: Path) -> None:
     if not path.exists():
         return
     with Tensors.open(path) as tensors:
-        head = parse_json(tensors.metadata.get("handgrad", "").encode(), _Head, str(path))
-        if head.format != FORMAT:
-            raise RunError(f"{path}: format {head.format}, and this handgrad reads {FORMAT}")
+        head = parse_versioned(tensors.metadata.get("handgrad", "").encode(), _Head, str(path), FORMAT)
         shapes, dtype = _shapes(estimator), estimator.network_.dtype
         wanted = {SLOT + name: (shape, dtype) for name, shape in shapes.items()}
         if head.generator:

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from handgrad.errors import HandgradError, RunError
-from handgrad.files import parse_json, read_file, write_file
+from handgrad.files import parse_versioned, read_file, write_file
 from handgrad.layers import Schedule
 from handgrad.runs import Run, load_run, save_run
 from handgrad.sklearn.going_on import load_position, save_position
@@ -123,11 +123,8 @@ def _plain(value: Any, name: str) -> Any:
 def load(kind: type[E], folder: Path) -> E:
     """Open what `save` wrote; see `MLPClassifier.load`."""
     path = folder / NAME
-    place, data = str(path), read_file(path, MOST_BYTES)
-    found = parse_json(data, dict[str, Any], place).get("format")
-    if found != FORMAT:
-        raise RunError(f"{place}: format {found!r}, and this handgrad reads {FORMAT}")
-    table = parse_json(data, _Table, place)
+    place = str(path)
+    table = parse_versioned(read_file(path, MOST_BYTES), _Table, place, FORMAT)
     if table.type != kind.__name__:
         raise RunError(f"{place}: holds a {table.type}", fix=f"open it with {table.type}.load")
     run = load_run(folder)

@@ -58,7 +58,7 @@ export function sideOf(sample, pixels) {
 
 /** A figure of one value: caption, heat map, scale, what lies under the pointer, numbers. */
 export function figure(name, entry, { sample = entry?.sample, limit, pixels = 0, numbers = false } = {}) {
-  if (!sample) return element("p", { class: "muted" }, `${name} is not kept`);
+  if (!sample) return element("p", { class: "muted" }, `${name} is not recorded`);
   const box = element("figure", { class: "heat" }, caption(name, entry, sample));
   if (!sample.shape.length) {
     box.append(element("p", { class: "scalar" }, digits(sample.numbers[0])));

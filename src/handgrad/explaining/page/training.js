@@ -1,7 +1,7 @@
 /** Moving through training: loss, norms, weights, gradients, activations and the answers over two inputs. */
 
 import { colourOf, colourOfClass, ink } from "./colour.js";
-import { digits, element } from "./dom.js";
+import { digits, drawn, element } from "./dom.js";
 import { figure, most } from "./heatmap.js";
 
 /** Wire the slider and the choice. Returns what draws everything again. */
@@ -10,25 +10,25 @@ export function moveThrough(record) {
   if (!slider) return () => {};
   const watched = document.getElementById("watched");
   fillChoice(watched, record);
+  const steps = record.snapshots.map((snapshot) => snapshot.step);
   let charts = [];
   const draw = () => {
     const moment = Number(slider.value);
     const snapshot = record.snapshots[moment];
-    const said = `epoch ${snapshot.epoch}, step ${snapshot.step}, loss ${digits(snapshot.loss)}`;
-    document.getElementById("moment-text").textContent = said;
-    slider.setAttribute("aria-valuetext", said);
-    for (const chart of charts) chart.at(moment);
+    const text = `epoch ${snapshot.epoch}, step ${snapshot.step}, loss ${digits(snapshot.loss)}`;
+    document.getElementById("moment-text").textContent = text;
+    slider.setAttribute("aria-valuetext", text);
+    for (const moveTo of charts) moveTo(moment);
     showValues(record, moment, watched.value);
     showBoundary(record, snapshot);
     showFindings(snapshot);
   };
   const begin = () => {
-    for (const chart of charts) chart.end();
     const norms = record.snapshots.map((snapshot) => snapshot.summaries[watched.value]?.norm ?? null);
     document.getElementById("norm-name").textContent = watched.value;
     charts = [
-      curve("loss-chart", record, record.snapshots.map((snapshot) => snapshot.loss), "Loss"),
-      curve("norm-chart", record, norms, `Norm of ${watched.value}`),
+      curve("loss-chart", steps, record.snapshots.map((snapshot) => snapshot.loss), "Loss"),
+      curve("norm-chart", steps, norms, `Norm of ${watched.value}`),
     ];
     draw();
   };
@@ -47,51 +47,38 @@ function fillChoice(select, record) {
   }
 }
 
-/** A curve over the steps, with a line at the moment. */
-function curve(id, record, values, label) {
+/** A curve over the steps, with a mark at one of them. Returns what moves the mark. */
+function curve(id, steps, values, label) {
   const place = document.getElementById(id);
-  const steps = record.snapshots.map((snapshot) => snapshot.step);
-  let moment = 0;
-  const mark = (plot) => {
-    const x = plot.valToPos(steps[moment], "x", true);
-    const { ctx, bbox } = plot;
-    ctx.save();
-    ctx.strokeStyle = ctx.fillStyle = ink("accent");
-    ctx.lineWidth = devicePixelRatio;
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
-    if (values[moment] !== null) {
-      ctx.beginPath();
-      ctx.arc(x, plot.valToPos(values[moment], "y", true), 4 * devicePixelRatio, 0, 7);
-      ctx.fill();
-    }
-    ctx.restore();
+  const known = values.filter((value) => value !== null);
+  const [x, y] = [axis(steps, 58, 390), axis(known.length ? known : [0, 1], 162, 10)];
+  const svg = drawn("svg", { class: "chart", viewBox: "0 0 400 190", "aria-hidden": "true" });
+  for (const tick of y.ticks) {
+    svg.append(drawn("path", { class: "grid", d: `M58,${y.at(tick)} H390` }), drawn("text", { x: 52, y: y.at(tick) + 4, "text-anchor": "end" }, digits(tick)));
+  }
+  for (const tick of x.ticks) svg.append(drawn("text", { x: x.at(tick), y: 182, "text-anchor": "middle" }, digits(tick)));
+  const points = steps.flatMap((step, k) => (values[k] === null ? [] : [`${x.at(step)},${y.at(values[k])}`]));
+  const [line, dot] = [drawn("path", { class: "mark" }), drawn("circle", { r: 4 })];
+  svg.append(drawn("polyline", { points: points.join(" ") }), line, dot);
+  place.replaceChildren(svg);
+  return (moment) => {
+    place.setAttribute("aria-label", `${label} over ${steps.at(-1)} steps; here ${digits(values[moment])}`);
+    line.setAttribute("d", `M${x.at(steps[moment])},10 V162`);
+    dot.setAttribute("cx", x.at(steps[moment]));
+    dot.setAttribute("cy", y.at(values[moment] ?? 0));
+    dot.toggleAttribute("hidden", values[moment] === null);
   };
-  const axis = { stroke: ink("muted"), grid: { stroke: ink("line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
-  const size = () => ({ width: Math.max(place.clientWidth, 200), height: 190 });
-  const plot = new uPlot({
-    ...size(),
-    legend: { show: false },
-    cursor: { show: false },
-    scales: { x: { time: false } },
-    series: [{}, { stroke: ink("text"), width: 1.5, points: { show: false } }],
-    axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map(digits) }],
-    hooks: { draw: [mark] },
-  }, [steps, values], place);
-  const watcher = new ResizeObserver(() => plot.setSize(size()));
-  watcher.observe(place);
-  const at = (number) => {
-    moment = number;
-    place.setAttribute("aria-label", `${label} over ${steps.at(-1)} steps; here ${digits(values[number])}`);
-    plot.redraw(false);
-  };
-  const end = () => {
-    watcher.disconnect();
-    plot.destroy();
-  };
-  return { at, end };
+}
+
+/** An axis between two ends in the drawing, from a round number to a round one, with ticks. */
+function axis(numbers, from, to) {
+  const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
+  const span = high - low || Math.abs(high) || 1;
+  const power = 10 ** Math.floor(Math.log10(span / 4));
+  const step = power * [1, 2, 5, 10].find((times) => times * power >= span / 4);
+  const [first, last] = [Math.floor(low / step), Math.max(Math.ceil(high / step), Math.floor(low / step) + 1)];
+  const ticks = Array.from({ length: last - first + 1 }, (_, k) => (first + k) * step);
+  return { ticks, at: (number) => from + ((number / step - first) / (last - first)) * (to - from) };
 }
 
 /** The value chosen, and its gradient or the value it belongs to, in the same colours at every moment. */
@@ -131,9 +118,9 @@ function showBoundary(record, { boundary }) {
   });
   const shapes = drawRows(context, record, boundary, size);
   const [x, y] = [boundary.x_range, boundary.y_range].map((range) => range.map(digits).join(" to "));
-  const said = `first input ${x} across, second ${y} up; ${colour.text}`;
-  document.getElementById("boundary-key").textContent = shapes ? `${said}. ${shapes}` : said;
-  canvas.setAttribute("aria-label", `Answers of the network: ${said}`);
+  const text = `first input ${x} across, second ${y} up; ${colour.text}`;
+  document.getElementById("boundary-key").textContent = shapes ? `${text}. ${shapes}` : text;
+  canvas.setAttribute("aria-label", `Predictions of the network: ${text}`);
 }
 
 /** Classes have colours of their own; shares of a yes, and values, go from blue to orange. */
