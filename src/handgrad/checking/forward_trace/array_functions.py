@@ -77,7 +77,7 @@ def _astype(tracer: Tracer, item: Any, dtype: Any, **_: Any) -> Any:
     dtype = np.dtype(dtype)
     array = _asarray(tracer, item) if isinstance(item, (list, tuple)) else item
     if array.dtype != dtype:
-        return tracer.apply("astype", statements.astype, (array,), {"dtype": dtype})
+        return tracer.apply("astype", np.ndarray.astype, (array,), {"dtype": dtype})
     plain = np.array(array.plain(), order="K")
     return TracedArray(tracer, plain if array.ndim else plain[()], array.index())
 
@@ -95,32 +95,8 @@ def _tolist(tracer: Tracer, array: Any) -> Any:
 
 
 @special
-def _zeros_like(tracer: Tracer, a: Any, *args: Any, **options: Any) -> Any:
-    return tracer.constant(np.zeros_like(bare(a), *args, **options))
-
-
-@special
-def _ones_like(tracer: Tracer, a: Any, *args: Any, **options: Any) -> Any:
-    return tracer.constant(np.ones_like(bare(a), *args, **options))
-
-
-@special
 def _empty_like(tracer: Tracer, a: Any, *args: Any, **options: Any) -> Any:
     return tracer.constant(np.empty_like(bare(a), *args, **options))
-
-
-@special
-def _full_like(tracer: Tracer, a: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
-    made = tracer.constant(np.zeros_like(bare(a), dtype=dtype))
-    made[...] = fill_value
-    return made
-
-
-@special
-def _full(tracer: Tracer, shape: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
-    made = tracer.constant(np.zeros(shape, dtype=dtype or np.asarray(bare(fill_value)).dtype))
-    made[...] = fill_value
-    return made
 
 
 # ---------------------------------------------------------------------- the same entries in another shape
@@ -136,9 +112,7 @@ def _reshape(
         order = "F" if a.flags.f_contiguous and not a.flags.c_contiguous else "C"
     sizes = tuple(shape) if np.ndim(bare(shape)) else (shape,)
     options = {"shape": tuple(n if isinstance(n, int) else int(n) for n in sizes)}
-    return tracer.apply(
-        "reshape", statements.reshape, (a,), options | ({"order": order} if order != "C" else {})
-    )
+    return tracer.apply("reshape", np.reshape, (a,), options | ({"order": order} if order != "C" else {}))
 
 
 @special
@@ -174,13 +148,17 @@ def _broadcast_arrays(tracer: Tracer, *arrays: Any, **_: Any) -> Any:
     return tuple(call(tracer, "broadcast_to", (a, shape), {}) for a in arrays)
 
 
+def _joined(function: Any) -> Any:
+    return lambda *parts, axis: function(parts, axis=axis)
+
+
 @special
 def _concatenate(
     tracer: Tracer, parts: Any, axis: Any = 0, out: Any = None, dtype: Any = None, **_: Any
 ) -> Any:
     operands = [as_array(tracer, p) if axis is not None else _ravel(tracer, p) for p in parts]
     axis = 0 if axis is None else axis
-    result = tracer.apply("concatenate", statements.concatenate, operands, {"axis": axis})
+    result = tracer.apply("concatenate", _joined(np.concatenate), operands, {"axis": axis})
     if dtype is not None:
         result = result.astype(dtype)
     return result if out is None else out.assign(result)
@@ -189,7 +167,7 @@ def _concatenate(
 @special
 def _stack(tracer: Tracer, parts: Any, axis: int = 0, out: Any = None, dtype: Any = None, **_: Any) -> Any:
     operands = [as_array(tracer, p) if isinstance(p, (list, tuple)) else p for p in parts]
-    result = tracer.apply("stack", statements.stack, operands, {"axis": axis})
+    result = tracer.apply("stack", _joined(np.stack), operands, {"axis": axis})
     if dtype is not None:
         result = result.astype(dtype)
     return result if out is None else out.assign(result)
@@ -336,15 +314,21 @@ def _contraction(
     ]
     free = [n for n in terms[0] + terms[1] if n not in shared]
     subscripts = f"{''.join(terms[0])},{''.join(terms[1])}->{''.join(free)}"
-    compute = statements.Contraction(function, options)
-    return tracer.apply("einsum", compute, (a, b), {"subscripts": subscripts})
+    return tracer.apply(
+        "einsum", lambda a, b, subscripts: function(a, b, **options), (a, b), {"subscripts": subscripts}
+    )
 
 
 @special
 def _einsum(tracer: Tracer, *args: Any, out: Any = None, **options: Any) -> Any:
     if not isinstance(args[0], str):
         return opaque(tracer, "np.einsum", np.einsum, args, options)
-    result = tracer.apply("einsum", statements.einsum, args[1:], {"subscripts": args[0], **options})
+    result = tracer.apply(
+        "einsum",
+        lambda *operands, subscripts, **rest: np.einsum(subscripts, *operands, **rest),
+        args[1:],
+        {"subscripts": args[0], **options},
+    )
     return result if out is None else out.assign(result)
 
 
@@ -356,7 +340,7 @@ def _as_strided(tracer: Tracer, x: Any, *args: Any, **options: Any) -> Any:
 
 def _slogdet(tracer: Tracer, a: Any) -> Any:
     sign = tracer.constant(np.linalg.slogdet(bare(a))[0])
-    return sign, tracer.apply("logabsdet", statements.logabsdet, (a,), {})
+    return sign, tracer.apply("logabsdet", lambda a: np.linalg.slogdet(a)[1], (a,), {})
 
 
 _others: dict[str, Any] = {

@@ -52,36 +52,6 @@ def add_at(a: Any, value: Any, *arrays: Any, key: tuple[Any, ...]) -> Any:
     return out
 
 
-def concatenate(*parts: Any, axis: int | None = 0) -> Any:
-    """Return the parts one after the other."""
-    return np.concatenate(parts, axis=axis)
-
-
-def stack(*parts: Any, axis: int = 0) -> Any:
-    """Return the parts along a new axis."""
-    return np.stack(parts, axis=axis)
-
-
-def einsum(*operands: Any, subscripts: str, **options: Any) -> Any:
-    """Return ``np.einsum(subscripts, *operands)``."""
-    return np.einsum(subscripts, *operands, **options)
-
-
-def astype(a: Any, dtype: Any) -> Any:
-    """Return the array in another dtype."""
-    return a.astype(dtype)
-
-
-def reshape(a: Any, shape: tuple[int, ...], order: str = "C") -> Any:
-    """Return the array in another shape."""
-    return np.reshape(a, shape, order=order)  # type: ignore[call-overload]
-
-
-def logabsdet(a: Any) -> Any:
-    """Return the logarithm of the absolute determinant."""
-    return np.linalg.slogdet(a)[1]
-
-
 def as_strided(a: Any, *args: Any, **options: Any) -> Any:
     """Return a strided view of an array whose entries lie one after the other: nothing outside it is read."""
     return np.lib.stride_tricks.as_strided(np.ascontiguousarray(a), *args, **options)
@@ -92,15 +62,3 @@ def opaque(*operands: Any, function: Any, template: Any, part: Any = None) -> An
     args, options = fill(template, operands)
     result = function(*args, **options)
     return result if part is None else result[part]
-
-
-@dataclass(frozen=True, slots=True)
-class Contraction:
-    """A dot, inner or tensordot that is recorded as an einsum."""
-
-    function: Any
-    options: dict[str, Any]
-
-    def __call__(self, a: Any, b: Any, subscripts: str) -> Any:
-        """Compute it by the function that the user called."""
-        return self.function(a, b, **self.options)

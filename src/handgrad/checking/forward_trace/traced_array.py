@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from handgrad.checking.forward_trace.symbolic_sizes import SymbolicShape, SymbolicSize
 
@@ -20,10 +21,7 @@ class UntraceableError(Exception):
     """The forward cannot be recorded; the message says why. Nothing is wrong with the user's code."""
 
 
-_OPERANDS = (np.ndarray, np.generic, int, float, complex, list, tuple)
-
-
-class TracedArray:
+class TracedArray(NDArrayOperatorsMixin):
     """An array of a recorded forward pass.
 
     Its plain value never changes: an assignment to its entries makes a new value, and the views of it
@@ -75,8 +73,10 @@ class TracedArray:
         self._value, self._index = fresh.plain(), fresh.index()
 
     def assign(self, fresh: Any) -> TracedArray:
-        """Store a result in place, in this array's dtype, as ``+=`` and ``out=`` do."""
+        """Store a result in place, in this array's dtype, as ``+=`` and ``out=`` do; a scalar is not changed."""
         tracer, mine = self._tracer, self.plain()
+        if type(mine) is not np.ndarray:
+            return fresh
         if not isinstance(fresh, TracedArray):
             fresh = tracer.constant(fresh)
         theirs = fresh.plain()
@@ -224,66 +224,17 @@ class TracedArray:
     def __round__(self, digits: int = 0) -> Any:
         return self._tracer.call("round", (self, digits), {})
 
+    def __pow__(self, other: Any) -> Any:  # Python's operator has last bits of its own: x ** 2 is np.square
+        return self._tracer.power(self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return self._tracer.power(other, self)
+
+    def __ipow__(self, other: Any) -> Any:
+        return self.assign(self**other)
+
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
-
-
-def _binary(name: str, compute: Callable[[Any, Any], Any]) -> tuple[Any, Any, Any]:
-    def forwards(self: TracedArray, other: Any) -> Any:
-        if type(other) is not TracedArray and not isinstance(other, _OPERANDS) and other is not None:
-            return NotImplemented
-        return self._tracer.apply_operator(name, compute, (self, other))
-
-    def backwards(self: TracedArray, other: Any) -> Any:
-        if not isinstance(other, _OPERANDS):
-            return NotImplemented
-        return self._tracer.apply_operator(name, compute, (other, self))
-
-    def in_place(self: TracedArray, other: Any) -> Any:
-        fresh = self._tracer.apply_operator(name, compute, (self, other))
-        return self.assign(fresh) if type(self.plain()) is np.ndarray else fresh
-
-    return forwards, backwards, in_place
-
-
-def _unary(name: str, compute: Callable[[Any], Any]) -> Any:
-    return lambda self: self._tracer.apply_operator(name, compute, (self,))
-
-
-for _name, _ufunc, _compute in (
-    ("add", "add", operator.add),
-    ("sub", "subtract", operator.sub),
-    ("mul", "multiply", operator.mul),
-    ("truediv", "divide", operator.truediv),
-    ("floordiv", "floor_divide", operator.floordiv),
-    ("mod", "remainder", operator.mod),
-    ("pow", "power", operator.pow),
-    ("matmul", "matmul", operator.matmul),
-    ("and", "bitwise_and", operator.and_),
-    ("or", "bitwise_or", operator.or_),
-    ("xor", "bitwise_xor", operator.xor),
-    ("lshift", "left_shift", operator.lshift),
-    ("rshift", "right_shift", operator.rshift),
-):
-    _methods = _binary(_ufunc, _compute)
-    for _form, _method in zip(("__{}__", "__r{}__", "__i{}__"), _methods, strict=True):
-        setattr(TracedArray, _form.format(_name), _method)
-for _name, _ufunc in (
-    ("lt", "less"),
-    ("le", "less_equal"),
-    ("gt", "greater"),
-    ("ge", "greater_equal"),
-    ("eq", "equal"),
-    ("ne", "not_equal"),
-):
-    setattr(TracedArray, f"__{_name}__", _binary(_ufunc, getattr(operator, _name))[0])
-for _name, _ufunc, _single in (
-    ("neg", "negative", operator.neg),
-    ("pos", "positive", operator.pos),
-    ("abs", "absolute", operator.abs),
-    ("invert", "invert", operator.invert),
-):
-    setattr(TracedArray, f"__{_name}__", _unary(_ufunc, _single))

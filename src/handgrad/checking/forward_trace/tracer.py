@@ -185,11 +185,9 @@ class Tracer:
             self.names[output] = target
         return output
 
-    def apply_operator(
-        self, name: str, function: Callable[..., Any], operands: tuple[Any, ...]
-    ) -> TracedArray:
-        """Run one of Python's operators; `function` is the operator, whose last bits are NumPy's."""
-        return self.apply(name, function, [self._unlisted(o) for o in operands], {})
+    def power(self, base: Any, exponent: Any) -> TracedArray:
+        """Run ``base ** exponent``."""
+        return self.apply("power", operator.pow, (self._unlisted(base), self._unlisted(exponent)), {})
 
     def _unlisted(self, operand: Any) -> Any:
         return self.call("asarray", (operand,), {}) if isinstance(operand, (list, tuple)) else operand

@@ -20,12 +20,14 @@ from handgrad.checking.adjoint.vjp_table import Site, is_broadcasting, local_tex
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.forward_trace.spelling import NoTextError, parsed
 from handgrad.checking.forward_trace.tracer import Operation
-from handgrad.checking.gradient_code.lines import Lines
-from handgrad.checking.gradient_code.regions import Region, beside, regions
-from handgrad.checking.gradient_code.sizes import UPSTREAM, Sizes
-from handgrad.checking.gradient_code.substitution import Piece, Speller
+from handgrad.checking.gradient_code.axis_sizes import UPSTREAM
+from handgrad.checking.gradient_code.code_lines import CodeLines
+from handgrad.checking.gradient_code.known_gradients import known_gradients, perturbed
+from handgrad.checking.gradient_code.letters import LetterSubstitution, Piece
 
-_MOST = 600  # operations that are written out
+_MOST_OPERATIONS = 600  # more are a loop, which nobody reads written out
+_TOLERANCES = (1e-9, 1e-13)  # relative, and of the largest entry: the same sums in another order, in double
+_SINGLE_TOLERANCES = (1e-4, 1e-5)  # in single precision
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ class _Gradient:
 
 
 @dataclass(frozen=True)
-class _Flow:
-    """What one edge contributes to a gradient."""
+class _Term:
+    """What one operand of one operation contributes to a gradient."""
 
     expression: ast.expr | None  # None: entries that were read, to be added where they belong
     value: Any
@@ -84,9 +86,9 @@ def write_gradient(trace: ForwardTrace, arguments: str | Sequence[str]) -> Gradi
     wanted = [arguments] if isinstance(arguments, str) else list(arguments)
     with np.errstate(all="ignore"):
         try:
-            first = in_double(trace)
-            # beside zeros and ties, in case the values at hand hide what the gradient depends on
-            second = beside(first) or first
+            first = _in_double(trace)
+            # off zeros and ties, in case the values at hand hide what the gradient depends on
+            second = perturbed(first) or first
             return _Writer(first, wanted).write(second) or _Writer(second, wanted).write(first)
         except Exception:  # a spelling is a service: what cannot be spelled is left to the caller
             return None
@@ -95,20 +97,16 @@ def write_gradient(trace: ForwardTrace, arguments: str | Sequence[str]) -> Gradi
 class _Writer:
     def __init__(self, trace: ForwardTrace, wanted: list[str]) -> None:
         self.trace, self.wanted, self.values = trace, wanted, trace.values
-        self.rough = any(np.asarray(self.values[i]).dtype.itemsize < 8 for i in trace.active)
-        draw = np.random.default_rng(0)
-        starts = [draw.normal(size=np.shape(self.values[i])) for i in trace.outputs]
-        given = starts[0] if len(starts) == 1 else tuple(starts)
-        self.given = starts
-        self.right = adjoints(trace, self.values, given)
-        scope = _inputs(trace) | {UPSTREAM: given}
-        scope |= {text: self.values[i] for i, text in trace.texts.items() if text.isidentifier()}
-        scope |= {text: function for function, text in trace.spellings.items() if text.isidentifier()}
-        scope |= {text: module for text, module in trace.modules.items() if text.isidentifier()}
-        self.lines = Lines(scope)
-        self.sizes = Sizes(trace)
-        self.speller = Speller(trace, self.lines, self.sizes)
-        self.flows: dict[int, list[_Flow]] = {}
+        self.is_single = any(np.asarray(self.values[i]).dtype.itemsize < 8 for i in trace.active)
+        random = np.random.default_rng(0)
+        self.upstream = [random.normal(size=np.shape(self.values[i])) for i in trace.outputs]
+        self.given = self.upstream[0] if len(self.upstream) == 1 else tuple(self.upstream)
+        named = {text: self.values[i] for i, text in trace.texts.items()}
+        named |= {text: function for function, text in trace.spellings.items()} | trace.modules
+        known = {text: item for text, item in named.items() if text.isidentifier()}
+        self.lines = CodeLines(_inputs(trace) | {UPSTREAM: self.given} | known)
+        self.letters = LetterSubstitution(trace, self.lines)
+        self.terms: dict[int, list[_Term]] = {}
         self.gradients: dict[int, _Gradient] = {}
 
     def write(self, other: ForwardTrace) -> GradientCode | None:
@@ -116,23 +114,23 @@ class _Writer:
         trace = self.trace
         leaves = [trace.inputs[name] for name in self.wanted]
         path = _between(trace, leaves)
-        if sum(operation.output in path for operation in trace.operations) > _MOST:
+        if sum(operation.output in path for operation in trace.operations) > _MOST_OPERATIONS:
             raise NoTextError("a loop of so many operations is not written out")
         for k, i in enumerate(trace.outputs):
             text = UPSTREAM if len(trace.outputs) == 1 else f"{UPSTREAM}[{k}]"
-            self.flows.setdefault(i, []).append(_Flow(parsed(text), self.given[k]))
-        known = regions(trace, leaves, path) if not self.rough else {}
+            self.terms.setdefault(i, []).append(_Term(parsed(text), self.upstream[k]))
+        known = known_gradients(trace, leaves, path) if not self.is_single else {}
         for operation in reversed(trace.operations):
-            if operation.output not in path or operation.output not in self.flows:
+            if operation.output not in path or operation.output not in self.terms:
                 continue
             gradient = self.gradient(operation.output)
             if operation.name in ("max", "min") and self.cancels(operation.output):
                 continue
-            if operation.number in known and self.region(operation, known[operation.number], gradient):
+            if operation.number in known and self.known(operation, *known[operation.number], gradient):
                 continue
             for k, i in enumerate(operation.inputs):
                 if i in path and i in trace.active:
-                    self.edge(operation, k, gradient)
+                    self.operand(operation, k, gradient)
         results = {name: self.result(name, i) for name, i in zip(self.wanted, leaves, strict=True)}
         for cancel in (True, False):
             lines, names = self.lines.render(results, cancel=cancel)
@@ -141,194 +139,183 @@ class _Writer:
         return None
 
     def is_right(self, lines: Sequence[str], names: dict[str, str], at: ForwardTrace) -> bool:
-        """Run the lines as they will stand, and compare, where there is a finite gradient to compare with."""
+        """Run the final lines, and compare, where there is a finite gradient to compare with."""
         scope = self.lines.scope | _inputs(at)
         exec("\n".join(lines), scope)
-        given = self.given[0] if len(self.given) == 1 else self.given
-        right = adjoints(at, at.values, given)
-        for name in self.wanted:
-            leaf = at.inputs[name]
-            wanted = right.get(leaf, np.zeros(np.shape(at.values[leaf])))
-            if np.all(np.isfinite(wanted)) and not self.same(scope[names[name]], wanted):
-                return False
-        return True
+        found = adjoints(at, at.values, self.given)
+        right = {n: found.get(at.inputs[n], np.zeros(np.shape(at.values[at.inputs[n]]))) for n in self.wanted}
+        return all(self.same(scope[names[n]], r) for n, r in right.items() if np.all(np.isfinite(r)))
 
     def result(self, name: str, leaf: int) -> ast.Name:
         """Write the last line of an argument's gradient: an array of its own, in its shape."""
-        if leaf not in self.flows:
+        if leaf not in self.terms:
             return self.lines.named(parsed(f"np.zeros_like({name})"), f"d{name}")
         gradient = self.gradient(leaf)
-        if gradient.parent is None and self.broadcasts(self.lines.run(gradient.simple), gradient.value):
-            expression = gradient.simple
-        else:
-            expression = self.whole(leaf, gradient)
-        value = self.lines.run(expression)
-        if np.shape(value) != np.shape(gradient.value):
+        is_simple = gradient.parent is None and self.broadcasts(
+            self.lines.run(gradient.simple), gradient.value
+        )
+        expression = gradient.simple if is_simple else self.whole(leaf, gradient)
+        if np.shape(self.lines.run(expression)) != np.shape(gradient.value):
             expression = _call("np.full_like", ast.Name(name), expression)
         elif isinstance(expression, (ast.Attribute, ast.Subscript)) or (
             isinstance(expression, ast.Name) and not self.lines.is_defined(expression)
         ):
-            expression = ast.Call(ast.Attribute(expression, "copy"), [], [])
+            expression = _method(expression, "copy")
         return self.lines.named(expression, f"d{name}")
 
     def same(self, a: Any, b: Any) -> bool:
-        """Whether two arrays agree, but for rounding."""
+        """Whether two arrays agree up to rounding."""
         if np.shape(a) != np.shape(b):
             return False
         scale = float(np.max(np.abs(b), initial=0.0, where=np.isfinite(b)))
-        relative, absolute = (1e-4, 1e-5) if self.rough else (1e-9, 1e-13)
+        relative, absolute = _SINGLE_TOLERANCES if self.is_single else _TOLERANCES
         return bool(np.allclose(a, b, rtol=relative, atol=absolute * scale, equal_nan=True))
 
     def broadcasts(self, value: Any, to: Any) -> bool:
-        """Whether an array agrees with another after it is stretched."""
+        """Whether an array agrees with another after it is broadcast to it."""
         try:
             return self.same(np.broadcast_to(value, np.shape(to)), to)
         except ValueError:
             return False
 
-    # ------------------------------------------------------------------ gradients
+    # ------------------------------------------------------------------ gradients of values
 
     def hint(self, value: int) -> str:
         return f"d{self.trace.names.get(value, '')}"
 
     def gradient(self, value: int) -> _Gradient:
-        """Return the gradient of a value: the sum of what its readers sent."""
+        """Return the gradient of a value: the sum of its terms."""
         if value not in self.gradients:
             self.gradients[value] = self.summed(value)
         return self.gradients[value]
 
     def summed(self, value: int) -> _Gradient:
-        flows = self.flows[value]
-        # less than all where a region leads past it
-        right = sum((f.value for f in flows[1:]), flows[0].value)
-        if any(f.expression is None for f in flows):
-            return self.gathered(value, flows, right)
-        if len(flows) == 1 and flows[0].lazy is not None:
-            return flows[0].lazy
+        terms = self.terms[value]
+        # less than all where a known gradient leads past it
+        right = sum((f.value for f in terms[1:]), terms[0].value)
+        if any(f.expression is None for f in terms):
+            return self.gathered(value, terms, right)
+        if len(terms) == 1 and terms[0].lazy is not None:
+            return terms[0].lazy
         for whole in (False, True):
-            expression = self.added(value, flows, whole)
+            expression = self.added(value, terms, whole)
             found = self.lines.attempt(expression)
             if found is not None and self.broadcasts(found, right):
                 defined = self.lines.define(expression, self.hint(value))
                 return _Gradient(defined, defined if np.shape(found) == np.shape(right) else None, right)
         raise NoTextError("a sum of gradients could not be written")
 
-    def added(self, value: int, flows: Sequence[_Flow], whole: bool) -> ast.expr:
-        terms = (self.whole(value, f.lazy) if whole and f.lazy else f.expression for f in flows)
-        return reduce(lambda sum_, term: ast.BinOp(sum_, ast.Add(), term), filter(None, terms))
+    def added(self, value: int, terms: Sequence[_Term], whole: bool) -> ast.expr:
+        texts = (self.whole(value, f.lazy) if whole and f.lazy else f.expression for f in terms)
+        return reduce(lambda total, term: ast.BinOp(total, ast.Add(), term), filter(None, texts))
 
-    def gathered(self, value: int, flows: Sequence[_Flow], right: Any) -> _Gradient:
+    def gathered(self, value: int, terms: Sequence[_Term], right: Any) -> _Gradient:
         """Write a gradient as an array that the gradients of its entries are added to."""
-        rest = [f for f in flows if f.expression is not None]
-        entries = [f for f in flows if f.expression is None]
+        rest = [f for f in terms if f.expression is not None]
+        entries = [f for f in terms if f.expression is None]
+        zeros = self.letters.sizes.zeros(value)
         for whole in (False, True):
-            start = self.added(value, rest, whole) if rest else self.sizes.zeros(value)
+            start = self.added(value, rest, whole) if rest else zeros
             if rest and np.shape(self.lines.attempt(start)) != np.shape(right):
-                start = ast.BinOp(start, ast.Add(), self.sizes.zeros(value))
+                start = ast.BinOp(start, ast.Add(), zeros)
             elif rest and not isinstance(start, ast.BinOp):
-                start = ast.Call(ast.Attribute(start, "copy"), [], [])
-            name = self.lines.mark()
-            alone = not rest and len(entries) == 1
+                start = _method(start, "copy")
+            name, alone = self.lines.mark(), not rest and len(entries) == 1
             block = ast.parse(f"{name} = {ast.unparse(start)}").body
-            block += [self.entry(flow, name, whole, alone=alone) for flow in entries]
-            result = ast.Name(name)
-            found = self.lines.attempt(result, block)
+            block += [self.entry(term, name, whole, alone=alone) for term in entries]
+            found = self.lines.attempt(ast.Name(name), block)
             if found is not None and self.same(found, right):
-                defined = self.lines.define(result, self.hint(value), block)
+                defined = self.lines.define(ast.Name(name), self.hint(value), block)
                 return _Gradient(defined, defined, right)
         raise NoTextError("a gradient could not be gathered")
 
-    def entry(self, flow: _Flow, name: str, whole: bool, *, alone: bool) -> ast.stmt:
-        operation, lazy = flow.operation, flow.lazy
+    def entry(self, term: _Term, name: str, whole: bool, *, alone: bool) -> ast.stmt:
+        operation, lazy = term.operation, term.lazy
         assert operation is not None
         assert lazy is not None
-        text = local_text(Site(operation, 0, self.values))
-        assert text is not None
-        line = text.split("\n")[1]
+        line = (local_text(Site(operation, 0, self.values)) or "").split("\n")[1]
         line = line if alone else line.replace("] = g", "] += g")
         gradient = self.whole(operation.output, lazy) if whole else lazy.simple
-        return self.speller.statement(line, operation, gradient, {"d": name})
+        return self.letters.statement(line, operation, gradient, name)
 
     def whole(self, value: int, gradient: _Gradient) -> ast.expr:
         """Return the text of a gradient in its full shape, with its zeros."""
         if gradient.full is None:
+            statements: list[ast.stmt] = []
             if gradient.assignment is not None and gradient.parent is not None:
                 operation = gradient.assignment
                 before = self.whole(operation.output, gradient.parent)
-                text = local_text(Site(operation, 0, self.values))
-                statements, result = self.speller.put(text or "", operation, before)
-                gradient.full = self.lines.define(result, self.hint(value), statements)
+                text = local_text(Site(operation, 0, self.values)) or ""
+                statements, expression = self.letters.put(text, operation, before)
             else:
-                expression = _call("np.broadcast_to", gradient.simple, self.sizes.shape(value))
-                gradient.full = self.lines.define(expression, self.hint(value))
+                expression = _call("np.broadcast_to", gradient.simple, self.letters.sizes.shape(value))
+            gradient.full = self.lines.define(expression, self.hint(value), statements)
         return gradient.full
 
     def cancels(self, value: int) -> bool:
-        """Whether the contributions to a gradient cancel, as those of the maximum that softmax subtracts."""
-        size = max(float(np.max(np.abs(f.value), initial=0.0)) for f in self.flows[value])
-        largest = max(float(np.max(np.abs(g), initial=0.0)) for g in self.given)
+        """Whether the terms of a gradient cancel, as those of the maximum that softmax subtracts."""
+        sizes = [f.value for f in self.terms[value]] + self.upstream
+        largest = max(float(np.max(np.abs(g), initial=0.0)) for g in sizes)
         total = float(np.max(np.abs(self.gradients[value].value), initial=0.0))
-        return total <= 1e-13 * max(size, largest)
+        return total <= _TOLERANCES[1] * largest
 
-    def region(self, operation: Operation, region: Region, gradient: _Gradient) -> bool:
-        """Write the gradient of a whole region in one; tell whether it could be."""
+    # ------------------------------------------------------------------ what operations contribute
+
+    def known(self, operation: Operation, source: int, text: str, gradient: _Gradient) -> bool:
+        """Write a well-known gradient that ends with an operation; tell whether it could be."""
         seeds = {operation.output: gradient.value}
-        found = adjoints(self.trace, self.values, None, seeds=seeds, until=[region.source])
-        flow = found[region.source]
+        right = adjoints(self.trace, self.values, None, seeds=seeds, until=[source])[source]
         for full in (False, True):
             start = self.whole(operation.output, gradient) if full else gradient.simple
-            statements, expression = self.speller.put(region.text, operation, start)
+            statements, expression = self.letters.put(text, operation, start)
             value = self.lines.attempt(expression, statements)
-            if value is not None and self.same(value, flow):
-                defined = self.lines.define(expression, self.hint(region.source), statements)
-                self.flows.setdefault(region.source, []).append(_Flow(defined, flow))
+            if value is not None and self.same(value, right):
+                defined = self.lines.define(expression, self.hint(source), statements)
+                self.terms.setdefault(source, []).append(_Term(defined, right))
                 return True
         return False
 
-    def edge(self, operation: Operation, k: int, gradient: _Gradient) -> None:
-        """Write what flows along an edge."""
-        beside = sides(self.trace, self.values).get(operation.number)
-        flow = vector_jacobian_product(operation, k, self.values, gradient.value, beside)
-        target = operation.inputs[k]
+    def operand(self, operation: Operation, k: int, gradient: _Gradient) -> None:
+        """Write what an operand gets of an operation's gradient."""
         if _is_dead(operation, k, self.trace):
             return
-        found = self.flows.setdefault(target, [])
+        at_kink = sides(self.trace, self.values).get(operation.number)
+        right = vector_jacobian_product(operation, k, self.values, gradient.value, at_kink)
+        terms = self.terms.setdefault(operation.inputs[k], [])
         if operation.name == "getitem" and k == 0 and operation.options["key"] not in ((), (Ellipsis,)):
-            found.append(_Flow(None, flow, gradient, operation))
+            terms.append(_Term(None, right, gradient, operation))
             return
         if operation.name == "setitem" and k == 0:
-            lazy = _Gradient(gradient.simple, None, flow, gradient, operation)
-            found.append(_Flow(lazy.simple, flow, lazy))
+            lazy = _Gradient(gradient.simple, None, right, gradient, operation)
+            terms.append(_Term(lazy.simple, right, lazy))
             return
         for statements, expression in self.candidates(operation, k, gradient):
             value = self.lines.attempt(expression, statements)
-            if value is None or not self.broadcasts(value, flow):
-                continue
-            defined = self.lines.define(expression, self.hint(target), statements)
-            same = np.shape(value) == np.shape(flow)
-            found.append(_Flow(defined, flow, None if same else _Gradient(defined, None, flow)))
-            return
+            if value is not None and self.broadcasts(value, right):
+                defined = self.lines.define(expression, self.hint(operation.inputs[k]), statements)
+                same = np.shape(value) == np.shape(right)
+                terms.append(_Term(defined, right, None if same else _Gradient(defined, None, right)))
+                return
         raise NoTextError(f"the derivative of {operation.name} could not be written")
 
     def candidates(self, operation: Operation, k: int, gradient: _Gradient) -> Iterator[Piece]:
-        """Yield the spellings of an edge's contribution, the simplest first."""
+        """Yield the spellings of what an operand gets, the simplest first."""
         site = Site(operation, k, self.values)
         text = local_text(site)
         if text is None:
             raise NoTextError(f"{operation.name} has no derivative in the table")
         summed = reduction_text(np.shape(site.out), site.shape(k)) if is_broadcasting(operation) else ""
         if text.startswith("np.broadcast_to("):  # stretching can wait
-            inner = ast.parse(text, mode="eval").body
+            inner = parsed(text)
             assert isinstance(inner, ast.Call)
-            yield self.speller.put(ast.unparse(inner.args[0]), operation, gradient.simple)
+            yield self.letters.put(ast.unparse(inner.args[0]), operation, gradient.simple)
         for local in _variants(operation, text):
             complete = f"({local}){summed}" if summed else local
-            yield self.speller.put(complete, operation, gradient.simple)
-            yield self.speller.put(complete, operation, self.whole(operation.output, gradient))
+            yield self.letters.put(complete, operation, gradient.simple)
+            yield self.letters.put(complete, operation, self.whole(operation.output, gradient))
 
 
-def in_double(trace: ForwardTrace) -> ForwardTrace:
-    """Return a trace with its values computed in double precision."""
+def _in_double(trace: ForwardTrace) -> ForwardTrace:
     if all(np.asarray(trace.values[i]).dtype.itemsize >= 8 for i in trace.active):
         return trace
     inputs = {n: np.asarray(v, float) if v.dtype.kind == "f" else v for n, v in _inputs(trace).items()}
@@ -348,13 +335,10 @@ def _between(trace: ForwardTrace, leaves: Sequence[int]) -> set[int]:
 
 
 def _is_dead(operation: Operation, k: int, trace: ForwardTrace) -> bool:
-    """Whether nothing ever flows along an edge: a factor is the constant 0."""
-    if operation.name == "multiply":
+    """Whether an operand never gets a gradient: a factor or an exponent is the constant 0."""
+    if operation.name == "multiply" or (operation.name == "power" and k == 0):
         other = operation.inputs[1 - k]
         return other in trace.constants and not np.any(trace.values[other])
-    if operation.name == "power" and k == 0:
-        exponent = operation.inputs[1]
-        return exponent in trace.constants and not np.any(trace.values[exponent])
     return operation.name == "copysign" and k == 1
 
 
@@ -372,3 +356,7 @@ def _variants(operation: Operation, text: str) -> list[str]:
 
 def _call(function: str, *args: ast.expr) -> ast.expr:
     return ast.Call(parsed(function), list(args), [])
+
+
+def _method(array: ast.expr, name: str) -> ast.expr:
+    return ast.Call(ast.Attribute(array, name), [], [])

@@ -11,52 +11,44 @@ from handgrad.checking.forward_trace.spelling import parsed
 from handgrad.checking.forward_trace.tracer import ELEMENTWISE, Operation
 
 UPSTREAM = "grad_output"
-"""What the lines call the gradient of the output."""
+"""What the generated code calls the gradient of the output."""
+
+Axes = tuple[str, ...]  # the spelling of each axis of a value
 
 
-class Sizes:
+class AxisSizes:
     """Knows where each axis of a value comes from."""
 
     def __init__(self, trace: ForwardTrace) -> None:
         self.trace = trace
-        self._axes: dict[int, tuple[str, ...]] = {}
+        self._axes: dict[int, Axes] = {}
         self._upstream = UPSTREAM if len(trace.outputs) == 1 else ""
 
-    def axes(self, value: int) -> tuple[str, ...]:
+    def axes(self, value: int) -> Axes:
         """Return the spelling of every axis of a value."""
         if value not in self._axes:
             self._axes[value] = self._find(value)
         return self._axes[value]
 
-    def axis(self, value: int, axis: int) -> ast.expr:
-        """Return ``value.shape[axis]``."""
-        return parsed(self.axes(value)[axis])
-
     def shape(self, value: int) -> ast.expr:
         """Return ``value.shape``."""
-        array = self._array(value)
-        if array:
+        if array := self._like(value):
             return parsed(f"{array}.shape")
         axes = self.axes(value)
         return parsed(f"({axes[0]},)" if len(axes) == 1 else f"({', '.join(axes)})")
 
     def size(self, value: int) -> ast.expr:
         """Return ``value.size``."""
-        array = self._array(value)
+        array = self._like(value)
         return parsed(f"{array}.size" if array else " * ".join(self.axes(value)) or "1")
 
     def zeros(self, value: int) -> ast.expr:
         """Return an array of zeros like a value."""
-        array = self._array(value)
-        like = array and np.asarray(self.trace.values[value]).dtype == float
-        name = self.trace.texts.get(value, "")
-        if name and value in self.trace.inputs.values():
-            return parsed(f"np.zeros_like({name})")
-        return parsed(
-            f"np.zeros({ast.unparse(self.shape(value))})" if like or not array else f"np.zeros({array}.shape)"
-        )
+        if value in self.trace.inputs.values():
+            return parsed(f"np.zeros_like({self.trace.texts[value]})")
+        return parsed(f"np.zeros({ast.unparse(self.shape(value))})")
 
-    def _array(self, value: int) -> str:
+    def _like(self, value: int) -> str:
         """Return an input, or the upstream gradient, that has the shape of a value for good reason."""
         trace = self.trace
         if value in trace.inputs.values():
@@ -64,36 +56,29 @@ class Sizes:
         if self._upstream and value == trace.output:
             return self._upstream
         axes = self.axes(value)
-        for name, i in trace.inputs.items():
-            if axes and axes == self.axes(i):
-                return name
-        if self._upstream and axes and axes == self.axes(trace.output):
-            return self._upstream
-        return ""
+        known = [(name, i) for name, i in trace.inputs.items()] + [(self._upstream, trace.output)]
+        return next((name for name, i in known if axes and name and axes == self.axes(i)), "")
 
-    def _find(self, value: int) -> tuple[str, ...]:
+    def _find(self, value: int) -> Axes:
         trace = self.trace
         shape = np.shape(trace.values[value])
         if value in trace.inputs.values():
             return tuple(f"{trace.texts[value]}.shape[{k}]" for k in range(len(shape)))
         operation = trace.producer.get(value)
-        found = self._from_operation(operation, shape) if operation else None
+        found = self._computed(operation, shape) if operation else None
         return found or tuple(str(n) for n in shape)
 
-    def _from_operation(self, operation: Operation, shape: tuple[int, ...]) -> tuple[str, ...] | None:
+    def _computed(self, operation: Operation, shape: tuple[int, ...]) -> Axes | None:
         operands = [self.axes(i) for i in operation.inputs]
-        shapes = [np.shape(self.trace.values[i]) for i in operation.inputs]
         if operation.kind == ELEMENTWISE:
+            shapes = [np.shape(self.trace.values[i]) for i in operation.inputs]
             return tuple(self._aligned(operands, shapes, k - len(shape), n) for k, n in enumerate(shape))
         if operation.name == "matmul" and all(operands):
-            left, right = operands[0], operands[1]
-            rows = left[-2:-1] if len(left) > 1 else ()
-            columns = right[-1:] if len(right) > 1 else ()
+            left, right = operands
+            rows, columns = left[-2:-1] if len(left) > 1 else (), right[-1:] if len(right) > 1 else ()
             batch = len(shape) - len(rows) - len(columns)
-            if batch == 0:
-                return rows + columns
             longest = max(operands, key=len)
-            return longest[:batch] + rows + columns if len(longest) - 2 == batch else None
+            return (*longest[:batch], *rows, *columns) if not batch or len(longest) - 2 == batch else None
         if operation.name == "transpose":
             return tuple(operands[0][k] for k in operation.options["axes"])
         if operation.name == "setitem":
@@ -102,15 +87,13 @@ class Sizes:
             return self._reduced(operation, operands[0], shape)
         return None
 
-    def _aligned(self, operands: list[tuple[str, ...]], shapes: list[tuple[int, ...]], k: int, n: int) -> str:
+    def _aligned(self, operands: list[Axes], shapes: list[tuple[int, ...]], k: int, n: int) -> str:
         for axes, shape in zip(operands, shapes, strict=True):
             if len(shape) >= -k and shape[k] == n and not axes[k].isdigit():
                 return axes[k]
         return str(n)
 
-    def _reduced(
-        self, operation: Operation, axes: tuple[str, ...], shape: tuple[int, ...]
-    ) -> tuple[str, ...] | None:
+    def _reduced(self, operation: Operation, axes: Axes, shape: tuple[int, ...]) -> Axes | None:
         axis = operation.options.get("axis")
         if axis is None:
             return () if not shape else None

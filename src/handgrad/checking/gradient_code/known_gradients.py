@@ -1,14 +1,14 @@
-"""Functions that have a name: sigmoid, softmax, normalisation. Several operations with one well-known gradient.
+"""Functions with a well-known gradient, of several operations each: sigmoid, softmax, normalisation.
 
-A region runs from a value to one that all of it is computed from. Whether it is a sigmoid is not read off its
+A function runs from a value, its source, to an operation's output. Whether it is a sigmoid is not read off its
 operations, which can be spelled in many ways, but off its derivative: a known gradient is the right one if it
-agrees with the chain rule over the region, for a random upstream, at two points.
+agrees with the chain rule between the two, for a random upstream gradient, at two points.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,64 +17,49 @@ from handgrad.checking.adjoint import adjoints
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.forward_trace.tracer import Operation
 
-_LONGEST = 120  # operations; longer traces are loops, written out one by one
+_MOST_OPERATIONS = 120  # a longer trace is a loop, written out one by one
+_MOST_ENTRIES = 4096  # of a value that is searched: each candidate is computed
+_MOST_SOURCES = 8  # a well-known function is spelled in fewer operations that keep its shape
+_LAST_OPERATIONS = ("divide", "multiply", "subtract", "where", "setitem")
+_RELATIVE, _ABSOLUTE = 1e-8, 1e-10  # agreement of two formulas in double precision, of moderate numbers
 
 
-@dataclass(frozen=True)
-class Region:
-    """From `source` to the output of an operation, the gradient is `text` (in the letters of the table)."""
-
-    source: int
-    text: str
-
-
-def regions(trace: ForwardTrace, leaves: Sequence[int], path: set[int]) -> dict[int, Region]:
-    """Return the regions with a well-known gradient, by the number of the operation they end with.
+def known_gradients(trace: ForwardTrace, leaves: Sequence[int], path: set[int]) -> dict[int, tuple[int, str]]:
+    """Return well-known gradients: number of a function's last operation -> its source, and the text.
 
     Parameters
     ----------
     trace
         The forward pass.
     leaves
-        The inputs whose gradients are wanted: no way to them may lead past a region's source.
+        The inputs whose gradients are wanted: no way to them may lead past a source.
     path
         The values between the leaves and the outputs.
     """
-    found: dict[int, Region] = {}
-    if len(trace.operations) > _LONGEST:
-        return found
-    other = beside(trace)
+    other = perturbed(trace) if len(trace.operations) <= _MOST_OPERATIONS else None
     if other is None:
-        return found
-    points = [trace.values, other.values]
+        return {}
+    points, found = [trace.values, other.values], {}
     for operation in trace.operations:
-        if operation.output not in path or operation.name not in (
-            "divide",
-            "multiply",
-            "subtract",
-            "where",
-            "setitem",
-        ):
-            continue
-        for source in _sources(trace, operation, leaves, path):
-            text = _known_gradient(trace, operation, source, points)
-            if text:
-                found[operation.number] = Region(source, text)
-                break
+        if operation.output in path and operation.name in _LAST_OPERATIONS:
+            sources = _sources(trace, operation, leaves, path)
+            texts = ((i, _known_gradient(trace, operation, i, points)) for i in sources)
+            if best := next(((i, text) for i, text in texts if text), None):
+                found[operation.number] = best
     return found
 
 
-def beside(trace: ForwardTrace) -> ForwardTrace | None:
+def perturbed(trace: ForwardTrace) -> ForwardTrace | None:
     """Return the trace of inputs changed by about a tenth, so that nothing is zero or equal by chance.
 
     None when a value has another shape there, because it picks entries by their size.
     """
-    draw = np.random.default_rng(1)
+    random = np.random.default_rng(1)
     inputs = {}
     for name, i in trace.inputs.items():
         value = trace.values[i]
         if i in trace.active:
-            shift = draw.normal(size=np.shape(value))
+            shift = random.normal(size=np.shape(value))
             value = np.asarray(value, float) + 0.1 * np.where(
                 value == 0, np.abs(shift), shift * np.abs(value)
             )
@@ -90,11 +75,11 @@ def beside(trace: ForwardTrace) -> ForwardTrace | None:
 def _sources(trace: ForwardTrace, operation: Operation, leaves: Sequence[int], path: set[int]) -> list[int]:
     """Return the values of the output's shape that all ways to the leaves lead through, the farthest first."""
     shape = np.shape(trace.values[operation.output])
-    if not shape or np.size(trace.values[operation.output]) > 4096:
+    if not shape or np.size(trace.values[operation.output]) > _MOST_ENTRIES:
         return []
     ancestors = trace.ancestors(operation.output) & path
-    near = [i for i in sorted(ancestors, reverse=True) if np.shape(trace.values[i]) == shape][1:9]
-    return [i for i in reversed(near) if _separates(trace, operation, i, leaves, path)]
+    near = [i for i in sorted(ancestors, reverse=True) if np.shape(trace.values[i]) == shape]
+    return [i for i in reversed(near[1 : 1 + _MOST_SOURCES]) if _separates(trace, operation, i, leaves, path)]
 
 
 def _separates(
@@ -110,26 +95,22 @@ def _separates(
 def _known_gradient(
     trace: ForwardTrace, operation: Operation, source: int, points: Sequence[Sequence[Any]]
 ) -> str:
-    draw = np.random.default_rng(2)
-    upstream = draw.normal(size=np.shape(trace.values[operation.output]))
-    scopes, flows = [], []
+    upstream = np.random.default_rng(2).normal(size=np.shape(points[0][operation.output]))
+    cases = []
     for values in points:
-        flow = adjoints(trace, values, None, seeds={operation.output: upstream}, until=[source]).get(source)
-        if flow is None or not np.all(np.isfinite(flow)) or not np.any(flow):
+        seeds = {operation.output: upstream}
+        right = adjoints(trace, values, None, seeds=seeds, until=[source]).get(source)
+        if right is None or not np.all(np.isfinite(right)) or not np.any(right):
             return ""
         operands = {"abc"[k]: values[i] for k, i in enumerate(operation.inputs[:3])}
-        scopes.append({"np": np, "g": upstream, "out": values[operation.output], **operands})
-        flows.append(flow)
+        cases.append(({"np": np, "g": upstream, "out": values[operation.output], **operands}, right))
     if not np.ptp(points[-1][operation.output]) > 0:
         return ""  # a constant fits too much
-    for text in _candidates(operation, np.ndim(upstream)):
-        if all(_fits(text, scope, flow) for scope, flow in zip(scopes, flows, strict=True)):
-            return text
-    return ""
+    candidates = _candidates(operation, np.ndim(upstream))
+    return next((text for text in candidates if all(_fits(text, *case) for case in cases)), "")
 
 
 def _candidates(operation: Operation, ndim: int) -> Iterator[str]:
-    """Yield the well-known gradients."""
     yield "g * out * (1 - out)"  # sigmoid
     yield "g * (1 - out ** 2)"  # tanh
     over = {"divide": ["/ b"], "multiply": ["* b", "* a"]}.get(operation.name, [])
@@ -146,11 +127,10 @@ def _candidates(operation: Operation, ndim: int) -> Iterator[str]:
             yield f"(g - out * (g * out).mean({axis})) {scale}"  # by the root of the mean square
 
 
-def _fits(text: str, scope: dict[str, Any], flow: Any) -> bool:
+def _fits(text: str, scope: dict[str, Any], right: Any) -> bool:
     try:
         value = eval(text, scope)
     except ValueError:
         return False
-    return np.shape(value) == np.shape(flow) and bool(
-        np.allclose(value, flow, rtol=1e-8, atol=1e-10 * float(np.max(np.abs(flow))))
-    )
+    tolerance = _ABSOLUTE * float(np.max(np.abs(right)))
+    return np.shape(value) == np.shape(right) and np.allclose(value, right, rtol=_RELATIVE, atol=tolerance)
