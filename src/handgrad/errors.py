@@ -14,6 +14,7 @@ __all__ = [
     "ConversionError",
     "DataError",
     "EngineError",
+    "EstimatorError",
     "HandgradError",
     "HandgradNotice",
     "MissingPackageError",
@@ -76,6 +77,10 @@ class EngineError(HandgradError):
     """An engine cannot work here."""
 
 
+class EstimatorError(HandgradError, ValueError):
+    """An estimator of `handgrad.sklearn` cannot be fitted so; a ``ValueError``, as scikit-learn's users expect."""
+
+
 class TrainingError(HandgradError):
     """Training cannot go on, for example because the loss is not finite."""
 
@@ -132,9 +137,9 @@ BETWEEN = frozenset({"handgrad", "contextlib", "sklearn", "joblib"})
 """What stands between a user's line and what is noticed: handgrad, and what calls it back."""
 
 
-def notify(notice: str) -> None:
-    """Warn with a `HandgradNotice` at the user's own line, however far up it is."""
+def notify(notice: str, category: type[Warning] = HandgradNotice) -> None:
+    """Warn at the user's own line, however far up it is."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
         level, frame = level + 1, frame.f_back
-    warnings.warn(HandgradNotice(notice), stacklevel=level)
+    warnings.warn(notice, category, stacklevel=level)

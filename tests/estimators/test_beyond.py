@@ -9,8 +9,8 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score
 
 import handgrad
+from handgrad.errors import EstimatorError
 from handgrad.layers import BatchNorm, Dropout, LayerNorm, StepDecay
-from handgrad.sklearn.errors import EstimatorError
 
 from .fitting import BOTH, data_for, digits, fit, ours, values
 
@@ -160,7 +160,10 @@ def test_weights_may_be_set_whole_or_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"solver": "lbfgs", "dropout": 0.2}, "lbfgs needs the same loss at every look, and dropout=0.2"),
+        (
+            {"solver": "lbfgs", "dropout": 0.2},
+            "lbfgs needs the same loss at every evaluation, and dropout=0.2",
+        ),
         ({"solver": "lbfgs", "normalisation": "batch"}, "normalisation='batch'"),
         ({"activation": "swish"}, "'activation' parameter"),
         ({"hidden_layer_sizes": (5, -1)}, "hidden_layer_sizes must be > 0, and whole numbers, got -1"),

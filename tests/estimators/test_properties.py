@@ -39,7 +39,7 @@ def test_one_step_is_that_worked_out_by_hand() -> None:
     classifier.coefs_ = [np.array([[0.1, 0.2], [0.3, 0.1], [0.5, 0]]), np.array([[0.1], [0.2]])]
     classifier.intercepts_ = [np.array([0.1, 0.1]), np.array([1.0])]
     classifier.set_params(learning_rate_init=0.1)
-    classifier._position.rate = 0.1
+    classifier._descent_state.rate = 0.1
     classifier.partial_fit(X, y)
     expected = [[0.098, 0.195756], [0.2956664, 0.096008], [0.4939998, -0.002244]]
     np.testing.assert_allclose(classifier.coefs_[0], expected, atol=5e-4)
@@ -220,7 +220,7 @@ def test_the_tolerance_ends_a_fit() -> None:
     assert classifier.n_iter_ < 3000
     adaptive = ours("MLPClassifier", tol=0.5, max_iter=3000, solver="sgd", learning_rate="adaptive").fit(X, y)
     assert adaptive.n_iter_ > classifier.n_iter_
-    assert adaptive._position.rate < 1e-6
+    assert adaptive._descent_state.rate < 1e-6
 
 
 @pytest.mark.parametrize("patience", [2, 5, 50])
@@ -229,7 +229,7 @@ def test_so_many_iterations_without_change_end_a_fit(patience: int) -> None:
     classifier = ours("MLPClassifier", tol=0.01, max_iter=3000, solver="sgd", n_iter_no_change=patience).fit(
         X, y
     )
-    assert classifier._position.waited == patience + 1
+    assert classifier._descent_state.waited == patience + 1
 
 
 def test_without_end_all_iterations_are_done() -> None:

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 from handgrad import Cosine, RunError
 from handgrad.runs import load_run
-from handgrad.sklearn.descent import Descent
+from handgrad.sklearn.solvers import Descent
 
 from ..conftest import Command
 from .fitting import digits, fit, labels, ours, values
@@ -223,6 +223,6 @@ def test_nothing_is_saved_before_a_first_epoch(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(Descent, "epoch", interrupted)
     with pytest.warns(UserWarning, match="interrupted"):
         regressor = ours("MLPRegressor").fit(*values())
-    with pytest.raises(RunError, match="nothing to keep before a first epoch"):
+    with pytest.raises(RunError, match="nothing to save before a first epoch"):
         regressor.save(tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -142,7 +142,7 @@ def test_a_module_that_is_used_twice_is_a_layer_used_twice(torch: Any) -> None:
 @peers
 def test_a_model_may_be_one_module(torch: Any) -> None:
     """What it holds is still in it: a Residual is not a Sequential."""
-    from handgrad.interop.modules import Residual as Module
+    from handgrad.interop.modules import ResidualModule as Module
 
     x = np.random.default_rng(0).normal(size=(4, 3))
     made = Module(torch.nn.Linear(3, 3)).double()

@@ -81,7 +81,7 @@ def weight_norm(nn: Any) -> Any:
 
 
 def residual(nn: Any) -> Any:
-    from handgrad.interop.modules import Residual as Module
+    from handgrad.interop.modules import ResidualModule as Module
 
     return Module(nn.ReLU(inplace=True), nn.Linear(3, 3))
 

@@ -137,7 +137,7 @@ def test_layers_may_have_other_names_in_the_file(tmp_path: Path) -> None:
     load_torch_weights(made, tmp_path / "w", layers=["fc", "out"])
     assert made.parameters["W2"].sum() == 12
     for wrong in (["fc"], ["fc", "fc"]):
-        with pytest.raises(ConversionError, match="2 layers keep arrays"):
+        with pytest.raises(ConversionError, match="2 layers have arrays"):
             load_torch_weights(made, tmp_path / "w", layers=wrong)
 
 

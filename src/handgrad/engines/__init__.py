@@ -28,6 +28,9 @@ ENGINES: dict[str, Callable[[], Engine]] = {
 }
 """How to get every engine, by name."""
 
+DEFAULT_ENGINE = "compiled"
+"""What training uses unless it is asked for another."""
+
 
 def bind(name: str, program: Program, arrays: Mapping[str, Any]) -> BoundProgram:
     """Bind a program to an engine, or to the reference engine, with a notice, where that engine cannot run it."""
@@ -39,6 +42,7 @@ def bind(name: str, program: Program, arrays: Mapping[str, Any]) -> BoundProgram
 
 
 __all__ = [
+    "DEFAULT_ENGINE",
     "ENGINES",
     "BoundProgram",
     "Engine",

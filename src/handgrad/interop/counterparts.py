@@ -1,9 +1,11 @@
-"""Which layer of handgrad's is which module of PyTorch's: one table, for both directions, for files, and for the docs."""
+"""Which layer is which module of PyTorch's, in both directions, in files and in the docs; what has no counterpart."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
 
 from handgrad import layers
 from handgrad.errors import ConversionError
@@ -72,7 +74,7 @@ COUNTERPARTS = (
     Counterpart(layers.LayerNorm, "LayerNorm", {"epsilon": "eps"}, SCALED, "normalized_shape"),
     Counterpart(
         layers.Standardise,
-        "Standardise",
+        "StandardiseModule",
         {"over": "over"},
         {"mean": "mean", "deviation": "deviation"},
         "features",
@@ -82,18 +84,11 @@ COUNTERPARTS = (
 BY_LAYER = {counterpart.layer: counterpart for counterpart in COUNTERPARTS}
 
 
-@dataclass(frozen=True)
-class Place:
-    """A layer of a network that holds no other layers, and where it stands.
+class LayerPlace(NamedTuple):
+    """A layer that holds no others, and where it is in a network.
 
-    Attributes
-    ----------
-    layer
-        The layer.
-    path
-        Its name in a ``state_dict``, counted from 0: ``"4.0"``.
-    title
-        Its name in an error, counted from 1: ``"layer 5, Residual → layer 1, Linear(6, 6)"``.
+    ``path`` is its name in a ``state_dict``, from 0: ``"4.0"``; ``title`` its name in an error, from 1:
+    ``"layer 5, Residual → layer 1, Linear(6, 6)"``.
     """
 
     layer: Layer
@@ -113,7 +108,7 @@ class Place:
             ) from None
 
 
-def places(body: Sequential, path: str = "", title: str = "") -> Iterator[Place]:
+def places(body: Sequential, path: str = "", title: str = "") -> Iterator[LayerPlace]:
     """Yield the layers of a network, those inside `Residual` and `Sequential` too, in order."""
     for number, layer in enumerate(body.layers):
         name = type(layer).__name__ if isinstance(layer, Sequential) else repr(layer)
@@ -121,33 +116,108 @@ def places(body: Sequential, path: str = "", title: str = "") -> Iterator[Place]
         if isinstance(layer, Sequential):
             yield from places(layer, f"{inner_path}.", f"{inner_title} → ")
         else:
-            yield Place(layer, inner_path, inner_title)
+            yield LayerPlace(layer, inner_path, inner_title)
 
 
-@dataclass(frozen=True)
-class Kept:
-    """An array of a network as a ``state_dict`` has it.
-
-    Attributes
-    ----------
-    array
-        Its name in the network.
-    transposed
-        Whether PyTorch keeps its transpose.
-    """
+class StateEntry(NamedTuple):
+    """An entry of a ``state_dict``: the name of the network's array, and whether PyTorch has its transpose."""
 
     array: str
     transposed: bool
 
 
-def state_names(network: Network) -> dict[str, Kept]:
+def state_entries(network: Network) -> dict[str, StateEntry]:
     """Return the arrays of a network by their names in a ``state_dict``: ``"0.weight"``, ``"1.running_mean"``."""
-    found: dict[str, Kept] = {}
+    found: dict[str, StateEntry] = {}
     graph = network.graph()
     for place in places(network.body):
         names = graph.names_of(place.layer)
         called = place.counterpart.arrays if names else {}
         for argument, array in names.items():
-            turned = argument == "W" and getattr(place.layer, "layout", "") == "in_out"
-            found[f"{place.path}.{called[argument]}"] = Kept(array, turned)
+            transposed = argument == "W" and getattr(place.layer, "layout", "") == "in_out"
+            found[f"{place.path}.{called[argument]}"] = StateEntry(array, transposed)
     return found
+
+
+NO_IMAGES = "handgrad has no layers of images"
+NO_SEQUENCES = "handgrad has no layers of sequences"
+
+UNSUPPORTED_MODULES = {
+    "BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm*": NO_IMAGES,
+    "Conv*, *Pool*, Upsample*, Pixel*": NO_IMAGES,
+    "RNN*, LSTM*, GRU*, MultiheadAttention, Transformer*": NO_SEQUENCES,
+    "DataParallel, DistributedDataParallel": "give its .module",
+    "Flatten": "it may stand first, before flat rows: leave it out, and give the network flat rows",
+    "Lazy*": "run the model once on a batch: then it knows its sizes",
+    "LogSoftmax": "leave it out, and give the loss CrossEntropyLoss, which has it inside",
+    "Parametrized*": "torch.nn.utils.parametrize.remove_parametrizations makes it a plain module again",
+    "PReLU": "LeakyReLU has a counterpart; its slope is not trained",
+    "RMSNorm": "LayerNorm has a counterpart",
+}
+"""What to do about modules that people have often, by patterns of their names."""
+
+NORMALISATION_OPTIONS = {
+    "BatchNorm1d": "give affine=True, track_running_stats=True",
+    "BatchNormOfRows": "give affine=True, track_running_stats=True",
+    "LayerNorm": "give elementwise_affine=True, bias=True",
+}
+"""With which every array of a layer is there."""
+
+
+def unsupported_module(module: Any, place: str) -> ConversionError:
+    """Return the error for a module without a counterpart."""
+    kind = type(module).__name__
+    own = "write a rule and a layer of your own, and build the network of them"
+    known = (
+        fix
+        for names, fix in UNSUPPORTED_MODULES.items()
+        if any(fnmatchcase(kind, n) for n in names.split(", "))
+    )
+    return ConversionError(f"{place}: handgrad has no counterpart of {kind}", fix=next(known, own))
+
+
+def unsupported_option(module: Any, counterpart: Counterpart, axes: int) -> tuple[str, str] | None:
+    """Return which option of a module has no counterpart, and what to do; None when all have.
+
+    ``axes`` is how many axes one row of the module's input has.
+    """
+    kind = type(module).__name__
+    for called in counterpart.arrays.values():
+        if getattr(module, called) is None and (kind, called) != ("Linear", "bias"):
+            return (
+                f"it has no {called}, and handgrad's {counterpart.layer.__name__} does",
+                NORMALISATION_OPTIONS.get(kind, ""),
+            )
+    match kind:
+        case "Softplus" if module.beta != 1 or module.threshold < 20:
+            return f"beta is {module.beta} and threshold {module.threshold}", "beta=1, threshold=20 has one"
+        case "Softmax" if module.dim not in (-1, axes):
+            return f"dim is {module.dim}, and handgrad's is the last", "give dim=-1"
+        case "BatchNorm1d" if axes > 1:
+            return (
+                f"it takes the second of {axes + 1} axes, and handgrad's BatchNorm the last",
+                "use handgrad.interop.modules.BatchNormOfRows in the model",
+            )
+        case "BatchNorm1d" | "BatchNormOfRows" if module.momentum is None:
+            return "momentum is None: an average over all batches", "give a number"
+        case "LayerNorm" if len(module.normalized_shape) > 1:
+            return (
+                f"it normalises {len(module.normalized_shape)} axes, and handgrad's the last",
+                "give the network flat rows",
+            )
+        case "Embedding":
+            return _unsupported_embedding(module)
+    return None
+
+
+def _unsupported_embedding(module: Any) -> tuple[str, str] | None:
+    for name in ("padding_idx", "max_norm"):
+        if getattr(module, name) is not None:
+            return (
+                f"{name} is {getattr(module, name)}, and handgrad's Embedding has none",
+                f"give {name}=None",
+            )
+    if module.scale_grad_by_freq:
+        problem = "scale_grad_by_freq changes the gradient, and handgrad's Embedding has none"
+        return problem, "give scale_grad_by_freq=False"
+    return None

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 
-class Residual(nn.Sequential):
+class ResidualModule(nn.Sequential):
     """Modules whose output is added to their input: ``x + f(x)``."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -17,7 +17,7 @@ class Residual(nn.Sequential):
         return x + f
 
 
-class Standardise(nn.Module):
+class StandardiseModule(nn.Module):
     """Features less their mean, over their deviation, both of the training rows.
 
     Parameters
@@ -38,7 +38,7 @@ class Standardise(nn.Module):
         self.register_buffer("deviation", torch.ones(features))
 
     def extra_repr(self) -> str:
-        """Say the options, for ``print(model)``."""
+        """Return the options, for ``print(model)``."""
         return f"{len(self.mean)}, over={self.over!r}"
 
     def forward(self, x: Tensor) -> Tensor:

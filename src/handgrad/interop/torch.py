@@ -9,8 +9,14 @@ import numpy as np
 
 from handgrad.arguments import Seed, judged
 from handgrad.errors import ConversionError, HandgradError, need, notify
-from handgrad.interop.counterparts import BY_LAYER, COUNTERPARTS, Counterpart, places
-from handgrad.interop.refused import explain_unknown, objection
+from handgrad.interop.counterparts import (
+    BY_LAYER,
+    COUNTERPARTS,
+    Counterpart,
+    places,
+    unsupported_module,
+    unsupported_option,
+)
 from handgrad.interop.torch_losses import loss_from, loss_to
 from handgrad.interop.weights import to_state
 from handgrad.layers import GELU, BatchNorm, Layer, Linear, Loss, Residual, Sequential, Softmax, Softplus
@@ -119,7 +125,7 @@ class _Modules:
         self.made: dict[int, Any] = {}
 
     def sequential(self, layer: Sequential) -> Any:
-        kind = self.own.Residual if isinstance(layer, Residual) else self.nn.Sequential
+        kind = self.own.ResidualModule if isinstance(layer, Residual) else self.nn.Sequential
         return kind(*map(self.module, layer.layers))
 
     def module(self, layer: Layer) -> Any:
@@ -190,10 +196,10 @@ class _Layers:
         if kind is self.nn.Identity or (kind is self.nn.Flatten and self.flat(module)):
             return None
         layer: Layer
-        if kind in (self.nn.Sequential, self.own.Residual):
+        if kind in (self.nn.Sequential, self.own.ResidualModule):
             self.check_in_place(module, place)
             inner = self.sequence(module, f"{path}.")
-            layer = Residual(*inner) if kind is self.own.Residual else Sequential(*inner)
+            layer = Residual(*inner) if kind is self.own.ResidualModule else Sequential(*inner)
         else:
             layer = self.leaf(module, path, place)
         self.made[id(module)] = layer, module
@@ -205,7 +211,9 @@ class _Layers:
 
     def check_in_place(self, module: Any, place: str) -> None:
         """Refuse what changes a residual's input before it is added."""
-        if type(module) is self.own.Residual and any(getattr(m, "inplace", False) for m in module.modules()):
+        if type(module) is self.own.ResidualModule and any(
+            getattr(m, "inplace", False) for m in module.modules()
+        ):
             raise ConversionError(
                 f"{place}: a module in it works in place, and may change what is added",
                 fix="give inplace=False",
@@ -214,8 +222,8 @@ class _Layers:
     def leaf(self, module: Any, path: str, place: str) -> Layer:
         row = self.known.get(type(module))
         if row is None:
-            raise explain_unknown(module, place)
-        if problem := objection(module, row, self.axes):
+            raise unsupported_module(module, place)
+        if problem := unsupported_option(module, row, self.axes):
             raise ConversionError(f"{place}: {problem[0]}", fix=problem[1])
         options = {name: getattr(module, called) for name, called in row.options.items()}
         if row.layer is Linear:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from handgrad.arguments import judged
 from handgrad.errors import ConversionError, DataError
 from handgrad.files import Tensors, write_file
-from handgrad.interop.counterparts import Kept, places, state_names
+from handgrad.interop.counterparts import StateEntry, places, state_entries
 from handgrad.layers import BatchNorm
 from handgrad.network import Network
 from handgrad.rules import show_shape
@@ -20,15 +20,15 @@ from handgrad.rules import show_shape
 Array = NDArray[Any]
 
 COUNTER = "num_batches_tracked"
-"""What PyTorch counts beside running statistics, and uses for nothing unless momentum is None."""
+"""PyTorch's count of batches, used for nothing unless momentum is None."""
 
 
 def to_state(network: Network) -> dict[str, Array]:
     """Return what the ``state_dict`` of the network's PyTorch module holds: copies, in PyTorch's layout."""
     state = {}
-    for name, kept in state_names(network).items():
-        array = network.arrays[kept.array]
-        state[name] = np.array(array.T if kept.transposed else array, order="C")
+    for name, entry in state_entries(network).items():
+        array = network.arrays[entry.array]
+        state[name] = np.array(array.T if entry.transposed else array, order="C")
     counted = (place.path for place in places(network.body) if type(place.layer) is BatchNorm)
     return state | {f"{path}.{COUNTER}": np.zeros((), np.int64) for path in counted}
 
@@ -43,7 +43,7 @@ def save_torch_weights(network: Network, path: str | Path) -> None:
     Raises
     ------
     ConversionError
-        When a layer that keeps arrays has no counterpart.
+        When a layer that has arrays has no counterpart.
     RunError
         When the file cannot be written.
 
@@ -69,11 +69,11 @@ def load_torch_weights(network: Network, path: str | Path, *, layers: Sequence[s
     Parameters
     ----------
     network
-        Takes the numbers over.
+        Gets the numbers.
     path
         A safetensors file, as `save_torch_weights` or ``safetensors.torch.save_file`` writes it.
     layers
-        What the file calls the layers that keep arrays, in order, where it does not count them as the network does:
+        What the file calls the layers that have arrays, in order, where it does not count them as the network does:
         ``["fc1", "fc2"]``.
 
     Raises
@@ -85,36 +85,33 @@ def load_torch_weights(network: Network, path: str | Path, *, layers: Sequence[s
     with Tensors.open_anywhere(path, DataError) as tensors:
         found = tensors.shapes()
         _check_names(path, wanted, found)
-        for name, kept in wanted.items():
-            own = network.arrays[kept.array]
-            _check_array(f"{path}: {name}", found[name], own.T if kept.transposed else own)
+        for name, entry in wanted.items():
+            own = network.arrays[entry.array]
+            _check_array(f"{path}: {name}", found[name], own.T if entry.transposed else own)
         arrays = {name: tensors.read(name) for name in wanted}
     _check_shared(path, wanted, arrays)
-    for name, kept in wanted.items():
-        network.arrays[kept.array][...] = arrays[name].T if kept.transposed else arrays[name]
+    for name, entry in wanted.items():
+        network.arrays[entry.array][...] = arrays[name].T if entry.transposed else arrays[name]
 
 
-def _renamed(network: Network, layers: Sequence[str] | None) -> dict[str, Kept]:
+def _renamed(network: Network, layers: Sequence[str] | None) -> dict[str, StateEntry]:
     """Return the arrays by the names they are to have in the file."""
-    names = state_names(network)
+    names = state_entries(network)
     if layers is None:
         return names
     own = list(dict.fromkeys(name.rpartition(".")[0] for name in names))
     if len(layers) != len(own) or len(set(layers)) != len(layers):
         raise ConversionError(
-            f"layers has {len(layers)} names, and {len(own)} layers keep arrays",
+            f"layers has {len(layers)} names, and {len(own)} layers have arrays",
             given=f"the network's are {', '.join(own)}",
             fix="give one name for each, all different",
         )
     called = dict(zip(own, layers, strict=True))
-    return {f"{called[path]}.{last}": kept for (path, _, last), kept in _parted(names)}
+    parts = [(*name.rpartition("."), entry) for name, entry in names.items()]
+    return {f"{called[path]}.{last}": entry for path, _, last, entry in parts}
 
 
-def _parted(names: Mapping[str, Kept]) -> list[tuple[tuple[str, str, str], Kept]]:
-    return [(name.rpartition("."), kept) for name, kept in names.items()]
-
-
-def _check_names(path: Path, wanted: Mapping[str, Kept], found: Mapping[str, Any]) -> None:
+def _check_names(path: Path, wanted: Mapping[str, StateEntry], found: Mapping[str, Any]) -> None:
     there = [name for name in found if name.rpartition(".")[2] != COUNTER]
     missing, more = [n for n in wanted if n not in found], [n for n in there if n not in wanted]
     if not missing and not more:
@@ -144,11 +141,11 @@ def _check_array(place: str, found: tuple[tuple[int, ...], str], own: Array) -> 
         )
 
 
-def _check_shared(path: Path, wanted: Mapping[str, Kept], arrays: Mapping[str, Array]) -> None:
-    """Check that what the network keeps once is the same under each of its names."""
+def _check_shared(path: Path, wanted: Mapping[str, StateEntry], arrays: Mapping[str, Array]) -> None:
+    """Check that an array that layers share is the same under each of its names."""
     first: dict[str, str] = {}
-    for name, kept in wanted.items():
-        other = first.setdefault(kept.array, name)
+    for name, entry in wanted.items():
+        other = first.setdefault(entry.array, name)
         if other != name and arrays[name].tobytes() != arrays[other].tobytes():
             raise DataError(
                 f"{path}: {other} and {name} are one array in the network, and differ in the file"

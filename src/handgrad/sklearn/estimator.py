@@ -2,80 +2,183 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-import warnings
+import textwrap
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from handgrad.arguments import judged
+from handgrad.errors import EstimatorError
 from handgrad.layers import Loss, Schedule
-from handgrad.sklearn.building import ACTIVATIONS, NORMALISATIONS, SCHEDULES, build_network, build_optimiser
-from handgrad.sklearn.descent import Descent, Position, Settings
-from handgrad.sklearn.errors import EstimatorError
-from handgrad.sklearn.minimising import minimise
-from handgrad.sklearn.programs import ready
-from handgrad.sklearn.rows import Rows, predict
-from handgrad.sklearn.weights import Written, biases_of, draw_weights, weights_of, write
+from handgrad.sklearn.networks import (
+    ACTIVATIONS,
+    NORMALISATIONS,
+    SCHEDULES,
+    build_network,
+    build_optimiser,
+    draw_weights,
+    parameters_of,
+)
+from handgrad.sklearn.programs import fit_program, predict
+from handgrad.sklearn.solvers import Descent, DescentState, minimise
+from handgrad.training.history import EpochRecord
 
 Array = NDArray[Any]
+E = TypeVar("E", bound="type[Perceptron]")
+
+COUNT = Interval(Integral, 1, None, closed="left")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+POSITIVE = Interval(Real, 0, None, closed="neither")
+FRACTION = Interval(Real, 0, 1, closed="left")
+
+ATTRIBUTES = """\
+``network_``
+    The network itself, a `handgrad.Network`: print its program, explain it, save it.
+``coefs_``, ``intercepts_``
+    Its weights and biases, layer by layer; setting them sets the network's.
+``loss_``, ``loss_curve_``, ``best_loss_``
+    The loss of the last epoch, of each, and the smallest.
+``validation_scores_``, ``best_validation_score_``
+    With early stopping, the score of each epoch on the held-out rows, and the best.
+``n_iter_``, ``t_``
+    Epochs of the last fit, and rows seen in all.
+``n_layers_``, ``n_outputs_``, ``out_activation_``
+    Layers with input and output, outputs, and the function that makes predictions of them.
+``n_features_in_``, ``feature_names_in_``
+    Of the rows; names where the rows were a data frame."""
 
 
+def parameter(default: Any, meaning: str, *constraints: Any) -> Any:
+    """Declare a parameter: scikit-learn checks its value by the constraints, and the docstring has its meaning."""
+    return field(default=default, metadata={"meaning": meaning, "constraints": list(constraints)})
+
+
+def completed(cls: E) -> E:
+    """Write what `parameter` declares into a dataclass's docstring, and into the constraints that are checked."""
+    parameters = {
+        each.name: each.metadata for each in sorted(fields(cls), key=lambda each: each.kw_only is True)
+    }
+    cls._parameter_constraints = {name: data["constraints"] for name, data in parameters.items()}
+    entries = "\n".join(
+        f"{name}\n{textwrap.fill(data['meaning'], 110, initial_indent='    ', subsequent_indent='    ')}"
+        for name, data in parameters.items()
+    )
+    text = inspect.cleandoc(cls.__doc__ or "")
+    cls.__doc__ = text.replace("{parameters}", entries).replace("{attributes}", ATTRIBUTES)
+    return cls
+
+
+HIDDEN_LAYER_SIZES = parameter(
+    (100,), "Units of each hidden layer.", "array-like", Interval(Integral, 1, None, closed="left")
+)
+ACTIVATION = parameter(
+    "relu",
+    'Of the hidden layers: "identity", "logistic", "tanh", "relu"; and handgrad\'s other elementwise layers, each by '
+    'the name of its rule: "gelu", "leaky_relu", …',
+    StrOptions(set(ACTIVATIONS)),
+)
+"""These two come by position, in each of the classes; all that follow by name."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class Perceptron(BaseEstimator, ABC):
     """What `MLPClassifier` and `MLPRegressor` share; see there."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
-        "activation": [StrOptions(set(ACTIVATIONS))],
-        "solver": [StrOptions({"lbfgs", "sgd", "adam"})],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [StrOptions({"constant", "invscaling", "adaptive", *SCHEDULES}), Schedule],
-        "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
-        "power_t": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "shuffle": ["boolean"],
-        "random_state": ["random_state"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "verbose": ["verbose"],
-        "warm_start": ["boolean"],
-        "momentum": [Interval(Real, 0, 1, closed="left")],
-        "nesterovs_momentum": ["boolean"],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="left")],
-        "beta_1": [Interval(Real, 0, 1, closed="left")],
-        "beta_2": [Interval(Real, 0, 1, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), Options(Real, {np.inf})],
-        "max_fun": [Interval(Integral, 1, None, closed="left")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-        "normalisation": [StrOptions(set(NORMALISATIONS)), None],
-        "after_epoch": [callable, None],
-    }
+    solver: Literal["lbfgs", "sgd", "adam"] = parameter(
+        "adam", 'The optimiser: "adam", "sgd" or "lbfgs".', StrOptions({"lbfgs", "sgd", "adam"})
+    )
+    alpha: float = parameter(
+        0.0001, "Strength of the L2 penalty: a factor of half the sum of squared weights.", NOT_NEGATIVE
+    )
+    batch_size: int | Literal["auto"] = parameter(
+        "auto", 'Rows of a batch; "auto" is min(200, n).', StrOptions({"auto"}), COUNT
+    )
+    learning_rate: str | Schedule = parameter(
+        "constant",
+        '"constant"; for sgd also "invscaling" (learning_rate_init / t^power_t) and "adaptive" (a fifth, whenever '
+        'nothing improves); for both "cosine", "one_cycle" or a `Schedule` of handgrad\'s, over ``max_iter`` epochs.',
+        StrOptions({"constant", "invscaling", "adaptive", *SCHEDULES}),
+        Schedule,
+    )
+    learning_rate_init: float = parameter(0.001, "The first learning rate.", POSITIVE)
+    power_t: float = parameter(0.5, 'The exponent of "invscaling".', NOT_NEGATIVE)
+    max_iter: int = parameter(200, "Epochs at most; with lbfgs, iterations.", COUNT)
+    shuffle: bool = parameter(True, "Whether each epoch takes the rows in a new order.", "boolean")
+    random_state: int | np.random.RandomState | None = parameter(
+        None, "Seeds the weights, the order of rows, the held-out rows, and dropout.", "random_state"
+    )
+    tol: float = parameter(
+        1e-4, "A fit ends when the loss, or with early stopping the score, improves by less.", NOT_NEGATIVE
+    )
+    verbose: bool = parameter(False, "Whether to print each epoch's loss.", "verbose")
+    warm_start: bool = parameter(False, "Whether `fit` begins with the weights of the last fit.", "boolean")
+    momentum: float = parameter(0.9, "Of sgd.", FRACTION)
+    nesterovs_momentum: bool = parameter(True, "Of sgd.", "boolean")
+    early_stopping: bool = parameter(
+        False,
+        "Whether to hold rows out, to end when the score on them stops improving, and to restore the best weights.",
+        "boolean",
+    )
+    validation_fraction: float = parameter(0.1, "The fraction of rows held out for early stopping.", FRACTION)
+    beta_1: float = parameter(0.9, "Of adam.", FRACTION)
+    beta_2: float = parameter(0.999, "Of adam.", FRACTION)
+    epsilon: float = parameter(1e-8, "Of adam.", POSITIVE)
+    n_iter_no_change: float = parameter(
+        10, "Epochs without an improvement by ``tol`` that end a fit.", COUNT, Options(Real, {np.inf})
+    )
+    max_fun: int = parameter(15000, "Evaluations of the loss by lbfgs, at most.", COUNT)
+    dropout: float = parameter(0.0, "The fraction of hidden units dropped at random in each step.", FRACTION)
+    normalisation: Literal["batch", "layer"] | None = parameter(
+        None,
+        '"batch" or "layer": normalisation before each activation.',
+        StrOptions(set(NORMALISATIONS)),
+        None,
+    )
+    after_epoch: Callable[[EpochRecord], object] | None = parameter(
+        None,
+        "Called with each epoch's record, a `handgrad.training.EpochRecord`; returning True ends the fit.",
+        callable,
+        None,
+    )
 
+    _parameter_constraints: ClassVar[dict[str, Any]]
     _numeric: ClassVar[bool]  # whether y holds numbers
-    _position: Position | None  # where the last descent stands
 
     @abstractmethod
     def _targets(self, y: Array, *, first: bool, incremental: bool) -> Array:
         """Return y as the network's loss takes it, and learn the classes if there are any."""
 
     @abstractmethod
-    def _loss(self, outputs: int) -> tuple[Loss, str]:
-        """Return the loss, and scikit-learn's name of what makes answers of outputs."""
+    def _loss(self) -> tuple[Loss, str]:
+        """Return the loss, and scikit-learn's name of the function that makes predictions of outputs."""
 
     @abstractmethod
-    def _score_of(self, answers: Array, t: Array, w: Array | None) -> float:
-        """Return the score of some answers, for early stopping."""
+    def _score_of(self, outputs: Array, t: Array, w: Array | None) -> float:
+        """Return the score of some outputs, for early stopping."""
+
+    def _row_weights(self, y: Array, w: Array | None) -> Array | None:
+        """Return the weights of rows, with those of their classes."""
+        return w
+
+    def _strata(self, y: Array) -> Array | None:
+        """Return what held-out rows are stratified by."""
+        return None
+
+    def _tolerance(self) -> float:
+        return float(self.tol)
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the network.
@@ -87,7 +190,7 @@ class Perceptron(BaseEstimator, ABC):
         y
             Targets, (n,) or (n, outputs).
         sample_weight
-            How much each row counts.
+            A weight for each row, (n,).
         """
         return self._fit(X, y, sample_weight, incremental=False)
 
@@ -95,8 +198,12 @@ class Perceptron(BaseEstimator, ABC):
         self._validate_params()
         self._check_parameters(incremental=incremental)
         first = not hasattr(self, "network_") or not (self.warm_start or incremental)
-        X, y = self._check_rows(X, y, first=first)
-        t = self._targets(y, first=first, incremental=incremental)
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", multi_output=True, y_numeric=self._numeric, order="C",
+            dtype=(np.float64, np.float32), reset=first,
+        )  # fmt: skip
+        column = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
+        t = self._targets(column, first=first, incremental=incremental)
         w = sample_weight
         if w is not None:
             w = _check_sample_weight(w, X, ensure_non_negative=True)
@@ -105,18 +212,11 @@ class Perceptron(BaseEstimator, ABC):
         if first:
             self._start(X, t)
         arrays = {"x": X, "t": t}
-        if (w := self._weights(y, w)) is not None:
+        if (w := self._row_weights(y, w)) is not None:
             arrays["w"] = w
         if self.solver == "lbfgs":
-            self.n_iter_, self.loss_ = minimise(
-                self.network_,
-                arrays,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                max_fun=self.max_fun,
-                verbose=self.verbose,
-            )
-            self._position = None  # a descent stood elsewhere
+            self.n_iter_, self.loss_ = minimise(self, arrays)
+            self._descent_state: DescentState | None = None  # a descent was elsewhere
         else:
             self._descend(arrays, y, incremental=incremental)
         if not all(np.isfinite(array).all() for array in self.network_.arrays.values()):
@@ -128,7 +228,7 @@ class Perceptron(BaseEstimator, ABC):
         return self
 
     def _check_parameters(self, *, incremental: bool) -> None:
-        """Check what scikit-learn's constraints cannot say."""
+        """Check what scikit-learn's constraints cannot express."""
         if self.early_stopping and incremental:
             raise EstimatorError(
                 "partial_fit does not support early_stopping=True",
@@ -137,7 +237,7 @@ class Perceptron(BaseEstimator, ABC):
         if self.solver == "lbfgs" and (self.dropout or self.normalisation == "batch"):
             wrong = f"dropout={self.dropout}" if self.dropout else "normalisation='batch'"
             raise EstimatorError(
-                f"lbfgs needs the same loss at every look, and {wrong} changes it",
+                f"lbfgs needs the same loss at every evaluation, and {wrong} changes it",
                 fix="take solver='adam' or 'sgd'",
             )
         for size in self._hidden_sizes():
@@ -148,32 +248,21 @@ class Perceptron(BaseEstimator, ABC):
         sizes: list[Any] = np.atleast_1d(np.asarray(self.hidden_layer_sizes, object)).tolist()
         return sizes
 
-    def _check_rows(self, X: Any, y: Any, *, first: bool) -> tuple[Any, Array]:
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", multi_output=True, y_numeric=self._numeric, order="C",
-            dtype=(np.float64, np.float32), reset=first,
-        )  # fmt: skip
-        return X, y
-
-    def _weights(self, y: Array, w: Array | None) -> Array | None:
-        """Return how much each row counts, all told."""
-        return w
-
     def _start(self, X: Any, t: Array) -> None:
         """Make the network, and forget what an earlier one learned."""
-        loss, self.out_activation_ = self._loss(self.n_outputs_)
+        loss, self.out_activation_ = self._loss()
         units = [X.shape[1], *self._hidden_sizes(), self.n_outputs_]
         self.network_ = build_network(
             units, self.activation, self.normalisation, float(self.dropout), loss, X.dtype.name
         )
         draw_weights(self.network_, self.activation, self._random_state)
         self.n_layers_, self.n_iter_, self.t_ = len(units), 0, 0
-        self._position = None
+        self._descent_state = None
         for name in ("loss_curve_", "best_loss_", "validation_scores_", "best_validation_score_"):
             self.__dict__.pop(name, None)
 
-    def _go_on_recording(self) -> None:
-        """Make what is not there: at a first fit all, after one with another solver or without early stopping some."""
+    def _complete_record(self) -> None:
+        """Make the curves that are missing: all at a first fit, some after another solver or without early stopping."""
         held, early = vars(self), bool(self.early_stopping)
         best, score = held.get("best_loss_"), held.get("best_validation_score_")
         self.loss_curve_: list[float] = held.get("loss_curve_", [])
@@ -184,75 +273,45 @@ class Perceptron(BaseEstimator, ABC):
         self.best_validation_score_ = None if not early else -np.inf if score is None else score
 
     def _descend(self, arrays: dict[str, Any], y: Array, *, incremental: bool) -> None:
-        self._go_on_recording()
-        rows, held_out = self._divide(arrays, y)
-        settings = self._settings(len(rows), incremental=incremental)
-        if not incremental or self._position is None:
-            seed = int(self._random_state.randint(2**31)) if self.dropout else 0
-            self._position = Position(settings.learning_rate_init, seed)
-        score = None
-        if held_out is not None:
-            answers_of = {name: array[held_out] for name, array in arrays.items()}
+        self._complete_record()
+        order, score = np.arange(arrays["x"].shape[0]), None
+        if self.early_stopping:
+            order, held_out = train_test_split(
+                order, random_state=self._random_state, test_size=self.validation_fraction,
+                stratify=self._strata(y),
+            )  # fmt: skip
+            if len(held_out) < 2:
+                raise EstimatorError(
+                    "The validation set is too small. Increase 'validation_fraction' or the size of your dataset."
+                )
+            validation = {name: array[held_out] for name, array in arrays.items()}
 
             def score() -> float:
-                answers = predict(self.network_, answers_of["x"])
-                if not np.isfinite(answers).all():
+                outputs = predict(self.network_, validation["x"])
+                if not np.isfinite(outputs).all():
                     return float("nan")
-                return self._score_of(answers, answers_of["t"], answers_of.get("w"))
+                return self._score_of(outputs, validation["t"], validation.get("w"))
 
-        descent = Descent(self, settings, self._position, rows, score, self._random_state)
-        with ready(self.network_, build_optimiser(self.get_params()), weighted="w" in arrays) as program:
+        if not incremental or self._descent_state is None:
+            seed = int(self._random_state.randint(2**31)) if self.dropout else 0
+            self._descent_state = DescentState(float(self.learning_rate_init), seed)
+        descent = Descent(
+            self, self._descent_state, arrays, order, score, tol=self._tolerance(), incremental=incremental
+        )
+        with fit_program(self.network_, build_optimiser(self), weighted="w" in arrays) as program:
             descent.run(program)
 
-    def _divide(self, arrays: dict[str, Any], y: Array) -> tuple[Rows, Array | None]:
-        """Hold rows out for early stopping, in the shares of their classes."""
-        rows = np.arange(arrays["x"].shape[0])
-        if not self.early_stopping:
-            return Rows(arrays, rows), None
-        learned, held_out = train_test_split(
-            rows,
-            random_state=self._random_state,
-            test_size=self.validation_fraction,
-            stratify=self._strata(y),
-        )
-        if len(held_out) < 2:
-            raise EstimatorError(
-                "The validation set is too small. Increase 'validation_fraction' or the size of your dataset."
-            )
-        return Rows(arrays, learned), held_out
-
-    def _tolerance(self) -> float:
-        """Return by how much the loss or the score must become better."""
-        return float(self.tol)
-
-    def _strata(self, y: Array) -> Array | None:
-        return None
-
-    def _settings(self, rows: int, *, incremental: bool) -> Settings:
-        batch_size = min(200, rows) if self.batch_size == "auto" else int(self.batch_size)
-        if batch_size > rows:
-            warnings.warn(
-                "Got `batch_size` less than 1 or larger than sample size. It is going to be clipped",
-                stacklevel=5,
-            )
-        rate: str | Schedule = SCHEDULES.get(self.learning_rate) or self.learning_rate
-        if self.solver == "adam" and self.learning_rate in ("invscaling", "adaptive"):
-            rate = "constant"  # as scikit-learn: these two are for sgd
-        return Settings(
-            min(batch_size, rows), self.shuffle, rate, float(self.learning_rate_init), self.power_t, self.max_iter,
-            self._tolerance(), self.n_iter_no_change, bool(self.verbose), incremental, self.after_epoch,
-        )  # fmt: skip
-
-    def _answers(self, X: Any) -> Array:
-        """Return the network's answers for rows that come from outside."""
+    def _outputs(self, X: Any) -> Array:
+        """Return the network's outputs for rows of the user's."""
+        check_is_fitted(self)
         return predict(self.network_, validate_data(self, X, accept_sparse="csr", reset=False))
 
     @judged
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator into a folder, which is a run folder of handgrad's: no pickle.
 
-        The network, the parameters and what the fit left behind are kept, and where the descent stands, so that
-        `partial_fit` goes on to the same bits; not a generator given as random_state, and not after_epoch.
+        The network, the parameters and the fitted attributes are saved, and the state of the descent, so that
+        `partial_fit` resumes to the same bits; not a generator given as random_state, and not after_epoch.
 
         Parameters
         ----------
@@ -286,20 +345,20 @@ class Perceptron(BaseEstimator, ABC):
     @property
     def coefs_(self) -> list[Array]:
         """The weights of each layer, which are the network's own: what is changed here is changed there."""
-        return Written(weights_of(self.network_))
+        return parameters_of(self.network_, "W")
 
     @coefs_.setter
     def coefs_(self, arrays: list[ArrayLike]) -> None:
-        write(self.coefs_, arrays, "coefs_")
+        parameters_of(self.network_, "W").assign(arrays, "coefs_")
 
     @property
     def intercepts_(self) -> list[Array]:
         """The biases of each layer; as `coefs_`."""
-        return Written(biases_of(self.network_))
+        return parameters_of(self.network_, "b")
 
     @intercepts_.setter
     def intercepts_(self, arrays: list[ArrayLike]) -> None:
-        write(self.intercepts_, arrays, "intercepts_")
+        parameters_of(self.network_, "b").assign(arrays, "intercepts_")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")

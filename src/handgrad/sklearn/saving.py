@@ -1,7 +1,7 @@
-"""Estimators in run folders: what `handgrad train` leaves, with the estimator's own parameters beside it.
+"""Estimators in run folders, as `handgrad train` writes them, with two files of their own.
 
-estimator.json       the parameters, the classes, and what the fit left behind
-descent.safetensors  where the descent stands: what the optimiser keeps, and the random state
+estimator.json       the parameters, the classes, and the fitted attributes
+descent.safetensors  the state of the descent: the optimiser's slots and the random state, to resume `partial_fit`
 
 So everything that opens a run opens these: ``handgrad show``, ``handgrad predict``. Nothing in them is ever run.
 """
@@ -15,29 +15,37 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from handgrad.errors import HandgradError, RunError
-from handgrad.files import parse_versioned, read_file, write_file
+from handgrad.files import Tensors, check_arrays, parse_versioned, read_file, write_file
 from handgrad.layers import Schedule
 from handgrad.runs import Run, load_run, save_run
-from handgrad.sklearn.going_on import load_position, save_position
-from handgrad.sklearn.labels import Kind, Labels
+from handgrad.sklearn.classifier import LabelKind, Labels
+from handgrad.sklearn.networks import build_optimiser
+from handgrad.sklearn.solvers import DescentState
 from handgrad.specs import schedule_from, to_table
 from handgrad.training import EpochRecord, History
 from handgrad.training.metrics import metric_name
 
 NAME = "estimator.json"
 FORMAT = 1
-MOST_BYTES = 64 * 2**20
+MAX_BYTES = 64 * 2**20  # of estimator.json: room for a million classes
 
+DESCENT = "descent.safetensors"
+DESCENT_FORMAT = 1
+GENERATOR = "random/key"
+"""The state of the generator that shuffles (MT19937), which whole numbers of 64 bits hold."""
+
+SLOT = "slot/"
+
+Array = NDArray[Any]
 E = TypeVar("E")
-
-
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 
 
-class _Fitted(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """Attributes that a fit leaves behind and that are numbers, or lists of them; some are not left by every fit."""
+class _FittedAttributes(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """Numbers, or lists of them; not every fit sets all of them."""
 
     n_iter_: Count
     t_: Count
@@ -48,16 +56,36 @@ class _Fitted(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw
     validation_scores_: list[float] | msgspec.UnsetType | None = msgspec.UNSET
 
 
-class _Table(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What estimator.json holds."""
+class _EstimatorFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The contents of estimator.json."""
 
     format: int
     type: str
     parameters: dict[str, Any]
-    fitted: _Fitted
-    kind: Kind | None
+    fitted: _FittedAttributes
+    kind: LabelKind | None
     classes: list[str | int | float | bool]
     class_type: str
+
+
+class _GeneratorState(msgspec.Struct, forbid_unknown_fields=True):
+    """The state of MT19937 besides its key."""
+
+    position: int
+    has_normal: int
+    normal: float
+
+
+class _DescentHeader(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The metadata of descent.safetensors."""
+
+    format: int
+    rate: float
+    seed: int
+    step: int
+    epoch: int
+    waited: int
+    generator: _GeneratorState | None
 
 
 def save(estimator: Any, folder: Path) -> None:
@@ -66,10 +94,10 @@ def save(estimator: Any, folder: Path) -> None:
     several = labels is not None and labels.kind == "multilabel-indicator"
     if labels is not None and len(labels.classes) < 2:
         raise RunError(
-            f"{folder}: a classifier of one class has nothing to keep", fix="fit it to two or more"
+            f"{folder}: a classifier of one class has nothing to save", fix="fit it to two or more"
         )
     if not hasattr(estimator, "loss_"):
-        raise RunError(f"{folder}: there is nothing to keep before a first epoch", fix="let fit run longer")
+        raise RunError(f"{folder}: there is nothing to save before a first epoch", fix="let fit run longer")
     names = tuple(map(str, labels.classes)) if labels is not None else ()
     run = Run(
         estimator.network_,
@@ -85,18 +113,20 @@ def save(estimator: Any, folder: Path) -> None:
         "type": type(estimator).__name__,
         "parameters": {name: _plain(value, name) for name, value in estimator.get_params().items()},
         "fitted": {
-            name: getattr(estimator, name) for name in _Fitted.__struct_fields__ if hasattr(estimator, name)
+            name: getattr(estimator, name)
+            for name in _FittedAttributes.__struct_fields__
+            if hasattr(estimator, name)
         },
         "kind": labels.kind if labels is not None else None,
         "classes": labels.classes.tolist() if labels is not None else [],
         "class_type": labels.classes.dtype.str if labels is not None else "",
     }
-    save_position(estimator, folder)
+    _save_descent(estimator, folder)
     write_file(folder / NAME, json.dumps(table, indent=2, default=float) + "\n")
 
 
 def _history(estimator: Any) -> History:
-    """Return the training as a run folder keeps it."""
+    """Return the training as a run folder has it."""
     losses = getattr(estimator, "loss_curve_", None) or [estimator.loss_]
     scores = getattr(estimator, "validation_scores_", None) or [None] * len(losses)
     rate = float(estimator.learning_rate_init)
@@ -124,7 +154,7 @@ def load(kind: type[E], folder: Path) -> E:
     """Open what `save` wrote; see `MLPClassifier.load`."""
     path = folder / NAME
     place = str(path)
-    table = parse_versioned(read_file(path, MOST_BYTES), _Table, place, FORMAT)
+    table = parse_versioned(read_file(path, MAX_BYTES), _EstimatorFile, place, FORMAT)
     if table.type != kind.__name__:
         raise RunError(f"{place}: holds a {table.type}", fix=f"open it with {table.type}.load")
     run = load_run(folder)
@@ -132,7 +162,7 @@ def load(kind: type[E], folder: Path) -> E:
         estimator: Any = kind(**_parameters(table.parameters, place))
         estimator._validate_params()
         _set_fitted(estimator, table, run)
-        load_position(estimator, folder)
+        _load_descent(estimator, folder)
     except RunError:
         raise
     except (TypeError, ValueError, HandgradError) as error:
@@ -151,8 +181,8 @@ def _parameters(plain: dict[str, Any], place: str) -> dict[str, Any]:
     return parameters
 
 
-def _set_fitted(estimator: Any, table: _Table, run: Run) -> None:
-    """Give an estimator what its fit left behind, and check that all of it fits together."""
+def _set_fitted(estimator: Any, table: _EstimatorFile, run: Run) -> None:
+    """Set the fitted attributes, and check that all of it fits together."""
     network = run.network
     if len(network.row) != 1 or len(network.output_shape) != 2:
         raise ValueError("the network takes no rows of features, or has no outputs for each")
@@ -168,7 +198,7 @@ def _set_fitted(estimator: Any, table: _Table, run: Run) -> None:
     estimator.n_outputs_, estimator.n_features_in_ = outputs, network.row[0]
     estimator.network_ = network
     estimator.n_layers_ = len(estimator.coefs_) + 1
-    estimator.out_activation_ = estimator._loss(outputs)[1]
+    estimator.out_activation_ = estimator._loss()[1]
     if run.feature_names:
         estimator.feature_names_in_ = np.array(run.feature_names, object)
 
@@ -180,3 +210,59 @@ def _class_type(name: str) -> Any:
     if not re.fullmatch(r"[<>|=][biuf][1248]", name):
         raise ValueError(f"classes of type {name!r}")
     return np.dtype(name)
+
+
+def _save_descent(estimator: Any, folder: Path) -> None:
+    """Write the state of the last descent; nothing where the estimator's parameters would not resume from it."""
+    from safetensors.numpy import save
+
+    found: DescentState | None = estimator._descent_state
+    if found is None or {name: array.shape for name, array in found.slots.items()} != _slot_shapes(estimator):
+        (folder / DESCENT).unlink(missing_ok=True)
+        return
+    arrays = {SLOT + name: np.ascontiguousarray(array) for name, array in found.slots.items()}
+    state, generator = estimator._random_state.get_state(legacy=False), None
+    if state["bit_generator"] == "MT19937":  # RandomState may be given another, which begins anew
+        arrays[GENERATOR] = state["state"]["key"].astype(np.int64)
+        generator = _GeneratorState(state["state"]["pos"], state["has_gauss"], state["gauss"])
+    header = _DescentHeader(
+        format=DESCENT_FORMAT, rate=found.rate, seed=found.seed, step=found.step, epoch=found.epoch,
+        waited=found.waited, generator=generator,
+    )  # fmt: skip
+    write_file(folder / DESCENT, save(arrays, metadata={"handgrad": msgspec.json.encode(header).decode()}))
+
+
+def _load_descent(estimator: Any, folder: Path) -> None:
+    """Set the state of the last descent of an estimator, which has its network already."""
+    estimator._descent_state, path = None, folder / DESCENT
+    if not path.exists():
+        return
+    with Tensors.open(path) as tensors:
+        text = tensors.metadata.get("handgrad", "").encode()
+        header = parse_versioned(text, _DescentHeader, str(path), DESCENT_FORMAT)
+        shapes, dtype = _slot_shapes(estimator), estimator.network_.dtype
+        wanted = {SLOT + name: (shape, dtype) for name, shape in shapes.items()}
+        if header.generator:
+            wanted[GENERATOR] = ((624,), "int64")
+        check_arrays(str(path), tensors.shapes(), wanted)
+        slots = {name: tensors.read(SLOT + name) for name in shapes}
+        if header.generator:
+            estimator._random_state = _generator(header.generator, tensors.read(GENERATOR), str(path))
+    counts = header.seed, header.step, header.epoch, header.waited
+    if not 0 < header.rate < float("inf") or not all(0 <= count < 2**53 for count in counts):
+        raise RunError(f"{path}: damaged, or not handgrad's: its numbers are none of a descent")
+    estimator._descent_state = DescentState(header.rate, *counts, slots)
+
+
+def _slot_shapes(estimator: Any) -> dict[str, tuple[int, ...]]:
+    return dict(estimator.network_.program(build_optimiser(estimator)).slots)
+
+
+def _generator(state: _GeneratorState, key: Array, place: str) -> np.random.RandomState:
+    if not (key.min() >= 0 and key.max() < 2**32 and 0 <= state.position <= 624):
+        raise RunError(f"{place}: damaged, or not handgrad's: its random state is none of MT19937")
+    generator = np.random.RandomState()
+    generator.set_state(
+        ("MT19937", key.astype(np.uint32), state.position, int(bool(state.has_normal)), state.normal)
+    )
+    return generator
