@@ -159,7 +159,7 @@ def test_modules_are_ordinary_modules(torch: Any) -> None:
     network.standardise(np.random.default_rng(0).normal(5, 2, (9, 3, 4)))
     module = to_torch(network)
     assert module.training
-    assert "Standardise(4, over='all')" in repr(module)
+    assert "StandardiseModule(4, over='all')" in repr(module)
     x = torch.randn(5, 3, 4)
     for other in (copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
         assert torch.equal(other.eval()(x), module.eval()(x))
