@@ -36,11 +36,7 @@ HOMES = {
     "pyarrow": ("handgrad.data.parquet_table", "an extra: the one place that reads Parquet"),
     "rich": ("handgrad.training.progress", "slow to import: the one place that draws a bar"),
     "safetensors": (
-<<<<<<< HEAD
         "handgrad.checkpoints handgrad.files handgrad.interop.weights handgrad.network.saving handgrad.sklearn.saving",
-=======
-        "handgrad.checkpoints handgrad.files handgrad.interop.weights handgrad.runs handgrad.sklearn.saving",
->>>>>>> 9596e0e (Estimators: each parameter is declared once, with its default, constraint and meaning; 14 modules become 8)
         "weights: handgrad's own, and as PyTorch names them",
     ),
     "scipy": ("handgrad.sklearn", "comes with scikit-learn: its sparse rows and its L-BFGS-B"),
