@@ -101,7 +101,7 @@ def _check(pair: Pair, seed: int) -> Report:
         )
         repair = mend(evidence, budget_s=REPAIR_SECONDS) if _can_be_proved(broken, wrong) else None
         guesses = diagnose(evidence, broken, repair)
-    verdict: Verdict = "wrong" if guesses or wrong else "cannot tell" if comparison.doubtful else "right"
+    verdict: Verdict = "wrong" if wrong or broken else "cannot tell" if comparison.doubtful else "right"
     return Report(
         subject=pair.name,
         verdict=verdict,

@@ -23,6 +23,7 @@ from handgrad.explaining.measures import (
 from handgrad.explaining.record import Health, HealthFinding, LayerHealth
 from handgrad.layers import Node, Optimiser
 from handgrad.network import Network
+from handgrad.tolerance import close
 
 Array = NDArray[Any]
 
@@ -32,7 +33,6 @@ DEAD_SHARE = 0.97  # deep He networks on similar rows: up to 0.75; a layer that 
 DEAD_BY_BIAS_SHARE = 0.3  # off, and on without the bias; healthy: up to 0.13; half a layer: 0.5
 SATURATED_SHARE = 0.65  # healthy: up to 0.33; weights 30 times as large: 0.88
 VANISHING, EXPLODING = 1e-3, 1e3  # first gradient over last; healthy: 0.08 to 22; ill: 1e-5 and less
-SAME = 1e-6  # relative differences of units that will never differ; other units differ by 0.1 and more
 TIMES_WORSE = 6.0  # than a learning rate ten or a hundred times lower; suitable rates: up to 2.6, ten times too high: 16
 SMALL_UPDATE = 1e-7  # of the weights: what float32 hardly keeps; suitable rates: 1e-4 to 0.1
 CONFLICTING_SHARE = 0.25  # of rows whose very inputs come again with another target
@@ -270,9 +270,8 @@ class _Examination:
 
 
 def _same(units: Array) -> bool:
-    """Whether all columns are equal."""
-    scale = float(np.abs(units).max(initial=0))
-    return bool(np.abs(units - units[:, :1]).max(initial=0) <= SAME * scale)
+    """Whether all columns are equal, and will never differ: other units differ by 0.1 of the largest and more."""
+    return close(np.broadcast_to(units[:, :1], units.shape), units)
 
 
 def _shown(target: Array) -> str:

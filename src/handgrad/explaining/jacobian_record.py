@@ -19,12 +19,12 @@ from handgrad.layers import Node
 from handgrad.program.running import Scope, evaluate, run_lines
 from handgrad.program.writing import write_rule
 from handgrad.rules.text import substitute
+from handgrad.tolerance import close
 
 Array = NDArray[Any]
 Named = list[tuple[str, Array]]
 
 NUMERICAL = 1e-7  # of the largest entry: what is zero in a Jacobian found by finite differences
-CLOSE = 1e-8  # of the largest entry: what is the same number, of two ways to compute it in float64
 ADDED_SAMPLE = 24  # numbers of a gradient that a terminal shows
 
 
@@ -161,15 +161,13 @@ def name_of(array: Array, named: Named) -> str:
     for name, value in named:
         found = np.squeeze(value)
         same = found.ndim and found.shape == wanted.shape[wanted.ndim - found.ndim :]
-        if same and np.abs(found - wanted).max() <= CLOSE * size:
+        if same and close(np.broadcast_to(found, wanted.shape), wanted, least=size):
             return name
-    if np.ptp(wanted) > CLOSE * size:
-        return ""
     number = float(wanted.flat[0])
-    single = (
-        name for name, value in named if value.size == 1 and abs(value.flat[0] - number) <= CLOSE * size
-    )
-    return "1" if abs(number - 1) <= CLOSE else next(single, f"{number:.4g}")
+    if not close(wanted, np.full(wanted.shape, number), least=size):
+        return ""
+    single = (name for name, value in named if value.size == 1 and close(value.flat[0], number, least=size))
+    return "1" if close(number, 1.0) else next(single, f"{number:.4g}")
 
 
 def _name_product(factors: tuple[Array, Array], named: Named) -> str:
@@ -182,7 +180,7 @@ def _name_product(factors: tuple[Array, Array], named: Named) -> str:
         if rank == 1 and np.squeeze(value).shape == np.squeeze(left).shape:
             vector = value.reshape(left.shape)
             for sign, word in ((-1, "-"), (1, "+")):
-                if np.abs(sign * vector @ vector.swapaxes(-1, -2) - whole).max() <= CLOSE * size:
+                if close(sign * vector @ vector.swapaxes(-1, -2), whole, least=size):
                     return f"{word} {name} {name}ᵀ"
     return f"+ U Vᵀ, of rank {rank}"
 

@@ -20,6 +20,7 @@ from handgrad.checking.forward_trace import array_functions, numpy_functions  # 
 from handgrad.checking.forward_trace.stand_ins import through_source, traced_scope
 from handgrad.checking.forward_trace.traced_array import UntraceableError
 from handgrad.checking.forward_trace.tracer import Operation, Tracer
+from handgrad.tolerance import close
 
 Array = np.ndarray[Any, Any]
 
@@ -202,7 +203,7 @@ def _is_faithful(trace: ForwardTrace, forward: Callable[[dict[str, Any]], Any]) 
     with np.errstate(all="ignore"):
         result = forward({name: value.copy() for name, value in inputs.items()})
     parts = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-    return all(np.allclose(values[i], part, rtol=1e-6) for i, part in zip(trace.outputs, parts, strict=True))
+    return all(close(values[i], part) for i, part in zip(trace.outputs, parts, strict=True))
 
 
 def _recording(tracer: Tracer, inputs: dict[str, int], outputs: tuple[int, ...]) -> ForwardTrace:

@@ -12,22 +12,12 @@ from handgrad.tolerance import gradient_tolerance
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one argument's gradient must be for one upstream gradient, in the argument's shape.
-
-    Attributes
-    ----------
-    low, high
-        What the derivatives of forward allow; equal where there is no kink.
-    tolerance
-        How far beyond is right still: by the error of the derivatives, by rounding, and by the digits of the type.
-    size
-        Of what adds up to each entry.
-    """
+    """What one argument's gradient must be for one upstream gradient, in the argument's shape."""
 
     low: Array
-    high: Array
-    tolerance: Array
-    size: Array
+    high: Array  # other than low at a kink only
+    tolerance: Array  # how far beyond is still right
+    size: Array  # of what adds up to each entry
 
     def excess(self, gradient: Array) -> Array:
         """Return how far each entry of a gradient of this shape is outside the bounds."""
@@ -50,21 +40,11 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Rounding:
-    """What rounding can do to a gradient.
+    """What rounding can do to a gradient."""
 
-    Attributes
-    ----------
-    eps
-        The rounding error of the type that is computed in.
-    least
-        The size of an entry that is zero to forward's rounding.
-    perturbed
-        How far backward's gradient moved when the inputs did by a rounding error; of any shape.
-    """
-
-    eps: float
-    least: float
-    perturbed: Array
+    eps: float  # the rounding error of the type that is computed in
+    least: float  # the size of an entry that is zero to forward's rounding
+    perturbed: Array  # how far backward's gradient moved when the inputs did by a rounding error
 
     def bounds(self, low: Array, high: Array, error: Array | float, size: Array) -> Bounds:
         """Return bounds with their tolerance."""

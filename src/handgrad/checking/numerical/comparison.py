@@ -33,45 +33,21 @@ ZERO = 1e-9  # of a gradient that would move the outputs by themselves: below, f
 
 @dataclass(frozen=True)
 class NumericalGradient:
-    """The derivatives of forward at some inputs, and the upstream gradients that backward is compared at.
-
-    Attributes
-    ----------
-    inputs, exact
-        As given, and with all floating point in float64.
-    outputs
-        Of forward, there.
-    upstreams
-        For each sample, one gradient for each output.
-    jacobians
-        Of all outputs laid end to end, by argument: along each coordinate, or along some directions.
-    """
+    """The derivatives of forward at some inputs, and the upstream gradients that backward is compared at."""
 
     inputs: Inputs
-    exact: Inputs
+    exact: Inputs  # with all floating point in float64
     outputs: list[Array]
-    upstreams: tuple[list[Array], ...]
-    jacobians: dict[str, NumericalJacobian | DirectionalCheck]
+    upstreams: tuple[list[Array], ...]  # for each sample, one gradient for each output
+    jacobians: dict[str, NumericalJacobian | DirectionalCheck]  # of all outputs laid end to end, by argument
 
 
 @dataclass(frozen=True)
 class GradientSample:
-    """One upstream gradient at some inputs, what backward returned for it, and what is right.
+    """One upstream gradient at some inputs, what backward returned for it, and what is right."""
 
-    Attributes
-    ----------
-    inputs
-        With all floating point in float64.
-    upstream
-        One array for each output, both signs.
-    got
-        What backward returned, by argument.
-    bounds
-        What is right, by argument.
-    """
-
-    inputs: Inputs
-    upstream: list[Array]
+    inputs: Inputs  # with all floating point in float64
+    upstream: list[Array]  # one for each output
     got: Gradients
     bounds: dict[str, Bounds]
 
@@ -113,18 +89,10 @@ def _worst(bounds: Bounds, got: Array) -> Worst:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Backward's gradients beside the numerical ones, at some inputs.
-
-    Attributes
-    ----------
-    numerical
-        What they are compared with.
-    samples
-        One for each upstream gradient.
-    """
+    """Backward's gradients compared with the numerical ones, at some inputs."""
 
     numerical: NumericalGradient
-    samples: tuple[GradientSample, ...]
+    samples: tuple[GradientSample, ...]  # one for each upstream gradient
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -156,20 +124,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What repair and diagnosis work with: backward's gradients beside the right ones, and a trace of forward.
-
-    Attributes
-    ----------
-    subject
-        The functions.
-    comparisons
-        At the user's inputs first, then at fresh ones.
-    wrong
-        The arguments whose gradients are wrong.
-    """
+    """What repair and diagnosis work with: backward's gradients beside the right ones, and a trace of forward."""
 
     subject: Subject
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[Comparison, ...]  # at the user's inputs first, then at fresh ones
     wrong: tuple[str, ...]
 
     @cached_property

@@ -18,39 +18,28 @@ LONGEST_STATE = 10_000  # characters of one name's value
 UNEVEN = (
     1e-3  # of the largest entry: what a division by a norm, and a small number added to it, may be off by
 )
-FACTORS = {2.0**-20: "a millionth of", 2.0**10: "a thousand times"}
-"""By how much more upstream gradients are scaled: losses are averaged over many rows, and scaled up."""
+FACTORS = {2.0: "twice", 2.0**-20: "a millionth of", 2.0**10: "a thousand times"}
+"""By how much upstream gradients are scaled: losses are averaged over many rows, and scaled up."""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule of the contract that backward does not keep.
+    """A part of the contract that backward does not keep.
 
-    Attributes
-    ----------
-    kind
-        "mutated" (it, or forward, changed an array it was given), "random" (fresh randomness), "stale" (another answer when
-        called again), "affine" (zero upstream does not give zero) or "uneven" (a multiple does not give that multiple).
-    argument
-        The array that changed, or whose gradient did.
-    evidence
-        In words.
+    Its kind is "mutated" (it, or forward, changed an array it was given), "random" (fresh randomness), "stale" (another
+    answer when called again), "affine" (zero upstream does not give zero) or "uneven" (a multiple does not give that
+    multiple).
     """
 
     kind: str
-    argument: str
+    argument: str  # the array that changed, or whose gradient did
     evidence: str
 
 
 def violations(subject: Subject, sample: GradientSample) -> list[Violation]:
-    """Return every rule of the contract that backward breaks at a sample."""
-    inputs = sample.inputs
-    found = list(_mutations(subject, inputs, sample))
-    again = list(_repetition(subject, inputs, sample))
-    found += again
-    if not again:
-        found += _linearity(subject, inputs, sample)
-    return found
+    """Return every part of the contract that backward breaks at a sample."""
+    again = list(_repetition(subject, sample))
+    return [*_mutations(subject, sample), *again, *([] if again else _linearity(subject, sample))]
 
 
 def module_state(function: object) -> dict[str, str]:
@@ -73,15 +62,15 @@ def stale_elsewhere(
     return [Violation("stale", name, f"d{name} is {words}") for name in wrong]
 
 
-def _mutations(subject: Subject, inputs: Inputs, sample: GradientSample) -> Iterator[Violation]:
+def _mutations(subject: Subject, sample: GradientSample) -> Iterator[Violation]:
     """Give forward and backward arrays and compare them afterwards; what forward keeps up to date is no violation."""
-    given = copy_of(inputs)
+    given = copy_of(sample.inputs)
     subject.run_forward(given, fresh=False)
-    yield from _changed("forward", inputs, given, sample.got)
-    given, first = copy_of(inputs), [np.array(part) for part in sample.upstream]
-    subject.run_backward(first, given, fresh=False)
-    yield from _changed("backward", inputs, given, inputs)
-    if not all(_same_bits(a, b) for a, b in zip(sample.upstream, first, strict=True)):
+    yield from _changed("forward", sample.inputs, given, sample.got)
+    given, upstream = copy_of(sample.inputs), [np.array(part) for part in sample.upstream]
+    subject.run_backward(upstream, given, fresh=False)
+    yield from _changed("backward", sample.inputs, given, sample.inputs)
+    if not all(map(_same_bits, sample.upstream, upstream)):
         yield Violation("mutated", UPSTREAM, "after backward, the upstream gradient it was given has changed")
 
 
@@ -97,28 +86,28 @@ def _same_bits(a: Array, b: Array) -> bool:
     return a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def _repetition(subject: Subject, inputs: Inputs, sample: GradientSample) -> Iterator[Violation]:
+def _repetition(subject: Subject, sample: GradientSample) -> Iterator[Violation]:
     """Call backward again on copies; more than another order of the same sums is another answer."""
-    calls = [subject.run_backward(sample.upstream, inputs) for _ in range(3)]
-    for name, once in sample.got.items():
-        if all(_equal(once, call.get(name), name, sample) for call in calls):
-            continue
-        with _seeded():
-            first = subject.run_backward(sample.upstream, inputs)
-        with _seeded():
-            second = subject.run_backward(sample.upstream, inputs)
-        if _equal(first[name], second.get(name), name, sample):
-            yield Violation(
-                "random", name, f"called twice on the same inputs, d{name} differs, as random numbers do"
-            )
-        else:
-            yield Violation(
-                "stale", name, f"called twice on the same inputs, d{name} differs: something is kept"
-            )
 
+    def run() -> Gradients:
+        return subject.run_backward(sample.upstream, sample.inputs)
 
-def _equal(a: Array, b: Array | None, name: str, sample: GradientSample) -> bool:
-    return b is not None and reordered(a, b, least=float(sample.bounds[name].size.max(initial=0)))
+    def same(name: str, one: Gradients, other: Gradients) -> bool:
+        largest = float(sample.bounds[name].size.max(initial=0))
+        return name in other and reordered(one[name], other[name], largest)
+
+    calls = [run() for _ in range(3)]
+    for name in sample.got:
+        if not all(same(name, sample.got, call) for call in calls):
+            with _seeded():
+                first = run()
+            with _seeded():
+                second = run()
+            differs = f"called twice on the same inputs, d{name} differs"
+            if same(name, first, second):
+                yield Violation("random", name, f"{differs}, as random numbers do")
+            else:
+                yield Violation("stale", name, f"{differs}: something is kept")
 
 
 @contextmanager
@@ -143,41 +132,39 @@ def _seeded() -> Iterator[None]:
         random.setstate(numbers)
 
 
-def _linearity(subject: Subject, inputs: Inputs, sample: GradientSample) -> Iterator[Violation]:
+def _linearity(subject: Subject, sample: GradientSample) -> Iterator[Violation]:
     """Look whether the gradient scales with the upstream one, and is zero where that is."""
-    zero, twice = (
-        subject.run_backward([factor * part for part in sample.upstream], inputs) for factor in (0, 2)
-    )
-    far = _far_scaled(subject, inputs, sample)
+    arrays = (*subject.inputs.values(), *subject.run_forward(subject.inputs), *sample.got.values())
+    factors = (
+        FACTORS if rounding_error(*arrays) <= EPS else {2.0: FACTORS[2.0]}
+    )  # few digits do not scale so far
+    scaled = {
+        factor: subject.run_backward([factor * part for part in sample.upstream], sample.inputs)
+        for factor in (0.0, *factors)
+    }
     for name, once in sample.got.items():
         if not np.all(np.isfinite(once)):
             continue
-        nothing, size = zero.get(name, np.zeros(1)), float(np.abs(once).max(initial=0))
+        nothing = scaled[0.0].get(name, np.zeros(1))
         if not np.all(np.isfinite(nothing)):
             yield Violation("affine", name, f"zero upstream gives a d{name} that is not finite")
-        elif not reordered(nothing, np.zeros_like(nothing), size):
+        elif not reordered(nothing, np.zeros_like(nothing), float(np.abs(once).max(initial=0))):
             yield Violation("affine", name, f"zero upstream gives a d{name} that is not zero")
-        elif name not in twice or not reordered(twice[name], 2 * once):
-            yield Violation("uneven", name, f"twice the upstream gradient does not give twice d{name}")
         else:
-            yield from _uneven_far(name, once, far)
+            uneven = (
+                words
+                for factor, words in factors.items()
+                if not _scales(scaled[factor].get(name), once, factor)
+            )
+            if words := next(uneven, ""):
+                yield Violation(
+                    "uneven", name, f"{words} the upstream gradient does not give {words} d{name}"
+                )
 
 
-def _far_scaled(subject: Subject, inputs: Inputs, sample: GradientSample) -> dict[float, Gradients]:
-    """Return the gradients for upstream ones of another size, where every number has the digits for it."""
-    arrays = (*subject.inputs.values(), *subject.run_forward(subject.inputs), *sample.got.values())
-    if rounding_error(*arrays) > EPS:
-        return {}
-    return {
-        factor: subject.run_backward([factor * part for part in sample.upstream], inputs)
-        for factor in FACTORS
-    }
-
-
-def _uneven_far(name: str, once: Array, far: dict[float, Gradients]) -> Iterator[Violation]:
-    for factor, scaled in far.items():
-        expected = factor * once
-        if np.all(np.isfinite(expected)) and not (name in scaled and close(scaled[name], expected, UNEVEN)):
-            words = FACTORS[factor]
-            yield Violation("uneven", name, f"{words} the upstream gradient does not give {words} d{name}")
-            return
+def _scales(scaled: Array | None, once: Array, factor: float) -> bool:
+    """Whether a gradient is that many times another."""
+    times = factor * once
+    if scaled is None or factor == 2:
+        return scaled is not None and reordered(scaled, times)
+    return not np.all(np.isfinite(times)) or close(scaled, times, UNEVEN)

@@ -91,28 +91,14 @@ def outputs_of(subject: Subject, inputs: Inputs, name: str) -> Vector:
 
 @dataclass(frozen=True)
 class DirectionalCheck:
-    """Derivatives of m outputs along d random directions of a large argument, to check its gradient by.
+    """Derivatives of m outputs along d random directions of a large argument, to check its gradient by."""
 
-    Attributes
-    ----------
-    name
-        Of the argument.
-    function, point
-        The outputs as a function of the argument, and where they are differentiated.
-    directions
-        (d, …), in the argument's shape.
-    along
-        The derivatives, (m, d).
-    analytic
-        Another gradient to compare with, once it is confirmed.
-    """
-
-    name: str
-    function: Vector
+    name: str  # of the argument
+    function: Vector  # the outputs as a function of the argument
     point: Array
-    directions: Array
-    along: NumericalJacobian
-    analytic: AnalyticGradient
+    directions: Array  # (d, *point.shape)
+    along: NumericalJacobian  # (m, d)
+    analytic: AnalyticGradient  # another gradient to compare with, once it is confirmed
     looked_at: dict[tuple[int, ...], NumericalJacobian] = field(default_factory=dict)
 
     @property

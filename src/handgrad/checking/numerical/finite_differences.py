@@ -39,19 +39,11 @@ STAYS = 0.6  # of a gap is there at a quarter of the step too, if it is a kink; 
 
 @dataclass(frozen=True)
 class NumericalJacobian:
-    """Derivatives of m outputs along each of k coordinates.
+    """Derivatives of m outputs along each of k coordinates, each array (m, k)."""
 
-    Attributes
-    ----------
-    low, high
-        (m, k): the smaller and the larger of the two one-sided slopes; equal where there is no kink.
-    error
-        (m, k): the error bound of either.
-    """
-
-    low: Array
-    high: Array
-    error: Array
+    low: Array  # the smaller of the two one-sided derivatives
+    high: Array  # the larger one: another at a kink only
+    error: Array  # the error bound of either
 
     @property
     def kinks(self) -> Array:
