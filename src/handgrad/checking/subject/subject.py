@@ -21,6 +21,7 @@ Inputs = dict[str, Any]
 Gradients = dict[str, Array]
 
 LARGEST = 20_000_000  # entries of all inputs
+REAL = "fiub"  # kinds of types
 AGAIN = 1e-5  # of the largest output: sums in float32, in the order of whichever thread is first
 
 
@@ -30,25 +31,15 @@ class CheckError(HandgradError):
 
 @dataclass(frozen=True)
 class Subject:
-    """A pair of functions in one convention.
-
-    Attributes
-    ----------
-    forward, backward
-        As the user wrote them.
-    inputs
-        By name, in order.
-    positional
-        Whether the functions take the inputs by position rather than by name.
-    several
-        Whether forward returns several arrays; then backward takes as many upstream gradients, as a tuple.
-    """
+    """A pair of functions as the user wrote them, and how they are called."""
 
     forward: Callable[..., Any]
     backward: Callable[..., Any]
-    inputs: Inputs
-    positional: bool
-    several: bool
+    inputs: Inputs  # by name, in order
+    positional: bool  # whether the functions take them by position rather than by name
+    several: (
+        bool  # whether forward returns several arrays; backward takes as many upstream gradients, as a tuple
+    )
 
     @classmethod
     def of(
@@ -93,7 +84,9 @@ class Subject:
                     "not an array of real numbers",
                     fix="it returns an array of floating point, or a tuple of them",
                 )
-        if len(again) != len(outputs) or not all(map(_alike, outputs, again)):
+        if len(again) != len(outputs) or not all(
+            close(a, b, AGAIN) for a, b in zip(outputs, again, strict=True)
+        ):
             raise CheckError(
                 "forward returns something else when it is called again on the same inputs",
                 fix="make what it draws, a mask or a seed, one of its inputs",
@@ -122,16 +115,9 @@ class Subject:
         return [np.asarray(part) for part in outputs]
 
     def run_backward(self, upstream: list[Array], inputs: Inputs, *, fresh: bool = True) -> Gradients:
-        """Return the gradients by the inputs' names; forward runs first, for functions that keep something.
+        """Return the gradients by the inputs' names, for one upstream gradient for each output.
 
-        Parameters
-        ----------
-        upstream
-            One gradient for each output.
-        inputs
-            By name.
-        fresh
-            Whether backward gets copies, or these very arrays.
+        Forward runs first, for functions that save something. Backward gets copies, or these very arrays.
         """
         return self._named(self._returned(upstream, inputs, fresh=fresh))
 
@@ -170,7 +156,11 @@ class Subject:
         }
         if not named:
             raise CheckError("backward returns no gradient of an input of floating point")
-        return {name: _numbers(name, value) for name, value in named.items()}
+        arrays = {name: _real(f"backward's d{name}", value) for name, value in named.items()}
+        return {
+            name: value if value.dtype.kind == "f" else value.astype(np.float64)
+            for name, value in arrays.items()
+        }
 
     def _by_name(self, gradients: Any) -> dict[str, Any]:
         """Return what backward gave by the inputs' names, or say what does not fit."""
@@ -194,9 +184,9 @@ def _has_numbers(value: Any) -> bool:
     """Whether something is numbers that are not all zero; JAX has a type of its own for "no gradient"."""
     try:
         array = np.asarray(value)
-    except ValueError:  # lists of several lengths
+    except ValueError:  # rows of several lengths
         return True
-    return array.dtype.kind in "fiubc" and bool(np.any(array))
+    return array.dtype.kind in REAL + "c" and bool(np.any(array))
 
 
 def closure(function: object) -> dict[str, Any]:
@@ -230,8 +220,6 @@ def _read_inputs(inputs: Mapping[str, Any]) -> Inputs:
                 f"an input is called {name!r}", fix='give a dict of arrays by name, {"x": x, "W": W}'
             )
         copied[name] = array_of(name, value)
-        if copied[name].dtype.kind not in "fiub":
-            raise CheckError(f"the input {name!r} is {copied[name].dtype}, not an array of real numbers")
     if not any(value.dtype.kind == "f" for value in copied.values()):
         raise CheckError(
             "no input is of floating point, so there is nothing to differentiate", fix="give x.astype(float)"
@@ -250,28 +238,21 @@ def _check_size(entries: int) -> None:
 
 def array_of(name: str, value: Any) -> Array:
     """Return an input as an array of its own."""
-    try:
+    with suppress(ValueError):  # rows of several lengths, which `_real` has an error for
         _check_size(np.size(value))
-        return np.array(value)
-    except ValueError:
-        raise CheckError(f"the input {name!r} is no array: its rows have different lengths") from None
+    return np.array(_real(f"the input {name!r}", value))
 
 
-def _numbers(name: str, value: Any) -> Array:
-    """Return a gradient as an array of floating point."""
+def _real(what: str, value: Any) -> Array:
+    """Return something as an array of real numbers, or say that it is none."""
     try:
         array = np.asarray(value)
     except ValueError:
-        raise CheckError(f"backward's d{name} is no array: its rows have different lengths") from None
-    if array.dtype.kind not in "fiub":
-        what = type(value).__name__ if array.dtype == object else array.dtype
-        raise CheckError(f"backward's d{name} is {what}, not an array of real numbers")
-    return array if array.dtype.kind == "f" else array.astype(np.float64)
-
-
-def _alike(one: Array, other: Array) -> bool:
-    """Whether two outputs are the same, up to the order of sums."""
-    return close(one, other, AGAIN)
+        raise CheckError(f"{what} is no array: its rows have different lengths") from None
+    if array.dtype.kind not in REAL:
+        kind = type(value).__name__ if array.dtype == object else array.dtype
+        raise CheckError(f"{what} is {kind}, not an array of real numbers")
+    return array
 
 
 def copy_of(inputs: Inputs) -> Inputs:
