@@ -401,7 +401,7 @@ UPDATES: tuple[UpdateRow, ...] = (
         SGD(0.02, momentum=0.8, nesterov=True), lambda optim, p: optim.SGD(p, momentum=0.8, nesterov=True)
     ),
     UpdateRow(
-        SGD(0.02, momentum=0.7, nesterov=True, weight_decay=0.1, clip_norm=0.3),
+        SGD(0.02, momentum=0.7, nesterov=True, weight_decay=0.1, clip_norm=0.5),
         lambda optim, p: optim.SGD(p, momentum=0.7, nesterov=True, weight_decay=0.1),
     ),
     UpdateRow(RMSProp(0.01), lambda optim, p: optim.RMSprop(p)),
@@ -416,7 +416,7 @@ UPDATES: tuple[UpdateRow, ...] = (
     ),
     UpdateRow(AdamW(0.01), lambda optim, p: optim.AdamW(p)),
     UpdateRow(
-        AdamW(0.01, beta1=0.7, beta2=0.95, epsilon=1e-3, weight_decay=0.3, clip_norm=0.1),
+        AdamW(0.01, beta1=0.7, beta2=0.95, epsilon=1e-3, weight_decay=0.3, clip_norm=0.5),
         lambda optim, p: optim.AdamW(p, betas=(0.7, 0.95), eps=1e-3, weight_decay=0.3),
     ),
 )
