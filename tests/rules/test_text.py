@@ -11,6 +11,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from handgrad import rules
 from handgrad.errors import RuleError
 from handgrad.rules import adam, rule, update
 from handgrad.rules.text import read_text
@@ -310,3 +311,16 @@ def test_an_update_rule_is_read_with_its_slots(load: Load) -> None:
 def own_update(W, dW, learning_rate):
     W -= learning_rate * dW
     return W
+
+
+def test_a_formula_stands_for_its_expression() -> None:
+    """Rules that have an expression in common write it once; their lines, and so every program, have it in full."""
+    forward, backward = rules.silu.forward, rules.silu.backward_text
+    assert [str(line) for line in forward.lines] == [
+        "e = np.exp(-np.abs(z))",
+        "s = np.where(z >= 0, 1, e) / (1 + e)",
+        "a = z * s",
+    ]
+    assert str(backward.lines[0]) == "dz = da * (s + z * e / (1 + e) ** 2)"
+    z = np.array([-3.0, 0.5])
+    assert rules.silu(z).tobytes() == rules.silu.values(z)["a"].tobytes()

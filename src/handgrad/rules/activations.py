@@ -9,6 +9,7 @@ import numpy as np
 
 from handgrad.rules.primitives import normal_cdf
 from handgrad.rules.rule import rule
+from handgrad.rules.text import formula
 
 __all__ = [
     "elu",
@@ -23,6 +24,18 @@ __all__ = [
     "softplus",
     "tanh",
 ]
+
+
+@formula
+def sigmoid_of(z, e):
+    """Return σ(z) = 1 / (1 + e⁻ᶻ), of e = e^-|z|: nothing overflows."""
+    return np.where(z >= 0, 1, e) / (1 + e)
+
+
+@formula
+def times_sigmoid_slope(v, e):
+    """Return v σ'(z) = v σ(z) (1 - σ(z)), of e = e^-|z|: written not to cancel where σ rounds to 1."""
+    return v * e / (1 + e) ** 2
 
 
 @rule("... -> ...")
@@ -103,13 +116,13 @@ def sigmoid(z):
         Goodfellow, Bengio, Courville, Deep Learning (2016), section 3.10.
     """
     e = np.exp(-np.abs(z))
-    a = np.where(z >= 0, 1, e) / (1 + e)
+    a = sigmoid_of(z, e)
     return a
 
 
 @sigmoid.backward
 def sigmoid_backward(da, e):
-    dz = da * e / (1 + e) ** 2  # a diagonal Jacobian: a (1 - a), written not to cancel
+    dz = times_sigmoid_slope(da, e)  # a diagonal Jacobian: a (1 - a), written not to cancel
     return dz
 
 
@@ -131,7 +144,7 @@ def tanh(z):
 @tanh.backward
 def tanh_backward(da, z):
     e = np.exp(-2 * np.abs(z))
-    dz = da * 4 * e / (1 + e) ** 2  # a diagonal Jacobian: 1 - a², written not to cancel
+    dz = times_sigmoid_slope(da * 4, e)  # a diagonal Jacobian: 1 - a², written not to cancel
     return dz
 
 
@@ -175,7 +188,7 @@ def gelu_tanh(z):
     """
     u = 0.7978845608028654 * (z + 0.044715 * z * z * z)
     e = np.exp(-2 * np.abs(u))
-    s = np.where(u >= 0, 1, e) / (1 + e)
+    s = sigmoid_of(u, e)
     a = z * s
     return a
 
@@ -183,7 +196,7 @@ def gelu_tanh(z):
 @gelu_tanh.backward
 def gelu_tanh_backward(da, z, e, s):
     du = 0.7978845608028654 * (1 + 0.134145 * z * z)  # the slope of u: 3 · 0.044715 = 0.134145
-    ds = e / (1 + e) ** 2 * 2 * du  # the slope of the sigmoid of 2u, through u
+    ds = times_sigmoid_slope(2, e) * du  # the slope of the sigmoid of 2u, through u
     dz = da * (s + z * ds)  # a diagonal Jacobian: the product rule on z s
     return dz
 
@@ -200,14 +213,14 @@ def silu(z):
         Elfwing, Uchibe, Doya, arXiv 1702.03118; also called swish.
     """
     e = np.exp(-np.abs(z))
-    s = np.where(z >= 0, 1, e) / (1 + e)
+    s = sigmoid_of(z, e)
     a = z * s
     return a
 
 
 @silu.backward
 def silu_backward(da, z, e, s):
-    dz = da * (s + z * e / (1 + e) ** 2)  # a diagonal Jacobian: the product rule on z σ(z)
+    dz = da * (s + times_sigmoid_slope(z, e))  # a diagonal Jacobian: the product rule on z σ(z)
     return dz
 
 

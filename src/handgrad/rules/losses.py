@@ -6,6 +6,7 @@ each row its share dl of the gradient, and the row's rule multiplies by it.
 
 import numpy as np
 
+from handgrad.rules.activations import sigmoid_of
 from handgrad.rules.kinds import Probabilities, State, Target, Weight
 from handgrad.rules.rule import rule
 
@@ -147,7 +148,7 @@ def binary_cross_entropy(z, t: Target):
 
 @binary_cross_entropy.backward
 def binary_cross_entropy_backward(dl, z, t, e):
-    p = np.where(z >= 0, 1, e) / (1 + e)
+    p = sigmoid_of(z, e)
     dz = (p - t) * dl[..., None] / z.shape[-1]  # sigmoid and cross-entropy together leave the error
     return dz
 
@@ -173,7 +174,7 @@ def weighted_binary_cross_entropy(z, t: Target, positive: State):
 
 @weighted_binary_cross_entropy.backward
 def weighted_binary_cross_entropy_backward(dl, z, t, positive, e, counted):
-    p = np.where(z >= 0, 1, e) / (1 + e)
+    p = sigmoid_of(z, e)
     dz = (counted * p - positive * t) * dl[..., None] / z.shape[-1]  # the error, with each yes counted
     return dz
 

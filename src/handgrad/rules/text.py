@@ -9,12 +9,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import CodeType, FunctionType
-from typing import Any, Protocol, TypeVar, get_type_hints
+from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
 from handgrad.errors import RuleError, nearest
 from handgrad.rules.primitives import PRIMITIVES
 
 __all__ = ["Line", "Text"]
+
+FORMULAS: dict[str, tuple[list[str], ast.expr]] = {}
+"""What rules have in common, by name: arguments and an expression, which is written out where a line calls it."""
 
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.Div: "/="}
 
@@ -134,6 +137,28 @@ def _substituted(part: Any, known: Mapping[str, ast.expr]) -> Any:
     return type(part)(**{name: _substituted(field, known) for name, field in ast.iter_fields(part)})
 
 
+def formula(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give an expression that several rules have in common a name; their lines have the expression itself."""
+    node = _definition(cast("FunctionType", function))
+    (returned,) = (each for each in node.body if isinstance(each, ast.Return))
+    FORMULAS[function.__name__] = (
+        [argument.arg for argument in node.args.args],
+        cast("ast.expr", returned.value),
+    )
+    return function
+
+
+class _WrittenOut(ast.NodeTransformer):
+    """Puts the expression of a formula in the place of its call."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if not isinstance(node.func, ast.Name) or node.func.id not in FORMULAS:
+            return node
+        arguments, expression = FORMULAS[node.func.id]
+        return ast.copy_location(substitute(expression, dict(zip(arguments, node.args, strict=True))), node)
+
+
 def read_text(function: Callable[..., Any], *, updates: bool = False) -> Text:
     """Read a function into a `Text`, or say at which line it is not straight-line mathematics.
 
@@ -162,6 +187,7 @@ def read_text(function: Callable[..., Any], *, updates: bool = False) -> Text:
     source = linecache.getlines(function.__code__.co_filename)
     reader = _Reader(where, source, arguments, set(arguments) | set(options), updates)
     statements = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    statements = [ast.fix_missing_locations(_WrittenOut().visit(statement)) for statement in statements]
     for statement in statements:
         reader.read(statement)
     if not reader.returns:
