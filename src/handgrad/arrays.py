@@ -1,4 +1,4 @@
-"""Arrays where data comes in: whatever has ``__array__``, a buffer or DLPack is taken, and its numbers are finite."""
+"""The user's data as arrays: whatever has ``__array__``, a buffer or DLPack, and finite numbers."""
 
 from __future__ import annotations
 
@@ -10,23 +10,16 @@ from numpy.typing import NDArray
 
 from handgrad.errors import DataError
 
-CHUNK = 2**26  # bytes looked at at a time, so that a mapped array may be larger than memory
+CHUNK = 2**26  # bytes checked at a time, so that a mapped array may be larger than memory
 
 
 def as_array(name: str, given: Any) -> NDArray[Any]:
-    """Return what is given as a NumPy array, without a copy where it is one or shares its memory.
-
-    Parameters
-    ----------
-    name
-        What it is, for the error: ``"x"``.
-    given
-        An array, a tensor, a table, a memoryview, a list of numbers or of rows.
+    """Return an array, a tensor, a table, a memoryview or a list as a NumPy array, without a copy where possible.
 
     Raises
     ------
     DataError
-        When no array can be made of it, or values in it are masked.
+        When no array can be made of it, or values in it are masked; ``name`` is what it is called there.
 
     Examples
     --------
@@ -52,21 +45,12 @@ def as_array(name: str, given: Any) -> NDArray[Any]:
 
 
 def check_finite(place: str, values: NDArray[Any], feature_names: Sequence[str] = ()) -> None:
-    """Check that every number of an array is finite, a part at a time.
-
-    Parameters
-    ----------
-    place
-        Of the array, ``"people.csv: x"``, for the error.
-    values
-        Rows first.
-    feature_names
-        Names of the columns, to name the one.
+    """Check that every number of an array, rows first, is finite.
 
     Raises
     ------
     DataError
-        With the position and the value of the first that is not.
+        With ``place``, the position and the value of the first that is not, and the name of its column.
 
     Examples
     --------
@@ -92,7 +76,7 @@ def check_finite(place: str, values: NDArray[Any], feature_names: Sequence[str] 
 
 
 def _explained(name: str, given: Any, error: Exception) -> DataError:
-    """Say why no array can be made."""
+    """Return the error for what is no array."""
     if isinstance(given, list | tuple):
         lengths = [len(row) if hasattr(row, "__len__") else None for row in given]
         other = next((k for k, length in enumerate(lengths) if length != lengths[0]), None)

@@ -108,7 +108,7 @@ def need(package: str, why: str, extra: str = "") -> Any:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return ``"did you mean 'x'?"``, the list of what there is when nothing is near, or nothing where there is none.
+    """Return ``"did you mean 'x'?"``, or the known names when none is near, or nothing where there are none.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class HandgradNotice(UserWarning):
 
 
 BETWEEN = frozenset({"handgrad", "contextlib", "sklearn", "joblib"})
-"""What stands between a user's line and what is noticed: handgrad, and what calls it back."""
+"""Packages whose frames are between a user's line and a warning: handgrad, and what calls it back."""
 
 
 def notify(notice: str, category: type[Warning] = HandgradNotice) -> None:

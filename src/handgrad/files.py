@@ -1,4 +1,4 @@
-"""The files of run folders: written whole or not at all, and read with care, because they may be a stranger's."""
+"""The files of run folders: written atomically, and checked while they are read, because they may be untrusted."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ T = TypeVar("T")
 Array = NDArray[Any]
 
 TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "I64": "int64", "U8": "uint8", "BOOL": "bool"}
-"""What safetensors calls the types that a network may keep."""
+"""NumPy's names of the types that a network's arrays may have, by those of safetensors."""
 
 
 def write_file(path: Path, content: bytes | str) -> None:
-    """Write a file whole or not at all.
+    """Write a file atomically: to a temporary file in the same folder, fsync, rename, fsync the folder.
 
-    The content goes to a temporary file in the same folder, is flushed to the disk, and takes the name, which is
-    flushed too. What is not a file, such as a pipe, is written to as it is.
+    What is no file, such as a pipe, is written to directly.
 
     Raises
     ------
@@ -46,7 +45,7 @@ def write_file(path: Path, content: bytes | str) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-        _flush_folder(path.parent)
+        _fsync_folder(path.parent)
     except FileExistsError:  # from mkdir
         raise RunError(f"{path}: cannot be written: {path.parent} is no folder") from None
     except OSError as error:
@@ -56,8 +55,8 @@ def write_file(path: Path, content: bytes | str) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _flush_folder(folder: Path) -> None:
-    """See to it that a new name is on the disk too; Windows does so by itself, and opens no folder."""
+def _fsync_folder(folder: Path) -> None:
+    """Flush a folder with fsync, so that a new name in it is on the disk too; Windows does so itself, and opens no folder."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -68,12 +67,12 @@ def _flush_folder(folder: Path) -> None:
 
 
 def check_file(path: Path, most: int) -> int:
-    """Return the size of a run folder's file: it must lie in that folder, and have so many bytes at most.
+    """Return the size of a run folder's file.
 
     Raises
     ------
     RunError
-        When it is missing, a link that leads elsewhere, a pipe or a device, or larger.
+        When it is missing, a link out of the folder, a pipe or a device, or larger than ``most`` bytes.
     """
     try:
         found = path.stat()
@@ -92,7 +91,7 @@ def check_file(path: Path, most: int) -> int:
 
 
 def read_file(path: Path, most: int) -> bytes:
-    """Return what a run folder's file holds; raises `RunError` as `check_file`."""
+    """Read a run folder's file; raises `RunError` as `check_file`."""
     size = check_file(path, most)
     try:
         with path.open("rb") as file:
@@ -111,8 +110,6 @@ def parse_json(data: bytes, kind: type[T], place: str) -> T:
 
     Examples
     --------
-    >>> parse_json(b'{"a": 1}', dict[str, int], "run.json")
-    {'a': 1}
     >>> parse_json(b'{"a": 1, "a": 2}', dict[str, int], "run.json")
     Traceback (most recent call last):
     handgrad.errors.RunError: run.json: damaged, or not handgrad's: the key 'a' is there twice
@@ -144,13 +141,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class Tensors:
-    """A safetensors file that is open for reading; its shapes and types are known before any array is made.
-
-    Attributes
-    ----------
-    metadata
-        The texts in its head.
-    """
+    """A safetensors file, open for reading: its ``metadata`` and shapes are read before any array is made."""
 
     def __init__(self, path: Path, file: Any) -> None:
         self.path, self.file = path, file
@@ -202,13 +193,7 @@ def check_arrays(
     found: Mapping[str, tuple[tuple[int, ...], str]],
     wanted: Mapping[str, tuple[tuple[int, ...], str]],
 ) -> None:
-    """Check that a file has the arrays that a network keeps, each with its shape and type.
-
-    Raises
-    ------
-    RunError
-        When a name is missing or unknown, or a shape or type differs; it begins with ``place``.
-    """
+    """Check that a file has a network's arrays, each with its shape and type; raises `RunError` at ``place``."""
     for name in sorted(found.keys() | wanted.keys()):
         if name not in found or name not in wanted:
             owner = "the network" if name not in found else "the file"

@@ -1,4 +1,4 @@
-"""What data was: the shape, type and hash of each of its arrays, and what has changed since."""
+"""Fingerprints of data: shape, type and hash of each array, and what has changed since."""
 
 from __future__ import annotations
 
@@ -15,14 +15,7 @@ BLOCK = 2**22  # bytes hashed at a time: a mapped file need not fit into memory
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """An array in a few words.
-
-    Attributes
-    ----------
-    shape, dtype
-        Of the array.
-    sha256
-        Of its numbers, row by row, in little-endian order.
+    """The shape and type of an array, and the SHA-256 of its numbers, row by row, in little-endian order.
 
     Examples
     --------
@@ -46,7 +39,7 @@ class Fingerprint:
         return cls(array.shape, array.dtype.name, digest.hexdigest())
 
     def change(self, name: str, now: Fingerprint) -> str:
-        """Say how an array differs from what it was: rows, columns, type or numbers; "" when it does not.
+        """Describe how an array has changed: rows, columns, type or numbers; "" when it has not.
 
         Examples
         --------
@@ -63,7 +56,7 @@ class Fingerprint:
 
 
 def find_change(before: Mapping[str, Fingerprint], now: Mapping[str, Fingerprint]) -> str:
-    """Say how the first array that differs does; "" when none does.
+    """Describe how the first array that has changed differs; "" when none has.
 
     Examples
     --------

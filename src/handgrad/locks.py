@@ -1,4 +1,4 @@
-"""A lock on a folder: one process at a time, held by the operating system, so that it ends with the process."""
+"""A lock on a folder: one process at a time; the operating system holds it, so that it ends with the process."""
 
 from __future__ import annotations
 
@@ -6,29 +6,23 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO
 
 from handgrad.errors import RunError
 
 NAME = ".lock"
-FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # a stranger's link would name another file
+FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # an untrusted link would name another file
 
 
 class FolderLock:
-    """Keeps a folder for this process; to be entered, and entered again within.
+    """A reentrant context manager that locks a folder for this process.
 
-    The folder is made, and taken away at the end when it was made here and nothing has come into it.
-
-    Parameters
-    ----------
-    folder
-        Which.
+    The folder is made, and removed at the end when it was made here and is empty.
 
     Raises
     ------
     RunError
-        On entering, when another process has the folder (it is named), or the folder cannot be written.
+        On entering, when another process has the lock (it is named), or the folder cannot be written.
 
     Examples
     --------
@@ -50,9 +44,7 @@ class FolderLock:
         self.depth += 1
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.depth -= 1
         if self.depth == 0:
             self._release()
@@ -68,10 +60,10 @@ class FolderLock:
                     holder = file.read(20).decode(errors="replace").strip() or "unknown"
                     file.close()
                     raise RunError(
-                        f"{self.folder}: another process is training into this folder: its number is {holder}",
+                        f"{self.folder}: another process is training into this folder: its process id is {holder}",
                         fix="wait until it has ended, or choose another folder",
                     )
-                if _is(file, self.path):  # and not one that its last holder has just taken away
+                if _is_at(file, self.path):  # and not one that its last holder has just removed
                     self.file = file
                 else:
                     file.close()
@@ -88,7 +80,7 @@ class FolderLock:
     def _release(self) -> None:
         if self.file is not None:
             if sys.platform == "win32":
-                self.file.close()  # an open file cannot be taken away there
+                self.file.close()  # an open file cannot be removed there
             with suppress(OSError):
                 self.path.unlink()
             with suppress(OSError):  # a full disk, again
@@ -100,7 +92,7 @@ class FolderLock:
 
 
 def _lock(file: BinaryIO) -> bool:
-    """Take the lock of an open file, unless another holds it."""
+    """Lock an open file, unless another process has."""
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -116,7 +108,7 @@ def _lock(file: BinaryIO) -> bool:
     return True
 
 
-def _is(file: BinaryIO, path: Path) -> bool:
+def _is_at(file: BinaryIO, path: Path) -> bool:
     """Whether a path still leads to an open file."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.lstat())

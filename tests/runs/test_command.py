@@ -104,7 +104,7 @@ def test_the_history_can_be_read_while_it_runs(tmp_path: Path) -> None:
     process.communicate()
     assert (second.returncode, second.stdout) == (1, "")
     assert second.stderr.startswith(
-        f"Error: run: another process is training into this folder: its number is {process.pid}\n"
+        f"Error: run: another process is training into this folder: its process id is {process.pid}\n"
     )
 
 

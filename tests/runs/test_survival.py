@@ -252,7 +252,7 @@ def test_two_processes_cannot_train_into_one_folder(tmp_path: Path) -> None:
             with pytest.raises(RunError) as caught:
                 train(network(), X, T, checkpoints=Checkpoints(tmp_path / "run"), **HOW)
             assert str(caught.value).startswith(
-                f"{tmp_path / 'run'}: another process is training into this folder: its number is {other.pid}\n"
+                f"{tmp_path / 'run'}: another process is training into this folder: its process id is {other.pid}\n"
             )
             if way == "is killed":
                 other.kill()

@@ -24,7 +24,7 @@ class Dataset(metaclass=Judged):
     name
         What errors and reports call it.
     x
-        Features, shape (n, ...), of a real numeric dtype, which is kept.
+        Features, shape (n, ...), of any real numeric dtype.
     t
         Targets: int64 class numbers, shape (n,), or float64 values, shape (n,) or (n, k).
     task

@@ -20,49 +20,32 @@ SHA256 = {
 
 
 def fetch_mnist() -> Path:
-    """Return the folder of the four MNIST files, downloading those that the user's cache folder lacks.
-
-    Raises
-    ------
-    MissingPackageError
-        When pooch is not installed.
-    DataError
-        When no mirror gives a file with the right SHA-256.
-    """
+    """Return the folder of the four MNIST files, downloading those that the user's cache folder lacks."""
     why = "mnist: HANDGRAD_MNIST names no folder with the four files, and downloading them"
     pooch = need("pooch", why, "download")
     return fetch(SHA256, MIRRORS, Path(pooch.os_cache("handgrad"), "mnist"))
 
 
 def fetch(hashes: Mapping[str, str], mirrors: Sequence[str], folder: Path) -> Path:
-    """Bring every file of ``hashes`` into ``folder``, each from the first mirror that has it intact.
+    """Download the files that ``folder`` lacks, each from the first mirror that has it intact, and return ``folder``.
 
-    A file is written under another name and renamed when its SHA-256 is right, so that ``folder`` never holds
-    half a file. A file that is there already and right is not downloaded again.
-
-    Raises
-    ------
-    DataError
-        When no mirror gives a file with the right SHA-256.
+    A file is written under a temporary name and renamed when its SHA-256 is right.
     """
-    for name, sha256 in hashes.items():
-        _fetch_file(name, sha256, mirrors, folder)
-    return folder
-
-
-def _fetch_file(name: str, sha256: str, mirrors: Sequence[str], folder: Path) -> None:
     import pooch
 
-    failures = []
-    for mirror in mirrors:
-        try:
-            pooch.retrieve(mirror + name, known_hash=f"sha256:{sha256}", fname=name, path=folder)
-        except (OSError, ValueError) as error:  # the network or the disk; a wrong SHA-256
-            failures.append(f"{mirror}: {type(error).__name__}: {error!s:.90}")
+    for name, sha256 in hashes.items():
+        failures = []
+        for mirror in mirrors:
+            try:
+                pooch.retrieve(mirror + name, known_hash=f"sha256:{sha256}", fname=name, path=folder)
+            except (OSError, ValueError) as error:  # the network or the disk; a wrong SHA-256
+                failures.append(f"{mirror}: {type(error).__name__}: {error!s:.90}")
+            else:
+                break
         else:
-            return
-    raise DataError(
-        f"{name}: no mirror gave the file",
-        given="\n         ".join(failures),
-        fix=f"get {', '.join(SHA256)} by hand, and set HANDGRAD_MNIST to their folder",
-    )
+            raise DataError(
+                f"{name}: no mirror gave the file",
+                given="\n         ".join(failures),
+                fix=f"get {', '.join(SHA256)} by hand, and set HANDGRAD_MNIST to their folder",
+            )
+    return folder
