@@ -78,7 +78,7 @@ class EngineError(HandgradError):
 
 
 class EstimatorError(HandgradError, ValueError):
-    """An estimator of `handgrad.sklearn` cannot be fitted so; a ``ValueError``, as scikit-learn's users expect."""
+    """An estimator of ``handgrad.sklearn`` cannot be fitted so; a ``ValueError``, as scikit-learn's users expect."""
 
 
 class TrainingError(HandgradError):

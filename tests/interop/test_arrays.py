@@ -172,7 +172,7 @@ def test_what_is_no_array_is_named(kind: str) -> None:
 def test_targets_and_weights_are_named_too() -> None:
     with pytest.raises(DataError, match=r"^t has rows of different lengths"):
         network().gradients(X[:2], [[1], [1, 2]])
-    with pytest.raises(DataError, match=r"^w has rows of different lengths"):
+    with pytest.raises(DataError, match=r"^sample_weight has rows of different lengths"):
         network().gradients(X[:2], T[:2], [[1], [1, 2]])
     with pytest.raises(DataError, match=r"^validation t is a NoneType"):
         train(network(), X, T, validation=(X, None))
