@@ -415,7 +415,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "layers and hidden": (
         '[network]\nhidden = [3]\nlayers = ["ReLU"]\n',
-        "line 2: network.hidden: network.layers says this already\n  fix    leave one of them out",
+        "line 2: network.hidden: network.layers sets this already\n  fix    leave one of them out",
     ),
     "patience": (
         "[data]\nvalidation = 0\n[training]\npatience = 3",

@@ -193,7 +193,7 @@ def test_classes_are_matched_by_name() -> None:
     with pytest.raises(DataError) as caught:
         match_classes(run, dataset([0, 1], "a", "c"))
     assert str(caught.value) == (
-        "new.csv: the class 'c' is not one the run knows\n  given  the run's classes are a, b, ü"
+        "new.csv: the class 'c' is not one of the run's\n  given  the run's classes are a, b, ü"
     )
 
 

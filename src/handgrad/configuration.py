@@ -49,10 +49,10 @@ Share = Annotated[float, Meta(ge=0, lt=1)]
 
 
 class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Which rows: ``source`` as `handgrad.data.load` takes it, and the shares kept aside.
+    """Which rows: ``source`` as `handgrad.data.load` takes it, and the shares of validation and test.
 
     ``standardise`` is "feature", "all", "none", or "auto": bytes, as pixels are, all together, else by feature.
-    ``fingerprint`` says what the data was, in the settings of a run.
+    ``fingerprint`` is what identifies the data of a run.
     """
 
     source: str = "digits"
@@ -65,7 +65,7 @@ class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class NetworkSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Which network: hidden sizes and what stands between them, or ``layers``, each a table with its type."""
+    """Which network: hidden sizes and the layers between them, or ``layers``, each a table with its type."""
 
     hidden: list[Count] = msgspec.field(default_factory=lambda: [256])
     activation: str = "relu"
@@ -151,7 +151,7 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         for name in ("hidden", "activation", "normalisation", "dropout"):
             if layers and getattr(self.network, name) != getattr(defaults, name):
                 raise ConfigurationError(
-                    f"network.{name}: network.layers says this already", fix="leave one of them out"
+                    f"network.{name}: network.layers sets this already", fix="leave one of them out"
                 )
         return layers
 

@@ -1,6 +1,6 @@
-"""What a notebook shows: small pieces of HTML that keep the notebook's own colours, light or dark.
+"""What a notebook shows: small pieces of HTML in the notebook's own colours, light or dark.
 
-No script, no style sheet, no <svg>, no <math>: a notebook that is not trusted takes them away.
+No script, no style sheet, no <svg>, no <math>: a notebook removes them where it is untrusted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LEFT = ' style="text-align:left"'
 
 
 class HTMLReprMixin:
-    """Shows itself in a notebook as HTML, with its text beside it for whatever shows none."""
+    """Shows itself in a notebook as HTML, with its text for whatever shows no HTML."""
 
     def _repr_html_(self) -> str:
         raise NotImplementedError
@@ -34,7 +34,7 @@ def heading(text: str) -> str:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], code: Sequence[int] = ()) -> str:
-    """Return a table; a row of a single cell stands over all columns.
+    """Return a table; a row of a single cell spans all columns.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
-"""Run folders: what a training leaves behind, and opens again.
+"""Run folders: the results of a training, saved and loaded.
 
 run.json            what the network is, what the data was, what came out; with the format's number
 weights.safetensors the network's arrays
 config.toml         the settings, complete
 history.jsonl       every epoch; history.csv the same as a table
 learning_curve.png  the same as a picture
-snapshots.jsonl     moments of the training, one a line, where they were recorded
+snapshots.jsonl     snapshots of the training, one a line, where they were recorded
 explanation.html    the network explained, where the page was written
 """
 
@@ -42,7 +42,7 @@ __all__ = ["Run", "load_run", "save_run"]
 
 Array = NDArray[Any]
 
-FORMAT = 2  # 1 did not say where layers come from that are not handgrad's
+FORMAT = 2  # 1 had no files of layers that are not handgrad's
 READ = (1, 2)
 MOST_BYTES = 64 * 2**20  # of run.json and snapshots.jsonl: a larger one is not handgrad's
 MAX_LINE = 2**16  # bytes of a history's first line
@@ -63,7 +63,7 @@ class Run:
     feature_names
         The names of the columns, when they had some.
     results
-        What the test rows said: loss and metric.
+        Loss and metric on the test rows.
     """
 
     network: Network
@@ -85,7 +85,7 @@ def save_run(
 ) -> None:
     """Write a run folder; each file is whole or not there, and run.json, which makes it a run, comes last.
 
-    A run that the folder held before is given up first, with its page, so that no moment mixes the two.
+    An older run in the folder is deleted first, with its page, so that the two are never mixed.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def save_run(
 
 
 def give_up(folder: Path) -> None:
-    """Take away what makes a folder a run, or an estimator's, and its page, so that nothing new is mixed with it."""
+    """Delete what makes a folder a run, or an estimator's, and its page, so that nothing new is mixed with it."""
     try:
         for name in ("run.json", "estimator.json", "explanation.html"):
             (folder / name).unlink(missing_ok=True)
@@ -115,10 +115,10 @@ def give_up(folder: Path) -> None:
 
 
 def write_snapshots(folder: Path, snapshots: Sequence[Snapshot]) -> None:
-    """Write the moments of a training into its folder, in place of others; no file when there are none."""
+    """Write the snapshots of a training into its folder, in place of others; no file when there are none."""
     path = folder / "snapshots.jsonl"
     if snapshots:
-        write_file(path, "".join(msgspec.json.encode(moment).decode() + "\n" for moment in snapshots))
+        write_file(path, "".join(msgspec.json.encode(each).decode() + "\n" for each in snapshots))
     else:
         path.unlink(missing_ok=True)
 
@@ -165,7 +165,7 @@ def load_run(folder: str | os.PathLike[str], *, own: Sequence[type[Layer] | type
 
 
 def read_facts(folder: Path) -> dict[str, str | int]:
-    """Return what trained a run: engine, BLAS library and threads, as its history says; {} when it does not."""
+    """Return what trained a run: engine, BLAS library and threads, from its history; {} when it is not there."""
     try:
         check_file(folder / "history.jsonl", MOST_BYTES)
         with (folder / "history.jsonl").open("rb") as file:
@@ -181,7 +181,7 @@ def read_facts(folder: Path) -> dict[str, str | int]:
 
 
 def read_snapshots(folder: Path) -> tuple[Snapshot, ...]:
-    """Return the moments of a run's training that were recorded; () when none were.
+    """Return the snapshots of a run's training; () when none were recorded.
 
     Raises
     ------
@@ -250,7 +250,7 @@ def match_classes(run: Run, dataset: Dataset) -> Array:
     unknown = [name for name in dataset.classes if name not in run.classes]
     if unknown:
         raise DataError(
-            f"{dataset.name}: the class {unknown[0]!r} is not one the run knows",
+            f"{dataset.name}: the class {unknown[0]!r} is not one of the run's",
             given=f"the run's classes are {', '.join(run.classes)}",
         )
     numbers = np.array([run.classes.index(name) for name in dataset.classes])

@@ -1,4 +1,4 @@
-"""What follows a training while it runs: its history as files, and TensorBoard.
+"""Callbacks that follow a training: its history as files, and TensorBoard.
 
 Each is called with an epoch's record, so that it can be given to `train` as ``after_epoch``.
 """
@@ -36,14 +36,14 @@ def history_as_csv(epochs: Sequence[EpochRecord]) -> str:
 
 
 class Journal:
-    """Keeps history.jsonl and history.csv up to date in a folder, a line an epoch, readable at any moment.
+    """Writes history.jsonl and history.csv in a folder, a line an epoch, readable at any time.
 
     Parameters
     ----------
     folder
         Where; it is made.
     history
-        What there was before, where a training goes on; as long as it runs, its ``stopped`` is "running".
+        What there was before, where a training is resumed; while it runs, its ``stopped`` is "running".
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Journal:
         self.files: list[TextIO] = []
 
     def __call__(self, record: EpochRecord) -> None:
-        """Write down an epoch; where that cannot be done now, with the next."""
+        """Write an epoch; where that cannot be done now, with the next."""
         self.history.epochs.append(record)
         try:
             if self.files:
@@ -77,7 +77,7 @@ class Journal:
             notify(f"the history is not written: {error}")
 
     def _begin(self) -> None:
-        """Write all there is, and keep the files open for what comes."""
+        """Write all there is, and leave the files open."""
         texts = {"jsonl": self.history.to_json_lines(), "csv": history_as_csv(self.history.epochs)}
         for suffix, text in texts.items():
             path = self.folder / f"history.{suffix}"
@@ -111,7 +111,7 @@ class TensorBoard:
     """
 
     def __init__(self, folder: Path, metric: str) -> None:
-        if folder.is_symlink():  # in a stranger's run
+        if folder.is_symlink():  # in an untrusted run
             raise RunError(
                 f"{folder}: is a link that leads out of the folder", fix="put the folder itself there"
             )
@@ -120,10 +120,12 @@ class TensorBoard:
         self.writer: Any = None
 
     def __call__(self, record: EpochRecord) -> None:
-        """Write down an epoch, so that it can be seen at once."""
+        """Write an epoch, visible at once."""
         from tensorboardX import SummaryWriter
 
-        if self.writer is None:  # what was written of this epoch and later, before a stop, is passed over
+        if (
+            self.writer is None
+        ):  # what was written of this epoch and later, before an interruption, is ignored
             self.writer = SummaryWriter(str(self.folder), purge_step=record.epoch)
         values = {
             "loss/training": record.loss,

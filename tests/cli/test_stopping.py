@@ -87,7 +87,7 @@ def test_ctrl_c_in_the_first_epoch_keeps_nothing(tmp_path: Path) -> None:
     running.interrupt()
     code, out = running.end()
     assert (code, out) == (130, "")
-    assert "Stopped before the first epoch was finished: nothing is kept." in running.shown
+    assert "Stopped before the first epoch was finished: nothing is saved." in running.shown
     assert "Traceback" not in running.shown
     assert list(tmp_path.iterdir()) == []
 

@@ -171,7 +171,7 @@ def test_an_unfinished_run_says_how_it_goes_on(again: Path, handgrad: Command) -
 
 
 def test_nothing_comes_of_a_folder_that_is_none(handgrad: Command, tmp_path: Path) -> None:
-    assert "there is no training that could go on" in handgrad("train", "--resume", "no", code=1).stderr
+    assert "there is no training to resume" in handgrad("train", "--resume", "no", code=1).stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -148,4 +148,4 @@ def test_killed_before_anything_was_kept_nothing_is_promised(run: Callable[..., 
         cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("Error: run: there is no training that could go on\n")
+    assert done.stderr.startswith("Error: run: there is no training to resume\n")

@@ -16,7 +16,7 @@ COMMANDS = {
     "export": "Write a trained network for PyTorch or as ONNX.",
     "predict": "Let a trained network answer for new rows.",
     "show": "Print a network as a program, with shapes and reasons.",
-    "train": "Train a network, and keep it in a run folder.",
+    "train": "Train a network, and save it in a run folder.",
     "write": "Write a network out as a script that needs NumPy only.",
 }
 

@@ -36,8 +36,8 @@ def command(source: str | None, config: Path | None, seconds: float, as_json: bo
 
     SOURCE is data as for `handgrad train`, with the same settings, or a run folder. Every engine, or the one that
     --engine names, has ten turns; a step is one batch forward, backward and the update. When the slowest turn
-    took far longer than the fastest ("varied"), something else keeps the machine busy. Start-up is what goes before:
-    libraries, and compiling what this machine has not compiled before. Nothing is kept.
+    took far longer than the fastest ("varied"), the machine was busy with something else. Start-up is the time before:
+    libraries, and compiling what this machine has not compiled before. Nothing is saved.
 
     \b
     handgrad bench
@@ -53,7 +53,7 @@ def command(source: str | None, config: Path | None, seconds: float, as_json: bo
     if not as_json:
         at_once = f"{len(rows):,} training rows, {batch_size:,} at a time"
         click.echo(f"{dataset.name}: {at_once} · {network.title}", err=True)
-    with _progress() as tell:
+    with _progress() as progress:
         times = measure_engines(
             network,
             dataset.x[rows],
@@ -63,7 +63,7 @@ def command(source: str | None, config: Path | None, seconds: float, as_json: bo
             optimiser=configuration.optimiser(),
             seconds=seconds,
             seed=training.seed,
-            progress=tell,
+            progress=progress,
         )
     if all(each.problem for each in times):
         raise EngineError(_problem(times[0]))
@@ -76,16 +76,16 @@ def command(source: str | None, config: Path | None, seconds: float, as_json: bo
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str, float], None] | None]:
-    """Give what shows how far the measuring is, on a terminal; the line is taken away at the end."""
+    """Give a callback that shows the progress, on a terminal; the line is erased at the end."""
     if not sys.stderr.isatty():
         yield None
         return
 
-    def tell(engine: str, share: float) -> None:
+    def show(engine: str, share: float) -> None:
         click.echo(f"\r{f'{share:4.0%}  {engine}':<40}", err=True, nl=False)
 
     try:
-        yield tell
+        yield show
     finally:
         click.echo(f"\r{'':<40}\r", err=True, nl=False)
 

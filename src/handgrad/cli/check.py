@@ -50,7 +50,7 @@ def command(source: str | None, rules: bool, fix: bool, seed: int, as_json: bool
     Exit codes:
       0  every gradient is right
       1  one is wrong
-      2  one cannot be told, or there is an error
+      2  one cannot be judged, or there is an error
     """
     if rules == (source is not None) or (rules and fix):
         raise click.UsageError("Give a file, or --rules alone.")
@@ -105,7 +105,7 @@ def _import(path: Path, output: TextIO) -> ModuleType:
 def _report(module: ModuleType, path: Path, name: str, seed: int, *, alone: bool) -> Report:
     """Check one of a file's functions; what they print meanwhile, hundreds of times, is not shown.
 
-    An error in one of several does not keep the others from being checked.
+    After an error in one of several, the others are still checked.
     """
     label = f"{path}:{name}" if name else str(path)
     try:
@@ -120,7 +120,7 @@ def _report(module: ModuleType, path: Path, name: str, seed: int, *, alone: bool
 
 
 def _write(path: Path, report: Report) -> bool:
-    """Write the proved repair into the file, if there is one, and say what was done."""
+    """Write the proved repair into the file, if there is one, and report it."""
     if report.mended is None:
         click.echo(f"{path} is as it was: no repair was proved", err=True)
         return False
@@ -157,7 +157,7 @@ def _check_rules(seed: int, *, as_json: bool) -> int:
 
 
 def _code(reports: list[Report]) -> int:
-    """Return the exit code: a wrong gradient counts more than one that cannot be told."""
+    """Return the exit code: a wrong gradient counts more than one that cannot be judged."""
     verdicts = {report.verdict for report in reports}
     return next(CODES[each] for each in ("wrong", "cannot tell", "right") if each in verdicts)
 

@@ -27,7 +27,7 @@ class Experiment:
         Raises
         ------
         DataError
-            When they cannot be read, or a run was trained on others: it says what has changed.
+            When they cannot be read, or a run was trained on others, with what has changed.
         """
         settings = self.configuration.data
         dataset = load(settings.source, target=settings.target, task=settings.task)
@@ -51,7 +51,7 @@ class Experiment:
 
 
 def fingerprints(dataset: Dataset) -> dict[str, Fingerprint]:
-    """Return what tells whether a data set has changed."""
+    """Return the fingerprints of a data set's arrays."""
     return {"x": Fingerprint.of(dataset.x), "t": Fingerprint.of(dataset.t)}
 
 

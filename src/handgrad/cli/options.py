@@ -58,7 +58,7 @@ def json_option(text: str = "Print one JSON object.") -> Callable[[F], F]:
 
 
 def refuse_settings(source: str | None, what: str, config: Path | None, settings: Mapping[str, Any]) -> None:
-    """Raise `ConfigurationError` for the first setting given beside a source that has its own."""
+    """Raise `ConfigurationError` for the first setting given with a source that has its own."""
     given = [name for name, value in {"config": config, **settings}.items() if value is not None]
     if given:
         raise ConfigurationError(

@@ -24,10 +24,10 @@ from handgrad.runs import Run, load_run
 @click.option("--out", type=FILE, help="A CSV file; else standard output.")
 @json_option("One JSON object a row instead of CSV.")
 def command(run: Path, source: str, out: Path | None, as_json: bool) -> None:
-    """Let a trained network answer for new rows.
+    """Predict with a trained network for new rows.
 
     RUN is a folder that `handgrad train` wrote. SOURCE holds rows: a file as for `handgrad train`, of a table the
-    columns of the training (others are passed over), of an .npz file its x; or an IDX file.
+    columns of the training (others are ignored), of an .npz file its x; or an IDX file.
 
     \b
     handgrad predict runs/houses new.csv --out answers.csv

@@ -117,7 +117,7 @@ class RunFolder(Checkpoints):
         board = TensorBoard(self.folder / "tensorboard", self.past.metric) if self.tensorboard else None
 
         def after_epoch(record: EpochRecord) -> None:
-            with problems_as_notices("what is known of the training is not all written"):
+            with problems_as_notices("the history of the training is not all written"):
                 self.begin()
                 journal(record)
                 if recorder is not None:
@@ -152,8 +152,8 @@ def is_finished(folder: Path) -> bool:
     if (folder / "run.json").exists():
         return True
     raise RunError(
-        f"{folder}: there is no training that could go on",
-        fix="name the folder of one; before its first checkpoint a training leaves nothing",
+        f"{folder}: there is no training to resume",
+        fix="name the folder of one; before its first checkpoint a training saves nothing",
     )
 
 
@@ -173,7 +173,7 @@ def resumed(folder: Path, given: Callable[[Path], Configuration]) -> Configurati
         if ours.get(name) != theirs.get(name):
             raise ConfigurationError(
                 f"{name} is {ours.get(name)}, and the run in {folder} has {theirs.get(name)}",
-                fix="leave it out to go on, or begin a new training without --resume",
+                fix="leave it out to resume, or begin a new training without --resume",
             )
     return before
 

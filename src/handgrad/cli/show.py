@@ -22,7 +22,7 @@ def command(source: str | None, config: Path | None, evaluation: bool, **setting
     """Print a network as a program: every line with its shape and its reason.
 
     SOURCE is a run folder, or data as for `handgrad train`, with the same settings. For a run, a line on standard
-    error says what trained it.
+    error names the engine that trained it.
 
     \b
     handgrad show

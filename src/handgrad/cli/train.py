@@ -44,9 +44,9 @@ PAGE = "explanation.html"
     "--snapshots",
     metavar="N",
     type=click.IntRange(2, 1000),
-    help="Moments of the training to record for the page, start and end among them [none].",
+    help="Snapshots of the training to record for the page, start and end among them [none].",
 )
-@click.option("--resume", type=FOLDER, help="Go on with the stopped training in this run folder.")
+@click.option("--resume", type=FOLDER, help="Resume the interrupted training in this run folder.")
 @click.option(
     "--checkpoint-minutes",
     metavar="N",
@@ -68,7 +68,7 @@ def command(
     as_json: bool,
     **settings: Any,
 ) -> int:
-    """Train a network, and keep it in a run folder, with a page that explains it.
+    """Train a network, and save it in a run folder, with a page that explains it.
 
     SOURCE is digits (the default), mnist, moons, spirals, xor, or a file: SUFFIXES,
     or a folder of IDX files.
@@ -80,8 +80,8 @@ def command(
     handgrad train --config network.toml --json
     handgrad train --resume runs/houses
 
-    Ctrl-C keeps the last finished epoch. A training that was stopped, however, goes on with --resume as if it had
-    not been.
+    Ctrl-C saves the last finished epoch. A training that was interrupted can be resumed with --resume, with the same
+    results as if it had not been.
     """
     if resume is None:
         options = RunOptions(checkpoint_minutes, snapshots or 0, tensorboard)
@@ -89,7 +89,7 @@ def command(
         with nullcontext(out) if out else new_folder(Path(configuration.data.source).stem) as folder:
             return _run(configuration, options, folder, as_json=as_json)
     if out is not None:
-        raise click.UsageError("Give --out or --resume: a training goes on in its own folder.")
+        raise click.UsageError("Give --out or --resume: a training is resumed in its own folder.")
     if is_finished(resume):
         click.echo(f"{resume}: the training is finished", err=True)
         show_results({**load_run(resume).results, "run": str(resume)}, as_json=as_json)
@@ -115,7 +115,7 @@ def _run(configuration: Configuration, options: RunOptions, folder: Path, *, as_
         recorder = _recorder(experiment, options.snapshots)
         history = _train(experiment, run_folder, recorder, as_json=as_json)
         if not history.epochs:
-            click.echo("Stopped before the first epoch was finished: nothing is kept.", err=True)
+            click.echo("Stopped before the first epoch was finished: nothing is saved.", err=True)
             return _code(signals)
         results = _save(folder, experiment, history, recorder.snapshots if recorder is not None else [])
         if history.stopped != "interrupted":

@@ -21,7 +21,7 @@ from handgrad.program import Loop
     "--out", type=FOLDER, default="written", show_default=True, help="The folder for train.py and data.npz."
 )
 def command(source: str | None, config: Path | None, out: Path, **settings: Any) -> None:
-    """Write a network out as a script that needs NumPy only, with its data beside it.
+    """Write a network out as a script that needs NumPy only, with its data.
 
     The script's losses and weights are, bit for bit, those of `handgrad train` on the reference engine with
     the same settings.

@@ -79,13 +79,13 @@ def why_dead(inputs: RuleInputs, slopes: ActivationSlopes, by_bias: Array) -> Ca
         started = inputs.start.get(inputs.bias)
         began = f" It started at {started.mean():.3g}." if started is not None else ""
         return (
-            f"The bias {inputs.bias} is {bias[by_bias].mean():.3g} on average there, and what is added to it lies between "
+            f"The bias {inputs.bias} is {bias[by_bias].mean():.3g} on average there, and what is added to it is between "
             f"{rest.min():.3g} and {rest.max():.3g}: without the bias, {by_bias.sum()} of them would be on.{began}",
             f"Set {inputs.bias} back to zeros: dead units get no gradient and cannot come back by themselves. If training "
             "has carried it there, try a learning rate ten times lower, or LeakyReLU().",
         )
     off = z[:, slopes.off]
-    range_ = f"{slopes.source} lies between {off.min():.3g} and {off.max():.3g} there"
+    range_ = f"{slopes.source} is between {off.min():.3g} and {off.max():.3g} there"
     if inputs.weights and inputs.growth(inputs.weights) > GROWN:
         return (
             f"{range_}: {inputs.weights} is {inputs.growth(inputs.weights):.3g} times as large as it started. Too long "

@@ -34,7 +34,7 @@ DEAD_BY_BIAS_SHARE = 0.3  # off, and on without the bias; healthy: up to 0.13; h
 SATURATED_SHARE = 0.65  # healthy: up to 0.33; weights 30 times as large: 0.88
 VANISHING, EXPLODING = 1e-3, 1e3  # first gradient over last; healthy: 0.08 to 22; ill: 1e-5 and less
 TIMES_WORSE = 6.0  # than a learning rate ten or a hundred times lower; suitable rates: up to 2.6, ten times too high: 16
-SMALL_UPDATE = 1e-7  # of the weights: what float32 hardly keeps; suitable rates: 1e-4 to 0.1
+SMALL_UPDATE = 1e-7  # of the weights: what float32 hardly resolves; suitable rates: 1e-4 to 0.1
 CONFLICTING_SHARE = 0.25  # of rows whose very inputs come again with another target
 
 
@@ -163,7 +163,7 @@ class _Examination:
             yield HealthFinding(
                 "dead-units",
                 name,
-                f"{off.sum()} of the {off.size} units of {name} have slope 0 for all {len(slopes.steepness)} rows: "
+                f"{off.sum()} of the {off.size} units of {name} have derivative 0 for all {len(slopes.steepness)} rows: "
                 "no gradient passes them.",
                 cause,
                 change,
@@ -183,7 +183,7 @@ class _Examination:
                 "saturated",
                 name,
                 f"{slopes.flat_share:.0%} of the entries of {name} are where {slopes.node.rule.name} is flat, under "
-                f"1 % of its steepest slope: {slopes.source} has a spread of {z.std():.3g}.",
+                f"1 % of its steepest derivative: {slopes.source} has a spread of {z.std():.3g}.",
                 cause,
                 change,
             )
@@ -256,7 +256,7 @@ class _Examination:
             f"{unlike.sum()} of {len(x)} rows come again with another target: rows {row} and {other} have the same x, "
             f"and the targets {_shown(t[row])} and {_shown(t[other])}.",
             "No network can give both answers: their gradients pull against each other for ever.",
-            "Give the rows a column that tells them apart, or remove what is wrong in the data.",
+            "Give the rows a column that distinguishes them, or remove what is wrong in the data.",
         )
 
     def inputs_before(self, slopes: ActivationSlopes) -> RuleInputs:

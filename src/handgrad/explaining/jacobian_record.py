@@ -90,8 +90,8 @@ def _why(dependency: Dependency, stored: StoredForm, letters: tuple[str, ...], n
             rank = stored.low_rank[0].shape[-1] if stored.low_rank else 0
             where = f"Along {along}, each of {places:,} blocks" if along else "The matrix"
             return (
-                f"Every entry of {output} depends on every entry of {of}{' of its block' * bool(along)}, but beside "
-                f"its own only through {rank} number{'s' * (rank != 1)} that all share. {where} is a diagonal and a "
+                f"Every entry of {output} depends on every entry of {of}{' of its block' * bool(along)}, but apart "
+                f"from its own only through {rank} number{'s' * (rank != 1)} that all share. {where} is a diagonal and a "
                 f"matrix of rank {rank}: {name}. {saved}."
             )
     if full == 1:

@@ -1,4 +1,4 @@
-"""What the health is judged on: slopes of activations, agreement of rows, and a test of the learning rate."""
+"""What health is judged on: derivatives of activations, agreement of rows, and a test of the learning rate."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Links:
         return [other for other in self.record.lines if other.undoes == line.target]
 
     def product(self, line: ExplainedLine) -> str:
-        """Return, for the gradient of a parameter, all lines put into one another, in TeX."""
+        """Return, for the gradient of a parameter, all lines substituted into one another, in TeX."""
         derivation = self.record.derivations.get(self.record.gradient_of(line))
         return derivation.product if derivation and derivation.factors[-1].line == line.number else ""
 
@@ -104,7 +104,7 @@ def _measures(explanation: Explanation) -> list[str]:
 
 
 def _page_data(explanation: Explanation) -> dict[str, Any]:
-    """Return what the page's modules draw; formulas and sentences stand in the page already."""
+    """Return what the page's modules draw; formulas and sentences are in the page already."""
     links = Links(explanation)
     return {
         "drawing": explanation.drawing,
@@ -123,7 +123,7 @@ def _page_data(explanation: Explanation) -> dict[str, Any]:
 
 
 def _as_json(value: Any) -> Markup:
-    """Return JSON that may stand in a script element: no name in it can end the element."""
+    """Return JSON for a script element: no name in it can end the element."""
     text = msgspec.json.encode(value).decode()
     return Markup(text.replace("<", "\\u003c"))
 

@@ -29,9 +29,9 @@ START_AGAIN = "Start again from new weights, with a learning rate ten times lowe
 
 
 class Recorder:
-    """Records moments of a training, on one small batch.
+    """Records snapshots of a training, on one small batch.
 
-    Hand it to `train` as ``after_epoch``. Epochs between two moments cost nothing.
+    Hand it to `train` as ``after_epoch``. Epochs between two snapshots cost nothing.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Recorder:
     moments
         How many to record, the start and the last epoch among them, evenly spread; at least 2.
     batch_size
-        The training's, for the number of each moment's step.
+        The training's, for the number of each snapshot's step.
     optimiser
         The training's, for the health at the start.
     seed
@@ -88,7 +88,7 @@ class Recorder:
         self.snapshots = [take_snapshot(self.network, *self.batch, optimiser=self.optimiser)]
 
     def __call__(self, record: EpochRecord) -> None:
-        """Record the network after an epoch, when that is one of the moments."""
+        """Record the network after an epoch, when that is one to be recorded."""
         if record.epoch in self.epochs:
             moment = take_snapshot(self.network, *self.batch)
             self.snapshots.append(replace(moment, epoch=record.epoch, step=record.epoch * self.steps))

@@ -154,7 +154,7 @@ def _factor(factor: Factor) -> Iterator[str]:
 
 
 def _witness_of(jacobian: Jacobian, explanation: Explanation) -> Witness | None:
-    """Return what the slopes say of the line that brings a gradient through this Jacobian, if it is one line."""
+    """Return the check of the line that multiplies by this Jacobian, if it is one line."""
     of = jacobian.output, jacobian.input
     lines = (line for line in explanation.lines if line.phase == "backward")
     return next((line.witness for line in lines if explanation.between(line) == of), None)
@@ -183,13 +183,13 @@ def _sizes(sizes: Sequence[int]) -> str:
 
 
 def _table(facts: dict[str, str]) -> Iterator[str]:
-    """Show names and what there is to say, under one another."""
-    facts = {name: said for name, said in facts.items() if said}
+    """Show names and facts, one a line."""
+    facts = {name: fact for name, fact in facts.items() if fact}
     width = max(map(len, facts))
-    for name, said in facts.items():
+    for name, fact in facts.items():
         indent = " " * (width + 4)
         yield from textwrap.wrap(
-            f"  {name.ljust(width)}  {said}", WIDTH, subsequent_indent=indent, break_on_hyphens=False
+            f"  {name.ljust(width)}  {fact}", WIDTH, subsequent_indent=indent, break_on_hyphens=False
         )
 
 

@@ -37,7 +37,7 @@ export function drawNetwork(place, record, choose) {
   return (number) => show(parts, number, place);
 }
 
-/** Each input stands right above the first block that reads it. */
+/** Each input goes right above the first block that reads it. */
 function inOrder(blocks) {
   const order = [];
   const inputs = blocks.filter((block) => block.part === "input");

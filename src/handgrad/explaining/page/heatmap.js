@@ -1,4 +1,4 @@
-/** Arrays as heat maps, with numbers beside them. */
+/** Arrays as heat maps, with their numbers. */
 
 import { colourOf, scaleAsCss } from "./colour.js";
 import { digits, element, shapeText } from "./dom.js";
@@ -56,7 +56,7 @@ export function sideOf(sample, pixels) {
   return sample.shape.some((size, axis) => size === pixels && sample.steps[axis] === 1) ? side : 0;
 }
 
-/** A figure of one value: caption, heat map, scale, what lies under the pointer, numbers. */
+/** A figure of one value: caption, heat map, scale, the value under the pointer, numbers. */
 export function figure(name, entry, { sample = entry?.sample, limit, pixels = 0, numbers = false } = {}) {
   if (!sample) return element("p", { class: "muted" }, `${name} is not recorded`);
   const box = element("figure", { class: "heat" }, caption(name, entry, sample));
@@ -124,7 +124,7 @@ function fit(canvas, { rows, columns }) {
   canvas.style.height = `${Math.min(Math.max(rows * Math.max(width / columns, 3), 14), 360)}px`;
 }
 
-/** Say what lies under the pointer, or under a cursor moved with arrow keys. */
+/** Show the value under the pointer, or under a cursor moved with arrow keys. */
 function follow(canvas, frame, possible, { rows, columns }, say) {
   let [row, column] = [0, 0];
   const cursor = frame.appendChild(element("span", { class: "cursor", hidden: "" }));

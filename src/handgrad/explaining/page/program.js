@@ -1,4 +1,4 @@
-/** Stepping through the program, and what is shown of the line it stands at. */
+/** Stepping through the program, and the card of the current line. */
 
 import { element, roving } from "./dom.js";
 import { figure } from "./heatmap.js";

@@ -81,7 +81,7 @@ function axis(numbers, from, to) {
   return { ticks, at: (number) => from + ((number / step - first) / (last - first)) * (to - from) };
 }
 
-/** The value chosen, and its gradient or the value it belongs to, in the same colours at every moment. */
+/** The value chosen, and its gradient or the value it belongs to, in the same colours at every snapshot. */
 function showValues(record, moment, name) {
   const entry = record.ledger[name];
   const names = [name, entry?.gradient || entry?.gradient_of].filter((other) => other && record.snapshots[moment].samples[other]);
@@ -99,7 +99,7 @@ function showFindings({ health }) {
   const place = document.getElementById("moment-findings");
   const items = health.findings.map(({ code, place: at, evidence }) =>
     element("li", {}, element("b", {}, code.replaceAll("-", " ")), ` at ${at}: ${evidence}`));
-  place.replaceChildren(...(items.length ? [element("p", { class: "muted" }, "Seen at this moment"), element("ul", {}, ...items)] : []));
+  place.replaceChildren(...(items.length ? [element("p", { class: "muted" }, "Found at this step"), element("ul", {}, ...items)] : []));
 }
 
 function showBoundary(record, { boundary }) {
@@ -131,7 +131,7 @@ function colouring(answers) {
   return { of: (a) => colourOf(a, limit), text: "blue below zero, orange above" };
 }
 
-/** The rows of the batch: a form for each class, so that colour is not all that tells. */
+/** The rows of the batch: a shape for each class, so that colour is not all that tells them apart. */
 function drawRows(context, record, { x_range: across, y_range: up }, size) {
   const [x, t] = [record.ledger.x?.sample, record.ledger.t?.sample];
   if (!x || !t || x.shape[1] !== 2 || x.steps[0] !== t.steps[0]) return "";
