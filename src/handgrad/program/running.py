@@ -1,16 +1,20 @@
-"""Lines run one by one, every value of them at hand: for shapes, for explanations, for a loss that is not finite."""
+"""A program run by Python: its lines one by one, or all as one function; and the shapes and types that this shows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import linecache
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from handgrad.program.program import ProgramLine
-from handgrad.rules import PRIMITIVES
+from handgrad.errors import ShapeError
+from handgrad.program.program import Program, ProgramLine
+from handgrad.rules import PRIMITIVES, Shape, Size
 
 Scope = dict[str, Any]
 
@@ -46,4 +50,87 @@ def run_lines(lines: Iterable[ProgramLine], given: Mapping[str, Any]) -> Scope:
     with np.errstate(all="ignore"):
         for line in lines:
             run_line(line, scope)
+    return scope
+
+
+def function_source(program: Program, name: str) -> str:
+    """Return the Python source of a program as one function of its arguments, which returns its outputs."""
+    body = [f"def {name}({', '.join((*program.arguments, *program.scalars))}):"]
+    if any("n" in line.reads for line in program.lines):
+        body.append("    n = x.shape[0]")
+    phase = ""
+    for line in program.lines:
+        if phase == "loss" and line.phase != "loss":
+            body += [
+                "    if not np.isfinite(total):  # stop before the update spoils the weights",
+                '        raise FloatingPointError("the loss is not finite")',
+            ]
+        if line.phase != phase:
+            phase = line.phase
+            body.append(f"    # {phase}")
+        body.append(f"    {line}  # {line.shown_shape}{'  ' if line.reason else ''}{line.reason}")
+    outputs = ", ".join(program.outputs)
+    body.append(f"    return {outputs}" if len(program.outputs) > 1 else f"    return ({outputs},)")
+    return "\n".join(body) + "\n"
+
+
+def compile_program(program: Program, name: str) -> Callable[..., Any]:
+    """Return a program as a Python function.
+
+    Its source is registered, so that tracebacks show its lines and debuggers stop on them. The file's name,
+    ``<handgrad step 1a2b3c4d>``, follows from the source: the same program has the same one every time.
+    """
+    source = function_source(program, name)
+    filename = f"<handgrad {name} {zlib.crc32(source.encode()):08x}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    scope: dict[str, Any] = dict(PRIMITIVES)
+    exec(compile(source, filename, "exec"), scope)
+    function: Callable[..., Any] = scope[name]
+    return function
+
+
+def measure(program: Program) -> Program:
+    """Return the program with the shape and the type of every line.
+
+    It is run on a batch of 2 and on one of 3 rows. A size that differs depends on n, and how much it differs states
+    how: ``n``, or ``7n`` where rows are joined.
+    """
+    two, three = _probe(program, 2), _probe(program, 3)
+    saved = program.shapes
+
+    def measured(line: ProgramLine) -> ProgramLine:
+        if line.operator != "=":
+            return replace(line, shape=saved[line.target], dtype=program.dtype)
+        small, large = two[line.target], three[line.target]
+        shape = tuple(_size(a, b) for a, b in zip(np.shape(small), np.shape(large), strict=True))
+        return replace(line, shape=shape, dtype=str(np.result_type(small)))
+
+    return replace(program, lines=tuple(map(measured, program.lines)))
+
+
+def _size(of_two: int, of_three: int) -> Size:
+    slope = of_three - of_two
+    if slope == 0:
+        return of_two
+    return "n" if slope == 1 else f"{slope}n"
+
+
+def _probe(program: Program, n: int) -> Scope:
+    """Run the lines on arrays of ones (and indices 0), without memory of their own, for n rows."""
+    one, zero = np.ones((), program.dtype), np.zeros((), int)
+
+    def array(shape: Shape, element: Any = one) -> Any:
+        return np.broadcast_to(element, tuple(n if size == "n" else int(size) for size in shape))
+
+    scope: Scope = {"n": n, "learning_rate": 0.1, "step": 1, "seed": 0}
+    scope |= {v.name: array(v.shape, zero if v.kind == "index" else one) for v in program.inputs}
+    scope |= {name: array(shape) for name, shape in program.shapes.items()}
+    with np.errstate(all="ignore"):
+        for line in program.lines:
+            if line.operator == "=":  # the others keep their shape
+                try:
+                    run_line(line, scope)
+                except ValueError as error:  # the rule is wrong: a network checks what it is given
+                    where = line.rule and f", of the rule {line.rule}"
+                    raise ShapeError(f"`{line}`{where}: {error}") from None
     return scope

@@ -16,7 +16,7 @@ from handgrad.layers import INITIALISERS, Constant, Optimiser, Parameter, Schedu
 from handgrad.layers.layer import field_values
 from handgrad.layers.statistics import STATISTICS
 from handgrad.program.program import Program
-from handgrad.program.source import function_source
+from handgrad.program.running import function_source
 from handgrad.rules import PRIMITIVES
 
 HEAD = '''"""{title}

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handgrad.layers import Graph, Node, Optimiser, Value
-from handgrad.program.measuring import measure
 from handgrad.program.program import Phase, Program, ProgramLine
+from handgrad.program.running import measure
 from handgrad.rules import (
     Rule,
     Text,

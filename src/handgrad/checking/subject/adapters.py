@@ -20,7 +20,7 @@ from handgrad.errors import ConfigurationError
 from handgrad.layers import SGD, Graph, Layer, Node, Parameter, Value
 from handgrad.network import Network
 from handgrad.program import Program
-from handgrad.program.source import compile_program
+from handgrad.program.running import compile_program
 from handgrad.program.writing import write_training
 from handgrad.rules import Rule, weighted_sum_of_rows
 
