@@ -170,23 +170,22 @@ def barrier_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def neutral_of_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "_neutral", lambda value: 5.0 if value.operation == "max" else 0.0)
+    monkeypatch.setitem(loops.NEUTRAL, "max", 5.0)
 
 
 def neutral_of_sum(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = loops._neutral
-    monkeypatch.setattr(loops, "_neutral", lambda value: original(value) or 1e-3)
+    monkeypatch.setitem(loops.NEUTRAL, "sum", 1e-3)
 
 
 def tail_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = loops.Compiler.accumulate
+    original = loops.KernelWriter.accumulate
 
     def accumulate(self: Any, value: Any, operand: Any) -> None:
         mask, self.mask = self.mask, None
         original(self, value, operand)
         self.mask = mask
 
-    monkeypatch.setattr(loops.Compiler, "accumulate", accumulate)
+    monkeypatch.setattr(loops.KernelWriter, "accumulate", accumulate)
 
 
 def sums_read_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,12 +202,12 @@ def places_shared_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def same_mask_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = loops.Compiler.index
+    original = loops.KernelWriter.index
 
     def index(self: Any, level: Any) -> Any:
         return original(self, "column" if level == "full" and self.drawing else level)
 
-    draw = loops.Compiler.uniform
+    draw = loops.KernelWriter.uniform
 
     def uniform(self: Any, value: Any, width: int) -> Any:
         self.drawing = True
@@ -216,20 +215,18 @@ def same_mask_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
         self.drawing = False
         return drawn
 
-    monkeypatch.setattr(loops.Compiler, "drawing", False, raising=False)
-    monkeypatch.setattr(loops.Compiler, "index", index)
-    monkeypatch.setattr(loops.Compiler, "uniform", uniform)
+    monkeypatch.setattr(loops.KernelWriter, "drawing", False, raising=False)
+    monkeypatch.setattr(loops.KernelWriter, "index", index)
+    monkeypatch.setattr(loops.KernelWriter, "uniform", uniform)
 
 
 def repeated_indices_overwrite(monkeypatch: pytest.MonkeyPatch) -> None:
-    def add_rows(self: Any, value: Any) -> None:
-        binary = self.code.binary
-        self.code.binary = lambda name, a, b: b if name == "fadd" else binary(name, a, b)
-        original(self, value)
-        del self.code.binary
+    original = loops.KernelWriter.combine
 
-    original = loops.Compiler.add_rows
-    monkeypatch.setattr(loops.Compiler, "add_rows", add_rows)
+    def combine(self: Any, value: Any, total: Any, operand: Any) -> Any:
+        return operand if value.operation == "add_rows_at" else original(self, value, total, operand)
+
+    monkeypatch.setattr(loops.KernelWriter, "combine", combine)
 
 
 def last_part_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from handgrad.engines.compiled.blas import Blas, find_blas
 from handgrad.engines.compiled.fusion import FusedLoop
-from handgrad.engines.compiled.loops import FLOATS, Compiler, Kernel
+from handgrad.engines.compiled.loops import FLOATS, Kernel, KernelWriter
 from handgrad.engines.compiled.matrix_products import find_ahead
 from handgrad.engines.compiled.plan import Plan
 from handgrad.engines.compiled.scheduling import StepSchedule
@@ -96,7 +96,7 @@ class BoundCompiled:
         if key not in self.written:
             loops = [step for step in self.schedule.steps if isinstance(step, FusedLoop)]
             self.written[key] = {
-                loop: Compiler(loop, self.schedule.stored, self.program.dtype, sources).compile()
+                loop: KernelWriter(loop, self.schedule.stored, self.program.dtype, sources).write()
                 for loop in loops
             }
         return self.written[key]

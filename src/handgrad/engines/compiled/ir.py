@@ -195,6 +195,14 @@ class Code:
         self.start += [f"  {name} = alloca {start.type}", f"  store {start}, ptr {name}"]
         return name
 
+    def recall(self, variable: str, kind: str, width: int = 1) -> Number:
+        """Return what a variable holds."""
+        return self.emit(f"load {Number('', kind, width).type}, ptr {variable}", kind, width)
+
+    def assign(self, variable: str, a: Number) -> None:
+        """Give a variable another number."""
+        self.line(f"store {a}, ptr {variable}")
+
     # control
 
     @contextmanager
@@ -202,16 +210,16 @@ class Code:
         """Repeat what is written inside for ``first``, ``first + step``, … below ``last``."""
         head, body, end = (self.name(stem) for stem in ("head", "body", "end"))
         place = self.variable(literal(0, "i64"))
-        self.line(f"store {first}, ptr {place}")
+        self.assign(place, first)
         self.line(f"br label %{head}")
         self.lines.append(f"{head}:")
-        index = self.emit(f"load i64, ptr {place}", "i64")
+        index = self.recall(place, "i64")
         inside = self.compare("slt", index, last)
         self.line(f"br {inside}, label %{body}, label %{end}")
         self.lines.append(f"{body}:")
         yield index
         following = self.binary("add", index, literal(step, "i64"))
-        self.line(f"store {following}, ptr {place}")
+        self.assign(place, following)
         self.line(f"br label %{head}")
         self.lines.append(f"{end}:")
 

@@ -235,11 +235,17 @@ class _Sweep:
                     w = code.intrinsic("fmuladd", x, changes[k], w)
                     code.store(w, address, mask)
                 if y is not None:
-                    total = code.intrinsic("fmuladd", y, w, self.held(totals[k]))
-                    code.line(f"store {total}, ptr {totals[k]}")
+                    total = code.intrinsic(
+                        "fmuladd", y, w, code.recall(totals[k], self.kind, LANES[self.kind])
+                    )
+                    code.assign(totals[k], total)
         if self.forward:
             for k, column in enumerate(columns):
-                code.store(self.held(totals[k]), code.address(self.forward[1].text, self.kind, column), mask)
+                code.store(
+                    code.recall(totals[k], self.kind, LANES[self.kind]),
+                    code.address(self.forward[1].text, self.kind, column),
+                    mask,
+                )
 
     def change(self, column: Number, mask: Number | None) -> Number:
         """Return ``factor · dz`` at some columns."""
@@ -259,12 +265,8 @@ class _Sweep:
         )
         is_first = self.code.compare("eq", begin, ZERO)
         variable = self.code.variable(none)
-        self.code.line(f"store {self.code.select(is_first, none, before)}, ptr {variable}")
+        self.code.assign(variable, self.code.select(is_first, none, before))
         return variable
-
-    def held(self, variable: str) -> Number:
-        lanes = LANES[self.kind]
-        return self.code.emit(f"load <{lanes} x {self.kind}>, ptr {variable}", self.kind, lanes)
 
     def element(self, of: Number, row: Number) -> Number:
         """Return one number of a row, in every lane."""

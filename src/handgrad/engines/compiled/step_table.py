@@ -13,11 +13,11 @@ from handgrad.engines.compiled.blas import Blas
 from handgrad.engines.compiled.driver import STEP_SIZE, check_text
 from handgrad.engines.compiled.fusion import FusedLoop
 from handgrad.engines.compiled.ir import LANES
-from handgrad.engines.compiled.loops import FLOATS, Kernel, Operand
+from handgrad.engines.compiled.loops import FLOATS, Kernel
 from handgrad.engines.compiled.matrix_products import Carried, product_text, row_product_text, row_update_text
 from handgrad.engines.compiled.native import native
 from handgrad.engines.compiled.scheduling import Check, Product, StepSchedule
-from handgrad.program.lowered import LoweredValue
+from handgrad.program.lowered import Extent, LoweredValue
 
 Array = NDArray[Any]
 
@@ -109,18 +109,14 @@ class StepTable:
 
     def add_loop(self, loop: FusedLoop, kernel: Kernel) -> None:
         rows, columns = loop.rows.at(self.n), loop.columns.at(self.n)
-        arguments = [rows, columns, *(self.operand(operand) for operand in kernel.operands)]
-        extent = rows if kernel.divided == "rows" else columns
+        operands = (o.at(self.n) if isinstance(o, Extent) else self.address(o) for o in kernel.operands)
+        arguments, direction = [rows, columns, *operands], loop.direction
+        extent = rows if direction == "rows" else columns
         parts, part = 1, extent
-        if kernel.divided != "not":
+        if direction != "not":
             parts = min(self.threads, rows * columns // NUMBERS_OF_A_PART, extent)
-            parts, part = self.divided(extent, parts, LANES[self.kind] if kernel.divided == "columns" else 1)
+            parts, part = self.divided(extent, parts, LANES[self.kind] if direction == "columns" else 1)
         self.add(native().address(kernel.text), arguments, extent, parts, part)
-
-    def operand(self, operand: Operand) -> int:
-        if operand.level == "count":
-            return operand.value.shape[0].at(self.n)
-        return self.address(operand.value)
 
     def divided(self, extent: int, parts: int, unit: int) -> tuple[int, int]:
         """Return how many parts there are and how long each is, a multiple of ``unit``."""
