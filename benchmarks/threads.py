@@ -49,7 +49,7 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=0.2, help="for each way of each size")
     seconds = parser.parse_args().seconds
-    step_table.FLOPS_OF_A_PART, step_table.NUMBERS_OF_A_PART = 1, 1
+    step_table.MIN_FLOPS_PER_CHUNK, step_table.MIN_ELEMENTS_PER_CHUNK = 1, 1
     print(f"{pool.os.cpu_count()} processors; microseconds a step")
     print(
         f"{'width':>6} {'batch':>6} {'Mflop a product':>16} {'alone':>9} {'helped':>9} {'ratio':>6}   optimiser"

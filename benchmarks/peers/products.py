@@ -38,7 +38,9 @@ class Products(Compiled):
         if self.threads > plan.routine.threads:
             raise UnavailableError(f"{plan.routine.threads} thread(s) here")
         alone = Carried(None, plan.order, "float32")  # each product for itself
-        self.table = StepTable(replace(plan.routine, threads=self.threads), plan.addresses, n, alone)
+        self.table = StepTable(
+            replace(plan.routine, threads=self.threads), plan.addresses, plan.sums, n, alone
+        )
         kept = [number for number, step in enumerate(bound.schedule.steps) if isinstance(step, Product)]
         self.steps = np.ascontiguousarray(self.table.steps[kept])
         self.order, self.rates = np.arange(workload.rows + 1), np.full(workload.steps, SMALL)

@@ -167,7 +167,7 @@ def threads(count: int, *, helped: bool = True) -> Iterator[None]:
     always = property(lambda self: helped, lambda self, value: None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled_engine, "thread_limit", lambda blas: count)
-        patch.setattr(step_table, "FLOPS_OF_A_PART", 1)
-        patch.setattr(step_table, "NUMBERS_OF_A_PART", 1)
+        patch.setattr(step_table, "MIN_FLOPS_PER_CHUNK", 1)
+        patch.setattr(step_table, "MIN_ELEMENTS_PER_CHUNK", 1)
         patch.setattr(pool.Choice, "helped", always, raising=False)
         yield

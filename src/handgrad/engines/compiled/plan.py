@@ -22,20 +22,18 @@ from handgrad.program.lowered import LoweredValue
 
 Array = NDArray[Any]
 
+SHORTEST = 1e-7
+"""The least time that a batch is taken to need, in seconds: a clock may show none."""
+
+ALIGNMENT = 64
+"""The length of a cache line and of the widest register, in bytes."""
+
 
 class Plan:
     """A program's native code with its memory.
 
-    Parameters
-    ----------
-    routine
-        What is computed, and how.
-    kept
-        The arrays that steps change in place.
-    batch_size
-        The largest number of rows in a batch.
-    ahead
-        A product that can be done ahead where batches have one row.
+    ``kept`` are the arrays that steps change in place, ``batch_size`` the largest number of rows in a batch, ``ahead`` a
+    product that can be done ahead where batches have one row.
     """
 
     def __init__(
@@ -49,7 +47,7 @@ class Plan:
         stored = routine.schedule.stored.union(*(kernel.stored for kernel in routine.kernels.values()))
         computed = [value for value in stored if not value.target]
         self.workspace = Workspace(computed, routine.schedule, routine.dtype, batch_size)
-        self.addresses: dict[Any, int] = {**self.workspace.addresses, "sums": self.sums.ctypes.data}
+        self.addresses = dict(self.workspace.addresses)
         for value in routine.values:
             array = self.own(value)
             if array is not None:
@@ -154,7 +152,7 @@ class Plan:
     def table(self, n: int) -> StepTable:
         """Return the table of steps for batches of ``n`` rows."""
         if n not in self.tables:
-            self.tables[n] = StepTable(self.routine, self.addresses, n, self.carried)
+            self.tables[n] = StepTable(self.routine, self.addresses, self.sums, n, self.carried)
         return self.tables[n]
 
     def slices(self, rows: int, progress: Callable[[int], None] | None) -> None:
@@ -169,7 +167,7 @@ class Plan:
                 raise NonFiniteLossError(reached)
             rows_done = min(until * self.batch_size, rows)
             self.choice.measured(seconds, rows_done - done * self.batch_size)
-            self.seconds = max(seconds / (until - done), 1e-7)
+            self.seconds = max(seconds / (until - done), SHORTEST)
             done = until
             if progress is not None:
                 progress(rows_done)
@@ -199,16 +197,9 @@ def _check_rows(name: str, numbers: Array, rows: int) -> None:
         raise IndexError(f"{name} holds {wrong}, and there are {rows} rows")
 
 
-ALIGNMENT = 64
-
-
 class Workspace:
-    """The memory of what is computed and read again.
-
-    Attributes
-    ----------
-    addresses
-        Where each value lies.
+    """The memory and the addresses of what is computed and read again: two values share memory when they are never
+    needed together.
     """
 
     def __init__(

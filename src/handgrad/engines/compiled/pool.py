@@ -24,7 +24,10 @@ SELDOM = 30
 """… how many times as long as a trial lasts is waited before the next, …"""
 
 SUDDEN = 3
-"""… and how many times as long when everything has become slower meanwhile."""
+"""… and how many times as long when everything has become slower meanwhile, …"""
+
+SLOWER = 1.2
+"""… a row taking so many times as long as before: more than the noise between two slices of an idle machine."""
 
 
 class Helpers:
@@ -134,7 +137,7 @@ class Choice:
         self.since_trial += seconds
         if self.length == TRIAL:
             self.trial, self.since_trial = seconds, 0.0
-        patience = SUDDEN if seconds / rows > 1.2 * before else SELDOM
+        patience = SUDDEN if seconds / rows > SLOWER * before else SELDOM
         if len(self.seconds) < 2 or self.since_trial > patience * self.trial:
             self.helped, self.length = not self.helped, TRIAL
         else:
