@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -137,26 +138,19 @@ def transposed_product(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LoweredValue, "matrix", property(matrix))
 
 
-def descent_uphill(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = scheduling.StepSchedule._product_into
+def accumulated_with(**changes: Any) -> Patch:
+    """Change the products that are added to parameters in place."""
 
-    def product_into(self: Any, value: Any) -> Any:
-        step = original(self, value)
-        step.sign = 1.0
-        return step
+    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
+        original = scheduling.StepSchedule._accumulated
 
-    monkeypatch.setattr(scheduling.StepSchedule, "_product_into", product_into)
+        def accumulated(self: Any, value: Any) -> Any:
+            step = original(self, value)
+            return step and replace(step, **changes)
 
+        monkeypatch.setattr(scheduling.StepSchedule, "_accumulated", accumulated)
 
-def scale_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = scheduling.StepSchedule._product_into
-
-    def product_into(self: Any, value: Any) -> Any:
-        step = original(self, value)
-        step.scale = None
-        return step
-
-    monkeypatch.setattr(scheduling.StepSchedule, "_product_into", product_into)
+    return patch
 
 
 def barrier_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,8 +235,8 @@ def last_part_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 MUTANTS: dict[str, tuple[Patch, Callable[[], None]]] = {
     "every product has its operands transposed": (transposed_product, agrees),
-    "an update goes uphill": (descent_uphill, agrees),
-    "a fused update forgets its learning rate": (scale_forgotten, agrees),
+    "an update goes uphill": (accumulated_with(sign=1.0), agrees),
+    "a fused update forgets its learning rate": (accumulated_with(scale=None), agrees),
     "weights change before the loss is looked at": (barrier_ignored, stops_before_it_spoils),
     "the largest starts from 5": (neutral_of_maximum, agrees_with_largest),
     "sums start from a thousandth": (neutral_of_sum, agrees),

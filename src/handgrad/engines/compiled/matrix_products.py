@@ -23,7 +23,7 @@ from handgrad.program.lowered import LoweredValue
 CBLAS_ROW_MAJOR, CBLAS_NO_TRANS, CBLAS_TRANS = 101, 111, 112
 
 VECTORS = 8
-"""So many vectors of a row of W are held in registers; …"""
+"""So many vectors of a row of W are held in registers, of which AVX-512 has 32; …"""
 
 BLOCK = 8
 """… where W is wider, so many of its rows are gone through side by side: what is read together lies together."""
@@ -31,15 +31,7 @@ BLOCK = 8
 
 @dataclass(frozen=True)
 class Ahead:
-    """A product that can be done ahead, by the update of its matrix in the step before.
-
-    Attributes
-    ----------
-    product, update
-        The two steps.
-    rows
-        What the product multiplies: a row of this array.
-    """
+    """A product with a row of ``rows`` that can be done ahead, by the update of its matrix in the step before."""
 
     product: Product
     update: Product
@@ -61,14 +53,9 @@ def find_ahead(schedule: StepSchedule) -> Ahead | None:
 
 
 class Carried:
-    """What a batch of one row hands to the next: the product that it did ahead, and of which row.
+    """What a batch of one row hands to the next: the product that it did ahead (if any), and of which row.
 
-    Parameters
-    ----------
-    ahead
-        The product, or None where batches have several rows or nothing can be done ahead.
-    order
-        The number of the batch's row, and behind it that of the next, which is -1 after the last.
+    ``order`` is the number of the batch's row, and behind it that of the next, which is -1 after the last.
     """
 
     def __init__(self, ahead: Ahead | None, order: NDArray[np.int64], dtype: str) -> None:
@@ -83,17 +70,17 @@ class Carried:
         self.done[0] = -1
 
     def for_product(self, step: Product) -> list[int]:
-        """Return where the number of the row to be multiplied stands, that of the row done ahead, and the result."""
+        """Return the addresses of the number of the row to be multiplied, of that done ahead, and of its result."""
         mine = self.ahead is not None and step is self.ahead.product
         compared = (self.order, self.done) if mine else (self.some, self.nothing)
         return [array.ctypes.data for array in (*compared, self.result)]
 
     def for_update(self, step: Product, addresses: Mapping[LoweredValue, int]) -> list[int]:
-        """Return all rows, where the number of the next stands, where it is put down once done, and the result."""
-        if self.ahead is None or step is not self.ahead.update:
-            return [0, self.nothing.ctypes.data, self.nothing.ctypes.data, self.result.ctypes.data]
-        cells = (self.order[1:], self.done, self.result)
-        return [addresses[self.ahead.rows], *(array.ctypes.data for array in cells)]
+        """Return the addresses of all rows, of the next one's number, of where to write that once done, and the result."""
+        mine = self.ahead is not None and step is self.ahead.update
+        rows = addresses[self.ahead.rows] if self.ahead is not None and mine else 0
+        cells = (self.order[1:], self.done) if mine else (self.nothing, self.nothing)
+        return [rows, *(array.ctypes.data for array in (*cells, self.result))]
 
 
 def product_text(kind: str, integer: str) -> str:

@@ -198,9 +198,7 @@ def _check_rows(name: str, numbers: Array, rows: int) -> None:
 
 
 class Workspace:
-    """The memory and the addresses of what is computed and read again: two values share memory when they are never
-    needed together.
-    """
+    """One piece of memory for all that is computed and read again; values never needed together share a place."""
 
     def __init__(
         self, values: Iterable[LoweredValue], schedule: StepSchedule, dtype: str, batch_size: int

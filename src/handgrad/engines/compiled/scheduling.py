@@ -46,23 +46,16 @@ Step: TypeAlias = FusedLoop | Product | Check
 
 
 class StepSchedule:
-    """The steps that compute what is wanted of a list of values, which stand in the order of the lines.
+    """The steps, in order, that compute what is wanted of a program.
 
-    Attributes
-    ----------
-    steps
-        In order.
-    made
-        Which step computes each value.
-    stored
-        The values that are read from memory by some step, or asked for at the end.
+    Before the first update one stops when what is checked is not finite.
+
+    ``made`` is the number of the step that computes a value; ``stored`` are the values that a step reads from memory, or
+    that are wanted at the end.
     """
 
     def __init__(
-        self,
-        lowered: Lowered,
-        wanted: tuple[LoweredValue, ...],
-        checked: tuple[LoweredValue, ...],
+        self, lowered: Lowered, wanted: tuple[LoweredValue, ...], checked: tuple[LoweredValue, ...]
     ) -> None:
         self.steps: list[Step] = []
         self.made: dict[LoweredValue, int] = {}
@@ -70,7 +63,12 @@ class StepSchedule:
         self.checked, self.updates = checked, lowered.updates
         self.wanted = tuple(value.base for value in wanted)
         self.users = users_of((*wanted, *lowered.assigned))
-        self.fused = dict(self._accumulated(lowered.assigned))
+        self.accumulated = {
+            value: product for value in lowered.assigned if (product := self._accumulated(value)) is not None
+        }
+        self.absorbed = {
+            part for value, step in self.accumulated.items() for part in (value.inputs[1], step.value)
+        }
         needed = [value for value in lowered.values if value in self.users]
         self.repeated = frozenset(
             v for v in needed if v.operation in CHEAP and not self.is_needed_in_memory(v)
@@ -85,20 +83,15 @@ class StepSchedule:
 
     def place(self, value: LoweredValue) -> None:
         """Give a value its place: in a loop that has its operands, or a step of its own."""
-        if value.operation in GIVEN or value.operation in VIEWS or value in self.fused.values():
+        if value.operation in GIVEN | VIEWS or value in self.absorbed or value in self.repeated:
             return
-        users = self.users[value]
-        if users <= self.fused.keys() and any(user.inputs[1] is value for user in users):
-            return  # a scaled product that is added in place
         if value in self.updates and not self.barrier and self.checked:
             self.steps.append(Check(self.checked))
             self.barrier = len(self.steps)
-        if value in self.fused:
-            self.append(value, self._product_into(value))
+        if value in self.accumulated:
+            self.append(value, self.accumulated[value])
         elif value.operation == "product":
             self.append(value, Product(value))
-        elif value in self.repeated:
-            return
         elif not self.join(value):
             fit = next(iter(fits(value)), None)
             if fit is None:
@@ -162,23 +155,22 @@ class StepSchedule:
         old = value.inputs[0].base
         yield from (number for number, step in enumerate(self.steps) if old in step.reads)
 
-    def _accumulated(self, assigned: tuple[LoweredValue, ...]) -> Iterator[tuple[LoweredValue, LoweredValue]]:
-        """Find the products that can be added into a kept array directly, so that they are never stored.
+    def _accumulated(self, value: LoweredValue) -> Product | None:
+        """Return the product that can be added into a parameter in place, so that it is never stored, if it is one.
 
         ``W -= learning_rate * (x.T @ dz)`` is one product with a scale, added to W.
         """
-        for value in assigned:
-            if value.operation not in ("add", "subtract"):
-                continue
-            change = value.inputs[1]
-            factor, scale = self._scaled_product(value, change)
-            if factor.operation != "product" or factor.shape != value.shape:
-                continue
-            used = [operand.matrix[0] for operand in factor.inputs]
-            used += [scale] if scale is not None else []
-            # the product is done late, where it is added: what it reads must not change before
-            if not any(operand.operation == "load" or operand.target for operand in used):
-                yield value, factor
+        if value.operation not in ("add", "subtract"):
+            return None
+        factor, scale = self._scaled_product(value, value.inputs[1])
+        if factor.operation != "product" or factor.shape != value.shape:
+            return None
+        used = [operand.matrix[0] for operand in factor.inputs]
+        used += [scale] if scale is not None else []
+        # the product is done late, where it is added: what it reads must not change before
+        if any(operand.operation == "load" or operand.target for operand in used):
+            return None
+        return Product(factor, value, scale, -1.0 if value.operation == "subtract" else 1.0)
 
     def _scaled_product(
         self, value: LoweredValue, change: LoweredValue
@@ -193,16 +185,12 @@ class StepSchedule:
     def _only_user(self, value: LoweredValue, user: LoweredValue) -> bool:
         return self.users[value] == {user} and value not in self.wanted
 
-    def _product_into(self, value: LoweredValue) -> Product:
-        factor, scale = self._scaled_product(value, value.inputs[1])
-        return Product(factor, value, scale, -1.0 if value.operation == "subtract" else 1.0)
-
     def _stored(self) -> set[LoweredValue]:
         stored = {value for value in self.wanted if value.operation not in GIVEN}
         for step in self.steps:
             stored |= {value for value in step.reads if value in self.made}
-            if isinstance(step, Product):
-                stored |= set() if step.target is not None else {step.value}
+            if isinstance(step, Product) and step.target is None:
+                stored.add(step.value)
         return stored
 
     @cached_property

@@ -33,9 +33,7 @@ PRODUCT_UNIT = 16
 
 @dataclass(frozen=True)
 class Routine:
-    """A program as native code, before addresses and the number of rows are known; large steps have up to ``threads``
-    chunks.
-    """
+    """A program as native code, before addresses and the number of rows are known."""
 
     values: tuple[LoweredValue, ...]
     schedule: StepSchedule
