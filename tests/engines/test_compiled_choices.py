@@ -148,9 +148,9 @@ def test_a_copy_that_was_slower_is_not_loaded_again(tmp_path: Path, monkeypatch:
 
 def make_copy(monkeypatch: pytest.MonkeyPatch, core: str = "SkylakeX") -> tuple[Blas, Blas | None]:
     """Return NumPy's OpenBLAS and its copy, on a processor that is said to have AVX-512."""
-    said = blas._said
+    said = blas._answer
     monkeypatch.setattr(
-        blas, "_said", lambda library, name: core if "corename" in name else said(library, name)
+        blas, "_answer", lambda library, name: core if "corename" in name else said(library, name)
     )
     openblas = blas._openblas()
     assert openblas is not None

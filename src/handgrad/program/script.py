@@ -19,6 +19,9 @@ from handgrad.program.program import Program
 from handgrad.program.running import function_source
 from handgrad.rules import PRIMITIVES
 
+MOST_NUMBERS = 64
+"""Of an array written into a script: more than fill a few lines belong in a file."""
+
 HEAD = '''"""{title}
 
 Written out by handgrad: one step of training, line by line, and the loop around it. It needs NumPy only.
@@ -124,9 +127,12 @@ def write_script(
     """
     training = training.keeping("total", "count")
     kept = {**training.parameters, **training.states}
-    if any(not isinstance(parameter.start, str) and parameter.start.size > 64 for parameter in kept.values()):
+    if any(
+        not isinstance(parameter.start, str) and parameter.start.size > MOST_NUMBERS
+        for parameter in kept.values()
+    ):
         raise ConfigurationError(
-            "a script cannot hold an array of more than 64 numbers that is no initialiser's"
+            f"a script cannot hold an array of more than {MOST_NUMBERS} numbers that is no initialiser's"
         )
     weighted = any(value.name == "w" for value in training.inputs)
     head = HEAD.format(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from handgrad.layers import Graph, Node, Optimiser, Value
@@ -48,9 +49,9 @@ def write_training(
     """
     lines = [line for node in graph.nodes for line in _sample(node)]
     lines += [line for node in graph.nodes for line in _forward(node)]
-    backward = _Backward(graph, loss)
-    lines += backward.lines
-    gradients = {name: f"d{name}" for name in graph.parameters if name in backward.done}
+    backward, reached = _all_backward(graph, loss)
+    lines += backward
+    gradients = {name: f"d{name}" for name in graph.parameters if name in reached}
     updates, slots = _update(graph, optimiser, gradients)
     lines += updates
     lines += [line for node in graph.nodes for line in _state(node)]
@@ -149,85 +150,47 @@ def _of_node(
         yield replace(line, layer=node.layer, undoes=undoes)
 
 
-@dataclass
-class _Backward:
-    """Writes the backward lines, last node first; a value used several times gets one line that adds."""
+def _all_backward(graph: Graph, loss: Value) -> tuple[list[ProgramLine], set[str]]:
+    """Write the backward lines, last node first; return them, and the values that have a gradient.
 
-    graph: Graph
-    loss: Value
-    lines: list[ProgramLine] = field(default_factory=list)
-    done: set[str] = field(default_factory=set)
+    A value used several times gets one line that adds.
+    """
+    reason = "the loss changes one for one with itself"
+    lines = [ProgramLine("dloss", "=", "1.0", "backward", "loss", "", reason, undoes=loss.name)]
+    nodes, uses = _undone(graph, loss)
+    parts: dict[str, list[str]] = {}
+    for node in nodes:
+        names = {f"d{node.rule.output}": f"d{node.output.name}"}
+        received = {argument: node.arguments[argument].name for argument in node.rule.differentiable}
+        for argument, name in received.items():
+            if uses[name]:
+                part = f"d{name}" if uses[name] == 1 else f"d{name}_{node.output.name}"
+                part += f"_{argument}" if part in parts.setdefault(name, []) else ""
+                parts[name].append(part)
+                names[f"d{argument}"] = part
+        lines += _backward(node, names)
+        for name in dict.fromkeys(received.values()):
+            if 1 < len(parts.get(name, [])) == uses[name]:  # all are there
+                times = "twice" if uses[name] == 2 else f"{uses[name]} times"
+                reason = f"{name} is used {times}: what reaches the loss on each way adds up"
+                added = " + ".join(parts[name])
+                lines.append(ProgramLine(f"d{name}", "=", added, "backward", node.layer, "", reason, name))
+    return lines, parts.keys() & graph.parameters.keys()
 
-    def __post_init__(self) -> None:
-        self.trained = self._trained()
-        self.uses = self._uses()
-        self.parts: dict[str, list[str]] = {}
-        reason = "the loss changes one for one with itself"
-        self.lines.append(
-            ProgramLine("dloss", "=", "1.0", "backward", "loss", "", reason, undoes=self.loss.name)
-        )
-        for node in reversed(self.graph.nodes):
-            if node.output.name in self.trained:
-                self.undo(node)
 
-    def _trained(self) -> set[str]:
-        """Return the values through which a parameter reaches the loss."""
-        trained = set(self.graph.parameters)
-        for node in self.graph.nodes:
-            differentiable = {node.arguments[name].name for name in node.rule.differentiable}
-            if differentiable & trained:
-                trained.add(node.output.name)
-        return trained
-
-    def _uses(self) -> dict[str, int]:
-        """Count how many gradients each value receives."""
-        reached = {self.loss.name}
-        uses: dict[str, int] = {}
-        for node in reversed(self.graph.nodes):
-            if node.output.name not in reached:
-                continue
-            for argument in node.rule.differentiable:
-                name = node.arguments[argument].name
-                if name in self.trained:
-                    uses[name] = uses.get(name, 0) + 1
-                    reached.add(name)
-        return uses
-
-    def undo(self, node: Node) -> None:
-        """Write the backward lines of one node."""
-        if node.output.name != self.loss.name and node.output.name not in self.uses:
-            return  # the loss does not depend on it
-        targets = {f"d{argument}": self.target(node, argument) for argument in node.rule.differentiable}
-        names = {local: target for local, target in targets.items() if target}
-        self.lines += _backward(node, {f"d{node.rule.output}": f"d{node.output.name}"} | names)
-        for argument in node.rule.differentiable:
-            self.add_up(node.arguments[argument].name, node)
-
-    def target(self, node: Node, argument: str) -> str:
-        """Name the gradient an argument gets here: ``dW1``, or ``dW1_z3`` when it is one of several."""
-        name = node.arguments[argument].name
-        if name not in self.trained:
-            return ""
-        if self.uses[name] == 1:
-            self.done.add(name)
-            return f"d{name}"
-        part = f"d{name}_{node.output.name}"
-        known = self.parts.setdefault(name, [])
-        part += f"_{argument}" if part in known else ""
-        known.append(part)
-        return part
-
-    def add_up(self, name: str, node: Node) -> None:
-        """Write the line that adds the gradients of a value, once all are there."""
-        parts = self.parts.get(name, [])
-        if name in self.done or len(parts) < max(2, self.uses.get(name, 0)):
-            return
-        times = "twice" if len(parts) == 2 else f"{len(parts)} times"
-        reason = f"{name} is used {times}: what reaches the loss on each way adds up"
-        self.lines.append(
-            ProgramLine(f"d{name}", "=", " + ".join(parts), "backward", node.layer, "", reason, undoes=name)
-        )
-        self.done.add(name)
+def _undone(graph: Graph, loss: Value) -> tuple[list[Node], Counter[str]]:
+    """Return the nodes between a parameter and the loss, last first, and how many gradients each value receives."""
+    trained = set(graph.parameters)
+    for node in graph.nodes:
+        if any(node.arguments[argument].name in trained for argument in node.rule.differentiable):
+            trained.add(node.output.name)
+    nodes, uses = [], Counter({loss.name: 1})
+    for node in reversed(graph.nodes):
+        if node.output.name in trained and uses[node.output.name]:
+            nodes.append(node)
+            names = (node.arguments[argument].name for argument in node.rule.differentiable)
+            uses.update(name for name in names if name in trained)
+    return nodes, uses
 
 
 def _update(

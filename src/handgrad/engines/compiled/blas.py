@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.engines.compiled.native import cache_folder, keep, native, read_kept
+from handgrad.engines.compiled.native import cache_file, cache_folder, native, read_cached
 from handgrad.errors import ConfigurationError
 
 _LOCK = threading.Lock()
@@ -43,20 +43,9 @@ _SIZES: dict[str, Any] = {"i32": ctypes.c_int32, "i64": ctypes.c_int64}
 class Blas:
     """A loaded library.
 
-    Attributes
-    ----------
-    name
-        For people: ``OpenBLAS 0.3.30`` or ``MKL``.
-    library
-        As `ctypes` holds it.
-    names
-        How it calls a function: ``scipy_cblas_{}64_``.
-    integer
-        The type of its sizes as LLVM names it: ``i32`` or ``i64``.
-    threads
-        The functions that return and set how many threads it uses.
-    original
-        What it is a copy of: that one says how many threads are allowed, and does small products.
+    ``names`` is how it calls a function (``scipy_cblas_{}64_``), ``integer`` the type of its sizes as LLVM names it,
+    ``threads`` the functions that return and set how many threads it uses. ``original`` is what it is a copy of: that
+    one states how many threads are allowed, and does small products.
     """
 
     name: str
@@ -175,7 +164,7 @@ def _fastest(openblas: Blas, mkl: Blas | None) -> Blas:
     files = (Path(blas.library._name or "").name for blas in found)
     key = " ".join((native().version, *(blas.name for blas in found), *files))
     file = f"blas-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-    remembered = read_kept(file)
+    remembered = read_cached(file)
     if remembered != openblas.name.encode() and (copy := _with_avx2(openblas)) is not None:
         found.append(copy)
     for blas in found:
@@ -183,7 +172,7 @@ def _fastest(openblas: Blas, mkl: Blas | None) -> Blas:
             return blas
     if len(found) > 1:
         fastest = _measured(found)
-        keep(file, fastest.name.encode())
+        cache_file(file, fastest.name.encode())
         return fastest
     return openblas
 
@@ -205,13 +194,13 @@ def _openblas() -> Blas | None:
             for names, integer in (("scipy_cblas_{}64_", "i64"), ("cblas_{}64_", "i64"), ("cblas_{}", "i32")):
                 if hasattr(library, names.format("sgemm")):
                     own = names.replace("cblas_{}", "openblas_{}")
-                    name = " ".join(_said(library, own.format("get_config")).split()[:2])
+                    name = " ".join(_answer(library, own.format("get_config")).split()[:2])
                     threads = own.format("get_num_threads"), own.format("set_num_threads")
                     return Blas(name, library, names, integer, threads)
     return None
 
 
-def _said(library: ctypes.CDLL, function: str) -> str:
+def _answer(library: ctypes.CDLL, function: str) -> str:
     call = getattr(library, function)
     call.restype = ctypes.c_char_p
     return str(call().decode())
@@ -221,7 +210,7 @@ def _with_avx2(openblas: Blas) -> Blas | None:
     """Open a copy of a library that runs its code for AVX2, where the library itself runs that for AVX-512."""
     core = openblas.names.replace("cblas_{}", "openblas_get_corename")
     folder = cache_folder()
-    if folder is None or _said(openblas.library, core) not in ("SkylakeX", "Cooperlake", "SapphireRapids"):
+    if folder is None or _answer(openblas.library, core) not in ("SkylakeX", "Cooperlake", "SapphireRapids"):
         return None
     settings = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1"}
     with suppress(OSError):
@@ -231,7 +220,7 @@ def _with_avx2(openblas: Blas) -> Blas | None:
             folder / f"{original.stem}-{version}-{size:x}{original.suffix}"
         )  # one, however often NumPy is installed
         if not (copy.exists() and copy.stat().st_size == size):
-            keep(copy.name, original.read_bytes())
+            cache_file(copy.name, original.read_bytes())
         before = {name: os.environ.get(name) for name in settings}
         os.environ.update(settings)  # is read while the library is loaded
         try:

@@ -37,16 +37,9 @@ CHEAP = frozenset({"broadcast", "is_class"})
 
 @dataclass(eq=False)
 class FusedLoop:
-    """Values computed together, row by row.
+    """Values computed together, row by row, in order, each at its level.
 
-    Attributes
-    ----------
-    rows, columns
-        How far it goes.
-    repeated
-        Values so cheap that it computes them itself rather than read them from memory.
-    values, levels
-        What it computes, in order, and where each stands.
+    ``repeated`` are so cheap that it computes them itself rather than read them from memory.
     """
 
     rows: Extent
@@ -66,20 +59,18 @@ class FusedLoop:
         """Compute a value here, after whatever cheap operands it has."""
         for operand in value.inputs:
             if operand.source in self.repeated and operand.source not in self.levels:
-                self.add(operand.source, self.own_fit(operand.source))
+                self.add(operand.source, next(self.own_fits(operand.source)))
         self.values.append(value)
         self.levels[value], self.fits[value] = fit.level, fit
 
     def fit(self, value: LoweredValue) -> Fit | None:
         """Return how a value would be computed in this loop, or None when it cannot be."""
-        for fit in fits(value):
-            if (fit.rows, fit.columns) == (self.rows, self.columns) and self.has_ready(value, fit):
-                return fit
-        return self.fit_in_row(value)
+        own = (fit for fit in self.own_fits(value) if self.has_ready(value, fit))
+        return next(own, None) or self.fit_in_row(value)
 
-    def own_fit(self, value: LoweredValue) -> Fit:
-        """Return how a cheap value is computed here."""
-        return next(fit for fit in fits(value) if (fit.rows, fit.columns) == (self.rows, self.columns))
+    def own_fits(self, value: LoweredValue) -> Iterator[Fit]:
+        """Yield how a value would be computed in a loop of this size."""
+        return (fit for fit in fits(value) if (fit.rows, fit.columns) == (self.rows, self.columns))
 
     def fit_in_row(self, value: LoweredValue) -> Fit | None:
         """Return how a value of one number a row would be computed at the end of each row."""
@@ -104,13 +95,9 @@ class FusedLoop:
             made = operand.source
             if made in self.repeated and level != "full":
                 return False
-            if made in self.levels and not (self.levels[made] == level and self.is_ready(made)):
+            if made in self.levels and not (self.levels[made] == level and level in ("full", "row")):
                 return False
         return not (value.target and any(self.is_row_reduction(v) for v in self.values))
-
-    def is_ready(self, value: LoweredValue) -> bool:
-        """Whether a value of this loop is complete before the loop ends."""
-        return self.levels[value] in ("full", "row")
 
     def is_row_reduction(self, value: LoweredValue) -> bool:
         return value.operation in REDUCTIONS and self.levels[value] == "row"
@@ -162,28 +149,29 @@ class FusedLoop:
 def fits(value: LoweredValue) -> Iterator[Fit]:
     """Yield the loops a value can be computed in, the most natural one first."""
     shape = value.inputs[0].shape if value.operation in REDUCTIONS else value.shape
-    if value.operation == "add_rows_at":
-        values = value.inputs[0]
-        yield Fit(product(values.shape[:-1]), values.shape[-1], "column", ("full", "row"))
-        return
-    if value.operation == "take":
-        yield Fit(product(value.shape[: len(value.inputs[1].shape)]), product(value.shape[len(value.inputs[1].shape) :]),
-                  "full", ("column", "row"))  # fmt: skip
-        return
-    if value.operation == "is_class":
-        yield Fit(product(shape[:-1]), shape[-1], "full", ("row",))
-        return
-    if value.operation == "uniform":
-        for split in _splits(shape):
-            yield Fit(product(shape[:split]), product(shape[split:]), "full", ("scalar",) * 3)
-        return
-    for split in _splits(shape):
-        levels = [_level(operand, shape, split) for operand in value.inputs]
-        result: Level | None = "full" if shape else "scalar"
-        if value.operation in REDUCTIONS:
-            result = _reduced(value.attribute, len(shape), split)
-        if result is not None and None not in levels:
-            yield Fit(product(shape[:split]), product(shape[split:]), result, tuple(levels))  # type: ignore[arg-type]
+    match value.operation:
+        case "add_rows_at":
+            shape = value.inputs[0].shape
+            yield _fit(shape, len(shape) - 1, "column", ("full", "row"))
+        case "take":
+            yield _fit(shape, len(value.inputs[1].shape), "full", ("column", "row"))
+        case "is_class":
+            yield _fit(shape, len(shape) - 1, "full", ("row",))
+        case "uniform":
+            for split in _splits(shape):
+                yield _fit(shape, split, "full", ("scalar",) * 3)
+        case _:
+            for split in _splits(shape):
+                levels = tuple(_level(operand, shape, split) for operand in value.inputs)
+                result: Level | None = "full" if shape else "scalar"
+                if value.operation in REDUCTIONS:
+                    result = _reduced(value.attribute, len(shape), split)
+                if result is not None and None not in levels:
+                    yield _fit(shape, split, result, levels)  # type: ignore[arg-type]
+
+
+def _fit(shape: Extents, split: int, level: Level, operands: tuple[Level, ...]) -> Fit:
+    return Fit(product(shape[:split]), product(shape[split:]), level, operands)
 
 
 def _splits(shape: Extents) -> Iterator[int]:

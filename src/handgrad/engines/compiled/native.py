@@ -1,8 +1,8 @@
-"""Native code: compiled once for each text, kept on disk, linked when it is used.
+"""Native code: compiled once for each text, cached on disk, linked when it is used.
 
-What is kept is named after a digest of the text, of LLVM's version and of the processor, so that nothing that fits
-another machine or another version is ever taken up. Files are written beside their place and renamed; where no
-folder can be written, everything works in memory.
+A cached file is named after a digest of the text, of LLVM's version and of the processor, so that code of another
+machine or another version is never loaded. Files are written to a temporary file and renamed; where no folder can be
+written, everything works in memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MARK = b"handgrad native code 1\n"
 
 
 def cache_folder() -> Path | None:
-    """Return where compiled code is kept: ``HANDGRAD_CACHE``, or the user's usual folder for such things.
+    """Return where compiled code is cached: ``HANDGRAD_CACHE``, or the user's usual folder for such things.
 
     None for a user who has no folder of their own: a common one could be written by others. Who may write to the
     folder is trusted; it is not checked.
@@ -38,7 +38,7 @@ def cache_folder() -> Path | None:
     return None
 
 
-def read_kept(name: str) -> bytes | None:
+def read_cached(name: str) -> bytes | None:
     """Return a file of the cache, or None."""
     folder = cache_folder()
     with suppress(OSError):
@@ -46,7 +46,7 @@ def read_kept(name: str) -> bytes | None:
     return None
 
 
-def keep(name: str, content: bytes) -> None:
+def cache_file(name: str, content: bytes) -> None:
     """Write a file of the cache whole or not at all; a folder that cannot be written costs time only."""
     folder = cache_folder()
     if folder is None:
@@ -95,16 +95,16 @@ class Native:
         key = hashlib.sha256((self.version + name + text).encode()).hexdigest()[:32]
         with self.lock:
             if key not in self.linked:
-                image = self.kept(key) or self.compiled(key, text)
+                image = self.cached(key) or self.compiled(key, text)
                 library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
                 self.count += 1  # no name twice, also when an interruption comes between
                 tracker = library.export_symbol(name).link(self.linker, f"{key}-{self.count}")
                 self.linked[key] = (tracker, tracker[name])
             return self.linked[key][1]
 
-    def kept(self, key: str) -> bytes | None:
-        """Return the compiled code that was kept, when it is whole."""
-        content = read_kept(f"{key}.o")
+    def cached(self, key: str) -> bytes | None:
+        """Return the compiled code of the cache, when it is whole."""
+        content = read_cached(f"{key}.o")
         if content is None:
             return None
         start = len(MARK) + 32
@@ -112,7 +112,7 @@ class Native:
         return image if mark == MARK and hashlib.sha256(image).digest() == digest else None
 
     def compiled(self, key: str, text: str) -> bytes:
-        """Compile, and keep the result if that is possible."""
+        """Compile, and cache the result if that is possible."""
         module = llvm.parse_assembly(text)
         module.triple = self.machine.triple
         module.data_layout = str(self.machine.target_data)
@@ -124,7 +124,7 @@ class Native:
         builder = llvm.create_pass_builder(self.machine, options)
         builder.getModulePassManager().run(module, builder)
         image: bytes = self.machine.emit_object(module)
-        keep(f"{key}.o", MARK + hashlib.sha256(image).digest() + image)
+        cache_file(f"{key}.o", MARK + hashlib.sha256(image).digest() + image)
         return image
 
 
