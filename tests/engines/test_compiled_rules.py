@@ -382,7 +382,7 @@ def test_rows_of_a_computed_table_are_not_compiled() -> None:
     """Native code looks rows up only where it has looked at all indices before."""
     made = Network(ShiftedTable(), Linear(4, 2), inputs=(), loss=MeanSquaredError())
     with pytest.raises(
-        UnsupportedLineError, match="indexing other than rows of a kept table by whole numbers"
+        UnsupportedLineError, match="indexing other than rows of a parameter by whole numbers"
     ):
         CompiledEngine().bind(made.program().without_updates(), made.arrays)
 

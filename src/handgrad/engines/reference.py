@@ -1,4 +1,4 @@
-"""The reference engine: the program as it stands, on NumPy. Simple beats fast."""
+"""The reference engine: the lines of the program, on NumPy. Simple beats fast."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BoundReference:
 
     def __init__(self, program: Program, arrays: Mapping[str, Array]) -> None:
         self.program = program
-        self.kept = {name: arrays[name] for name in (*program.parameters, *program.states, *program.slots)}
+        self.arrays = {name: arrays[name] for name in program.shapes}
         self.function = compile_program(program, "step")
 
     def epoch(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
@@ -37,7 +37,7 @@ class BoundReference:
         with np.errstate(all="ignore"):  # the program itself stops at a loss that is not finite
             for number, batch in enumerate(epoch.batches(self.program)):
                 try:
-                    outputs = self.function(**batch, **self.kept)
+                    outputs = self.function(**batch, **self.arrays)
                 except FloatingPointError:
                     raise NonFiniteLossError(number) from None
                 if not np.isfinite(outputs[total_at]):  # a program without an update does not look itself
@@ -54,5 +54,5 @@ class BoundReference:
         arrays = {value.name: convert(inputs[value.name], value, program.dtype) for value in program.inputs}
         numbers = {name: inputs[name] for name in program.scalars}
         with np.errstate(all="ignore"):
-            outputs = self.function(**arrays, **numbers, **self.kept)
+            outputs = self.function(**arrays, **numbers, **self.arrays)
         return dict(zip(program.outputs, outputs, strict=True))

@@ -76,9 +76,9 @@ class Nodes:
         if not output:
             self.made += 1
             output = f"{self.line.target if self.line else 'x'}/{self.made}"
-        said = f"{self.line}  # {self.line.reason}".removesuffix("  # ") if self.line else ""
+        described = f"{self.line}  # {self.line.reason}".removesuffix("  # ") if self.line else ""
         node = self.onnx.helper.make_node(
-            operation, list(inputs), [output], name=output, doc_string=said, **attributes
+            operation, list(inputs), [output], name=output, doc_string=described, **attributes
         )
         self.nodes.append(node)
         return output

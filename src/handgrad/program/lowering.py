@@ -92,7 +92,7 @@ class _Lowering(Operations):
             raise NotImplementedError("the change has another shape than the array")
         new = replace(new, target=old.target or (old.attribute if old.operation == "load" else ""))
         if not new.target:
-            raise NotImplementedError("a change of something that is not kept")
+            raise NotImplementedError("a change of something that is no parameter, state or slot")
         self.assigned.append(new)
         self.values.append(new)
         return new
@@ -100,7 +100,7 @@ class _Lowering(Operations):
     # expressions
 
     def expression(self, node: ast.expr) -> Any:
-        """Return what a piece of a line's syntax tree stands for."""
+        """Return the value, number or size that a piece of a line's syntax tree is."""
         method = getattr(self, f"lower_{type(node).__name__}", None)
         if method is None:
             raise NotImplementedError(f"`{ast.unparse(node)}` is no expression that is compiled")

@@ -143,7 +143,7 @@ class Operations:
         return self.value(operation, values, shape, kind)
 
     def in_place(self, value: LoweredValue) -> LoweredValue:
-        """Return a value that a loop can read as it lies in memory."""
+        """Return a value that a loop can read from memory."""
         if value.operation == "transpose":
             raise NotImplementedError("a transposed array outside a product of matrices")
         return value
@@ -216,7 +216,9 @@ class Operations:
         if array.operation == "transpose":
             raise NotImplementedError("a transposed array in another shape")
         if array.base.target or array.base.operation == "load":
-            raise NotImplementedError("a kept array in another shape")  # it would change with the array
+            raise NotImplementedError(
+                "a parameter, state or slot in another shape"
+            )  # it would change with the array
         return self.value("reshape", (array.base,), shape, array.type)
 
     def transpose(self, array: LoweredValue) -> LoweredValue:
@@ -240,7 +242,7 @@ class Operations:
 
     def take(self, table: LoweredValue, index: LoweredValue) -> LoweredValue:
         if index.type != "int" or len(table.shape) != 2 or table.operation != "load":
-            raise NotImplementedError("indexing other than rows of a kept table by whole numbers")
+            raise NotImplementedError("indexing other than rows of a parameter by whole numbers")
         return self.value("take", (table, index), (*index.shape, table.shape[1]), table.type)
 
     # handgrad's primitives

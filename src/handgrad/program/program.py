@@ -1,4 +1,4 @@
-"""A program as data: lines, what comes in, what is kept, what goes out; and how its page looks."""
+"""A program as data: lines, inputs, parameters, states, slots, outputs; and how its page looks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from handgrad.layers import Parameter, Value
 from handgrad.rules import PRIMITIVES, Shape, show_shape
 from handgrad.rules.text import backward_slice
 
-WIDEST_CODE = 56  # of a line whose reason stands beside it
+WIDEST_CODE = 56  # of a line whose reason is beside it
 
 Phase = Literal["sample", "forward", "loss", "backward", "update"]
 

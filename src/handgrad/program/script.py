@@ -51,7 +51,7 @@ NEEDED = {needed}  # what the answers are computed from
 def main() -> None:
     with np.load(sys.argv[1] if len(sys.argv) > 1 else "data.npz", allow_pickle=False) as file:
         data = {{name: file[name] for name in file.files}}
-    kept = initialise()
+    arrays = initialise()
 {standardise}    rows, steps = len(data["x"]), -(-len(data["x"]) // BATCH_SIZE)
     rates = {schedule}
     number = 0
@@ -60,15 +60,15 @@ def main() -> None:
         loss_total = loss_count = 0.0
         for start in range(0, rows, BATCH_SIZE):
             batch = batch_of(data, order[start : start + BATCH_SIZE])
-            total, count = step(**batch, **kept{numbers})
+            total, count = step(**batch, **arrays{numbers})
             loss_total += float(total)
             loss_count += float(count)
             number += 1
         print(f"epoch {{epoch + 1}}  loss {{loss_total / loss_count!r}}")
     if "x_test" in data:
-        (answers,) = predict({x_test}, **{{name: kept[name] for name in NEEDED}})
+        (answers,) = predict({x_test}, **{{name: arrays[name] for name in NEEDED}})
 {score}
-    np.savez("weights.npz", **kept)
+    np.savez("weights.npz", **arrays)
 
 
 if __name__ == "__main__":
@@ -91,7 +91,7 @@ SCORE = {
 
 @dataclass(frozen=True)
 class Loop(metaclass=Judged):
-    """What stands around the program: how long, how many rows at a time, how fast."""
+    """The loop around the program: epochs, batches, the learning rate of each step."""
 
     epochs: Count = 20
     batch_size: Count = 32
@@ -126,10 +126,10 @@ def write_script(
         The script's file name, for its own first lines.
     """
     training = training.keeping("total", "count")
-    kept = {**training.parameters, **training.states}
+    arrays = {**training.parameters, **training.states}
     if any(
         not isinstance(parameter.start, str) and parameter.start.size > MOST_NUMBERS
-        for parameter in kept.values()
+        for parameter in arrays.values()
     ):
         raise ConfigurationError(
             f"a script cannot hold an array of more than {MOST_NUMBERS} numbers that is no initialiser's"
@@ -142,7 +142,7 @@ def write_script(
     evaluation = replace(
         evaluation, parameters=_used(evaluation, "parameters"), states=_used(evaluation, "states")
     )
-    parts = [head, *_sources(_helpers(training, evaluation, kept.values(), loop))]
+    parts = [head, *_sources(_helpers(training, evaluation, arrays.values(), loop))]
     parts += [_initialise(training, seed)]
     parts += [function_source(training, "step"), function_source(evaluation, "predict")]
     parts += [_batch_of(training), _main(training, evaluation, loop, task)]
@@ -152,17 +152,17 @@ def write_script(
 def _used(program: Program, which: str) -> dict[str, Parameter]:
     """Return the arrays of a program that its lines read."""
     read = frozenset().union(*(line.reads for line in program.lines))
-    return {name: kept for name, kept in getattr(program, which).items() if name in read}
+    return {name: parameter for name, parameter in getattr(program, which).items() if name in read}
 
 
 def _helpers(
-    training: Program, evaluation: Program, kept: Iterable[Parameter], loop: Loop
+    training: Program, evaluation: Program, arrays: Iterable[Parameter], loop: Loop
 ) -> list[Callable[..., Any]]:
     """Return the functions whose source the script carries."""
     names = dict.fromkeys((*training.primitives, *evaluation.primitives))
-    starts = dict.fromkeys(parameter.start for parameter in kept if isinstance(parameter.start, str))
+    starts = dict.fromkeys(parameter.start for parameter in arrays if isinstance(parameter.start, str))
     helpers = [PRIMITIVES[name] for name in names] + [INITIALISERS[name] for name in starts]
-    fits = dict.fromkeys(parameter.fit[0] for parameter in kept if parameter.fit is not None)
+    fits = dict.fromkeys(parameter.fit[0] for parameter in arrays if parameter.fit is not None)
     helpers += [STATISTICS[name] for name in fits]
     return [*helpers, loop.schedule.function]
 
@@ -174,20 +174,21 @@ def _sources(functions: Iterable[Callable[..., Any]]) -> list[str]:
 
 
 def _initialise(program: Program, seed: int) -> str:
-    lines = ["def initialise():", '    """Return every array that is kept between steps."""']
-    lines += [f"    generator = np.random.default_rng({seed})", "    kept = {}"]
+    lines = ["def initialise():", '    """Return parameters, states and slots."""']
+    lines += [f"    generator = np.random.default_rng({seed})", "    arrays = {}"]
     for name, parameter in {**program.parameters, **program.states}.items():
         if isinstance(parameter.start, str):
             start = (
                 f"{parameter.start}(generator, {parameter.shape}, {parameter.fan_in}, {parameter.fan_out})"
             )
-            lines.append(f'    kept["{name}"] = {start}.astype(np.{program.dtype})')
+            lines.append(f'    arrays["{name}"] = {start}.astype(np.{program.dtype})')
         else:
-            lines.append(f'    kept["{name}"] = np.array({parameter.start.tolist()}, np.{program.dtype})')
+            lines.append(f'    arrays["{name}"] = np.array({parameter.start.tolist()}, np.{program.dtype})')
     lines += [
-        f'    kept["{name}"] = np.zeros({shape}, np.{program.dtype})' for name, shape in program.slots.items()
+        f'    arrays["{name}"] = np.zeros({shape}, np.{program.dtype})'
+        for name, shape in program.slots.items()
     ]
-    return "\n".join([*lines, "    return kept"])
+    return "\n".join([*lines, "    return arrays"])
 
 
 def _converted(value: Value, rows: str, dtype: str) -> str:
@@ -215,9 +216,9 @@ def _main(training: Program, evaluation: Program, loop: Loop, task: str) -> str:
     numbers = {"learning_rate": "float(rates[number])", "step": "number + 1", "seed": "SEED"}
     options = "".join(f", {value!r}" for value in field_values(loop.schedule).values())
     standardise = "".join(
-        f'    kept["{name}"][...] = {kept.fit[0]}(data["x"])[{kept.fit[1]}]\n'
-        for name, kept in training.states.items()
-        if kept.fit is not None
+        f'    arrays["{name}"][...] = {state.fit[0]}(data["x"])[{state.fit[1]}]\n'
+        for name, state in training.states.items()
+        if state.fit is not None
     )
     return MAIN.format(
         standardise=standardise,

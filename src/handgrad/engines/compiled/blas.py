@@ -56,14 +56,14 @@ class Blas:
     original: Blas | None = None
 
     def address(self, function: str) -> int:
-        """Return where a function lies: ``sgemm``."""
+        """Return the address of a function: ``sgemm``."""
         found = getattr(self.library, self.names.format(function))
         address = ctypes.cast(found, ctypes.c_void_p).value
         assert address is not None
         return address
 
     def function(self, name: str, multiplications: int, b_transposed: bool) -> int:
-        """Return where the function for a product lies: for a small one, of a copy, that of the original."""
+        """Return the address of the function for a product; a copy does small ones by its original."""
         library = self
         if self.original is not None and multiplications <= SMALL[b_transposed]:
             library = self.original
@@ -155,7 +155,7 @@ def _find() -> Blas | None:
 
 
 def _fastest(openblas: Blas, mkl: Blas | None) -> Blas:
-    """Return the library that multiplies matrices fastest, measured once on this machine and remembered.
+    """Return the library that multiplies matrices fastest, measured once on this machine and cached.
 
     Two libraries round differently, so the choice should not change from one run to the next; where nothing can be
     remembered, each process measures anew.

@@ -67,9 +67,9 @@ class BoundCompiled:
 
     def __init__(self, program: Program, arrays: Mapping[str, Array], blas: Blas) -> None:
         self.program, self.blas = program, blas
-        self.kept = {name: arrays[name] for name in (*program.parameters, *program.states, *program.slots)}
+        self.arrays = {name: arrays[name] for name in program.shapes}
         shapes = program.shapes
-        for name, array in self.kept.items():
+        for name, array in self.arrays.items():
             if array.dtype != program.dtype or not array.flags.c_contiguous or not array.flags.writeable:
                 raise EngineError(f"{name} is no writable, contiguous array of {program.dtype}")
             if array.shape != shapes[name]:
@@ -91,7 +91,7 @@ class BoundCompiled:
         self.facts = {"engine": "compiled", "blas": blas.name, "threads": thread_limit(blas)}
 
     def kernels(self, sources: dict[str, str]) -> dict[FusedLoop, Kernel]:
-        """Write every loop's code, for inputs that lie in memory as numbers of these types."""
+        """Write every loop's code, for inputs of these types."""
         key = tuple(sources.items())
         if key not in self.written:
             loops = [step for step in self.schedule.steps if isinstance(step, FusedLoop)]
@@ -120,8 +120,8 @@ class BoundCompiled:
         return {name: plan.result(value, rows) for name, value in self.outputs.items()}
 
     def given(self, value: Value, array: Array) -> Array:
-        """Return an input array whose rows lie one behind the other, in a type that is read row by row."""
-        if array.shape[1:] != value.shape[1:]:  # native code must not read what lies behind a row
+        """Return an input array whose rows are contiguous, in a type that is read row by row."""
+        if array.shape[1:] != value.shape[1:]:  # native code must not read what is behind a row
             raise ShapeError(
                 f"{value.name} is {show_shape(array.shape)}, the program takes {show_shape(value.shape)}"
             )
@@ -144,7 +144,7 @@ class BoundCompiled:
             routine = Routine(
                 self.lowered.values, self.schedule, kernels, self.program.dtype, self.blas, threads
             )
-            self.prepared = (key, Plan(routine, self.kept, batch_size, ahead))
+            self.prepared = (key, Plan(routine, self.arrays, batch_size, ahead))
         return self.prepared[1]
 
 

@@ -21,7 +21,7 @@ from handgrad.engines.compiled.ir import ONE, PART, ZERO, Code, Number, literal,
 
 
 class Control(IntEnum):
-    """What stands where in the memory that ``run`` is given."""
+    """The fields of the memory that ``run`` is given."""
 
     STEPS = 0  # the address of the table for whole batches
     STEP_COUNT = 1
@@ -39,7 +39,7 @@ class Control(IntEnum):
 
 
 class Pool(IntEnum):
-    """What stands where in the memory that threads share; what changes often has a cache line of its own."""
+    """The fields of the memory that threads share; what changes often has a cache line of its own."""
 
     TICKET = 0  # number of the job · how many parts it has (16 bits) · the next part to do (16 bits)
     DONE = 8

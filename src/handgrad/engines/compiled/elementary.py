@@ -21,7 +21,7 @@ class Format:
     bits: str  # the whole number of the same size
     digits: int  # of the fraction
     bias: int
-    magic: float  # adding it rounds to a whole number, which then stands in the last bits
+    magic: float  # adding it rounds to a whole number, which is then in the last bits
     log2_high: float  # log 2 in two parts, the first with few digits, so that k times it is exact
     log2_low: float
     lowest: float  # exp of less is 0
@@ -182,7 +182,7 @@ class Elementary:
         usual = code.compare("one", total, self.number(0))
         finite = code.compare("olt", total, self.number(math.inf))
         lost = code.select(code.binary("and", usual, finite), lost, self.number(0))
-        zero = code.compare("oeq", x, self.number(0))  # whose sign is kept
+        zero = code.compare("oeq", x, self.number(0))  # whose sign stays
         return code.select(zero, x, self.add(self.log(total), lost))
 
     def normal_cdf(self, x: Number) -> Number:

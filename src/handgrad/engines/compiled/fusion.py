@@ -185,7 +185,7 @@ def _splits(shape: Extents) -> Iterator[int]:
 
 
 def _level(operand: LoweredValue, whole: Extents, split: int) -> Level | None:
-    """Return at which level an operand stands in a loop over ``whole``, or None."""
+    """Return at which level an operand is in a loop over ``whole``, or None."""
     shape = operand.source.shape if operand.source is not operand.base else operand.shape
     if shape == whole and whole:
         return "full"

@@ -18,7 +18,7 @@ LANES = {"float": 16, "double": 8}
 
 @dataclass(frozen=True)
 class Number:
-    """A register or a constant: its text, the type of one number, and how many stand side by side."""
+    """A register or a constant: its text, the type of one number, and how many are side by side."""
 
     text: str
     kind: str

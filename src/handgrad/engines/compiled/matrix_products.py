@@ -2,7 +2,7 @@
 
 Such a product does little with each number of W, so it takes as long as reading W does. Two of them follow one another
 where batches have one row: ``W -= learning_rate * (x.T @ dz)`` ends a step, and ``x @ W`` begins the next. Where rows
-are multiplied as they lie in memory, the update multiplies the next one on its way, so that W is read once for both.
+are multiplied without conversion, the update multiplies the next one on its way, so that W is read once for both.
 
 Every sum goes over W's rows in their order, whichever way it is done: the numbers are the same to the last bit.
 """
@@ -26,7 +26,7 @@ VECTORS = 8
 """So many vectors of a row of W are held in registers, of which AVX-512 has 32; …"""
 
 BLOCK = 8
-"""… where W is wider, so many of its rows are gone through side by side: what is read together lies together."""
+"""… where W is wider, so many of its rows are gone through side by side: what is read together is close in memory."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ def find_ahead(schedule: StepSchedule) -> Ahead | None:
         (x, x_transposed), (w, w_transposed) = (operand.matrix for operand in step.value.inputs)
         if step.target is not None or x_transposed or w_transposed or len(x.shape) != 2:
             continue
-        as_they_lie = x.operation == "take" and [v.operation for v in x.inputs] == ["source", "order"]
-        if as_they_lie and w.operation == "load" and w.attribute in updates:
+        unconverted = x.operation == "take" and [v.operation for v in x.inputs] == ["source", "order"]
+        if unconverted and w.operation == "load" and w.attribute in updates:
             return Ahead(step, updates[w.attribute], x.inputs[0])
     return None
 
@@ -124,7 +124,7 @@ def product_text(kind: str, integer: str) -> str:
 def row_product_text(kind: str) -> str:
     """Return the code of ``z = x @ W`` for one row.
 
-    Its arguments: W · how many rows and columns it has · x · z · where the number of x's row stands, that of the row
+    Its arguments: W · how many rows and columns it has · x · z · the addresses of the number of x's row, that of the row
     done ahead, and what came of it.
     """
     code = Code()
@@ -143,7 +143,7 @@ def row_update_text(kind: str) -> str:
     """Return the code of ``W += sign · scale · x.T @ dz`` for one row, and of the next row's product where wanted.
 
     Its arguments: W · how many rows and columns it has · x · dz · the scale (a double) · its sign · all rows · where
-    the number of the row to be done ahead stands, where it is put down once it is done, and what came of it.
+    the number of the row to be done ahead is, where it is written once it is done, and its result.
     """
     code = Code()
     w, x, dz, scale, rows, following, done, ahead = (

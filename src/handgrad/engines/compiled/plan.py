@@ -32,14 +32,14 @@ ALIGNMENT = 64
 class Plan:
     """A program's native code with its memory.
 
-    ``kept`` are the arrays that steps change in place, ``batch_size`` the largest number of rows in a batch, ``ahead`` a
+    ``arrays`` are those that steps change in place, ``batch_size`` the largest number of rows in a batch, ``ahead`` a
     product that can be done ahead where batches have one row.
     """
 
     def __init__(
-        self, routine: Routine, kept: Mapping[str, Array], batch_size: int, ahead: Ahead | None
+        self, routine: Routine, arrays: Mapping[str, Array], batch_size: int, ahead: Ahead | None
     ) -> None:
-        self.routine, self.kept, self.batch_size = routine, kept, batch_size
+        self.routine, self.arrays, self.batch_size = routine, arrays, batch_size
         self.numbers = {"learning_rate": np.zeros(1), "step": np.zeros(1), "seed": np.zeros(1, np.int64)}
         self.sums = np.zeros(2)
         self.order = np.zeros(batch_size + 1, np.int64)  # a batch's rows, and the next
@@ -69,12 +69,12 @@ class Plan:
         self.call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(run)
 
     def own(self, value: LoweredValue) -> Array | None:
-        """Return the array of its own that a value lies in, or None when it has none."""
+        """Return the array of its own that holds a value, or None when it has none."""
         if value.target:
-            return self.kept[value.target]
+            return self.arrays[value.target]
         match value.operation:
             case "load":
-                return self.kept[value.attribute]
+                return self.arrays[value.attribute]
             case "scalar":
                 return self.numbers[value.attribute]
             case "order":
@@ -82,7 +82,7 @@ class Plan:
         return None
 
     def run(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
-        """Run an epoch's batches, a short while at a time; its arrays lie as their types say.
+        """Run an epoch's batches, a short while at a time.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class Plan:
                 yield taken.inputs[0].attribute, table.shape[0].factor
 
     def make_tables(self, addresses: Mapping[LoweredValue, int], rest: int) -> None:
-        """Make the tables of steps for whole batches and for a last one of ``rest`` rows, from inputs that lie here."""
+        """Make the tables of steps for whole batches and for a last one of ``rest`` rows, from inputs at these addresses."""
         if not addresses.items() <= self.addresses.items():
             self.tables.clear()
             self.addresses |= addresses
@@ -215,7 +215,7 @@ class Workspace:
         self.addresses = {value: start + offset for value, offset in self.offsets.items()}
 
     def held(self, value: LoweredValue, n: int) -> NDArray[Any]:
-        """Return the numbers of a value for ``n`` rows, as they lie there."""
+        """Return the numbers of a value for ``n`` rows, in memory."""
         start, kind = self.offsets[value], self.types[value]
         return self.memory[start : start + value.size.at(n) * kind.itemsize].view(kind)
 

@@ -43,7 +43,7 @@ class Helpers:
         )
         self.wanted, self.finished = threading.Semaphore(0), threading.Semaphore(0)
         self.taken = threading.Lock()
-        self.caller = -1  # the processor that the helpers are kept off
+        self.caller = -1  # the processor that the helpers do not use
         self.threads = [threading.Thread(target=self.help, daemon=True) for _ in range(count)]
         for thread in self.threads:
             thread.start()

@@ -37,7 +37,7 @@ class Product:
 
 @dataclass(eq=False)
 class Check:
-    """The place where a loss that is not finite stops the step, before anything that is kept changes."""
+    """The place where a loss that is not finite stops the step, before a parameter, state or slot changes."""
 
     reads: tuple[LoweredValue, ...] = ()
 
