@@ -770,3 +770,38 @@ def without_a_text(x, y):
     z[[0, 0]] = y[0, :2]
     z += np.kron(y[1, 1], y[2]) + np.kron(y[0], y[0, 2])
     return np.kron(x, y[:2, :2, None]) * np.einsum("ii", y) + np.repeat(y, [1, 2, 0] * 3).sum() + z.sum()
+
+
+# ------------------------------------------------------------------ what NumPy writes in Python
+
+
+@forward(x=positive(3, 5), A=n(3, 3) + 3 * np.eye(3))
+def through_numpys_source(x, A):
+    centred = np.cov(x) + np.corrcoef(x) @ A
+    areas = np.trapezoid(x, axis=1) + np.nanstd(x, axis=1) + np.linalg.vector_norm(x, axis=1)
+    blocks = np.block([[A, A], [A, A.T]])[2:5, 1:4]
+    chain = np.linalg.multi_dot([A, x, x.T]) + np.linalg.matrix_power(A, 3)
+    pieces = np.piecewise(x[0], [x[0] < 1, x[0] >= 1], [lambda v: 2 * v, lambda v: v**2])
+    return (
+        centred + areas + blocks * chain + pieces.sum() + np.vander(x[0], 3)[:3] + np.atleast_3d(A)[:, :, 0]
+    )
+
+
+@forward(x=n(3, 5), w=n(5))
+def results_stored_by_out(x, w):
+    total, product = np.zeros(3), np.empty((3, 5))
+    np.dot(x, w, out=total)
+    np.concatenate([x[:1], 2 * x[1:]], out=product)
+    np.clip(product, -1, 1, product)
+    return total * np.sum(product, axis=1, out=np.empty(3)) + np.matmul(x, w)
+
+
+@forward(x=n(3, 5), rows=np.array([2, 0, 2]))
+def a_copy_is_no_view(x, rows):
+    y, z = x * 2, x.copy()
+    first, chosen = y.take(0, axis=0), y[rows]
+    first += x[1]
+    chosen *= 3
+    line = z[:, None]
+    line += x[:, None] ** 2
+    return y + first + chosen + z + np.nonzero(rows)[0].sum()

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.adjoint.vjp_table import Site, axes_text, entry, reduction_text
+from handgrad.checking.forward_trace.operands import Slot, fill, operand_name
 from handgrad.checking.forward_trace.spelling import NoTextError, forward_text, key_text
-from handgrad.checking.forward_trace.statements import Slot, fill, operand_name
 
 # ---------------------------------------------------------------------- reductions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from handgrad.checking.adjoint.vjp_table import Site, entry, reduced, reduction_text
-from handgrad.checking.forward_trace.statements import Slot, operand_name
+from handgrad.checking.forward_trace.operands import Slot, operand_name
 
 
 def _transposed(name: str, ndim: int) -> str:

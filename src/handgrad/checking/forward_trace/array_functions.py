@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.forward_trace import statements
 from handgrad.checking.forward_trace.numpy_functions import (
     SPECIAL,
     as_array,
@@ -18,6 +17,7 @@ from handgrad.checking.forward_trace.numpy_functions import (
     special,
     ufunc,
 )
+from handgrad.checking.forward_trace.operands import as_strided
 from handgrad.checking.forward_trace.traced_array import TracedArray, UntraceableError
 from handgrad.checking.forward_trace.tracer import Tracer
 
@@ -29,8 +29,7 @@ def _array(tracer: Tracer, item: Any, dtype: Any = None, *, ndmin: int = 0, **_:
     if type(item) is TracedArray:
         result = _copy(tracer, item)
     elif holds_traced(item):
-        parts = [_array(tracer, p) if isinstance(p, (list, tuple)) else p for p in item]
-        result = _stack(tracer, parts)
+        result = _stack(tracer, item)
     else:
         return tracer.constant(np.array(item, dtype=dtype, ndmin=ndmin))
     if dtype is not None:
@@ -153,24 +152,17 @@ def _joined(function: Any) -> Any:
 
 
 @special
-def _concatenate(
-    tracer: Tracer, parts: Any, axis: Any = 0, out: Any = None, dtype: Any = None, **_: Any
-) -> Any:
+def _concatenate(tracer: Tracer, parts: Any, axis: Any = 0, dtype: Any = None, **_: Any) -> Any:
     operands = [as_array(tracer, p) if axis is not None else _ravel(tracer, p) for p in parts]
     axis = 0 if axis is None else axis
     result = tracer.apply("concatenate", _joined(np.concatenate), operands, {"axis": axis})
-    if dtype is not None:
-        result = result.astype(dtype)
-    return result if out is None else out.assign(result)
+    return result if dtype is None else result.astype(dtype)
 
 
 @special
-def _stack(tracer: Tracer, parts: Any, axis: int = 0, out: Any = None, dtype: Any = None, **_: Any) -> Any:
-    operands = [as_array(tracer, p) if isinstance(p, (list, tuple)) else p for p in parts]
-    result = tracer.apply("stack", _joined(np.stack), operands, {"axis": axis})
-    if dtype is not None:
-        result = result.astype(dtype)
-    return result if out is None else out.assign(result)
+def _stack(tracer: Tracer, parts: Any, axis: int = 0, dtype: Any = None, **_: Any) -> Any:
+    result = tracer.apply("stack", _joined(np.stack), parts, {"axis": axis})
+    return result if dtype is None else result.astype(dtype)
 
 
 @special
@@ -198,8 +190,7 @@ def _split(tracer: Tracer, a: Any, sections: Any, axis: int = 0) -> Any:
 def _where(tracer: Tracer, condition: Any, *branches: Any, **named: Any) -> Any:
     if not branches:
         return _nonzero(tracer, condition)
-    operands = [as_array(tracer, o) if isinstance(o, (list, tuple)) else o for o in (condition, *branches)]
-    return tracer.apply("where", np.where, (*operands, *named.values()), {})
+    return tracer.apply("where", np.where, (condition, *branches, *named.values()), {})
 
 
 @special
@@ -213,8 +204,7 @@ def _clip(tracer: Tracer, a: Any, a_min: Any = None, a_max: Any = None, out: Any
     if high is None or low is None:
         bound = np.maximum if high is None else np.minimum
         return ufunc(tracer, bound, "__call__", (a, low if high is None else high), {"out": out})
-    operands = [as_array(tracer, o) if isinstance(o, (list, tuple)) else o for o in (a, low, high)]
-    result = tracer.apply("clip", np.clip, operands, {})
+    result = tracer.apply("clip", np.clip, (a, low, high), {})
     return result if out is None else out.assign(result)
 
 
@@ -227,15 +217,12 @@ def _select(tracer: Tracer, conditions: Any, choices: Any, default: Any = 0) -> 
 
 
 @special
-def _take(
-    tracer: Tracer, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
-) -> Any:
+def _take(tracer: Tracer, a: Any, indices: Any, axis: Any = None, *, mode: str = "raise") -> Any:
     if mode != "raise":
         return opaque(tracer, "np.take", np.take, (a, indices), {"axis": axis, "mode": mode})
     a = _ravel(tracer, a) if axis is None else as_array(tracer, a)
     key = (slice(None),) * (0 if axis is None else axis % a.ndim)
-    result = a[(*key, as_array(tracer, indices))].copy()
-    return result if out is None else out.assign(result)
+    return a[(*key, as_array(tracer, indices))].copy()
 
 
 @special
@@ -257,15 +244,13 @@ def _copyto(tracer: Tracer, dst: Any, src: Any, where: Any = True, **_: Any) -> 
 
 
 @special
-def _dot(tracer: Tracer, a: Any, b: Any, out: Any = None) -> Any:
+def _dot(tracer: Tracer, a: Any, b: Any) -> Any:
     a, b = as_array(tracer, a), as_array(tracer, b)
     if a.ndim and b.ndim and (b.ndim == 1 or (a.ndim <= 2 and b.ndim == 2)):
-        result = tracer.apply("matmul", np.dot, (a, b), {})
-    elif not a.ndim or not b.ndim:
-        result = tracer.apply("multiply", np.multiply, (a, b), {})
-    else:
-        result = _contraction(tracer, np.dot, a, b, (a.ndim - 1,), (b.ndim - 2,))
-    return result if out is None else out.assign(result)
+        return tracer.apply("matmul", np.dot, (a, b), {})
+    if not a.ndim or not b.ndim:
+        return tracer.apply("multiply", np.multiply, (a, b), {})
+    return _contraction(tracer, np.dot, a, b, (a.ndim - 1,), (b.ndim - 2,))
 
 
 @special
@@ -320,22 +305,20 @@ def _contraction(
 
 
 @special
-def _einsum(tracer: Tracer, *args: Any, out: Any = None, **options: Any) -> Any:
+def _einsum(tracer: Tracer, *args: Any, **options: Any) -> Any:
     if not isinstance(args[0], str):
         return opaque(tracer, "np.einsum", np.einsum, args, options)
-    result = tracer.apply(
-        "einsum",
-        lambda *operands, subscripts, **rest: np.einsum(subscripts, *operands, **rest),
-        args[1:],
-        {"subscripts": args[0], **options},
-    )
-    return result if out is None else out.assign(result)
+
+    def compute(*operands: Any, subscripts: str, **rest: Any) -> Any:
+        return np.einsum(subscripts, *operands, **rest)
+
+    return tracer.apply("einsum", compute, args[1:], {"subscripts": args[0], **options})
 
 
 def _as_strided(tracer: Tracer, x: Any, *args: Any, **options: Any) -> Any:
     if not bare(x).flags.c_contiguous:
         raise UntraceableError("as_strided of an array that is not contiguous is not followed")
-    return opaque(tracer, "np.lib.stride_tricks.as_strided", statements.as_strided, (x, *args), options)
+    return opaque(tracer, "np.lib.stride_tricks.as_strided", as_strided, (x, *args), options)
 
 
 def _slogdet(tracer: Tracer, a: Any) -> Any:

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.forward_trace import statements
-from handgrad.checking.forward_trace.statements import Slot
+from handgrad.checking.forward_trace.operands import Slot, add_at, call_template, fill
 from handgrad.checking.forward_trace.traced_array import TracedArray, UntraceableError
 from handgrad.checking.forward_trace.tracer import Tracer
 
@@ -57,7 +56,7 @@ _PRIVATE = re.compile(r"^numpy\.(_core\.\w+\.)?")  # where NumPy keeps a functio
 def call(tracer: Tracer, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Run a function of NumPy, by its name (``"linalg.norm"``), on traced arguments."""
     if name in SPECIAL:
-        return SPECIAL[name](tracer, *args, **options)
+        return _special(tracer, name, args, options)
     function: Any = np
     for part in name.split("."):
         function = getattr(function, part)
@@ -70,18 +69,35 @@ def call_function(tracer: Tracer, function: Any, args: tuple[Any, ...], options:
         return ufunc(tracer, function, "__call__", args, options)
     name = _PRIVATE.sub("", f"{function.__module__}.{function.__name__}")
     if name in SPECIAL:
-        return SPECIAL[name](tracer, *args, **options)
+        return _special(tracer, name, args, options)
     if name in _OPERANDS:
         return _known(tracer, name, function, args, options)
-    source = getattr(function, "_implementation", function)
+    source, leaked = getattr(function, "_implementation", function), tracer.leaked
     if isinstance(source, FunctionType) and name not in _OPAQUE:
+        # It fails where C code is further down, or by a mistake of the caller's, which is raised again below.
         try:
-            return tracer.through_source(source)(*args, **options)
-        except (
-            Exception
-        ):  # written in C further down, or a mistake of the caller's, which the next line raises too
-            return opaque(tracer, f"np.{name}", function, args, options)
+            result = tracer.through_source(source)(*args, **options)
+            if tracer.leaked == leaked:
+                return result
+        except Exception:
+            if function.__name__.startswith("_"):  # a helper of a function that is then called as a whole
+                raise
+        tracer.leaked = leaked
     return opaque(tracer, f"np.{name}", function, args, options)
+
+
+def _special(tracer: Tracer, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    out = options.pop("out", None)
+    return _stored(SPECIAL[name](tracer, *args, **options), out, name)
+
+
+def _stored(result: Any, out: Any, name: str) -> Any:
+    """Store a result where ``out=`` wants it."""
+    if out is None:
+        return result
+    if type(out) is not TracedArray:
+        raise UntraceableError(f"np.{name} writes into an array that the trace cannot see")
+    return out.assign(result)
 
 
 def method(
@@ -116,13 +132,12 @@ def _known(
     given = {**bound.arguments, **bound.arguments.pop("kwargs", {})}
     operands = [given.pop(n) for n in list(_signature(function).parameters)[: _OPERANDS[name]]]
     out = given.pop("out", None)
-    operands = [as_array(tracer, o) if isinstance(o, (list, tuple)) else o for o in operands]
     fixed = {n: _static(o) for n, o in given.items()}
     if any(holds_traced(o) for o in fixed.values()):
         result = opaque(tracer, f"np.{name}", function, tuple(operands), given)
     else:
         result = tracer.apply(name.removeprefix("linalg."), function, operands, fixed)
-    return out.assign(result) if out is not None else result
+    return _stored(result, out, name)
 
 
 def _static(option: Any) -> Any:
@@ -162,14 +177,14 @@ def opaque(
     """Run a function that nothing is known of, as one operation (several, when it returns several arrays)."""
     operands: list[Any] = []
     template = (_template(tuple(args), operands), _template(dict(options), operands))
-    given, named = statements.fill(template, [o.plain() for o in operands])
+    given, named = fill(template, [o.plain() for o in operands])
     result = function(*given, **named)
     fixed = {"function": function, "template": template}
 
     def recorded(part: Any, which: dict[str, int]) -> Any:
         if not isinstance(part, (np.ndarray, np.generic, float)):
             return part  # a flag, a shape, a dtype: nothing that has a derivative
-        return tracer.apply(name, statements.opaque, operands, fixed | which)
+        return tracer.apply(name, call_template, operands, fixed | which)
 
     if not isinstance(result, (tuple, list)):
         return recorded(result, {})
@@ -206,12 +221,7 @@ def ufunc(
     if type(out) is tuple:
         out = out[0] if out else None
     args = tuple(as_array(tracer, a) if isinstance(a, (list, tuple)) else a for a in args)
-    result = _run_ufunc(tracer, function, how, args, options, out)
-    if out is None:
-        return result
-    if type(out) is not TracedArray:
-        raise UntraceableError(f"np.{function.__name__} writes into an array that the trace cannot see")
-    return out.assign(result)
+    return _stored(_run_ufunc(tracer, function, how, args, options, out), out, function.__name__)
 
 
 def _run_ufunc(
@@ -221,7 +231,7 @@ def _run_ufunc(
     if how == "__call__" and function.nout == 1:
         where, _ = options.pop("where", True), options.pop("subok", None)
         result = tracer.apply(name, function, args, options)
-        if where is True:
+        if where is True or where is np._NoValue:
             return result
         rest = out if type(out) is TracedArray else tracer.constant(np.zeros_like(result.plain()))
         return call(tracer, "where", (where, result, rest), {})
@@ -248,9 +258,7 @@ def _at(tracer: Tracer, function: np.ufunc, array: Any, key: Any, value: Any = N
         raise UntraceableError(f"np.{name}.at writes into an array that the trace cannot see")
     if name not in ("add", "subtract"):
         raise UntraceableError(f"np.{name}.at is not followed")
-    if isinstance(value, (list, tuple)):
-        value = as_array(tracer, value)
     if name == "subtract":
         value = tracer.apply("negative", np.negative, (value,), {})
     template, rest = tracer.split_key(key)
-    array.write(tracer.apply("add_at", statements.add_at, (array, value, *rest), {"key": template}))
+    array.write(tracer.apply("add_at", add_at, (array, value, *rest), {"key": template}))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.forward_trace.statements import Slot, fill, operand_name
+from handgrad.checking.forward_trace.operands import Slot, fill, operand_name
 from handgrad.checking.forward_trace.symbolic_sizes import SymbolicSize
 from handgrad.checking.forward_trace.traced_array import TracedArray, UntraceableError
 from handgrad.checking.forward_trace.tracer import Tracer

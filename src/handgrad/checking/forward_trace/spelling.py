@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.forward_trace.statements import Slot, operand_name
+from handgrad.checking.forward_trace.operands import Slot, operand_name
 from handgrad.checking.forward_trace.symbolic_sizes import SymbolicShape, SymbolicSize
 from handgrad.checking.forward_trace.tracer import Operation
 

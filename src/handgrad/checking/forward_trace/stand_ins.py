@@ -105,10 +105,7 @@ class _Function:
         if not (holds_traced(args) or holds_traced(options) or function is np.fromiter):
             return tracer.constants(function(*args, **options))
         if isinstance(function, np.vectorize) and not options:
-            operands = [
-                numpy_functions.as_array(tracer, a) if isinstance(a, (list, tuple)) else a for a in args
-            ]
-            return tracer.apply("elementwise", function, operands, {})
+            return tracer.apply("elementwise", function, args, {})
         if (getattr(function, "__module__", None) or "numpy").startswith("numpy"):
             return numpy_functions.call_function(tracer, function, args, options)
         return numpy_functions.opaque(tracer, function.__name__, function, args, options)

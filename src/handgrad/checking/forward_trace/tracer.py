@@ -5,13 +5,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import FunctionType
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from handgrad.checking.forward_trace.operands import Slot, getitem, setitem
 from handgrad.checking.forward_trace.source_lines import look_around
-from handgrad.checking.forward_trace.statements import Slot, getitem, setitem
 from handgrad.checking.forward_trace.symbolic_sizes import SymbolicSize
 from handgrad.checking.forward_trace.traced_array import TracedArray, UntraceableError, View
 
@@ -74,8 +74,12 @@ class Tracer:
     """What `TracedArray` values write to while the forward pass runs."""
 
     def __init__(self, scopes: Sequence[dict[str, Any]], functions: Any, through_source: Any) -> None:
-        self._functions = functions  # the module that runs NumPy's functions, by name
-        self._through_source = through_source
+        # How NumPy's functions are run is known by modules that know this one.
+        self.call: Callable[..., Any] = partial(functions.call, self)
+        self.call_function: Callable[..., Any] = partial(functions.call_function, self)
+        self.ufunc: Callable[..., Any] = partial(functions.ufunc, self)
+        self.method: Callable[..., Any] = partial(functions.method, self)
+        self.through_source: Callable[..., Any] = partial(through_source, self)
         self.library_scopes: dict[int, dict[str, Any]] = {}
         self.values: list[Any] = []
         self.operations: list[Operation] = []
@@ -146,6 +150,7 @@ class Tracer:
         self, name: str, function: Callable[..., Any], operands: Sequence[Any], options: dict[str, Any]
     ) -> TracedArray:
         """Run an operation on plain values and record it, if it depends on an input."""
+        operands = [self._unlisted(o) for o in operands]
         plain = [o.plain() if type(o) is TracedArray else o for o in operands]
         result = function(*plain, **options)
         if not hasattr(result, "dtype"):
@@ -187,7 +192,7 @@ class Tracer:
 
     def power(self, base: Any, exponent: Any) -> TracedArray:
         """Run ``base ** exponent``."""
-        return self.apply("power", operator.pow, (self._unlisted(base), self._unlisted(exponent)), {})
+        return self.apply("power", operator.pow, (base, exponent), {})
 
     def _unlisted(self, operand: Any) -> Any:
         return self.call("asarray", (operand,), {}) if isinstance(operand, (list, tuple)) else operand
@@ -217,7 +222,6 @@ class Tracer:
     def setitem(self, array: TracedArray, key: Any, value: Any) -> TracedArray:
         """Return what an array is after an assignment."""
         template, rest = self.split_key(key)
-        value = self._unlisted(value)
         if not rest and type(value) is TracedArray and value.is_view(array, template):
             return array  # `y[0] += 1` has written through the view y[0] already
         return self.apply("setitem", setitem, (array, value, *rest), {"key": template})
@@ -279,28 +283,6 @@ class Tracer:
         if name == "flip":
             return self.apply(name, function, (fresh,), options)
         raise UntraceableError(f"an assignment through {name} is not followed")
-
-    # ------------------------------------------------------------------ NumPy
-
-    def ufunc(self, ufunc: np.ufunc, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Run a ufunc, or a method of it."""
-        return self._functions.ufunc(self, ufunc, method, args, options)
-
-    def call(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Run a function of NumPy by its name."""
-        return self._functions.call(self, name, args, options)
-
-    def call_function(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Run a function of NumPy."""
-        return self._functions.call_function(self, function, args, options)
-
-    def method(self, name: str, array: TracedArray, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Run a method of an array."""
-        return self._functions.method(self, name, array, args, options)
-
-    def through_source(self, function: FunctionType) -> Callable[..., Any]:
-        """Return a function that NumPy writes in Python, made to accept traced values."""
-        return self._through_source(self, function)
 
 
 def _is_elementwise(name: str) -> bool:

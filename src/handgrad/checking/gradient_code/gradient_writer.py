@@ -335,10 +335,12 @@ def _between(trace: ForwardTrace, leaves: Sequence[int]) -> set[int]:
 
 
 def _is_dead(operation: Operation, k: int, trace: ForwardTrace) -> bool:
-    """Whether an operand never gets a gradient: a factor or an exponent is the constant 0."""
+    """Whether an operand never gets a gradient, as when a factor or an exponent is the constant 0."""
     if operation.name == "multiply" or (operation.name == "power" and k == 0):
         other = operation.inputs[1 - k]
         return other in trace.constants and not np.any(trace.values[other])
+    if operation.name == "setitem" and k == 0:  # all that was there is overwritten
+        return all(part is ... or part == slice(None) for part in operation.options["key"])
     return operation.name == "copysign" and k == 1
 
 

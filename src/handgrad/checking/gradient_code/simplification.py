@@ -26,7 +26,7 @@ class _Simplifier(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "squeeze":
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "squeeze" and node.keywords:
             summed, axis = node.func.value, ast.unparse(node.keywords[0])
             if isinstance(summed, ast.Call) and [ast.unparse(k) for k in summed.keywords] == [
                 axis,

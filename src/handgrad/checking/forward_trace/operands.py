@@ -57,7 +57,7 @@ def as_strided(a: Any, *args: Any, **options: Any) -> Any:
     return np.lib.stride_tricks.as_strided(np.ascontiguousarray(a), *args, **options)
 
 
-def opaque(*operands: Any, function: Any, template: Any, part: Any = None) -> Any:
+def call_template(*operands: Any, function: Any, template: Any, part: Any = None) -> Any:
     """Call any function, whose operands stand anywhere in its arguments."""
     args, options = fill(template, operands)
     result = function(*args, **options)
