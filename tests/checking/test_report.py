@@ -222,7 +222,9 @@ def test_a_pass_at_plain_inputs_leaves_nothing_open() -> None:
     """And says what was tried."""
     report = check(product, product_backward, {"x": PLAIN, "W": SQUARE})
     assert report.not_proved == ()
-    assert report.tried[0].startswith("the slopes of forward from both sides at 21 entries of x and W")
+    assert report.tried[0].startswith(
+        "the numerical gradient of forward, from both sides, at 21 entries of x and W"
+    )
     assert "3 upstream gradients of both signs" in report.tried
     assert report.seconds > 0
 

@@ -1,1 +1,1 @@
-"""Whether a backward is right: the slopes of forward with their error bars, and the contract, against what it gives."""
+"""Whether a backward is right: the numerical gradient of forward with error bounds, the comparison, the contract."""

@@ -11,7 +11,6 @@ import numpy as np
 
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.numerical.analytic import AnalyticGradient, traced
-from handgrad.checking.numerical.bounds import Bounds, Rounding
 from handgrad.checking.numerical.directional import (
     DirectionalCheck,
     directional_check,
@@ -21,7 +20,7 @@ from handgrad.checking.numerical.directional import (
 from handgrad.checking.numerical.finite_differences import NumericalJacobian, numerical_jacobian
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, widened
 from handgrad.checking.subject.draws import perturb_off_kinks
-from handgrad.tolerance import EPS, TELLING, close, rounding_error
+from handgrad.tolerance import EPS, TELLING, Bounds, Rounding, close, rounding_error
 
 UPSTREAMS = 3
 LARGEST_WIDE = 20_000  # entries of all inputs: products of more take long beyond float64
@@ -112,7 +111,7 @@ class Comparison:
             for bounds in (sample.bounds[name] for sample in self.samples):
                 size, tolerance = bounds.size.max(initial=0), bounds.tolerance.max(initial=0)
                 if size > 0 and tolerance > TELLING * size:
-                    known = f"its slopes are known to {float(tolerance / size):.0e} only"
+                    known = f"its numerical gradient is known to {float(tolerance / size):.0e} only"
                     doubtful[name] = f"{known}: forward is too rough there"
         return doubtful
 
@@ -203,7 +202,7 @@ def _sample(subject: Subject, upstream: list[Array], numerical: NumericalGradien
 
 
 def rejudge_off_kinks(subject: Subject, comparison: Comparison, seed: int) -> Comparison:
-    """Return the comparison, or another from beside the inputs where only kinks make a gradient look wrong.
+    """Return the comparison, or one at inputs perturbed a little where only kinks make a gradient look wrong.
 
     Where several kinks meet in one entry, at zeros and ties, what is right cannot be had from finite differences
     there. Where it is one alone, the derivatives of its two sides say all.

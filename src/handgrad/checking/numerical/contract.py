@@ -1,4 +1,4 @@
-"""What every backward must keep to, whatever it computes: it changes nothing, and says the same when asked again."""
+"""What every backward must keep to, whatever it computes: it changes no argument, and returns the same when called again."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def stale_elsewhere(
         wrong = compare(subject, numerical_gradient(subject, inputs, arguments, seed)).wrong
     except CheckError:
         return []
-    words = "right at the first inputs, wrong at the next: something of the first call is kept"
+    words = "right at the first inputs, wrong at the next: something of the first call is cached"
     return [Violation("stale", name, f"d{name} is {words}") for name in wrong]
 
 
@@ -107,7 +107,7 @@ def _repetition(subject: Subject, sample: GradientSample) -> Iterator[Violation]
             if same(name, first, second):
                 yield Violation("random", name, f"{differs}, as random numbers do")
             else:
-                yield Violation("stale", name, f"{differs}: something is kept")
+                yield Violation("stale", name, f"{differs}: something is cached between calls")
 
 
 @contextmanager

@@ -1,9 +1,9 @@
-"""Arguments with too many entries for a slope along each: judged along a few random directions.
+"""Arguments with too many entries for a derivative along each: compared along a few random directions.
 
-A wrong entry changes the directional derivative along every one of them. Where forward can be recorded, the chain rule
-over the recording gives a gradient to compare with entry by entry; it counts only when it has the right derivative
-along all the directions itself, and an entry is called wrong only when its own slope, by differences, says so too. Where
-forward cannot be recorded, a wrong entry is found by halving a direction again and again.
+A wrong entry changes the directional derivative along every one of them. Where forward can be traced, the chain rule
+over the trace gives a gradient to compare with entry by entry; it counts only when it has the right derivative
+along all the directions itself, and an entry is called wrong only when its own numerical derivative says so too. Where
+forward cannot be traced, a wrong entry is found by halving a direction again and again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.numerical.analytic import AnalyticGradient
-from handgrad.checking.numerical.bounds import Bounds, Rounding
 from handgrad.checking.numerical.finite_differences import (
     NumericalJacobian,
     Vector,
@@ -25,23 +24,27 @@ from handgrad.checking.numerical.finite_differences import (
     numerical_jacobian,
 )
 from handgrad.checking.subject import Array, Inputs, Subject
-from handgrad.tolerance import BOUNDS, gradient_tolerance
+from handgrad.tolerance import ERRORS, Bounds, Rounding, gradient_tolerance
 
-WORK = 400_000_000  # numbers, for the slopes along coordinates, of all arguments together: about a second
+WORK = (
+    400_000_000  # numbers, for the derivatives along coordinates, of all arguments together: about a second
+)
 STEP = 16  # numbers are worked on while Python makes a step
 WIDE = 8  # times as long, for a number beyond float64
-EVALUATIONS = 30  # of forward, for the slope along one coordinate or direction
+EVALUATIONS = 30  # of forward, for the derivative along one coordinate or direction
 DIRECTIONS = 12
-FEW = 12  # entries whose slopes take no longer than those along the directions
+FEW = 12  # entries whose derivatives take no longer than those along the directions
 LARGEST_JACOBIAN = 5_000_000  # entries
 LARGEST_DRAWN = 20_000_000  # entries of all directions
-LOOKED_AT = 24  # entries that differ from the reference, the worst first, whose own slopes are found
+LOOKED_AT = (
+    24  # entries that differ from the analytic gradient, the worst first, whose own derivatives are found
+)
 ENOUGH = 3  # of them that are wrong
 NOTICEABLE = 1e-2  # of a typical entry: smaller entries are compared as if they had this size
 
 
 def few_enough(subject: Subject, inputs: Inputs, arguments: Sequence[str]) -> set[str]:
-    """Return the arguments whose slopes along all coordinates are little enough work, the smallest first."""
+    """Return the arguments whose derivatives along all coordinates are little enough work, the smallest first."""
     outputs = sum(output.size for output in subject.run_forward(inputs))
     work, chosen, spent = work_of(subject, inputs), set(), 0
     for name in sorted(arguments, key=lambda name: inputs[name].size):
@@ -69,7 +72,9 @@ def work_of(subject: Subject, inputs: Inputs) -> int:
     before = sys.gettrace()
     sys.settrace(count)
     try:
-        subject.run_forward(inputs)  # since Python 3.12, a function's steps are told from its second run on
+        subject.run_forward(
+            inputs
+        )  # since Python 3.12, a function's steps are counted from its second run on
         steps = 0
         outputs = subject.run_forward(inputs)
     finally:
@@ -106,8 +111,8 @@ class DirectionalCheck:
         """How the argument's gradient is checked, in words."""
         way = "as a whole, so that an error of a part in a million of it is not seen, by"
         if self.analytic.exists:
-            way = "entry by entry against the chain rule over the recorded forward, which fits"
-        return f"{way} the slopes along {len(self.directions)} random directions"
+            way = "entry by entry against the chain rule over a trace of forward, confirmed by"
+        return f"{way} the derivatives along {len(self.directions)} random directions"
 
     def bounds(self, upstream: Sequence[Array], got: Array, rounding: Rounding) -> Bounds:
         """Return what the gradient may be, entry by entry, when ``got`` is what was returned."""
@@ -207,7 +212,7 @@ class DirectionalCheck:
         column = self.looked_at[index]
         bounds.low[index], bounds.high[index], error = (float(part[0]) for part in column.allowed(flat))
         bounds.size[index] = max(bounds.size[index], float(column.magnitude(flat)[0]))
-        bounds.tolerance[index] += BOUNDS * error
+        bounds.tolerance[index] += ERRORS * error
         return bool(bounds.wrong(got)[index])
 
 

@@ -1,8 +1,8 @@
 """Numerical derivatives of a function, from the left and from the right, each with an error bound.
 
-Every output's slope along one coordinate is found from differences on a ladder of steps. Where left and right
+Every output's derivative along one coordinate is found from differences on a ladder of steps. Where left and right
 agree it is the two-fold Richardson extrapolation of the central differences (error h⁶); at a kink the two
-one-sided slopes are extrapolated by themselves, and every value between them is right. The error bound is how far
+one-sided derivatives are extrapolated by themselves, and every value between them is right. The error bound is how far
 the extrapolation moved the estimate, and what rounding can have done to it; the rung with the smallest
 bound counts, so that a step too large (a pole, another kink) and one too small (rounding) are both passed over.
 """
@@ -51,14 +51,14 @@ class NumericalJacobian:
         return np.any(self.high - self.low > 2 * self.error, axis=0)
 
     def allowed(self, upstream: Array) -> tuple[Array, Array, Array]:
-        """Return (low, high, error), each (k,), of the gradient Σ_m upstream_m slope_mk."""
+        """Return (low, high, error), each (k,), of the gradient Σ_m upstream_m J_mk."""
         u = upstream.astype(self.low.dtype)[:, None]
         ends = u * self.low, u * self.high
         low, high = np.minimum(*ends).sum(axis=0), np.maximum(*ends).sum(axis=0)
         return low, high, (np.abs(u) * self.error).sum(axis=0)
 
     def magnitude(self, upstream: Array) -> Array:
-        """Return Σ_m |upstream_m slope_mk|, (k,): the size of what adds up to the gradient."""
+        """Return Σ_m |upstream_m J_mk|, (k,): the size of what adds up to the gradient."""
         return (np.abs(upstream)[:, None] * np.maximum(np.abs(self.low), np.abs(self.high))).sum(axis=0)
 
 
@@ -232,7 +232,7 @@ def _rung(line: Line, step: float, start: Array, rounding: Array) -> Column | No
     central = [(r + s) / 2 for r, s in zip(right, left, strict=True)]
     once = (4 * central[1] - central[0]) / 3, (4 * central[2] - central[1]) / 3
     smooth = (16 * once[1] - once[0]) / 15
-    # half the step leaves a quarter of the error, or half of it where the slope itself has a kink
+    # half the step leaves a quarter of the error, or half of it where the derivative itself has a kink
     even = np.abs(central[0] - central[1]) >= 3 * np.abs(central[1] - central[2])
     smooth_error = np.where(even, np.abs(smooth - once[1]), 2 * np.abs(smooth - central[2])) + noise
     right_end, right_error = _to_zero(right, noise)

@@ -17,18 +17,20 @@ from handgrad.tolerance import DIGITS, EPS, rounding_error
 
 def tried(numerical: NumericalGradient) -> Iterator[str]:
     """Yield what was done to find out."""
-    every = [name for name, slope in numerical.jacobians.items() if isinstance(slope, NumericalJacobian)]
+    every = [
+        name for name, jacobian in numerical.jacobians.items() if isinstance(jacobian, NumericalJacobian)
+    ]
     if every:
         digits = np.finfo(numerical.outputs[0].dtype).precision
-        yield f"the slopes of forward from both sides at {_entries(every, numerical)}, in {digits} digits"
+        yield f"the numerical gradient of forward, from both sides, at {_entries(every, numerical)}, in {digits} digits"
     ways: dict[str, list[str]] = {}
-    for name, slope in numerical.jacobians.items():
-        if isinstance(slope, DirectionalCheck):
-            ways.setdefault(slope.description, []).append(name)
-    for said, names in ways.items():
-        yield f"{_entries(names, numerical)}, {said}"
+    for name, jacobian in numerical.jacobians.items():
+        if isinstance(jacobian, DirectionalCheck):
+            ways.setdefault(jacobian.description, []).append(name)
+    for way, names in ways.items():
+        yield f"{_entries(names, numerical)}, {way}"
     yield f"{len(numerical.upstreams)} upstream gradients of both signs"
-    yield "the contract: nothing given is changed, the same answer when called again, linear in the upstream gradient"
+    yield "the contract: no argument is changed, the same gradient when called again, linear in the upstream gradient"
 
 
 def not_proved(subject: Subject, comparison: Comparison) -> Iterator[str]:
@@ -51,8 +53,8 @@ def not_proved(subject: Subject, comparison: Comparison) -> Iterator[str]:
     yield from _about_defaults(subject)
     if any(np.any(numerical.inputs[name] != subject.inputs[name]) for name in subject.differentiable):
         yield (
-            "the gradient was judged a thousandth beside the inputs, where no kinks meet; at these inputs themselves, "
-            "only that it is finite"
+            "the gradient was compared with the inputs perturbed by a thousandth, where no kinks meet; at the inputs "
+            "themselves, only that it is finite"
         )
     given, made = rounding_error(*subject.inputs.values()), rounding_error(*numerical.outputs)
     if max(given, made) > EPS:
@@ -61,7 +63,7 @@ def not_proved(subject: Subject, comparison: Comparison) -> Iterator[str]:
 
 
 def _about_gradient(name: str, comparison: Comparison) -> Iterator[str]:
-    samples, slope = comparison.samples, comparison.numerical.jacobians[name]
+    samples, jacobian = comparison.samples, comparison.numerical.jacobians[name]
     if comparison.samples[0].inputs[name].size == 0:
         yield f"{name} is empty, and so is d{name}"
     elif all(np.all(np.abs(sample.got[name]) <= sample.bounds[name].tolerance) for sample in samples):
@@ -69,9 +71,9 @@ def _about_gradient(name: str, comparison: Comparison) -> Iterator[str]:
     if hidden := _hidden(name, comparison):
         entries = "1 entry" if hidden == 1 else f"{hidden} entries"
         yield f"{entries} of d{name} cannot be told to a hundredth: forward is too coarse there, or others are too large"
-    if isinstance(slope, NumericalJacobian) and (kinks := int(slope.kinks.sum())):
-        stand = "entry stands" if kinks == 1 else "entries stand"
-        yield f"{kinks} {stand} at a kink in {name}: every value between the slopes of the two sides is right there"
+    if isinstance(jacobian, NumericalJacobian) and (kinks := int(jacobian.kinks.sum())):
+        stand = "entry is" if kinks == 1 else "entries are"
+        yield f"{kinks} {stand} at a kink in {name}: every value between the derivatives of the two sides is right there"
 
 
 def _hidden(name: str, comparison: Comparison) -> int:
