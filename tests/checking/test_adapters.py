@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -638,6 +640,33 @@ def test_a_torch_function_is_checked(torch: Any, mistake: str) -> None:
     assert report.verdict == "right" if expected is None else first(report) == expected
     if mistake == "operand":
         assert "return torch.matmul(x, W) + b" in report.findings[0].place
+
+
+@pytest.mark.peers
+def test_a_helper_in_another_module_is_traced(
+    torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Torch's own functions are called, wherever from."""
+    text = "import torch\n\ndef affine(x, W):\n    return torch.nn.functional.silu(torch.matmul(x, W))\n"
+    (tmp_path / "affine_helper.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    affine = importlib.import_module("affine_helper").affine
+
+    class Layer(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, W):
+            ctx.save_for_backward(x, W)
+            return affine(x, W)
+
+        @staticmethod
+        def backward(ctx, g):
+            x, W = ctx.saved_tensors
+            s = torch.sigmoid(x @ W)
+            dz = g * (s + x @ W * s * (1 - s))
+            return dz @ W, x.T @ dz
+
+    given = inputs()
+    assert first(check(Layer, inputs={"x": given["x"], "W": given["W"]})) == ("transposed", "x")
 
 
 @pytest.mark.peers

@@ -201,7 +201,7 @@ NOTES: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         relu_product,
         relu_product_backward,
         {"x": np.round(PLAIN), "W": SQUARE},
-        "stand at a kink in x",
+        "are at a kink in x",
     ),
     "ignored": (product, only_x, {"x": PLAIN, "W": SQUARE}, "backward returns no dW"),
     "empty": (product, product_backward, {"x": PLAIN[:0], "W": SQUARE}, "x is empty, and so is dx"),

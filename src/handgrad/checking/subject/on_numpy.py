@@ -120,9 +120,20 @@ def _bare(value: Any) -> Any:
     return value.numpy() if isinstance(value, sys.modules["torch"].Tensor) else value
 
 
+RENAMED = {"dim": "axis", "keepdim": "keepdims", "negative_slope": "slope"}
+IDLE = (
+    "inplace",
+    "dtype",
+    "device",
+    "out",
+    "_stacklevel",
+)  # options of torch's that do nothing where they are not set
+
+
 def _call(name: str, *args: Any, **options: Any) -> TorchArray:
     """Call NumPy's function of a name of torch's: ``dim`` is the axis, and may be given by position."""
-    renamed = {{"dim": "axis", "keepdim": "keepdims"}.get(key, key): _bare(v) for key, v in options.items()}
+    given = {key: _bare(v) for key, v in options.items() if key not in IDLE or (v and key != "_stacklevel")}
+    renamed = {RENAMED.get(key, key): value for key, value in given.items()}
     plain = [_bare(arg) for arg in args]
     for key in ("axis", "keepdims") if name in ALONG_AXIS else ():
         if len(plain) > 1:
