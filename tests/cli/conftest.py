@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import csv
-import json
 import struct
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ..conftest import ENVIRONMENT, Command
+from ..conftest import Command, Server
 
 FEATURES = ["width", "height", "age"]
 
@@ -83,76 +79,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-# Runs commands one after another, each in a process of its own that is forked from one that has imported handgrad
-# already: a quarter of a second less for each of more than a hundred.
-SERVER = """
-import importlib, json, os, sys, warnings
-import handgrad.cli
-for name in handgrad.cli.COMMANDS:
-    importlib.import_module(f"handgrad.cli.{name}")
-import handgrad.training.plot, safetensors.numpy, tomli_w  # what training imports late
-for line in sys.stdin:
-    folder, out, err, *arguments = json.loads(line)
-    child = os.fork()
-    if child == 0:
-        for path, number in ((os.devnull, 0), (out, 1), (err, 2)):
-            os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), number)
-        sys.argv = ["handgrad", *arguments]
-        warnings.simplefilter("error")
-        os.chdir(folder)
-        try:
-            handgrad.cli.main()
-        except SystemExit as end:
-            sys.stdout.flush()
-            os._exit(end.code)  # without taking down what was only inherited
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-
-
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Command]]:
-    """Start the server; give what runs the command line in a folder."""
-    out, err = (tmp_path_factory.mktemp("server") / name for name in ("out", "err"))
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVER],
-        env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdin is not None
-    assert process.stdout is not None
-    stdin, stdout = process.stdin, process.stdout
-
-    def command_in(folder: Path) -> Command:
-        def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-            given = [str(argument) for argument in arguments]
-            stdin.write(json.dumps([str(folder), str(out), str(err), *given]) + "\n")
-            stdin.flush()
-            done = subprocess.CompletedProcess(
-                given,
-                int(stdout.readline()),
-                out.read_text(encoding="utf-8"),
-                err.read_text(encoding="utf-8"),
-            )
-            assert "Traceback" not in done.stderr, done.stderr
-            assert done.returncode == code, done.stdout + done.stderr
-            return done
-
-        return run
-
-    with process:
-        yield command_in
-        stdin.close()
-
-
-@pytest.fixture
-def command(server: Callable[[Path], Command], tmp_path: Path) -> Command:
-    """Run the command line in the test's folder."""
-    return server(tmp_path)
-
-
-@pytest.fixture(scope="session")
-def at(server: Callable[[Path], Command], shop: Path) -> Command:
+def at(server: Server, shop: Path) -> Command:
     """Run the command line in the shop's folder."""
-    return server(shop)
+    return server.command_in(shop)
 
 
 @pytest.fixture(scope="session")

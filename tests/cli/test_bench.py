@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -12,28 +11,13 @@ import pytest
 
 from handgrad.engines import ENGINES
 
-from ..conftest import ENVIRONMENT, HANDGRAD, Command
+from ..conftest import ENVIRONMENT, HANDGRAD, Command, Server
 from .test_stopping import Terminal
 
 QUICK = ["moons", "--hidden", "8", "--seconds", "0.05"]
 
-NO_LLVMLITE = "the compiled engine needs llvmlite: not here; fix: pip install llvmlite"
-
-
-@pytest.fixture
-def without_llvmlite(tmp_path: Path) -> dict[str, str]:
-    """Make an environment where llvmlite cannot be imported."""
-    (tmp_path / "missing").mkdir()
-    (tmp_path / "missing" / "llvmlite.py").write_text('raise ImportError("not here")\n')
-    return {**ENVIRONMENT, "PYTHONPATH": str(tmp_path / "missing")}
-
-
-def run(folder: Path, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the installed command in an environment of its own."""
-    return subprocess.run(
-        [*HANDGRAD, *arguments],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+WITHOUT = {"missing": ["llvmlite"]}
+NO_LLVMLITE = "the compiled engine needs llvmlite: import of llvmlite halted; None in sys.modules; fix: pip install llvmlite"
 
 
 def test_the_default_network_is_timed(handgrad: Command, tmp_path: Path) -> None:
@@ -57,9 +41,9 @@ def test_the_default_network_is_timed(handgrad: Command, tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_json_is_one_object_with_every_engine(command: Command) -> None:
+def test_json_is_one_object_with_every_engine(handgrad: Command) -> None:
     """Numbers as numbers; standard error stays empty in a pipe."""
-    done = command("bench", *QUICK, "--batch-size", "50", "--json")
+    done = handgrad("bench", *QUICK, "--batch-size", "50", "--json")
     assert done.stderr == ""
     assert done.stdout.count("\n") == 1
     results = json.loads(done.stdout)
@@ -80,27 +64,27 @@ def test_json_is_one_object_with_every_engine(command: Command) -> None:
     assert engines[0]["blas"]
 
 
-def test_one_engine_alone_when_it_is_named(command: Command) -> None:
+def test_one_engine_alone_when_it_is_named(handgrad: Command) -> None:
     """With --engine there is nothing to compare it with."""
-    (only,) = json.loads(command("bench", *QUICK, "--engine", "reference", "--json").stdout)["engines"]
+    (only,) = json.loads(handgrad("bench", *QUICK, "--engine", "reference", "--json").stdout)["engines"]
     assert (only["engine"], only["ratio"]) == ("reference", 1.0)
 
 
-def test_a_run_is_timed_with_its_own_settings(command: Command) -> None:
+def test_a_run_is_timed_with_its_own_settings(handgrad: Command) -> None:
     """A run folder stands for its configuration; options go over it, and the run stays as it is."""
-    command("train", "moons", "--hidden", "9", "--batch-size", "20", "--epochs", "1", "--out", "run")
+    handgrad("train", "moons", "--hidden", "9", "--batch-size", "20", "--epochs", "1", "--out", "run")
     more = ["--seconds", "0.02", "--engine", "reference", "--json"]
-    own = json.loads(command("bench", "run", *more).stdout)
+    own = json.loads(handgrad("bench", "run", *more).stdout)
     assert (own["data"], own["network"], own["batch_size"]) == (
         "moons", "network 2 → 9 → 2 · 47 parameters", 20
     )  # fmt: skip
-    assert json.loads(command("bench", "run", "--batch-size", "30", *more).stdout)["batch_size"] == 30
-    assert json.loads(command("bench", "--config", "run/config.toml", *more).stdout)["batch_size"] == 20
+    assert json.loads(handgrad("bench", "run", "--batch-size", "30", *more).stdout)["batch_size"] == 30
+    assert json.loads(handgrad("bench", "--config", "run/config.toml", *more).stdout)["batch_size"] == 20
 
 
-def test_a_batch_larger_than_the_data_is_all_of_it(command: Command) -> None:
+def test_a_batch_larger_than_the_data_is_all_of_it(handgrad: Command) -> None:
     results = json.loads(
-        command(
+        handgrad(
             "bench", "xor", "--hidden", "4", "--batch-size", "100000", "--seconds", "0.02", "--json"
         ).stdout
     )
@@ -121,52 +105,50 @@ def test_a_batch_larger_than_the_data_is_all_of_it(command: Command) -> None:
         ),
     ],
 )
-def test_a_mistake_is_one_message(command: Command, arguments: list[str], code: int, problem: str) -> None:
-    done = command("bench", *arguments, code=code)
+def test_a_mistake_is_one_message(handgrad: Command, arguments: list[str], code: int, problem: str) -> None:
+    done = handgrad("bench", *arguments, code=code)
     assert problem in done.stderr
     assert done.stdout == ""
 
 
-def test_a_terminal_shows_how_far_it_is(tmp_path: Path) -> None:
+def test_a_terminal_shows_how_far_it_is(tmp_path: Path, server: Server) -> None:
     """On standard error, on one line that is taken away; the JSON stays clean."""
-    running = Terminal(tmp_path, "bench", *QUICK, "--json")
+    running = Terminal(server, tmp_path, "bench", *QUICK, "--json")
     code, out = running.end()
-    assert code == 0
+    assert code == 0, running.shown
     assert re.search(r"\r\s*\d+%  compiled", running.shown)
     assert re.search(r"\r\s*\d+%  reference", running.shown)
     assert running.shown.endswith("\r" + " " * 40 + "\r")
     assert len(json.loads(out)["engines"]) == len(ENGINES)
 
 
-def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path) -> None:
+def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path, server: Server) -> None:
     """The line is taken away first; nothing is on standard output."""
-    running = Terminal(tmp_path, "bench", "moons", "--hidden", "8", "--seconds", "6")
+    running = Terminal(server, tmp_path, "bench", "moons", "--hidden", "8", "--seconds", "6")
     running.read_until(r"[1-9]0%  compiled")
     running.interrupt()
     assert running.end() == (130, "")
     assert running.shown.endswith("\r" + " " * 40 + "\r\r\nStopped.\r\n")
 
 
-def test_an_engine_that_cannot_run_it_is_told_apart(tmp_path: Path, without_llvmlite: dict[str, str]) -> None:
+def test_an_engine_that_cannot_run_it_is_told_apart(handgrad: Command) -> None:
     """The others are timed; alone, it is an error."""
-    done = run(tmp_path, without_llvmlite, "bench", *QUICK)
-    assert done.returncode == 0
+    done = handgrad("bench", *QUICK, **WITHOUT)
     last = done.stdout.splitlines()[-1]
     assert last == f"  the compiled engine cannot run this network: {NO_LLVMLITE}"
-    done = run(tmp_path, without_llvmlite, "bench", *QUICK, "--json")
+    done = handgrad("bench", *QUICK, "--json", **WITHOUT)
     compiled, reference, *_ = json.loads(done.stdout)["engines"]
     assert "llvmlite" in compiled["problem"]
     assert compiled["microseconds_per_step"] is compiled["ratio"] is None
     assert reference["ratio"] == 1.0
-    done = run(tmp_path, without_llvmlite, "bench", *QUICK, "--engine", "compiled")
-    assert (done.returncode, done.stdout) == (1, "")
+    done = handgrad("bench", *QUICK, "--engine", "compiled", code=1, **WITHOUT)
+    assert done.stdout == ""
     assert done.stderr.splitlines()[1] == f"Error: the compiled engine cannot run this network: {NO_LLVMLITE}"
 
 
-def test_a_notice_is_one_line_once(tmp_path: Path, without_llvmlite: dict[str, str]) -> None:
+def test_a_notice_is_one_line_once(handgrad: Command) -> None:
     """Not as Python shows warnings, though warnings are errors here; the training goes on and says what ran it."""
-    done = run(tmp_path, without_llvmlite, "train", "moons", "--hidden", "8", "--epochs", "2", "--out", "run")
-    assert done.returncode == 0
+    done = handgrad("train", "moons", "--hidden", "8", "--epochs", "2", "--out", "run", **WITHOUT)
     head, notice = done.stderr.splitlines()
     assert head.startswith("moons: ")
     assert notice.startswith("Notice: the compiled engine is not used")
@@ -174,57 +156,57 @@ def test_a_notice_is_one_line_once(tmp_path: Path, without_llvmlite: dict[str, s
     assert re.search(r"^  engine +reference$", done.stdout, re.MULTILINE)
 
 
-def test_a_notice_does_not_spoil_json(tmp_path: Path, without_llvmlite: dict[str, str]) -> None:
+def test_a_notice_does_not_spoil_json(handgrad: Command) -> None:
     arguments = ["train", "moons", "--hidden", "8", "--epochs", "2", "--out", "run", "--json"]
-    done = run(tmp_path, without_llvmlite, *arguments)
+    done = handgrad(*arguments, **WITHOUT)
     assert json.loads(done.stdout)["engine"] == "reference"
     notice, *epochs = done.stderr.splitlines()
     assert notice.startswith("Notice: ")
     assert [json.loads(line)["epoch"] for line in epochs] == [1, 2]
-    arguments += ["--engine", "reference"]
-    silent = run(tmp_path, without_llvmlite, *arguments).stderr.splitlines()
+    silent = handgrad(*arguments, "--engine", "reference", **WITHOUT).stderr.splitlines()
     assert [json.loads(line)["epoch"] for line in silent] == [1, 2]
 
 
-def test_results_and_show_say_what_ran(command: Command, tmp_path: Path) -> None:
+def test_results_and_show_say_what_ran(handgrad: Command, tmp_path: Path) -> None:
     """The engine, its BLAS and how many threads it may use; on standard error where a program is printed."""
     settings = ["moons", "--hidden", "8", "--epochs", "1"]
-    done = command("train", *settings, "--out", "run")
+    done = handgrad("train", *settings, "--out", "run")
     (said,) = re.findall(r"^  engine +(.+)$", done.stdout, re.MULTILINE)
     assert re.fullmatch(r"compiled, (OpenBLAS \S+( \(AVX2\))?|MKL), \d+ threads?", said)
-    assert command("show", "run").stderr == f"run: engine {said}\n"
-    results = json.loads(command("train", *settings, "--out", "run", "--json").stdout)
+    assert handgrad("show", "run").stderr == f"run: engine {said}\n"
+    results = json.loads(handgrad("train", *settings, "--out", "run", "--json").stdout)
     history = json.loads((tmp_path / "run" / "history.jsonl").read_text().splitlines()[0])["facts"]
     assert {name: results[name] for name in ("engine", "blas", "threads")}.items() <= history.items()
-    command("train", *settings, "--engine", "reference", "--out", "run")
-    assert command("show", "run").stderr == "run: engine reference\n"
+    handgrad("train", *settings, "--engine", "reference", "--out", "run")
+    assert handgrad("show", "run").stderr == "run: engine reference\n"
 
 
 @pytest.mark.parametrize("damage", ["", "{}", "[1]", '{"facts": {"engine": 3}}', "[" * 9999, "\xff"])
-def test_show_needs_no_history(command: Command, tmp_path: Path, damage: str) -> None:
+def test_show_needs_no_history(handgrad: Command, tmp_path: Path, damage: str) -> None:
     """What ran is left out when the file is gone, or says something else."""
-    command("train", "moons", "--hidden", "8", "--epochs", "1", "--out", "run")
-    page = command("show", "run").stdout
+    handgrad("train", "moons", "--hidden", "8", "--epochs", "1", "--out", "run")
+    page = handgrad("show", "run").stdout
     history = tmp_path / "run" / "history.jsonl"
     history.write_bytes(damage.encode("latin-1"))
-    done = command("show", "run")
+    done = handgrad("show", "run")
     assert (done.stdout, done.stderr) == (page, "")
     history.unlink()
-    assert command("show", "run").stderr == ""
+    assert handgrad("show", "run").stderr == ""
 
 
-def test_a_history_of_a_stranger_sends_nothing_to_the_terminal(command: Command, tmp_path: Path) -> None:
+def test_a_history_of_a_stranger_sends_nothing_to_the_terminal(handgrad: Command, tmp_path: Path) -> None:
     """Escape sequences and line breaks are left out."""
-    command("train", "moons", "--hidden", "8", "--epochs", "1", "--out", "run")
+    handgrad("train", "moons", "--hidden", "8", "--epochs", "1", "--out", "run")
     facts = {"engine": "compiled\x1b[2J\n", "blas": "\x07BLAS", "threads": 1}
     (tmp_path / "run" / "history.jsonl").write_text(json.dumps({"facts": facts}) + "\n")
-    assert command("show", "run").stderr == "run: engine compiled[2J, BLAS, 1 thread\n"
+    assert handgrad("show", "run").stderr == "run: engine compiled[2J, BLAS, 1 thread\n"
 
 
 def test_the_number_of_threads_follows_the_environment(tmp_path: Path) -> None:
     """As NumPy's own products do."""
-    environment = {**os.environ, **ENVIRONMENT, "OPENBLAS_NUM_THREADS": "1"}
-    (compiled,) = json.loads(
-        run(tmp_path, environment, "bench", *QUICK, "--engine", "compiled", "--json").stdout
-    )["engines"]
+    done = subprocess.run(
+        [*HANDGRAD, "bench", *QUICK, "--engine", "compiled", "--json"],
+        cwd=tmp_path, env={**ENVIRONMENT, "OPENBLAS_NUM_THREADS": "1"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    (compiled,) = json.loads(done.stdout)["engines"]
     assert compiled["threads"] == 1

@@ -141,7 +141,7 @@ DAMAGE: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", DAMAGE)
-def test_a_damaged_run_is_named(command: Command, run: Path, runs: Path, case: str) -> None:
+def test_a_damaged_run_is_named(handgrad: Command, run: Path, runs: Path, case: str) -> None:
     """The file and what is wrong with it; the same for every command that opens a run."""
     do, problem = DAMAGE[case]
     do(run)
@@ -149,11 +149,11 @@ def test_a_damaged_run_is_named(command: Command, run: Path, runs: Path, case: s
         ["predict", "run", str(runs / "pets.csv")],
         ["evaluate", "run", str(runs / "pets.csv")],
     ):
-        done = command(*arguments, code=1)
+        done = handgrad(*arguments, code=1)
         assert done.stderr.startswith(f"Error: {problem}"), done.stderr
         assert done.stdout == ""
     if case != "no run.json":
-        assert command("show", "run", code=1).stderr.startswith(f"Error: {problem}")
+        assert handgrad("show", "run", code=1).stderr.startswith(f"Error: {problem}")
 
 
 @pytest.mark.parametrize(
@@ -168,21 +168,21 @@ def test_a_damaged_run_is_named(command: Command, run: Path, runs: Path, case: s
     ],
 )
 def test_damaged_settings_are_named_where_they_are_needed(
-    command: Command, run: Path, do: Any, problem: str, runs: Path
+    handgrad: Command, run: Path, do: Any, problem: str, runs: Path
 ) -> None:
     """To find the test rows again; predicting needs no settings."""
     do(run)
-    assert command("evaluate", "run", code=1).stderr.startswith(f"Error: {problem}")
-    command("predict", "run", runs / "pets.csv")
-    command("evaluate", "run", runs / "pets.csv")
+    assert handgrad("evaluate", "run", code=1).stderr.startswith(f"Error: {problem}")
+    handgrad("predict", "run", runs / "pets.csv")
+    handgrad("evaluate", "run", runs / "pets.csv")
 
 
-def test_pictures_and_records_are_not_needed(command: Command, run: Path, runs: Path) -> None:
+def test_pictures_and_records_are_not_needed(handgrad: Command, run: Path, runs: Path) -> None:
     """A run without its history and its picture predicts, scores and shows."""
     (run / "history.jsonl").unlink()
     (run / "learning_curve.png").unlink()
-    assert len(command("predict", "run", runs / "pets.csv").stdout.splitlines()) == 61
-    assert "z1 = " in command("show", "run").stdout
+    assert len(handgrad("predict", "run", runs / "pets.csv").stdout.splitlines()) == 61
+    assert "z1 = " in handgrad("show", "run").stdout
 
 
 # ---------------------------------------------------------------------------------- all sorts of damage

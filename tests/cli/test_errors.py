@@ -452,19 +452,19 @@ def test_options_may_come_in_any_order(at: Command, shop: Path) -> None:
         assert done.stderr.startswith("Error: training.optimiser: SGD: learning_rate is -2.0\n")
 
 
-def test_a_mistake_in_a_configuration_names_file_line_and_setting(command: Command, tmp_path: Path) -> None:
+def test_a_mistake_in_a_configuration_names_file_line_and_setting(handgrad: Command, tmp_path: Path) -> None:
     """Before any data is read."""
     (tmp_path / "net.toml").write_text('[network]\nhidden = [3]\nactivation = "rellu"\n')
-    done = command("train", "no-such-data.csv", "--config", "net.toml", code=1)
+    done = handgrad("train", "no-such-data.csv", "--config", "net.toml", code=1)
     assert done.stderr == (
         "Error: net.toml, line 3: network.activation: 'rellu' is unknown\n  fix    did you mean 'relu'?\n"
     )
 
 
-def test_what_the_command_line_gave_is_not_blamed_on_the_file(command: Command, tmp_path: Path) -> None:
+def test_what_the_command_line_gave_is_not_blamed_on_the_file(handgrad: Command, tmp_path: Path) -> None:
     """An option goes over the file, and so does its mistake."""
     (tmp_path / "net.toml").write_text('[network]\nactivation = "relu"\n')
-    done = command("train", "--config", "net.toml", "--activation", "rellu", code=1)
+    done = handgrad("train", "--config", "net.toml", "--activation", "rellu", code=1)
     assert done.stderr.startswith("Error: network.activation: 'rellu' is unknown\n")
 
 
@@ -492,8 +492,8 @@ LAYERS = '[network]\nlayers = [{{type = "Linear", inputs = {}, outputs = 4}}, {{
     ],
 )
 def test_layers_that_do_not_fit_are_named(
-    command: Command, tmp_path: Path, sizes: tuple[int, ...], message: str
+    handgrad: Command, tmp_path: Path, sizes: tuple[int, ...], message: str
 ) -> None:
     """Neither to the data, nor to each other, nor to the classes."""
     (tmp_path / "net.toml").write_text(LAYERS.format(*sizes))
-    assert command("train", "--config", "net.toml", code=1).stderr == f"Error: {message}"
+    assert handgrad("train", "--config", "net.toml", code=1).stderr == f"Error: {message}"

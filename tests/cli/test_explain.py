@@ -62,9 +62,9 @@ def own(tmp_path: Path) -> Path:
     return path
 
 
-def test_without_a_word_the_digits_network_is_explained(command: Command) -> None:
+def test_without_a_word_the_digits_network_is_explained(handgrad: Command) -> None:
     """Every value with its letters, every line with its reason; no line too long, no colour in a pipe."""
-    said = command("explain").stdout
+    said = handgrad("explain").stdout
     assert said.startswith("network 64 → 256 → 10 · 19,210 parameters · 32 rows · loss ")
     assert "  dW1         F O1   64×256  65,536  gradient of W1\n" in said
     assert (
@@ -75,9 +75,9 @@ def test_without_a_word_the_digits_network_is_explained(command: Command) -> Non
     assert "\x1b" not in said
 
 
-def test_a_line_has_its_shape_reason_chain_and_jacobian(command: Command) -> None:
+def test_a_line_has_its_shape_reason_chain_and_jacobian(handgrad: Command) -> None:
     """All there is to say of one gradient."""
-    said = command("explain", "moons", "--hidden", "8", "--standardise", "none", "--line", "dW1").stdout
+    said = handgrad("explain", "moons", "--hidden", "8", "--standardise", "none", "--line", "dW1").stdout
     assert "  shape          2×8: I = 2, O1 = 8\n" in said
     assert "  same shape as  W1, whose gradient it is\n" in said
     assert "  because        the same W1 serves every row: the rows add up\n" in said
@@ -90,9 +90,9 @@ def test_a_line_has_its_shape_reason_chain_and_jacobian(command: Command) -> Non
     assert all(len(line) <= 80 for line in said.splitlines())
 
 
-def test_a_jacobian_is_of_the_row_that_is_asked_for(command: Command) -> None:
+def test_a_jacobian_is_of_the_row_that_is_asked_for(handgrad: Command) -> None:
     """With its numbers when they are wanted."""
-    said = command(
+    said = handgrad(
         "explain", "moons", "--hidden", "8", "--jacobian", "a1:z1", "--example", "0", "--numbers"
     ).stdout
     assert "of         a1 8 O1 with respect to z1 8 O1, for row 0\n" in said
@@ -110,15 +110,15 @@ def test_a_run_is_explained_at_its_own_weights(at: Command, runs: Path) -> None:
     assert at("explain", "runs/pets", "--health").stdout.strip()
 
 
-def test_a_configuration_is_explained(command: Command, tmp_path: Path) -> None:
+def test_a_configuration_is_explained(handgrad: Command, tmp_path: Path) -> None:
     """As `handgrad train --config` would build it."""
     (tmp_path / "small.toml").write_text('[data]\nsource = "moons"\n\n[network]\nhidden = [6, 5]\n')
-    assert "network 2 → 6 → 5 → 2" in command("explain", "small.toml").stdout
+    assert "network 2 → 6 → 5 → 2" in handgrad("explain", "small.toml").stdout
 
 
-def test_the_page_is_written(command: Command, tmp_path: Path) -> None:
+def test_the_page_is_written(handgrad: Command, tmp_path: Path) -> None:
     """One file that asks nothing of the network."""
-    done = command("explain", "moons", "--hidden", "5", "--html", "page.html")
+    done = handgrad("explain", "moons", "--hidden", "5", "--html", "page.html")
     assert (done.stdout, done.stderr) == ("", "wrote page.html\n")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.lstrip().lower().startswith("<!doctype html>")
@@ -142,15 +142,15 @@ def test_a_rule_of_one_s_own_is_explained_in_a_fresh_process(own: Path) -> None:
     assert lines["dg"].tex.endswith(r"\sum_{n} \left(\frac{\partial L}{\partial y} \odot x\right)")
 
 
-def test_a_wrong_line_of_one_s_own_is_marked(command: Command, own: Path) -> None:
+def test_a_wrong_line_of_one_s_own_is_marked(handgrad: Command, own: Path) -> None:
     """In the overview, and beside its Jacobian."""
-    assert "  ✗ dx = dy * x\n        the 2 is missing\n" in command("explain", "own.py:square").stdout
-    assert "check      wrong: " in command("explain", "own.py:square", "--jacobian", "y:x").stdout
+    assert "  ✗ dx = dy * x\n        the 2 is missing\n" in handgrad("explain", "own.py:square").stdout
+    assert "check      wrong: " in handgrad("explain", "own.py:square", "--jacobian", "y:x").stdout
 
 
-def test_a_network_of_one_s_own_is_explained(command: Command, own: Path) -> None:
+def test_a_network_of_one_s_own_is_explained(handgrad: Command, own: Path) -> None:
     """On random rows where the file gives none."""
-    said = command("explain", "own.py:network", "--rows", "9").stdout
+    said = handgrad("explain", "own.py:network", "--rows", "9").stdout
     assert "network 4 → 5 → 3 · 43 parameters · 9 rows" in said
 
 
@@ -184,16 +184,16 @@ WRONG = {
 
 
 @pytest.mark.parametrize("arguments", WRONG)
-def test_a_mistake_is_one_message(command: Command, own: Path, arguments: str) -> None:
+def test_a_mistake_is_one_message(handgrad: Command, own: Path, arguments: str) -> None:
     """With what was given, or what to do."""
-    done = command("explain", *arguments.split(), code=1)
+    done = handgrad("explain", *arguments.split(), code=1)
     first, *rest = done.stderr.splitlines()
     assert first == f"Error: {WRONG[arguments]}"
     assert done.stdout == ""
     assert all(line.startswith(("  given  ", "  fix    ")) for line in rest)
 
 
-def test_json_is_the_whole_record(command: Command) -> None:
+def test_json_is_the_whole_record(handgrad: Command) -> None:
     """As the page has it."""
-    said = json.loads(command("explain", "moons", "--hidden", "4", "--json").stdout)
+    said = json.loads(handgrad("explain", "moons", "--hidden", "4", "--json").stdout)
     assert {"title", "lines", "ledger", "derivations", "jacobians", "health", "drawing"} <= said.keys()

@@ -18,9 +18,9 @@ from ..conftest import ENVIRONMENT, HANDGRAD, Command
 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("flag", ["-h", "--help"])
-def test_every_command_has_help_with_an_example(command: Command, name: str, flag: str) -> None:
+def test_every_command_has_help_with_an_example(handgrad: Command, name: str, flag: str) -> None:
     """What it does, every option with a line of its own, and a command to copy, in 80 columns."""
-    page = command(name, flag).stdout
+    page = handgrad(name, flag).stdout
     assert page.startswith(f"Usage: handgrad {name} [OPTIONS]")
     examples = [line.strip() for line in page.splitlines() if line.startswith("  handgrad ")]
     assert any(example.split()[:2] == ["handgrad", name] for example in examples)
@@ -46,19 +46,19 @@ def test_a_documented_first_example_runs(handgrad: Command) -> None:
     assert "\nbackward\n" in page
 
 
-def test_show_prints_the_network_that_would_be_trained(command: Command, tmp_path: Path) -> None:
+def test_show_prints_the_network_that_would_be_trained(handgrad: Command, tmp_path: Path) -> None:
     """With the data's own sizes and the update lines of the optimiser asked for."""
     settings = ["moons", "--hidden", "8", "--activation", "tanh", "--optimiser", "SGD", "--momentum", "0.9"]
-    page = command("show", *settings).stdout
+    page = handgrad("show", *settings).stdout
     assert "  a1 = np.tanh(z1)" in page
     assert "  v_W1 *= 0.9" in page
-    command("train", *settings, "--epochs", "1", "--out", "run")
-    assert command("show", "run").stdout == page
+    handgrad("train", *settings, "--epochs", "1", "--out", "run")
+    assert handgrad("show", "run").stdout == page
 
 
-def test_show_leaves_training_out_when_asked(command: Command) -> None:
+def test_show_leaves_training_out_when_asked(handgrad: Command) -> None:
     """Only the forward lines, without masks."""
-    page = command("show", "moons", "--dropout", "0.5", "--evaluation").stdout
+    page = handgrad("show", "moons", "--dropout", "0.5", "--evaluation").stdout
     assert [line for line in page.splitlines() if line and not line.startswith((" ", "network"))] == [
         "forward"
     ]
@@ -143,17 +143,17 @@ def test_a_terminal_without_unicode_is_no_error(tmp_path: Path, encoding: str, a
     )  # and not "?", which any other character would be too
 
 
-def test_folders_may_have_spaces_and_letters_of_any_language(command: Command, tmp_path: Path) -> None:
+def test_folders_may_have_spaces_and_letters_of_any_language(handgrad: Command, tmp_path: Path) -> None:
     place = tmp_path / "läufe und" / "≤ 1"
-    command("train", "xor", "--hidden", "3", "--epochs", "1", "--out", place)
-    assert "accuracy" in command("evaluate", place).stdout
-    command("explain", place, "--html", place / "seite ß.html")
+    handgrad("train", "xor", "--hidden", "3", "--epochs", "1", "--out", place)
+    assert "accuracy" in handgrad("evaluate", place).stdout
+    handgrad("explain", place, "--html", place / "seite ß.html")
     assert (place / "seite ß.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_write_leaves_a_script_and_its_data(command: Command, tmp_path: Path) -> None:
+def test_write_leaves_a_script_and_its_data(handgrad: Command, tmp_path: Path) -> None:
     """Both in the folder asked for; the script says how to run it, and runs."""
-    done = command("write", "xor", "--hidden", "4", "--epochs", "1", "--out", "deep/xor")
+    done = handgrad("write", "xor", "--hidden", "4", "--epochs", "1", "--out", "deep/xor")
     assert done.stdout == "wrote deep/xor/train.py and deep/xor/data.npz: cd deep/xor && python train.py\n"
     folder = tmp_path / "deep" / "xor"
     assert sorted(path.name for path in folder.iterdir()) == ["data.npz", "train.py"]
@@ -164,10 +164,10 @@ def test_write_leaves_a_script_and_its_data(command: Command, tmp_path: Path) ->
     assert ran.stdout.startswith("epoch 1  loss ")
 
 
-def test_write_takes_a_configuration(command: Command, tmp_path: Path) -> None:
+def test_write_takes_a_configuration(handgrad: Command, tmp_path: Path) -> None:
     """A run's own settings give the script that trains it: the same scores."""
-    trained = command("train", "xor", "--hidden", "4", "--epochs", "2", "--out", "run", "--json")
-    command("write", "--config", "run/config.toml", "--out", "script")
+    trained = handgrad("train", "xor", "--hidden", "4", "--epochs", "2", "--out", "run", "--json")
+    handgrad("write", "--config", "run/config.toml", "--out", "script")
     ran = subprocess.run(
         [sys.executable, "-I", "train.py"],
         cwd=tmp_path / "script",

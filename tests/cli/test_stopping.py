@@ -19,20 +19,22 @@ import pytest
 from handgrad import History
 from handgrad.runs import load_run
 
-from ..conftest import ENVIRONMENT, HANDGRAD, Command
+from ..conftest import ENVIRONMENT, HANDGRAD, Command, Server
 
 
 class Terminal:
-    """The installed command with standard error on a terminal of its own, and perhaps standard output too."""
+    """The command with standard error on a terminal of its own, and perhaps standard output too."""
 
-    def __init__(self, folder: Path, *arguments: str, columns: int = 80, everything: bool = False) -> None:
+    def __init__(
+        self, server: Server, folder: Path, *arguments: str, columns: int = 80, everything: bool = False
+    ) -> None:
         self.terminal, inner = pty.openpty()
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        environment = {name: v for name, v in ENVIRONMENT.items() if name not in ("COLUMNS", "NO_COLOR")}
-        self.process = subprocess.Popen(
-            [*HANDGRAD, *arguments],
-            cwd=folder, env={**environment, "TERM": "xterm-256color"},
-            stdin=inner, stdout=inner if everything else subprocess.PIPE, stderr=inner,
+        name = os.ttyname(inner)
+        self.server, self.out = server, folder.with_name(f"{folder.name}.out")
+        self.process = server.start(
+            folder, arguments, [name, name if everything else self.out, name],
+            environment={"TERM": "xterm-256color", "COLUMNS": None, "NO_COLOR": None},
         )  # fmt: skip
         os.close(inner)
         self.shown = ""
@@ -48,24 +50,22 @@ class Terminal:
     def end(self) -> tuple[int, str]:
         """Wait for the end; return the exit code and standard output, where it was no terminal."""
         self.read_until(r"(?!)")
-        out = self.process.stdout.read().decode() if self.process.stdout else ""
-        if self.process.stdout:
-            self.process.stdout.close()
         os.close(self.terminal)
-        return self.process.wait(timeout=60), out
+        code = self.server.wait(self.process)
+        return code, self.out.read_text(encoding="utf-8") if self.out.exists() else ""
 
     def interrupt(self) -> None:
         """Send what Ctrl-C sends."""
-        self.process.send_signal(signal.SIGINT)
+        os.kill(self.process, signal.SIGINT)
 
 
 LONG = ["moons", "--hidden", "64", "--epochs", "5000"]
 
 
-def test_ctrl_c_keeps_the_last_finished_epoch(tmp_path: Path, handgrad: Command) -> None:
-    """Exit code 130; the results are printed, the folder is a run with its history up to there."""
-    running = Terminal(tmp_path, "train", *LONG, "--out", "run", "--json")
-    running.read_until(r"epoch [3-9]")
+def test_ctrl_c_keeps_the_last_finished_epoch(tmp_path: Path, server: Server, handgrad: Command) -> None:
+    """Exit code 130; the folder is a run with its history up to there; the bar is on the terminal, the JSON is clean."""
+    running = Terminal(server, tmp_path, "train", *LONG, "--out", "run", "--json")
+    running.read_until(r"epoch [3-9].*rows/s")
     running.interrupt()
     code, out = running.end()
     results = json.loads(out)
@@ -78,10 +78,10 @@ def test_ctrl_c_keeps_the_last_finished_epoch(tmp_path: Path, handgrad: Command)
     assert again["accuracy"] == results["test_accuracy"]
 
 
-def test_ctrl_c_in_the_first_epoch_keeps_nothing(tmp_path: Path) -> None:
+def test_ctrl_c_in_the_first_epoch_keeps_nothing(tmp_path: Path, server: Server) -> None:
     """Weights that nothing was learned with are no run: it says so, and leaves no folder."""
     running = Terminal(
-        tmp_path, "train", "digits", "--hidden", "2048,2048,2048", "--batch-size", "1", "--out", "run"
+        server, tmp_path, "train", "digits", "--hidden", "2048,2048,2048", "--batch-size", "1", "--out", "run"
     )
     running.read_until("━")
     running.interrupt()
@@ -107,38 +107,28 @@ def test_ctrl_c_before_training_is_no_traceback(tmp_path: Path) -> None:
     assert err.strip() == "Stopped."
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-def test_a_terminal_shows_loss_metric_speed_and_time_left(tmp_path: Path, columns: int) -> None:
+@pytest.mark.parametrize(
+    ("columns", "source", "shown"),
+    [
+        (80, ["moons"], r"loss 0\.\d{4}  accuracy [01]\.\d{4}"),
+        (120, ["prices.csv", "--target", "price"], r"loss [\d.]+  r2 -?\d\.\d{4}"),
+    ],
+)
+def test_a_terminal_shows_loss_metric_speed_and_time_left(
+    server: Server, shop: Path, columns: int, source: list[str], shown: str
+) -> None:
     """On one line, which fits; afterwards it is taken away, and the results are there in colour."""
-    running = Terminal(
-        tmp_path, "train", "moons", "--hidden", "8", "--epochs", "4", "--out", "run", columns=columns, everything=True
-    )  # fmt: skip
+    arguments = ["train", *source, "--hidden", "8", "--epochs", "4", "--out", f"watched {columns}"]
+    running = Terminal(server, shop, *arguments, columns=columns, everything=True)
     assert running.end()[0] == 0
     bars = [part for part in re.split(r"\r|\n", running.shown) if "━" in part and "epoch 4" in part]
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", bars[-1])
-    assert re.fullmatch(r"━+ epoch 4  loss 0\.\d{4}  accuracy [01]\.\d{4} [\d,]+ rows/s 0:00:00", plain)
+    assert re.fullmatch(rf"━+ epoch 4  {shown} [\d,]+ rows/s 0:00:00", plain)
     assert len(plain) <= columns
     after = running.shown.split(bars[-1])[1]
     assert "━" not in after
-    assert "\x1b[2mtest accuracy" in after
+    assert "\x1b[2mtest " in after
     assert "\x1b[?25h" in after  # the cursor is back
-
-
-def test_the_metric_of_values_is_named(tmp_path: Path, shop: Path) -> None:
-    """Regression shows R², by its name."""
-    source = str(shop / "prices.csv")
-    running = Terminal(tmp_path, "train", source, "--target", "price", "--epochs", "3", "--out", "run")
-    assert running.end()[0] == 0
-    assert re.search(r"epoch 3  loss [\d.]+  r2 -?\d\.\d{4}", running.shown)
-
-
-def test_a_terminal_for_people_only(tmp_path: Path) -> None:
-    """With standard output in a pipe and standard error on a terminal, the bar shows and the JSON stays clean."""
-    running = Terminal(tmp_path, "train", "moons", "--hidden", "8", "--epochs", "3", "--out", "run", "--json")
-    code, out = running.end()
-    assert code == 0
-    assert "rows/s" in running.shown
-    assert json.loads(out)["epochs"] == 3
 
 
 def test_a_full_disk_is_one_message(tmp_path: Path) -> None:

@@ -23,44 +23,44 @@ def table(path: Path, column: str, classes: tuple[str, str]) -> None:
     path.write_text("\n".join([f'"{quoted[0]}",width,kept', *rows]) + "\n", encoding="utf-8")
 
 
-def test_names_in_data_are_text_on_a_page(command: Command, tmp_path: Path) -> None:
+def test_names_in_data_are_text_on_a_page(handgrad: Command, tmp_path: Path) -> None:
     """Of columns, of classes and of the file itself: none becomes an element or ends the script."""
     name = MARKUP.replace("/", "_")
     table(tmp_path / f"{name}.csv", MARKUP, (MARKUP, f"not {MARKUP}"))
-    command("train", f"{name}.csv", "--target", "kept", "--hidden", "3", "--epochs", "1", "--out", "run")
+    handgrad("train", f"{name}.csv", "--target", "kept", "--hidden", "3", "--epochs", "1", "--out", "run")
     for page in (tmp_path / "run" / "explanation.html", tmp_path / "again.html"):
         if not page.exists():
-            command("explain", "run", "--html", page)
+            handgrad("explain", "run", "--html", page)
         text = page.read_text(encoding="utf-8")
         assert "<script>alert" not in text
         assert "<img" not in text
         assert text.count("<script") == text.count("</script>") == 3
 
 
-def test_names_in_data_move_no_cursor(command: Command, tmp_path: Path) -> None:
+def test_names_in_data_move_no_cursor(handgrad: Command, tmp_path: Path) -> None:
     """An error shows what a terminal would obey spelt out."""
     table(tmp_path / "rows.csv", ESCAPES, ("a", "b"))
-    done = command("train", "rows.csv", "--target", "price", code=1)
+    done = handgrad("train", "rows.csv", "--target", "price", code=1)
     assert done.stderr == (
         "Error: rows.csv: there is no column 'price'\n"
         "  fix    choose from \\x1b]0;renamed\\x07\\x1b[2J, kept, width\n"
     )
 
 
-def test_a_name_too_long_for_a_file_moves_no_cursor(command: Command, tmp_path: Path) -> None:
+def test_a_name_too_long_for_a_file_moves_no_cursor(handgrad: Command, tmp_path: Path) -> None:
     """The system's own error about it, which no part of handgrad names, is shown like others."""
     long = ESCAPES + "a" * 300
     (tmp_path / "net.toml").write_text(f"[data]\nsource = {json.dumps(long)}\n")
-    done = command("show", "--config", "net.toml", code=1)
+    done = handgrad("show", "--config", "net.toml", code=1)
     assert done.stderr == f"Error: \\x1b]0;renamed\\x07\\x1b[2J{'a' * 300}: File name too long\n"
 
 
-def test_names_of_results_move_no_cursor(command: Command, tmp_path: Path) -> None:
+def test_names_of_results_move_no_cursor(handgrad: Command, tmp_path: Path) -> None:
     """Nor do names in run.json, where a finished training is shown again."""
-    command("train", "xor", "--hidden", "3", "--epochs", "1", "--out", "run")
+    handgrad("train", "xor", "--hidden", "3", "--epochs", "1", "--out", "run")
     head = json.loads((tmp_path / "run" / "run.json").read_text())
     (tmp_path / "run" / "run.json").write_text(json.dumps(head | {"results": {ESCAPES: 1.0}}))
-    said = command("train", "--resume", "run").stdout
+    said = handgrad("train", "--resume", "run").stdout
     assert "\x1b" not in said
     assert "renamed" in said
 
@@ -69,7 +69,7 @@ def test_names_of_results_move_no_cursor(command: Command, tmp_path: Path) -> No
     "name", ["os.system", "builtins.exec", "handgrad.cli.main", "__import__", "Layer", "Network"]
 )
 @pytest.mark.parametrize("place", ["layers", "loss", "optimiser", "schedule"])
-def test_a_configuration_names_no_code(command: Command, tmp_path: Path, place: str, name: str) -> None:
+def test_a_configuration_names_no_code(handgrad: Command, tmp_path: Path, place: str, name: str) -> None:
     """Only handgrad's own layers, losses, optimisers and schedules have a name there."""
     made = {
         "layers": f'[network]\nlayers = ["{name}"]',
@@ -78,29 +78,29 @@ def test_a_configuration_names_no_code(command: Command, tmp_path: Path, place: 
         "schedule": f'[training]\nschedule = {{type = "{name}"}}',
     }
     (tmp_path / "net.toml").write_text(made[place] + "\n")
-    assert f"{name!r} is unknown" in command("show", "--config", "net.toml", code=1).stderr
+    assert f"{name!r} is unknown" in handgrad("show", "--config", "net.toml", code=1).stderr
 
 
 @pytest.mark.parametrize(
     "source", ["https://example.org/rows.csv", "ftp://example.org/rows.csv", "//example.org/rows"]
 )
-def test_a_configuration_opens_no_address(command: Command, tmp_path: Path, source: str) -> None:
+def test_a_configuration_opens_no_address(handgrad: Command, tmp_path: Path, source: str) -> None:
     """A source is a file, a folder or a name of handgrad's own."""
     (tmp_path / "net.toml").write_text(f'[data]\nsource = "{source}"\ntarget = "t"\n')
-    said = command("train", "--config", "net.toml", code=1).stderr
+    said = handgrad("train", "--config", "net.toml", code=1).stderr
     assert "there is no such file" in said or "no folder of this name" in said
 
 
-def test_links_in_a_run_folder_lead_no_writing_elsewhere(command: Command, tmp_path: Path) -> None:
+def test_links_in_a_run_folder_lead_no_writing_elsewhere(handgrad: Command, tmp_path: Path) -> None:
     """A training into a stranger's folder replaces the links themselves, and leaves alone what they lead to."""
     outside = tmp_path / "outside"
     outside.write_text("mine")
-    command("train", "xor", "--hidden", "3", "--epochs", "1", "--out", "run")
+    handgrad("train", "xor", "--hidden", "3", "--epochs", "1", "--out", "run")
     names = [path.name for path in (tmp_path / "run").iterdir()]
     for name in (*names, "checkpoint.safetensors", "snapshots.jsonl"):
         (tmp_path / "run" / name).unlink(missing_ok=True)
         (tmp_path / "run" / name).symlink_to(outside)
-    command("train", "xor", "--hidden", "3", "--epochs", "1", "--out", "run", "--checkpoint-minutes", "0")
+    handgrad("train", "xor", "--hidden", "3", "--epochs", "1", "--out", "run", "--checkpoint-minutes", "0")
     assert outside.read_text() == "mine"
     assert not any((tmp_path / "run" / name).is_symlink() for name in names)
     assert len(names) > 5

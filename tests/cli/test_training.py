@@ -38,16 +38,16 @@ def test_the_default_network_reads_digits(handgrad: Command, tmp_path: Path) -> 
 
 
 @pytest.mark.mnist
-def test_mnist_in_five_epochs(command: Command) -> None:
+def test_mnist_in_five_epochs(handgrad: Command) -> None:
     """784 → 128 → 10 with ReLU and Adam reads 97 of 100 test digits or more."""
     settings = ["--hidden", "128", "--epochs", "5", "--batch-size", "128", "--learning-rate", "0.001"]
-    results = json.loads(command("train", "mnist", *settings, "--json").stdout)
+    results = json.loads(handgrad("train", "mnist", *settings, "--json").stdout)
     assert results["test_accuracy"] >= 0.97
 
 
-def test_json_is_one_object_and_nothing_else(command: Command, tmp_path: Path) -> None:
+def test_json_is_one_object_and_nothing_else(handgrad: Command, tmp_path: Path) -> None:
     """Standard output is for the machine; standard error has a line of JSON an epoch, as it is finished."""
-    done = command("train", *SMALL, "--json", "--out", "run")
+    done = handgrad("train", *SMALL, "--json", "--out", "run")
     assert done.stdout.count("\n") == 1
     results = json.loads(done.stdout)
     head, *lines = map(json.loads, (tmp_path / "run" / "history.jsonl").read_text().splitlines())
@@ -69,17 +69,17 @@ def test_json_is_one_object_and_nothing_else(command: Command, tmp_path: Path) -
     }
 
 
-def test_nothing_moves_and_nothing_is_coloured_in_a_pipe(command: Command) -> None:
+def test_nothing_moves_and_nothing_is_coloured_in_a_pipe(handgrad: Command) -> None:
     """No bar, no carriage return, no escape sequence."""
-    done = command("train", *SMALL)
+    done = handgrad("train", *SMALL)
     assert "\x1b" not in done.stdout + done.stderr
     assert "\r" not in done.stdout + done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_a_run_folder_has_everything(command: Command, tmp_path: Path) -> None:
+def test_a_run_folder_has_everything(handgrad: Command, tmp_path: Path) -> None:
     """Settings complete, every epoch, weights, a picture, the page; and nothing else."""
-    done = command("train", *SMALL, "--dropout", "0.2", "--out", "deep/in/run")
+    done = handgrad("train", *SMALL, "--dropout", "0.2", "--out", "deep/in/run")
     folder = tmp_path / "deep" / "in" / "run"
     names = [
         "config.toml",
@@ -104,10 +104,10 @@ def test_a_run_folder_has_everything(command: Command, tmp_path: Path) -> None:
     assert (head["format"], head["source"], head["task"]) == (2, "digits", "classification")
 
 
-def test_moments_are_recorded_when_asked_for(command: Command, tmp_path: Path) -> None:
+def test_moments_are_recorded_when_asked_for(handgrad: Command, tmp_path: Path) -> None:
     """As many as are wanted, the start and the end among them; the weights are those of a training without."""
-    command("train", "moons", "--hidden", "9", "--epochs", "7", "--snapshots", "4", "--out", "watched")
-    command("train", "moons", "--hidden", "9", "--epochs", "7", "--out", "alone")
+    handgrad("train", "moons", "--hidden", "9", "--epochs", "7", "--snapshots", "4", "--out", "watched")
+    handgrad("train", "moons", "--hidden", "9", "--epochs", "7", "--out", "alone")
     watched, alone = tmp_path / "watched", tmp_path / "alone"
     moments = read_snapshots(watched)
     steps = -(-json.loads((watched / "history.jsonl").read_text().splitlines()[0])["facts"]["rows"] // 32)
@@ -120,15 +120,15 @@ def test_moments_are_recorded_when_asked_for(command: Command, tmp_path: Path) -
     assert (watched / "weights.safetensors").read_bytes() == (alone / "weights.safetensors").read_bytes()
 
 
-def test_one_moment_is_no_training(command: Command) -> None:
+def test_one_moment_is_no_training(handgrad: Command) -> None:
     """Nor is less; the error says what may be given."""
     assert (
         "'--snapshots': 1 is not in the range 2<=x<=1000"
-        in command("train", "--snapshots", "1", code=2).stderr
+        in handgrad("train", "--snapshots", "1", code=2).stderr
     )
 
 
-def test_the_settings_of_a_run_train_it_again(command: Command, tmp_path: Path) -> None:
+def test_the_settings_of_a_run_train_it_again(handgrad: Command, tmp_path: Path) -> None:
     """A run's own config.toml gives the same weights, bit for bit."""
     settings = ["--hidden", "9,5", "--activation", "tanh", "--normalisation", "batch", "--dropout", "0.1"]
     settings += [
@@ -153,8 +153,8 @@ def test_the_settings_of_a_run_train_it_again(command: Command, tmp_path: Path) 
         "--patience",
         "2",
     ]
-    command("train", "moons", *settings, "--out", "first")
-    command("train", "--config", "first/config.toml", "--out", "second")
+    handgrad("train", "moons", *settings, "--out", "first")
+    handgrad("train", "--config", "first/config.toml", "--out", "second")
     first, second = (tmp_path / name for name in ("first", "second"))
     for name in ("weights.safetensors", "config.toml", "run.json"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
@@ -164,9 +164,9 @@ def test_the_settings_of_a_run_train_it_again(command: Command, tmp_path: Path) 
     )
 
 
-def test_trainings_that_end_together_have_a_folder_each(command: Command, tmp_path: Path) -> None:
+def test_trainings_that_end_together_have_a_folder_each(handgrad: Command, tmp_path: Path) -> None:
     """Two runs of the same data in the same second do not overwrite each other."""
-    names = {json.loads(command("train", "xor", *SMALL, "--json").stdout)["run"] for _ in range(3)}
+    names = {json.loads(handgrad("train", "xor", *SMALL, "--json").stdout)["run"] for _ in range(3)}
     assert len(names) == 3
     assert all(load_run(tmp_path / name) for name in names)
 
@@ -215,13 +215,13 @@ OPTIONS: dict[str, tuple[str, str, Any]] = {
 """Every option: what is given, the setting it sets, to what."""
 
 
-def test_every_option_reaches_its_setting(command: Command, tmp_path: Path) -> None:
+def test_every_option_reaches_its_setting(handgrad: Command, tmp_path: Path) -> None:
     """All of them at once; the run keeps them, and the network is made of them."""
     x = np.random.default_rng(0).normal(size=(40, 4)).round(2)
     rows = "\n".join(",".join(map(str, row)) for row in x)
     (tmp_path / "data.csv").write_text(f"u,a,b,v\n{rows}\n")
     given = [part for option, (value, _, _) in OPTIONS.items() for part in (option, value)]
-    command("train", "data.csv", *given, "--out", "run")
+    handgrad("train", "data.csv", *given, "--out", "run")
     settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
     for option, (_, name, expected) in OPTIONS.items():
         value = settings
@@ -235,9 +235,9 @@ def test_every_option_reaches_its_setting(command: Command, tmp_path: Path) -> N
     )
 
 
-def test_every_option_is_in_the_table_above(command: Command) -> None:
+def test_every_option_is_in_the_table_above(handgrad: Command) -> None:
     """No option of `handgrad train` is without a test of where it goes."""
-    words = {word.rstrip(",") for word in command("train", "--help").stdout.split() if word.startswith("--")}
+    words = {word.rstrip(",") for word in handgrad("train", "--help").stdout.split() if word.startswith("--")}
     others = {"--resume", "--checkpoint-minutes", "--tensorboard", "--snapshots"}
     assert words - {"--config", "--out", "--json", "--help"} - others == set(OPTIONS)
 
@@ -263,31 +263,31 @@ def test_every_kind_of_source_trains_and_is_scored_again(
     assert scored["rows"] == {"pixels": 10, "spirals": 200}.get(source, 12)
 
 
-def test_without_test_rows_there_is_no_score(command: Command, tmp_path: Path) -> None:
+def test_without_test_rows_there_is_no_score(handgrad: Command, tmp_path: Path) -> None:
     """Nor a validation loss without validation rows; evaluate says that there is nothing to score on."""
-    done = command("train", "moons", *SMALL, "--test", "0", "--validation", "0", "--out", "run")
+    done = handgrad("train", "moons", *SMALL, "--test", "0", "--validation", "0", "--out", "run")
     names = [re.split("  +", line.strip())[0] for line in done.stdout.splitlines()]
     assert names == [
         "epochs", "stopped", "kept epoch", "training loss", "engine", "rows per second", "run", "explanation"
     ]  # fmt: skip
-    problem = command("evaluate", "run", code=1).stderr
+    problem = handgrad("evaluate", "run", code=1).stderr
     assert problem == "Error: run: there are no test rows\n  fix    name rows to score on\n"
 
 
-def test_an_older_run_in_the_folder_is_replaced(command: Command, tmp_path: Path) -> None:
+def test_an_older_run_in_the_folder_is_replaced(handgrad: Command, tmp_path: Path) -> None:
     """Every file is the newer run's."""
-    command("train", "moons", *SMALL, "--out", "run")
+    handgrad("train", "moons", *SMALL, "--out", "run")
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
-    command("train", "spirals", "--hidden", "5", "--epochs", "3", "--out", "run")
+    handgrad("train", "spirals", "--hidden", "5", "--epochs", "3", "--out", "run")
     after = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     assert before.keys() == after.keys()
     assert all(before[name] != after[name] for name in before)
     assert load_run(tmp_path / "run").source == "spirals"
 
 
-def test_files_have_the_permissions_the_user_asks_for(command: Command, tmp_path: Path) -> None:
+def test_files_have_the_permissions_the_user_asks_for(handgrad: Command, tmp_path: Path) -> None:
     """The umask decides who may read a run, as for every other file."""
-    command("train", "moons", *SMALL, "--out", "run")
+    handgrad("train", "moons", *SMALL, "--out", "run")
     (tmp_path / "plain").write_text("")
     mode = (tmp_path / "plain").stat().st_mode
     assert {path.stat().st_mode for path in (tmp_path / "run").iterdir()} == {mode}

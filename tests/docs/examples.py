@@ -4,7 +4,8 @@ In a page, blocks of these languages are examples, run in order, in one folder a
 
 python   with ``>>>``, its output is compared; without, it is a file and is run as one
 text     right after a python file that printed something, is compared with that
-console  each ``$`` command is run by a shell, and what it prints is compared
+console  each ``$`` command is run, by the tests' server where it is one of handgrad's and else by a shell, and what it
+         prints is compared
 toml     is a file, and is read as a configuration
 diff     is a change of handgrad itself, made in a copy of the checkout, where the page's commands then run
 
@@ -19,8 +20,10 @@ import doctest
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterable
 from contextlib import redirect_stdout
@@ -32,6 +35,9 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 from handgrad.configuration import read_configuration
 
+from ..conftest import Server
+
+SCREEN = {"COLUMNS": "100", "NO_COLOR": "1"}
 FLAGS = doctest.ELLIPSIS | NUMBER
 TOLERANCE = 0.1
 NUMBERS_AND_GAPS = re.compile(r"(-?\d+\.\d+(?:e[+-]?\d+)?|\.\.\.)")
@@ -63,7 +69,8 @@ def compare_text(example: Example) -> str:
 
 def run_commands(example: Example) -> str:
     """Run a console block; return what differs."""
-    return "\n".join(filter(None, (run_command(*pair) for pair in commands(str(example.parsed)))))
+    server = example.namespace.get("_server")
+    return "\n".join(filter(None, (run_command(*pair, server) for pair in commands(str(example.parsed)))))
 
 
 def commands(block: str) -> Iterable[tuple[str, str]]:
@@ -77,24 +84,26 @@ def commands(block: str) -> Iterable[tuple[str, str]]:
         yield command, output.rstrip()
 
 
-def run_command(command: str, expected: str) -> str:
+def run_command(command: str, expected: str, server: Server | None) -> str:
     """Run a command as a reader would, and return how it differs from what the page says."""
-    here = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])}
-    done = subprocess.run(
-        ["/bin/sh", "-c", command],
-        env={**os.environ, **here, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        timeout=300,
-        check=False,
-    )
-    printed = "\n".join(line.rstrip() for line in done.stdout.splitlines()).rstrip()
+    with tempfile.NamedTemporaryFile("w+", encoding="utf-8") as out:
+        if server is not None and re.fullmatch(r"handgrad [^|<>;&$`'\"]*", command):
+            folder, arguments = Path.cwd(), shlex.split(command)[1:]
+            process = server.start(folder, arguments, [os.devnull, out.name, out.name], environment=SCREEN)
+            code = server.wait(process)
+        else:
+            path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+            environment = {**os.environ, **SCREEN, "PATH": path, "PYTHONIOENCODING": "utf-8"}
+            code = subprocess.run(
+                ["/bin/sh", "-c", command], env=environment, stdout=out, stderr=out, timeout=300, check=False
+            ).returncode
+        out.seek(0)
+        printed = "\n".join(line.rstrip() for line in out.read().splitlines()).rstrip()
     fails = re.search(r"^((E +)?\w*Error:|\S+: wrong$)", expected, re.MULTILINE) is not None
-    if matches(expected, printed) and fails == (done.returncode != 0):
+    if matches(expected, printed) and fails == (code != 0):
         return ""
     said, did = (textwrap.indent(text, "    ") for text in (expected, printed))
-    return f"$ {command}\n  the page says\n{said}\n  it printed (exit {done.returncode})\n{did}"
+    return f"$ {command}\n  the page says\n{said}\n  it printed (exit {code})\n{did}"
 
 
 def matches(expected: str, printed: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import doctest
 import importlib
 import pkgutil
@@ -14,6 +15,7 @@ import pytest
 
 import handgrad
 
+from ..conftest import Server
 from . import examples
 
 ROOT = Path(__file__).parents[2]
@@ -44,19 +46,25 @@ def copy_checkout(folder: Path) -> None:
     for name in ("docs", "src", "tests"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "_build"))
     shutil.copy(ROOT / "pyproject.toml", folder)
+    compileall.compile_dir(folder / "src", quiet=1)  # once, and not in each of the page's commands
 
 
 @pytest.mark.parametrize(
     "page", [pytest.param(path, id=name, marks=marked(name)) for name, path in PAGES.items()]
 )
-def test_examples_of_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_of_pages(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Server
+) -> None:
     monkeypatch.chdir(tmp_path)
     # Else a page's own pytest would tidy up where other runs of pytest work.
     monkeypatch.setenv("PYTEST_DEBUG_TEMPROOT", str(tmp_path))
+    document = examples.PAGES.parse(page)
     if "```diff\n" in page.read_text(encoding="utf-8"):
         copy_checkout(tmp_path)
         monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"))
-    for example in examples.PAGES.parse(page):
+    else:
+        document.namespace["_server"] = server
+    for example in document:
         example.evaluate()
 
 
