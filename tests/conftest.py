@@ -29,11 +29,16 @@ sys.dont_write_bytecode = True
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "PYTHONUNBUFFERED": "1"}
 
 SERVER = """
-import importlib, json, os, sys, warnings
+import importlib, json, os, sys, tempfile, warnings
 import handgrad.cli
 for name in handgrad.cli.COMMANDS:
     importlib.import_module(f"handgrad.cli.{name}")
-import handgrad.explaining.page, handgrad.training.plot, safetensors.numpy, tomli_w  # what training imports late
+# What training imports late, and a first plot, which reads fonts.
+import handgrad.engines.compiled, handgrad.explaining.page, safetensors.numpy, tomli_w
+from handgrad.training.history import EpochRecord, History
+with tempfile.TemporaryDirectory() as folder:
+    records = [EpochRecord(epoch, 1 / epoch, 1 / epoch, 0.9, 0.01, 1.0) for epoch in (1, 2, 3)]
+    History(epochs=records, metric="accuracy").plot(f"{folder}/plot.png")
 FLAGS = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOCTTY
 for line in sys.stdin:
     request = json.loads(line)
@@ -57,7 +62,10 @@ for line in sys.stdin:
     os.chdir(request["folder"])
     for name, value in request["environment"].items():
         os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
-    sys.modules.update(dict.fromkeys(request["missing"]))
+    if request["missing"]:
+        for name in [name for name in sys.modules if name.startswith("handgrad.engines.compiled")]:
+            del sys.modules[name]
+        sys.modules.update(dict.fromkeys(request["missing"]))
     sys.argv = ["handgrad", *request["start"]]
     warnings.simplefilter("error")
     code = 0
