@@ -1,6 +1,6 @@
 """ForwardTrace a forward pass: which elementary operations it runs, on which values, at which line.
 
-`trace_forward` runs a user's forward once on array-likes that write down what is done to them. The result, a
+`trace_forward` runs a user's forward once on array-likes that record what is done to them. The result, a
 `ForwardTrace`, can be run again on other inputs (`ForwardTrace.replay`), and `handgrad.checking.adjoint` carries
 gradients through it.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -49,7 +49,7 @@ class ForwardTrace:
     names
         Value -> the variable of the user's source that first held it, where that is known.
     texts
-        Input or constant -> how it is spelled, where that is known.
+        Input or constant -> how it is written, where that is known.
     spellings
         Function -> how the user's module calls it, for functions that are not NumPy's.
     modules
@@ -92,7 +92,7 @@ class ForwardTrace:
         return values
 
     def edges(self) -> list[tuple[Operation, int]]:
-        """Return every (operation, operand) along which a gradient can flow."""
+        """Return every (operation, operand) that has a gradient."""
         return [
             (operation, k)
             for operation in self.operations
@@ -100,6 +100,14 @@ class ForwardTrace:
             for k, i in enumerate(operation.inputs)
             if i in self.active
         ]
+
+    def descendants(self, values: Iterable[int]) -> set[int]:
+        """Return the values that are computed from some values, these among them."""
+        found = set(values)
+        for operation in self.operations:
+            if any(i in found for i in operation.inputs):
+                found.add(operation.output)
+        return found
 
     def ancestors(self, value: int) -> set[int]:
         """Return the values that `value` is computed from, itself among them."""
@@ -125,7 +133,7 @@ def trace_forward(
     inputs: Mapping[str, Any],
     functions: Sequence[FunctionType] = (),
 ) -> ForwardTrace:
-    """Run `forward` once and write down what it does.
+    """Run `forward` once and record what it does.
 
     Parameters
     ----------
@@ -134,8 +142,8 @@ def trace_forward(
     inputs
         Name to array.
     functions
-        The functions that forward may call: the modules they are defined in see, while forward runs, a NumPy
-        that hands itself over. Everything is put back, whatever happens.
+        The functions that forward may call: while forward runs, the modules they are defined in see a NumPy
+        that accepts traced arrays. Everything is restored, whatever happens.
 
     Raises
     ------

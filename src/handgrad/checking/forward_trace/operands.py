@@ -58,7 +58,7 @@ def as_strided(a: Any, *args: Any, **options: Any) -> Any:
 
 
 def call_template(*operands: Any, function: Any, template: Any, part: Any = None) -> Any:
-    """Call any function, whose operands stand anywhere in its arguments."""
+    """Call any function, whose operands are anywhere in its arguments."""
     args, options = fill(template, operands)
     result = function(*args, **options)
     return result if part is None else result[part]

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.forward_trace.operands import Slot, fill, operand_name
 from handgrad.checking.forward_trace.symbolic_sizes import SymbolicSize
 from handgrad.checking.forward_trace.traced_array import TracedArray, UntraceableError
 from handgrad.checking.forward_trace.tracer import Tracer
@@ -19,17 +18,15 @@ class SeededDraws:
     """How a generator was made from its seed, and what was drawn from it so far."""
 
     make: Callable[..., Any]
-    text: str  # with the operands' letters in it: "np.random.default_rng(int(a))"
-    arguments: tuple[Any, ...]
-    seeds: tuple[Any, ...]
+    text: str  # with the operand's letter in it: "np.random.default_rng(int(a))"
+    seed: Any  # a traced array, or a number
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
 
 
-def draw(*seeds: Any, draws: SeededDraws, count: int) -> Any:
+def draw(*seed: Any, draws: SeededDraws, count: int) -> Any:
     """Draw again what the call number `count` drew, from a generator made anew."""
-    given = fill(draws.arguments, seeds)
-    is_integer = [np.ndim(a) == 0 and np.asarray(a).dtype.kind in "iu" for a in given]
-    generator = draws.make(*(int(a) if whole else a for a, whole in zip(given, is_integer, strict=True)))
+    value = seed[0] if seed else draws.seed
+    generator = draws.make(int(value) if np.ndim(value) == 0 else value)
     result = None
     for name, args, options in draws.calls[:count]:
         result = getattr(generator, name)(*args, **options)
@@ -55,8 +52,9 @@ class TracedGenerator:
         if not isinstance(result, (np.ndarray, np.generic, float, int)):
             return result
         value = result if isinstance(result, (np.ndarray, np.generic)) else np.asarray(result)[()]
+        operands = [draws.seed] if type(draws.seed) is TracedArray else []
         which = {"draws": draws, "count": len(draws.calls)}
-        return TracedArray(self._tracer, value, self._tracer.record("draw", draw, draws.seeds, which, value))
+        return TracedArray(self._tracer, value, self._tracer.record("draw", draw, operands, which, value))
 
 
 class GeneratorMaker:
@@ -71,25 +69,17 @@ class GeneratorMaker:
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Make a generator."""
         generator = self._function(*untraced(self._function, args), **untraced(self._function, options))
-        if not args or options or args[0] is None:
+        known = len(args) == 1 and not options and (type(args[0]) is TracedArray or isinstance(args[0], int))
+        if not known:
             return TracedGenerator(self._tracer, generator)
-        seeds: list[TracedArray] = []
-        parts: list[Any] = []
-        texts: list[str] = []
-        for item in args:
-            origin = item.origin if isinstance(item, SymbolicSize) else item
-            if type(origin) is TracedArray:
-                letter = operand_name(len(seeds))
-                parts.append(Slot(len(seeds)))
-                seeds.append(origin)
-                texts.append(letter if origin is item else f"int({letter})")
-            else:
-                parts.append(item)
-                texts.append(item.text if isinstance(item, SymbolicSize) else repr(item))
-        text = f"{self._text}({', '.join(texts)})"
-        return TracedGenerator(
-            self._tracer, generator, SeededDraws(self._function, text, tuple(parts), tuple(seeds))
-        )
+        (seed,) = args
+        origin = seed.origin if isinstance(seed, SymbolicSize) else seed
+        if type(origin) is TracedArray:
+            written = "a" if origin is seed else "int(a)"
+        else:
+            written = seed.text if isinstance(seed, SymbolicSize) else repr(seed)
+        draws = SeededDraws(self._function, f"{self._text}({written})", origin)
+        return TracedGenerator(self._tracer, generator, draws)
 
 
 def untraced(function: Any, given: Any) -> Any:

@@ -18,7 +18,7 @@ View = tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]]  # how an
 
 
 class UntraceableError(Exception):
-    """The forward cannot be recorded; the message says why. Nothing is wrong with the user's code."""
+    """The forward cannot be traced; the message gives the reason. Nothing is wrong with the user's code."""
 
 
 class TracedArray(NDArrayOperatorsMixin):
@@ -60,7 +60,7 @@ class TracedArray(NDArrayOperatorsMixin):
         return self._index
 
     def is_view(self, base: TracedArray, key: tuple[Any, ...]) -> bool:
-        """Whether this is, as it stands, what ``base[key]`` is."""
+        """Whether this is ``base[key]``, up to date."""
         view = self._view
         return self._base is base and view is not None and view[0] == "getitem" and view[3]["key"] == key
 

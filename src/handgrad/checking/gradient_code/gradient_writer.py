@@ -113,7 +113,7 @@ class _Writer:
         """Write the lines; None if they do not give the gradient, also at the values of `other`."""
         trace = self.trace
         leaves = [trace.inputs[name] for name in self.wanted]
-        path = _between(trace, leaves)
+        path = trace.descendants(leaves) & (trace.active | {*leaves})
         if sum(operation.output in path for operation in trace.operations) > _MOST_OPERATIONS:
             raise NoTextError("a loop of so many operations is not written out")
         for k, i in enumerate(trace.outputs):
@@ -324,14 +324,6 @@ def _in_double(trace: ForwardTrace) -> ForwardTrace:
 
 def _inputs(trace: ForwardTrace) -> dict[str, Any]:
     return {name: trace.values[i] for name, i in trace.inputs.items()}
-
-
-def _between(trace: ForwardTrace, leaves: Sequence[int]) -> set[int]:
-    found = set(leaves)
-    for operation in trace.operations:
-        if operation.output in trace.active and any(i in found for i in operation.inputs):
-            found.add(operation.output)
-    return found
 
 
 def _is_dead(operation: Operation, k: int, trace: ForwardTrace) -> bool:
