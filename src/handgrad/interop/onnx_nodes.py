@@ -34,13 +34,7 @@ REDUCE = {"sum": "ReduceSum", "max": "ReduceMax", "min": "ReduceMin"}
 
 
 class Nodes:
-    """The nodes and initialisers of one program.
-
-    Raises
-    ------
-    UnsupportedLineError
-        When a line cannot be followed, or has no counterpart in ONNX.
-    """
+    """The nodes and initialisers of one program; raises `UnsupportedLineError` at a line without a counterpart."""
 
     def __init__(self, program: Program, arrays: Mapping[str, Array]) -> None:
         self.onnx = need("onnx", "to_onnx")

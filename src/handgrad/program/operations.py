@@ -24,15 +24,7 @@ LOGICAL = frozenset({
 
 
 class Operations:
-    """Makes the values of one program.
-
-    Attributes
-    ----------
-    values
-        Every value, in the order in which it was first asked for.
-    line
-        The line that is being read.
-    """
+    """Makes the values of one program, in the order in which they are first asked for."""
 
     def __init__(self, program: Program) -> None:
         self.program = program

@@ -158,30 +158,23 @@ def _fastest(openblas: Blas, mkl: Blas | None) -> Blas:
     """Return the library that multiplies matrices fastest, measured once on this machine and cached.
 
     Two libraries round differently, so the choice should not change from one run to the next; where nothing can be
-    remembered, each process measures anew.
+    cached, each process measures anew.
     """
     found = [blas for blas in (openblas, mkl) if blas is not None]
     files = (Path(blas.library._name or "").name for blas in found)
     key = " ".join((native().version, *(blas.name for blas in found), *files))
     file = f"blas-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-    remembered = read_cached(file)
-    if remembered != openblas.name.encode() and (copy := _with_avx2(openblas)) is not None:
+    cached = read_cached(file)
+    if cached != openblas.name.encode() and (copy := _with_avx2(openblas)) is not None:
         found.append(copy)
     for blas in found:
-        if blas.name.encode() == remembered:
+        if blas.name.encode() == cached or len(found) == 1:
             return blas
-    if len(found) > 1:
-        fastest = _measured(found)
-        cache_file(file, fastest.name.encode())
-        return fastest
-    return openblas
-
-
-def _measured(libraries: list[Blas]) -> Blas:
-    """Return the fastest of some libraries, measured in turn."""
-    rounds = [[blas.seconds() for blas in libraries] for _ in range(ROUNDS)]
+    rounds = [[blas.seconds() for blas in found] for _ in range(ROUNDS)]  # in turn
     best = [min(seconds) for seconds in zip(*rounds, strict=True)]
-    return libraries[best.index(min(best))]
+    fastest = found[best.index(min(best))]
+    cache_file(file, fastest.name.encode())
+    return fastest
 
 
 def _openblas() -> Blas | None:
@@ -216,9 +209,8 @@ def _with_avx2(openblas: Blas) -> Blas | None:
     with suppress(OSError):
         original = Path(openblas.library._name)
         size, version = original.stat().st_size, openblas.name.rpartition(" ")[2]
-        copy = (
-            folder / f"{original.stem}-{version}-{size:x}{original.suffix}"
-        )  # one, however often NumPy is installed
+        # one, however often NumPy is installed
+        copy = folder / f"{original.stem}-{version}-{size:x}{original.suffix}"
         if not (copy.exists() and copy.stat().st_size == size):
             cache_file(copy.name, original.read_bytes())
         before = {name: os.environ.get(name) for name in settings}
@@ -237,18 +229,9 @@ def _with_avx2(openblas: Blas) -> Blas | None:
 
 def _mkl() -> Blas | None:
     """Open MKL where `pip install mkl` puts it."""
-    patterns = {
-        "win32": "Library/bin/mkl_rt*.dll",
-        "linux": "lib/libmkl_rt.so*",
-        "darwin": "lib/libmkl_rt*.dylib",
-    }
-    for file in sorted(Path(sys.prefix).glob(patterns.get(sys.platform, "lib/libmkl_rt*")), reverse=True):
+    patterns = {"win32": "Library/bin/mkl_rt*.dll", "darwin": "lib/libmkl_rt*.dylib"}
+    for file in sorted(Path(sys.prefix).glob(patterns.get(sys.platform, "lib/libmkl_rt.so*")), reverse=True):
         with suppress(OSError):
-            return Blas(
-                "MKL",
-                ctypes.CDLL(str(file)),
-                "cblas_{}",
-                "i32",
-                ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
-            )
+            threads = "MKL_Get_Max_Threads", "MKL_Set_Num_Threads"
+            return Blas("MKL", ctypes.CDLL(str(file)), "cblas_{}", "i32", threads)
     return None

@@ -43,6 +43,19 @@ FORMATS = {
 }
 
 
+EXPM1_LOWEST = -50.0
+"""eˣ - 1 of less is -1 in either type."""
+
+TANH_ONE = {"float": 10.0, "double": 20.0}
+"""tanh of more is 1: what it lacks, 2 e⁻²ˣ, is less than half of the last bit."""
+
+NORMAL_ONE = 40.0
+"""Further from 0 the normal distribution's share is 0 or 1 in either type."""
+
+EXP_TERMS, LOG_TERMS = {"float": 7, "double": 13}, {"float": 5, "double": 11}
+"""Of a series: the terms that are left out are less than half of the last bit."""
+
+
 class Elementary:
     """Writes elementary functions of numbers of one type and width."""
 
@@ -107,8 +120,7 @@ class Elementary:
 
     def expm1_near_zero(self, r: Number) -> Number:
         """Return eʳ - 1 for |r| ≤ ½ log 2."""
-        terms = 7 if self.kind == "float" else 13
-        series = tuple(1 / math.factorial(k) for k in range(terms, 1, -1))
+        series = tuple(1 / math.factorial(k) for k in range(EXP_TERMS[self.kind], 1, -1))
         return self.fma(self.multiply(r, r), self.polynomial(r, series), r)
 
     def exp(self, x: Number) -> Number:
@@ -124,7 +136,7 @@ class Elementary:
         return self.multiply(self.multiply(near, self.power_of_two(half)), self.power_of_two(rest))
 
     def expm1(self, x: Number) -> Number:
-        k, r = self.reduced(self.bounded(x, -50, self.format.highest))
+        k, r = self.reduced(self.bounded(x, EXPM1_LOWEST, self.format.highest))
         half = self.power_of_two(
             self.code.binary("sub", k, self.whole(1))
         )  # 2ᵏ itself may overflow too early
@@ -134,7 +146,7 @@ class Elementary:
         return self.code.select(zero, x, doubled)
 
     def tanh(self, x: Number) -> Number:
-        size = self.bounded(self.absolute(x), 0, 10 if self.kind == "float" else 20)
+        size = self.bounded(self.absolute(x), 0, TANH_ONE[self.kind])
         grown = self.expm1(self.add(size, size))
         return self.code.intrinsic("copysign", self.divide(grown, self.add(grown, self.number(2))), x)
 
@@ -153,8 +165,7 @@ class Elementary:
         exponent = self.from_whole(k)
         s = self.divide(m, self.add(m, self.number(2)))
         z = self.multiply(s, s)
-        terms = 5 if self.kind == "float" else 11
-        series = tuple(2 / (2 * n + 1) for n in range(terms, 0, -1))
+        series = tuple(2 / (2 * n + 1) for n in range(LOG_TERMS[self.kind], 0, -1))
         rest = self.multiply(z, self.polynomial(z, series))
         half = self.multiply(self.multiply(m, m), self.number(0.5))
         low = self.fma(exponent, self.number(f.log2_low), self.multiply(s, self.add(half, rest)))
@@ -192,7 +203,7 @@ class Elementary:
         (fitted by `benchmarks/elementary.py --fit`). That variable is accurate near 0, where 1 / (1 + h) is not
         accurate enough, and keeps the terms small in the far tail. The square is taken exactly, in two parts.
         """
-        code, size = self.code, self.bounded(self.absolute(x), 0, 40)
+        code, size = self.code, self.bounded(self.absolute(x), 0, NORMAL_ONE)
         square = self.multiply(size, size)
         lost = self.fma(size, size, code.emit(f"fneg {square}", self.kind, self.width))
         h = self.multiply(size, self.number(math.sqrt(0.125)))

@@ -168,12 +168,8 @@ def row_update_text(kind: str) -> str:
 class _Sweep:
     """One pass over some columns of W.
 
-    Attributes
-    ----------
-    update
-        x, dz and a factor: ``W += factor · x.T @ dz`` on the way.
-    forward
-        y and z: ``z = y @ W``, of what W is then.
+    With ``update``, x, dz and a factor: ``W += factor · x.T @ dz`` on the way. With ``forward``, y and z: ``z = y @ W``, of
+    what W is then.
     """
 
     code: Code
@@ -198,13 +194,11 @@ class _Sweep:
             begin = code.binary("mul", number, block)
             end = code.intrinsic("smin", code.binary("add", begin, block), self.inner)
             with code.loop(first, whole, strip) as column:
-                self.strip(begin, end, [self.at(column, k * lanes) for k in range(VECTORS)], None)
+                further = [code.binary("add", column, literal(k * lanes, "i64")) for k in range(VECTORS)]
+                self.strip(begin, end, further, None)
             with code.loop(whole, last, lanes) as column:
                 left = code.splat(code.binary("sub", last, column), lanes)
                 self.strip(begin, end, [column], code.compare("slt", code.lanes(lanes), left))
-
-    def at(self, column: Number, further: int) -> Number:
-        return self.code.binary("add", column, literal(further, "i64"))
 
     def strip(self, begin: Number, end: Number, columns: list[Number], mask: Number | None) -> None:
         """Go over some rows, with some vectors of each."""
@@ -222,38 +216,34 @@ class _Sweep:
                     w = code.intrinsic("fmuladd", x, changes[k], w)
                     code.store(w, address, mask)
                 if y is not None:
-                    total = code.intrinsic(
-                        "fmuladd", y, w, code.recall(totals[k], self.kind, LANES[self.kind])
-                    )
-                    code.assign(totals[k], total)
+                    code.assign(totals[k], code.intrinsic("fmuladd", y, w, self.held(totals[k])))
         if self.forward:
             for k, column in enumerate(columns):
-                code.store(
-                    code.recall(totals[k], self.kind, LANES[self.kind]),
-                    code.address(self.forward[1].text, self.kind, column),
-                    mask,
-                )
+                code.store(self.held(totals[k]), code.address(self.forward[1].text, self.kind, column), mask)
 
     def change(self, column: Number, mask: Number | None) -> Number:
         """Return ``factor · dz`` at some columns."""
         assert self.update is not None
         _, dz, factor = self.update
-        lanes = LANES[self.kind]
-        own = self.code.load(self.code.address(dz.text, self.kind, column), self.kind, lanes, mask)
-        return self.code.binary("fmul", own, self.code.splat(factor, lanes))
+        return self.code.binary(
+            "fmul", self.vector(dz, column, mask), self.code.splat(factor, LANES[self.kind])
+        )
 
     def total(self, column: Number, begin: Number, mask: Number | None) -> str:
-        """Return the register for a sum at some columns: what earlier rows came to, or 0."""
+        """Return the variable for a sum at some columns: what earlier rows came to, or 0."""
         assert self.forward is not None
-        lanes = LANES[self.kind]
-        none = literal(0, self.kind, lanes)
-        before = self.code.load(
-            self.code.address(self.forward[1].text, self.kind, column), self.kind, lanes, mask
-        )
-        is_first = self.code.compare("eq", begin, ZERO)
+        none = literal(0, self.kind, LANES[self.kind])
+        before = self.vector(self.forward[1], column, mask)
         variable = self.code.variable(none)
-        self.code.assign(variable, self.code.select(is_first, none, before))
+        self.code.assign(variable, self.code.select(self.code.compare("eq", begin, ZERO), none, before))
         return variable
+
+    def vector(self, of: Number, index: Number, mask: Number | None) -> Number:
+        address = self.code.address(of.text, self.kind, index)
+        return self.code.load(address, self.kind, LANES[self.kind], mask)
+
+    def held(self, variable: str) -> Number:
+        return self.code.recall(variable, self.kind, LANES[self.kind])
 
     def element(self, of: Number, row: Number) -> Number:
         """Return one number of a row, in every lane."""
