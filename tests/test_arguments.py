@@ -134,7 +134,7 @@ SLIPS: dict[str, tuple[str, str]] = {
     'Loop(schedule="Cosine")': ("Loop: schedule is 'Cosine'", "did you mean Cosine()?"),
     "Loop(epochs=0)": ("Loop: epochs is 0", "give a whole number, 1 or more"),
     "Linear(64)": ("Linear: outputs is not given", "Linear(inputs, outputs, …)"),
-    "Linear(64.0, 10)": ("Linear: inputs is 64.0", "give a whole number"),
+    "Linear(64.0, 10)": ("Linear: inputs is 64.0", "give a whole number, 1 or more"),
     "Linear(64, 10, 5)": ("Linear: bias is 5", "give True or False"),
     "Linear(in_features=64, out_features=10)": (
         "Linear: there is no argument 'in_features'",
@@ -146,7 +146,7 @@ SLIPS: dict[str, tuple[str, str]] = {
     ),
     'Linear(64, 10, layout="outin")': ("Linear: layout is 'outin'", "choose from in_out, out_in"),
     "Dropout(p=0.5)": ("Dropout: there is no argument 'p'", "handgrad's name for p is rate"),
-    'Dropout("0.5")': ("Dropout: rate is '0.5'", "give a number"),
+    'Dropout("0.5")': ("Dropout: rate is '0.5'", "give a number, 0 or more and less than 1"),
     "Embedding(10)": ("Embedding: features is not given", "Embedding(entries, features, …)"),
     "BatchNorm(64)": ("BatchNorm: 64 is one argument too many", "by name it takes epsilon, momentum"),
     "LayerNorm(64)": ("LayerNorm: 64 is one argument too many", "by name it takes epsilon"),
@@ -155,19 +155,19 @@ SLIPS: dict[str, tuple[str, str]] = {
         "Adam: there is no argument 'lr'",
         "handgrad's name for lr is learning_rate",
     ),
-    'Adam("0.01")': ("Adam: learning_rate is '0.01'", "give a number"),
+    'Adam("0.01")': ("Adam: learning_rate is '0.01'", "give a number above 0"),
     'Adam(float("nan"))': ("Adam: learning_rate is nan", "give a number above 0"),
     "Adam(0.01, 0.9)": (
         "Adam: 0.9 is one argument too many",
         "by name it takes weight_decay, clip_norm, beta1, beta2, epsilon",
     ),
     "Adam(0.01, weight_decay=-1)": ("Adam: weight_decay is -1", "give a number, 0 or more"),
-    'Adam(clip_norm="1")': ("Adam: clip_norm is '1'", "give a number"),
-    "Adam(None)": ("Adam: learning_rate is None", "give a number"),
+    'Adam(clip_norm="1")': ("Adam: clip_norm is '1'", "give a number above 0"),
+    "Adam(None)": ("Adam: learning_rate is None", "give a number above 0"),
     'SGD(0.1, nesterov="yes")': ("SGD: nesterov is 'yes'", "give True or False"),
     "Cosine(10)": ("Cosine: 10 is one argument too many", "by name it takes warmup, final"),
     "Cosine(warm_up=1)": ("Cosine: there is no argument 'warm_up'", "did you mean 'warmup'?"),
-    "StepDecay(every=2.5)": ("StepDecay: every is 2.5", "give a whole number"),
+    "StepDecay(every=2.5)": ("StepDecay: every is 2.5", "give a whole number, 1 or more"),
     "Constant(0.1)": ("Constant: 0.1 is one argument too many", ""),
     "SoftmaxCrossEntropy(label_smoothing=0.1)": (
         "SoftmaxCrossEntropy: there is no argument 'label_smoothing'",
@@ -182,7 +182,7 @@ SLIPS: dict[str, tuple[str, str]] = {
         "give a list, each a number",
     ),
     'HalfSquaredError(reduction="none")': ("HalfSquaredError: reduction is 'none'", "choose from sum, mean"),
-    'Huber("1")': ("Huber: delta is '1'", "give a number"),
+    'Huber("1")': ("Huber: delta is '1'", "give a number above 0"),
     "Layer()": ("Layer: connect is not written, and every one needs it", ""),
     "explain(n)": ("explain: x is not given", "explain(subject, x, …)"),
     'explain(n, x, t, jacobians="z1:W1")': ("explain: jacobians is 'z1:W1'", "give a list: ['z1:W1']"),
@@ -329,7 +329,7 @@ def test_a_layer_without_settings_is_made_as_before() -> None:
 
 def test_what_is_judged_shows_its_own_arguments() -> None:
     """In help, in a notebook, in the documentation."""
-    assert str(inspect.signature(Dropout)) == "(rate: 'float' = 0.5)"
+    assert str(inspect.signature(Dropout)) == "(rate: 'Fraction' = 0.5)"
     assert list(inspect.signature(Optimiser).parameters) == ["learning_rate", "weight_decay", "clip_norm"]
     assert next(iter(inspect.signature(train).parameters)) == "network"
 

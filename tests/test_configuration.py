@@ -336,7 +336,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "optimiser's value": (
         '[training.optimiser]\ntype = "SGD"\nmomentum = 1.5\n',
-        "line 1: training.optimiser: SGD: momentum is 1.5\n  fix    give 0 or more and less than 1",
+        "line 1: training.optimiser: SGD: momentum is 1.5\n  fix    give a number, 0 or more and less than 1",
     ),
     "optimiser's type": (
         '[training.optimiser]\nlearning_rate = "high"\n',

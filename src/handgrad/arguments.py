@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache, wraps
 from inspect import BoundArguments, Parameter, Signature, signature
+from math import inf, isfinite
 from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -23,17 +24,40 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Whole:
-    """Says in an annotation how small a whole number may be; 63 bits hold the largest."""
+class Range:
+    """Bounds of a number, in an annotation: ``least`` and ``most`` are in it, ``above`` and ``below`` are not."""
 
-    least: int
+    least: float = -inf
+    above: float = -inf
+    below: float = inf
+    most: float = inf
+
+    def __contains__(self, value: float) -> bool:
+        """Whether a number is finite and within the bounds."""
+        return self.least <= value <= self.most and self.above < value < self.below
+
+    def __str__(self) -> str:
+        bounds = [f", {self.least:g} or more"] if isfinite(self.least) else []
+        bounds += [f" above {self.above:g}"] if isfinite(self.above) else []
+        bounds += [f" less than {self.below:g}"] if self.below < INT64 else []
+        bounds += [f" at most {self.most:g}"] if isfinite(self.most) else []
+        return " and".join(bounds)
 
 
-Count = Annotated[int, Whole(1)]
+INT64 = 2**63
+"""Above what 64 bits hold."""
+
+Count = Annotated[int, Range(least=1, below=INT64)]
 """How many: 1 or more."""
 
-Seed = Annotated[int, Whole(0)]
-"""Of what is drawn: 0 or more."""
+Seed = Annotated[int, Range(least=0, below=INT64)]
+"""Of random draws: 0 or more."""
+
+Positive = Annotated[float, Range(above=0)]
+NonNegative = Annotated[float, Range(least=0)]
+OneOrMore = Annotated[float, Range(least=1)]
+Fraction = Annotated[float, Range(least=0, below=1)]
+"""A share of something, or how much of it remains: never all of it."""
 
 WORDS: Mapping[Any, str] = {
     int: "a whole number",
@@ -153,8 +177,7 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin in (Union, UnionType):
         return any(_fits(value, part) for part in parts)
     if origin is Annotated:
-        bounds = (each for each in parts[1:] if isinstance(each, Whole))
-        return _fits(value, parts[0]) and all(bound.least <= value < 2**63 for bound in bounds)
+        return _fits(value, parts[0]) and all(value in each for each in parts[1:] if isinstance(each, Range))
     if origin is Literal:
         return any(type(value) is type(part) and value == part for part in parts)
     if hint in (int, float):
@@ -287,7 +310,7 @@ def _word(hint: Any, *, alone: bool = True) -> str:
     hint = _meant(hint)
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        bounds = "".join(f", {each.least} or more" for each in parts[1:] if isinstance(each, Whole))
+        bounds = "".join(str(each) for each in parts[1:] if isinstance(each, Range))
         return f"{_word(parts[0])}{bounds}{',' * (not alone)}"
     if origin in LISTS:
         return f"a list, each {_word(parts[0])}" if alone else "a list"

@@ -114,7 +114,8 @@ def _make(kind: type[T], values: Mapping[str, Any], place: str) -> T:
     if kind is SoftmaxCrossEntropy and values.get("targets") == "shares":  # as files of 0.1 have it
         values = {**values, "targets": "probabilities"}
     try:
-        return msgspec.convert(values, kind)
+        made = msgspec.convert(values, kind)
+        return kind(**{name: getattr(made, name) for name in known})  # whose arguments are judged
     except msgspec.ValidationError as error:
         raise explain(error, values, kind, place) from None
     except ConfigurationError as error:

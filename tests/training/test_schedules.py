@@ -73,14 +73,14 @@ def test_every_step_has_one_rate(schedule: Schedule, rate: float, epochs: int, s
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: StepDecay(every=0), "every is 0, factor 0.1"),
-        (lambda: StepDecay(factor=1.5), "every is 10, factor 1.5"),
-        (lambda: StepDecay(factor=0.0), "every is 10, factor 0.0"),
-        (lambda: Cosine(warmup=-1), "warmup is -1, final 0.0"),
-        (lambda: Cosine(final=-0.1), "warmup is 0.0, final -0.1"),
-        (lambda: OneCycle(rising=1.0), "rising is 1.0, start 25.0, end 10000.0"),
-        (lambda: OneCycle(start=0.5), "rising is 0.3, start 0.5, end 10000.0"),
-        (lambda: OneCycle(end=0.5), "rising is 0.3, start 25.0, end 0.5"),
+        (lambda: StepDecay(every=0), "StepDecay: every is 0\n  fix    give a whole number, 1 or more"),
+        (lambda: StepDecay(factor=1.5), "factor is 1.5\n  fix    give a number above 0 and at most 1"),
+        (lambda: StepDecay(factor=0.0), "factor is 0.0"),
+        (lambda: Cosine(warmup=-1), "warmup is -1\n  fix    give a number, 0 or more"),
+        (lambda: Cosine(final=-0.1), "final is -0.1"),
+        (lambda: OneCycle(rising=1.0), "rising is 1.0\n  fix    give a number above 0 and less than 1"),
+        (lambda: OneCycle(start=0.5), "start is 0.5\n  fix    give a number, 1 or more"),
+        (lambda: OneCycle(end=0.5), "end is 0.5"),
     ],
 )
 def test_numbers_out_of_range_are_refused(make: Any, message: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from handgrad import rules
-from handgrad.errors import ConfigurationError
+from handgrad.arguments import Fraction
 from handgrad.layers.graph import Graph, Value
 from handgrad.layers.layer import RuleLayer
 
@@ -121,9 +121,5 @@ class Dropout(RuleLayer):
         p, from 0 to less than 1.
     """
 
-    rate: float = 0.5
+    rate: Fraction = 0.5
     rule = rules.dropout
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.rate < 1:
-            raise ConfigurationError(f"Dropout: rate is {self.rate}", fix="give 0 or more and less than 1")

@@ -7,7 +7,6 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 from handgrad.arguments import Judged
-from handgrad.errors import ConfigurationError
 from handgrad.layers.graph import Graph, Value
 from handgrad.rules import Rule
 
@@ -61,9 +60,3 @@ def show_call(made: Any) -> str:
             positional = field.default is MISSING or field.name == "learning_rate"
             parts.append(repr(value) if positional else f"{field.name}={value!r}")
     return f"{type(made).__name__}({', '.join(parts)})"
-
-
-def check_size(place: str, name: str, size: int) -> None:
-    """Raise `ConfigurationError` unless ``size`` is 1 or more."""
-    if size < 1:
-        raise ConfigurationError(f"{place}: {name} is {size!r}", fix="give a whole number, 1 or more")

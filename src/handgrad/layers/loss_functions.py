@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from handgrad import rules
-from handgrad.arguments import Judged
+from handgrad.arguments import Fraction, Judged, NonNegative, Positive
 from handgrad.errors import ConfigurationError
 from handgrad.layers.graph import Graph, Parameter, Value
 from handgrad.layers.layer import show_call
@@ -48,16 +48,10 @@ class Loss(metaclass=Judged):
     """
 
     _: KW_ONLY
-    l2: float = 0.0
+    l2: NonNegative = 0.0
     task: ClassVar[Literal["classification", "labels", "regression"]] = "regression"
     prediction: ClassVar[Rule] = rules.identity
     least: ClassVar[float | None] = None
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.l2 < float("inf"):
-            raise ConfigurationError(
-                f"{type(self).__name__}: l2 is {self.l2}", fix="give a number, 0 or more"
-            )
 
     def __repr__(self) -> str:
         return show_call(self)
@@ -77,7 +71,7 @@ def reduce_to_mean(
     w: Value | None,
     v: Value | None = None,
     *,
-    l2: float = 0.0,
+    l2: NonNegative = 0.0,
 ) -> Value:
     """Average the rows, each with weight ``w`` and counted ``v`` times (``w`` when not given).
 
@@ -103,11 +97,6 @@ def _half_squares(graph: Graph) -> Value:
             f"{graph.origin}: the network has no weights that l2 could keep small", fix="leave l2 out"
         )
     return reduce(partial(graph.apply, rules.add), halves)
-
-
-def _check_smoothing(place: str, smoothing: float) -> None:
-    if not 0 <= smoothing < 1:
-        raise ConfigurationError(f"{place}: smoothing is {smoothing}", fix="give 0 or more and less than 1")
 
 
 def _over_outputs(graph: Graph, m: Value, y: Value, outputs: str) -> Value:
@@ -172,13 +161,8 @@ class Huber(Loss):
         λ: ½ λ Σ W² over all weights, biases excepted, is added to the sum of a batch's rows.
     """
 
-    delta: float = 1.0
+    delta: Positive = 1.0
     outputs: Literal["mean", "sum"] = "mean"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.delta > 0:
-            raise ConfigurationError(f"Huber: delta is {self.delta}", fix="give a number above 0")
 
     def connect(self, graph: Graph, y: Value, t: Value, w: Value | None) -> Value:  # noqa: D102 - as in Loss
         mean = graph.apply(rules.huber, y, t, delta=self.delta)
@@ -224,13 +208,11 @@ class BinaryCrossEntropy(Loss):
 
     positive_weight: float | Sequence[float] | None = None
     outputs: Literal["mean", "sum"] = "mean"
-    smoothing: float = 0.0
+    smoothing: Fraction = 0.0
     task = "labels"
     prediction = rules.sigmoid
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_smoothing("BinaryCrossEntropy", self.smoothing)
         if self.positive_weight is not None and not np.all(np.asarray(self.positive_weight) > 0):
             raise ConfigurationError(
                 f"BinaryCrossEntropy: positive_weight is {self.positive_weight}", fix="give numbers above 0"
@@ -268,15 +250,13 @@ class SoftmaxCrossEntropy(Loss):
     """
 
     targets: Literal["classes", "probabilities"] = "classes"
-    smoothing: float = 0.0
+    smoothing: Fraction = 0.0
     ignored: int | None = None
     class_weight: Sequence[float] | None = None
     task = "classification"
     prediction = rules.softmax
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_smoothing("SoftmaxCrossEntropy", self.smoothing)
         if self.targets == "probabilities" and self.ignored is not None:
             raise ConfigurationError(
                 "SoftmaxCrossEntropy: ignored is a class number, and the targets are probabilities",

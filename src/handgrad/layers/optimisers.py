@@ -6,9 +6,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from handgrad import rules
-from handgrad.arguments import Judged
+from handgrad.arguments import Fraction, Judged, NonNegative, Positive
 from handgrad.errors import ConfigurationError
-from handgrad.layers.layer import field_values, show_call
+from handgrad.layers.layer import show_call
 from handgrad.rules import UpdateRule
 
 __all__ = ["SGD", "Adam", "AdamW", "Optimiser", "RMSProp"]
@@ -28,22 +28,10 @@ class Optimiser(metaclass=Judged):
         The largest norm of all gradients together: above it, they are scaled down by one factor.
     """
 
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     _: KW_ONLY
-    weight_decay: float = 0.0
-    clip_norm: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in field_values(self).items():
-            if value is None or isinstance(value, bool):
-                continue
-            name_of = f"{type(self).__name__}: {name}"
-            if name in ("learning_rate", "clip_norm", "epsilon") and not 0 < value < float("inf"):
-                raise ConfigurationError(f"{name_of} is {value}", fix="give a number above 0")
-            if name == "weight_decay" and not 0 <= value < float("inf"):
-                raise ConfigurationError(f"{name_of} is {value}", fix="give a number, 0 or more")
-            if name in ("momentum", "decay", "beta1", "beta2") and not 0 <= value < 1:
-                raise ConfigurationError(f"{name_of} is {value}", fix="give 0 or more and less than 1")
+    weight_decay: NonNegative = 0.0
+    clip_norm: Positive | None = None
 
     def __repr__(self) -> str:
         return show_call(self)
@@ -77,13 +65,12 @@ class SGD(Optimiser):
         The largest norm of all gradients together: above it, they are scaled down by one factor.
     """
 
-    learning_rate: float = 0.1
+    learning_rate: Positive = 0.1
     _: KW_ONLY
-    momentum: float = 0.0
+    momentum: Fraction = 0.0
     nesterov: bool = False
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.nesterov and not self.momentum:
             raise ConfigurationError("SGD: nesterov needs a momentum", fix="give momentum=0.9")
 
@@ -113,8 +100,8 @@ class RMSProp(Optimiser):
     """
 
     _: KW_ONLY
-    decay: float = 0.99
-    epsilon: float = 1e-8
+    decay: Fraction = 0.99
+    epsilon: Positive = 1e-8
     rule: ClassVar[UpdateRule] = rules.rmsprop
 
 
@@ -141,9 +128,9 @@ class Adam(Optimiser):
     """
 
     _: KW_ONLY
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
+    beta1: Fraction = 0.9
+    beta2: Fraction = 0.999
+    epsilon: Positive = 1e-8
     rule: ClassVar[UpdateRule] = rules.adam
 
 
@@ -168,5 +155,5 @@ class AdamW(Adam):
     """
 
     _: KW_ONLY
-    weight_decay: float = 0.01
+    weight_decay: NonNegative = 0.01
     rule: ClassVar[UpdateRule] = rules.adamw

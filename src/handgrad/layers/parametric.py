@@ -6,9 +6,10 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal
 
 from handgrad import rules
+from handgrad.arguments import Count
 from handgrad.errors import ConfigurationError, ShapeError
 from handgrad.layers.graph import Graph, Parameter, Value
-from handgrad.layers.layer import Layer, check_size
+from handgrad.layers.layer import Layer
 from handgrad.rules import show_shape
 
 __all__ = ["BatchNorm", "Embedding", "LayerNorm", "Linear", "Standardise"]
@@ -37,15 +38,11 @@ class Linear(Layer):
     Linear(784, 128)
     """
 
-    inputs: int
-    outputs: int
+    inputs: Count
+    outputs: Count
     bias: bool = True
     layout: Literal["in_out", "out_in"] = "in_out"
     initialiser: str = "he_normal"
-
-    def __post_init__(self) -> None:
-        check_size("Linear", "inputs", self.inputs)
-        check_size("Linear", "outputs", self.outputs)
 
     def input_shape(self) -> tuple[int, ...]:  # noqa: D102 - as in Layer
         return (self.inputs,)
@@ -77,13 +74,9 @@ class Embedding(Layer):
         The name of one of `handgrad.INITIALISERS`, for the table.
     """
 
-    entries: int
-    features: int
+    entries: Count
+    features: Count
     initialiser: str = "standard_normal"
-
-    def __post_init__(self) -> None:
-        check_size("Embedding", "entries", self.entries)
-        check_size("Embedding", "features", self.features)
 
     def input_shape(self) -> tuple[int, ...]:  # noqa: D102 - as in Layer
         raise ConfigurationError(

@@ -6,13 +6,12 @@ The functions are plain NumPy, and a stand-alone script carries the source of th
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.arguments import Judged
-from handgrad.errors import ConfigurationError
+from handgrad.arguments import Count, Judged, NonNegative, OneOrMore, Range
 from handgrad.layers.layer import field_values, show_call
 
 __all__ = ["Constant", "Cosine", "OneCycle", "Schedule", "StepDecay"]
@@ -101,16 +100,9 @@ class StepDecay(Schedule):
     """
 
     _: KW_ONLY
-    every: int = 10
-    factor: float = 0.1
+    every: Count = 10
+    factor: Annotated[float, Range(above=0, most=1)] = 0.1
     function = staticmethod(step_rates)
-
-    def __post_init__(self) -> None:
-        if self.every < 1 or not 0 < self.factor <= 1:
-            raise ConfigurationError(
-                f"{self!r}: every is {self.every}, factor {self.factor}",
-                fix="every is 1 or more, factor above 0 and at most 1",
-            )
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,15 +118,9 @@ class Cosine(Schedule):
     """
 
     _: KW_ONLY
-    warmup: float = 0.0
-    final: float = 0.0
+    warmup: NonNegative = 0.0
+    final: NonNegative = 0.0
     function = staticmethod(cosine_rates)
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.warmup < np.inf and 0 <= self.final < np.inf):
-            raise ConfigurationError(
-                f"{self!r}: warmup is {self.warmup}, final {self.final}", fix="give 0 or more"
-            )
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,14 +138,7 @@ class OneCycle(Schedule):
     """
 
     _: KW_ONLY
-    rising: float = 0.3
-    start: float = 25.0
-    end: float = 1e4
+    rising: Annotated[float, Range(above=0, below=1)] = 0.3
+    start: OneOrMore = 25.0
+    end: OneOrMore = 1e4
     function = staticmethod(one_cycle_rates)
-
-    def __post_init__(self) -> None:
-        if not 0 < self.rising < 1 or self.start < 1 or self.end < 1:
-            raise ConfigurationError(
-                f"{self!r}: rising is {self.rising}, start {self.start}, end {self.end}",
-                fix="rising is between 0 and 1, start and end 1 or more",
-            )
