@@ -166,7 +166,10 @@ WRONG = {
     ),
     "bool": ({"type": "Linear", "inputs": 3, "outputs": 4, "bias": 1}, "here.bias is 1\n  fix    give true or false"),
     "choice": ({"type": "GELU", "form": "tan"}, "here.form is 'tan'\n  fix    choose from exact, tanh"),
-    "range": ({"type": "Dropout", "rate": 1}, "here: Dropout: rate is 1.0\n  fix    give a number, 0 or more and less than 1"),
+    "range": (
+        {"type": "Dropout", "rate": 1},
+        "here: Dropout: rate is 1.0\n  fix    give a number, 0 or more and less than 1",
+    ),
     "size": (
         {"type": "Linear", "inputs": 0, "outputs": 4},
         "here: Linear: inputs is 0\n  fix    give a whole number, 1 or more",
@@ -214,7 +217,10 @@ def test_a_network_goes_there_and_back() -> None:
         ({"seed": None}, "here.seed is None\n  fix    give a whole number"),
         ({"more": 1}, "here.more: there is no such setting\n  fix    choose from dtype, layers, loss, row, seed"),
         ({"layers": ["ReLU"]}, "here.layers[0] is 'ReLU'\n  fix    give a table"),
-        ({"layers": [{"type": "Linear", "inputs": 3, "outputs": 2**62}]}, "here: array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."),
+        (
+            {"layers": [{"type": "Linear", "inputs": 3, "outputs": 10**30}]},
+            f"here.layers[0]: Linear: outputs is {10**30}\n  fix    give a whole number, 1 or more",
+        ),
     ],
 )  # fmt: skip
 def test_a_table_that_is_no_network_is_named(change: dict[str, Any], message: str) -> None:
