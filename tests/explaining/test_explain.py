@@ -115,6 +115,18 @@ def test_jacobians_of_a_network_are_of_one_row(explained: Explanation) -> None:
     assert (weights.stored_numbers, weights.full_numbers, weights.stored_operations) == (4, 196, 28)
 
 
+def test_a_sentence_from_one_row_speaks_of_that_row() -> None:
+    """Batch norm mixes the rows, and a bias is shared by them: neither gradient is one row's."""
+    network = Network(Linear(3, 4), BatchNorm(), Linear(4, 2), loss=MeanSquaredError(), dtype="float64")
+    rng = np.random.default_rng(4)
+    x, t = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
+    why = {f"{each.output}:{each.input}": each.explanation for each in explain(network, x, t).jacobians}
+    assert "so row 0's part of dz1[0] is dy1[0] times 4 numbers, entry by entry." in why["y1:z1"]
+    assert "so row 0's part of db1 is dz1[0] unchanged, and the parts of all rows add up." in why["z1:b1"]
+    (whole,) = explain(network, x, t, jacobians=["z1:b1"]).jacobians
+    assert "z1[0]" not in whole.explanation
+
+
 def test_rows_added_too_early_are_the_wrong_gradient(network: Network, batch: tuple[Any, Any]) -> None:
     """The sum of the Jacobians times the sum of the gradients, as NumPy computes both by hand."""
     values = execute_network(network, *batch).values

@@ -61,7 +61,7 @@ def jacobian_record(
 
 def _why(dependency: Dependency, stored: StoredForm, letters: tuple[str, ...], name: str, full: int) -> str:
     """Explain why the stored form is enough."""
-    output, of = dependency.output, dependency.input
+    output, of = (_with_row(dependency, each) for each in (dependency.output, dependency.input))
     saved = f"{stored.numbers:,} number{'s' * (stored.numbers != 1)} in place of {full:,}"
     along = ", ".join(letters[stored.outputs.index(axis)] for axis in stored.shared if stored.sizes[axis] > 1)
     places = int(np.prod([stored.sizes[axis] for axis in stored.shared]))
@@ -70,10 +70,15 @@ def _why(dependency: Dependency, stored: StoredForm, letters: tuple[str, ...], n
             return f"Nothing in {output} moves with {of} here: every entry is 0."
         case "diagonal":
             product = "unchanged" if name == "I" else f"times {name[5:-1]}, entry by entry"
+            if output == dependency.output and of == dependency.input:
+                gradient = f"d{of} is d{output} {product}"
+            else:  # other rows may reach the input too: a shared weight, the rows of a batch norm
+                summed = "" if of != dependency.input else ", and the parts of all rows add up"
+                gradient = f"row {dependency.example}'s part of d{of} is d{output} {product}{summed}"
             return (
-                f"Each entry of {output} depends on the entry of {of} at its own place and on no other: off the "
-                f"diagonal all is 0. A diagonal matrix times a vector is an elementwise product, so d{of} is "
-                f"d{output} {product}. {saved}."
+                f"Each entry of {output} depends on the entry of {of} at its own place and on no other of {of}: off "
+                f"the diagonal all is 0. A diagonal matrix times a vector is an elementwise product, so {gradient}. "
+                f"{saved}."
             )
         case "kronecker":
             block = name.removesuffix(" ⊗ I")
@@ -97,6 +102,12 @@ def _why(dependency: Dependency, stored: StoredForm, letters: tuple[str, ...], n
     if full == 1:
         return f"{output} and {of} are one number each here, and so is the Jacobian: {name}."
     return f"Every entry of {output} depends on every entry of {of}, each in its own way: {full:,} numbers."
+
+
+def _with_row(dependency: Dependency, name: str) -> str:
+    """Return a value's name with the row that the Jacobian is of, where there are several."""
+    by_row = dependency.index(name) and dependency.execution.rows > 1
+    return f"{name}[{dependency.example}]" if by_row else name
 
 
 def _added(dependency: Dependency) -> AddedTooEarly | None:
