@@ -29,14 +29,14 @@ HOMES = {
     "matplotlib": ("handgrad.training.plot", "slow to import: the one place that draws"),
     "msgspec": (
         "handgrad.checkpoints handgrad.cli.run_folder handgrad.configuration handgrad.explaining handgrad.files "
-        "handgrad.network.saving handgrad.runs handgrad.sklearn.saving handgrad.specs handgrad.training.history",
+        "handgrad.network.saving handgrad.runs handgrad.sklearn.persistence handgrad.specs handgrad.training.history",
         "tables of others become checked objects",
     ),
     "pooch": ("handgrad.data.download", "an extra: the one place that downloads"),
     "pyarrow": ("handgrad.data.parquet_table", "an extra: the one place that reads Parquet"),
     "rich": ("handgrad.training.progress", "slow to import: the one place that draws a bar"),
     "safetensors": (
-        "handgrad.checkpoints handgrad.files handgrad.interop.weights handgrad.network.saving handgrad.sklearn.saving",
+        "handgrad.checkpoints handgrad.files handgrad.interop.weights handgrad.network.saving handgrad.sklearn.persistence",
         "weights: handgrad's own, and as PyTorch names them",
     ),
     "scipy": ("handgrad.sklearn", "comes with scikit-learn: its sparse rows and its L-BFGS-B"),

@@ -34,7 +34,7 @@ class HandgradError(Exception):
     problem
         Place and rule broken, with both values: ``"linear: axis I is 7 in x and 3 in W"``.
     given
-        What the caller passed, when the problem does not already say it.
+        What the caller passed, when the problem does not state it.
     fix
         What to do, when we know.
 
@@ -94,11 +94,11 @@ class ConversionError(HandgradError):
 
 
 class MissingPackageError(HandgradError, ImportError):
-    """An optional package is needed; the message says what to install."""
+    """An optional package is needed; the message names it."""
 
 
 def need(package: str, why: str, extra: str = "") -> Any:
-    """Import an optional package; where it is missing, the error says which of handgrad's extras brings it."""
+    """Import an optional package; where it is missing, the error names the extra of handgrad that brings it."""
     try:
         return import_module(package)
     except ImportError as error:

@@ -162,7 +162,7 @@ class Tensors:
         from safetensors import SafetensorError, safe_open
 
         try:
-            path.open("rb").close()  # whose error says what is wrong better than safetensors'
+            path.open("rb").close()  # whose error states the problem better than that of safetensors
             with safe_open(path, framework="numpy") as file:
                 yield cls(path, file)
         except OSError as cause:

@@ -46,7 +46,7 @@ def read_idx(path: str | os.PathLike[str]) -> NDArray[Any]:
     Raises
     ------
     DataError
-        When the file is missing, not IDX, damaged, shorter or longer than its header says, or asks for more
+        When the file is missing, not IDX, damaged, shorter or longer than its header states, or asks for more
         memory than a packed file of its size may.
 
     Examples

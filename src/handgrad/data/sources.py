@@ -36,7 +36,7 @@ BUILT_IN: dict[str, Callable[[], Dataset]] = {
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How files that end so are read, and what the documentation says of them.
+    """A row of the registry: how files with these suffixes are read, and their row in the documentation.
 
     ``target`` is what names the targets: a column of the table, another file, or nothing, as the file has its own.
     """

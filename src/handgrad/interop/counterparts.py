@@ -19,16 +19,16 @@ class Counterpart:
 
     Attributes
     ----------
-    layer
-        The layer's class.
-    module
-        The module's name in ``torch.nn``, or in ``handgrad.interop.modules``.
-    options
-        What the module calls each of the layer's fields.
-    arrays
-        What the module calls each array, by the name in the layer's rule.
+    layer, module
+        The layer's class; the module's name in ``torch.nn``, or in ``handgrad.interop.modules``.
+    options, arrays
+        The module's names of the layer's fields, and of the arrays of the layer's rule.
     features
-        What the module calls the length of a row, when the layer takes it from its input.
+        The module's name of the length of a row, when the layer takes it from its input.
+    fixed
+        Options that the module needs in any case.
+    choices
+        PyTorch's words for values of options.
     """
 
     layer: type[Layer]
@@ -36,6 +36,8 @@ class Counterpart:
     options: Mapping[str, str] = field(default_factory=dict)
     arrays: Mapping[str, str] = field(default_factory=dict)
     features: str = ""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    choices: Mapping[Any, str] = field(default_factory=dict)
 
 
 SCALED = {"gamma": "weight", "beta": "bias"}
@@ -43,43 +45,31 @@ RUNNING = {"running_mean": "running_mean", "running_var": "running_var"}
 
 COUNTERPARTS = (
     Counterpart(
-        layers.Linear,
-        "Linear",
-        {"inputs": "in_features", "outputs": "out_features"},
-        {"W": "weight", "b": "bias"},
+        layers.Linear, "Linear", {"inputs": "in_features", "outputs": "out_features"}, {"W": "weight", "b": "bias"}
     ),
     Counterpart(
-        layers.Embedding,
-        "Embedding",
-        {"entries": "num_embeddings", "features": "embedding_dim"},
-        {"E": "weight"},
+        layers.Embedding, "Embedding", {"entries": "num_embeddings", "features": "embedding_dim"}, {"E": "weight"}
     ),
     Counterpart(layers.ReLU, "ReLU"),
     Counterpart(layers.LeakyReLU, "LeakyReLU", {"slope": "negative_slope"}),
     Counterpart(layers.ELU, "ELU", {"alpha": "alpha"}),
-    Counterpart(layers.GELU, "GELU", {"form": "approximate"}),
+    Counterpart(layers.GELU, "GELU", {"form": "approximate"}, choices={"exact": "none", "tanh": "tanh"}),
     Counterpart(layers.SiLU, "SiLU"),
     Counterpart(layers.Sigmoid, "Sigmoid"),
     Counterpart(layers.Tanh, "Tanh"),
-    Counterpart(layers.Softplus, "Softplus"),
-    Counterpart(layers.Softmax, "Softmax"),
+    # Below PyTorch's threshold of 20, what it leaves out is seen in float64.
+    Counterpart(layers.Softplus, "Softplus", fixed={"threshold": 40.0}),
+    Counterpart(layers.Softmax, "Softmax", fixed={"dim": -1}),
     Counterpart(layers.Dropout, "Dropout", {"rate": "p"}),
     Counterpart(
-        layers.BatchNorm,
-        "BatchNorm1d",
-        {"epsilon": "eps", "momentum": "momentum"},
-        SCALED | RUNNING,
-        "num_features",
+        layers.BatchNorm, "BatchNorm1d", {"epsilon": "eps", "momentum": "momentum"}, SCALED | RUNNING, "num_features"
     ),
     Counterpart(layers.LayerNorm, "LayerNorm", {"epsilon": "eps"}, SCALED, "normalized_shape"),
     Counterpart(
-        layers.Standardise,
-        "StandardiseModule",
-        {"over": "over"},
-        {"mean": "mean", "deviation": "deviation"},
+        layers.Standardise, "StandardiseModule", {"over": "over"}, {"mean": "mean", "deviation": "deviation"},
         "features",
     ),
-)
+)  # fmt: skip
 
 BY_LAYER = {counterpart.layer: counterpart for counterpart in COUNTERPARTS}
 

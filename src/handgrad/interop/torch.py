@@ -19,12 +19,9 @@ from handgrad.interop.counterparts import (
 )
 from handgrad.interop.torch_losses import loss_from, loss_to
 from handgrad.interop.weights import to_state
-from handgrad.layers import GELU, BatchNorm, Layer, Linear, Loss, Residual, Sequential, Softmax, Softplus
+from handgrad.layers import BatchNorm, Layer, Linear, Loss, Residual, Sequential
 from handgrad.network import Network
 from handgrad.network.network import DType
-
-GELU_FORMS = {"exact": "none", "tanh": "tanh"}
-"""What PyTorch calls the forms of `handgrad.GELU`."""
 
 
 @judged
@@ -87,7 +84,7 @@ def from_torch(
     loss
         A loss module of ``torch.nn``, or a loss of handgrad's.
     inputs
-        The shape of one row, where the modules do not say it; as for `handgrad.Network`.
+        The shape of one row, where the modules do not have it; as for `handgrad.Network`.
     seed
         Of later random draws: the weights are the model's.
 
@@ -136,19 +133,15 @@ class _Modules:
 
     def leaf(self, layer: Layer) -> Any:
         counterpart = BY_LAYER[type(layer)]
-        options = {called: getattr(layer, name) for name, called in counterpart.options.items()}
+        values = {called: getattr(layer, name) for name, called in counterpart.options.items()}
+        options = {name: counterpart.choices.get(value, value) for name, value in values.items()}
+        options |= counterpart.fixed
         kind = _module_class(counterpart, self.nn, self.own)
         if counterpart.features:
             first = next(iter(self.graph.names_of(layer).values()))
             options[counterpart.features] = len(self.network.arrays[first])
         if isinstance(layer, Linear):
             options["bias"] = layer.bias
-        if isinstance(layer, GELU):
-            options["approximate"] = GELU_FORMS[layer.form]
-        if isinstance(layer, Softmax):
-            options["dim"] = -1
-        if isinstance(layer, Softplus):
-            options["threshold"] = 40.0  # below PyTorch's 20, what it leaves out is seen in float64
         if isinstance(layer, BatchNorm) and len(self.network.output_shape) > 2:
             kind = self.own.BatchNormOfRows
         return kind(**options)
@@ -159,7 +152,7 @@ def _module_class(counterpart: Counterpart, nn: Any, own: Any) -> Any:
 
 
 class _Layers:
-    """Makes layers of modules, and remembers which is which; a module that is used twice becomes one layer."""
+    """Makes layers of modules; a module that is used twice becomes one layer."""
 
     def __init__(self, axes: int) -> None:
         self.nn = need("torch.nn", "from_torch")
@@ -193,31 +186,26 @@ class _Layers:
                 f"{place} has hooks, and a layer has none", fix="remove them, or make a rule of what they do"
             )
         kind = type(module)
-        if kind is self.nn.Identity or (kind is self.nn.Flatten and self.flat(module)):
+        flat_already = (  # a module that flattens rows which are flat, where they come in
+            kind is self.nn.Flatten and self.first and self.axes == 1
+            and (module.start_dim, module.end_dim) == (1, -1)
+        )  # fmt: skip
+        if kind is self.nn.Identity or flat_already:
             return None
         layer: Layer
-        if kind in (self.nn.Sequential, self.own.ResidualModule):
-            self.check_in_place(module, place)
-            inner = self.sequence(module, f"{path}.")
-            layer = Residual(*inner) if kind is self.own.ResidualModule else Sequential(*inner)
+        if kind is self.own.ResidualModule:
+            if any(getattr(inner, "inplace", False) for inner in module.modules()):
+                raise ConversionError(
+                    f"{place}: a module in it works in place, and may change what is added",
+                    fix="give inplace=False",
+                )
+            layer = Residual(*self.sequence(module, f"{path}."))
+        elif kind is self.nn.Sequential:
+            layer = Sequential(*self.sequence(module, f"{path}."))
         else:
             layer = self.leaf(module, path, place)
         self.made[id(module)] = layer, module
         return layer
-
-    def flat(self, module: Any) -> bool:
-        """Whether a module that flattens stands where the rows come in, and these are flat already."""
-        return self.first and self.axes == 1 and (module.start_dim, module.end_dim) == (1, -1)
-
-    def check_in_place(self, module: Any, place: str) -> None:
-        """Refuse what changes a residual's input before it is added."""
-        if type(module) is self.own.ResidualModule and any(
-            getattr(m, "inplace", False) for m in module.modules()
-        ):
-            raise ConversionError(
-                f"{place}: a module in it works in place, and may change what is added",
-                fix="give inplace=False",
-            )
 
     def leaf(self, module: Any, path: str, place: str) -> Layer:
         row = self.known.get(type(module))
@@ -225,13 +213,11 @@ class _Layers:
             raise unsupported_module(module, place)
         if problem := unsupported_option(module, row, self.axes):
             raise ConversionError(f"{place}: {problem[0]}", fix=problem[1])
-        options = {name: getattr(module, called) for name, called in row.options.items()}
+        words = {word: value for value, word in row.choices.items()}
+        values = {name: getattr(module, called) for name, called in row.options.items()}
+        options = {name: words.get(value, value) for name, value in values.items()}
         if row.layer is Linear:
             options |= {"bias": module.bias is not None, "layout": "out_in"}
-        if row.layer is GELU:
-            options["form"] = next(
-                form for form, called in GELU_FORMS.items() if called == module.approximate
-            )
         try:
             layer = row.layer(**options)
         except HandgradError as error:
@@ -241,7 +227,7 @@ class _Layers:
         return layer
 
     def tensors(self) -> Iterator[tuple[str, Any, str, Layer]]:
-        """Yield every tensor with its name, the layer that keeps it, and the name in that layer's rule."""
+        """Yield every tensor with its name, the layer that has it, and the name in that layer's rule."""
         for path, module, layer, row in self.leaves.values():
             for argument, called in row.arrays.items():
                 tensor = getattr(module, called)
@@ -282,12 +268,10 @@ class _Layers:
                 raise ConversionError(f"{name} has no numbers: it is on the device meta")
             array = graph.names_of(layer)[argument]
             network.arrays[array][...] = np.asarray(tensor.detach().cpu())
-        frozen = [name for name, tensor, argument, _ in self.tensors() if _is_frozen(tensor, argument)]
+        buffers = ("running_mean", "running_var", "mean", "deviation")
+        frozen = [
+            name for name, tensor, argument, _ in self.tensors()
+            if argument not in buffers and not tensor.requires_grad
+        ]  # fmt: skip
         if frozen:
-            notice = f"{', '.join(frozen)} need no gradient in the model; handgrad trains every parameter"
-            notify(notice)
-
-
-def _is_frozen(tensor: Any, argument: str) -> bool:
-    states = ("running_mean", "running_var", "mean", "deviation")
-    return argument not in states and not tensor.requires_grad
+            notify(f"{', '.join(frozen)} need no gradient in the model; handgrad trains every parameter")

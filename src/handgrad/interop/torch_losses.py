@@ -10,7 +10,7 @@ from handgrad.errors import ConversionError, need
 from handgrad.layers import BinaryCrossEntropy, Huber, Loss, MeanSquaredError, SoftmaxCrossEntropy
 
 NOT_IGNORED = -100
-"""The class number that PyTorch's CrossEntropyLoss passes over unless told another."""
+"""The class number that PyTorch's CrossEntropyLoss ignores by default."""
 
 WITHOUT = {
     "HalfSquaredError": "torch.nn.MSELoss(reduction='sum') is twice its sum, and so are the gradients",

@@ -318,7 +318,7 @@ class Perceptron(BaseEstimator, ABC):
         path
             The folder; it is made when it is not there.
         """
-        from handgrad.sklearn.saving import save
+        from handgrad.sklearn.persistence import save
 
         check_is_fitted(self)
         save(self, Path(path))
@@ -338,7 +338,7 @@ class Perceptron(BaseEstimator, ABC):
         RunError
             When a file is missing or damaged, or the folder holds another estimator.
         """
-        from handgrad.sklearn.saving import load
+        from handgrad.sklearn.persistence import load
 
         return load(cls, Path(path))
 

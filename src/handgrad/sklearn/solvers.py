@@ -98,7 +98,7 @@ class Descent:
         return min(int(chosen), rows)
 
     def run(self, program: FitProgram) -> None:
-        """Descend, epoch after epoch, until a rule says to stop; the network has the weights in the end."""
+        """Descend, epoch after epoch, until a rule of stopping applies; the network has the weights in the end."""
         program.load(self.network.arrays, self.state.slots)
         start = largest(program.arrays)
         epochs = 1 if self.incremental else self.estimator.max_iter

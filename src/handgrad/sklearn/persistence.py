@@ -204,7 +204,7 @@ def _set_fitted(estimator: Any, table: _EstimatorFile, run: Run) -> None:
 
 
 def _class_type(name: str) -> Any:
-    """Return the type of classes by its name; texts are as long as they are, and not as long as the name says."""
+    """Return the type of classes by its name; texts get their own length, not the one in the name."""
     if re.fullmatch(r"[<>|=](U\d+|O)", name):
         return object if name.endswith("O") else str
     if not re.fullmatch(r"[<>|=][biuf][1248]", name):
