@@ -156,7 +156,7 @@ def vectors(A, b, c):
     return A @ b * (c @ A @ b) + np.dot(A, b) + np.outer(c, b) @ b + np.inner(A, b) + np.vdot(b, b) * c
 
 
-@forward(Q=n(2, 3, 5, 7), K=n(2, 3, 5, 7), V=n(2, 3, 5, 7))
+@forward(Q=n(2, 3, 4, 5), K=n(2, 3, 4, 5), V=n(2, 3, 4, 5))
 def attention(Q, K, V):
     S = Q @ K.transpose(0, 1, 3, 2) / np.sqrt(Q.shape[-1])
     S = np.where(np.tril(np.ones(S.shape[-2:], dtype=bool)), S, -1e9)
@@ -434,7 +434,7 @@ def lstm(x, W, b):
     return np.stack(outputs)
 
 
-@forward(x=n(2, 3, 5, 7), w=n(2, 3, 2, 3), b=n(2))
+@forward(x=n(2, 3, 4, 5), w=n(2, 3, 2, 3), b=n(2))
 def convolution(x, w, b):
     N, _, H, W = x.shape
     F, _, kh, kw = w.shape

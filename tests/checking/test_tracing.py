@@ -15,7 +15,7 @@ FUNCTIONS = [f for f in vars(written).values() if isinstance(f, FunctionType)]
 BRANCHING = {"pairs_in_loops", "scan", "softplus_loop", "left_out"}
 
 
-def recorded(name: str) -> ForwardTrace:
+def traced(name: str) -> ForwardTrace:
     function, inputs = written.FORWARDS[name]
     return trace_forward(lambda given: function(**given), inputs, FUNCTIONS)
 
@@ -28,7 +28,7 @@ def parts(result):
 def test_values_are_those_of_the_plain_pass_bit_for_bit(name):
     function, inputs = written.FORWARDS[name]
     before = dict(vars(written))
-    trace = recorded(name)
+    trace = traced(name)
     assert all(vars(written)[key] is item for key, item in before.items())
     assert vars(written).keys() == before.keys()
     plain = parts(function(**inputs))
@@ -47,7 +47,7 @@ def test_a_replay_on_other_inputs_is_the_forward_of_them(name):
         if v.dtype.kind == "f"
     }
     fresh = inputs | shifted
-    trace = recorded(name)
+    trace = traced(name)
     values = trace.replay(fresh)
     for index, part in zip(trace.outputs, parts(function(**fresh)), strict=True):
         np.testing.assert_allclose(
@@ -58,12 +58,12 @@ def test_a_replay_on_other_inputs_is_the_forward_of_them(name):
 def test_a_replay_draws_again_from_the_seed():
     function, inputs = written.FORWARDS["dropout"]
     fresh = {**inputs, "seed": np.array(3)}
-    trace = recorded("dropout")
+    trace = traced("dropout")
     np.testing.assert_array_equal(trace.replay(fresh)[trace.output], function(**fresh))
 
 
 def test_operations_know_their_line_and_values_their_name():
-    trace = recorded("softmax")
+    trace = traced("softmax")
     assert [trace.source(o) for o in trace.operations][-1] == "return e / np.sum(e, axis=1, keepdims=True)"
     (e,) = [i for i, name in trace.names.items() if name == "e"]
     assert trace.producer[e].name == "exp"
@@ -71,8 +71,16 @@ def test_operations_know_their_line_and_values_their_name():
     assert trace.label(e) == f"e%{e}"
 
 
+def test_what_numpy_computes_on_the_way_has_no_name():
+    trace = traced("through_numpys_source")
+    assert [trace.producer[i].name for i, name in trace.names.items() if name == "centred"] == ["add"]
+    (chain,) = [i for i, name in trace.names.items() if name == "chain"]
+    lines = {trace.source(o) for o in trace.operations if o.output in trace.ancestors(chain)}
+    assert lines == {"chain = np.linalg.multi_dot([A, x, x.T]) + np.linalg.matrix_power(A, 3)"}
+
+
 def test_what_is_made_of_numbers_is_a_constant():
-    trace = recorded("constant_arrays")
+    trace = traced("constant_arrays")
     assert {o.name for o in trace.operations} == {"multiply", "add", "getitem", "reshape"}
 
 

@@ -41,7 +41,7 @@ def diagnose(evidence: Evidence, violations: Iterable[Violation], repair: Repair
 
 
 def _by_planting(evidence: Evidence) -> list[Guess]:
-    """Mutation known mistakes in a recording of forward, where it can be recorded."""
+    """Plant known mistakes in the trace of forward, where it can be traced."""
     try:
         replays = replay(evidence)
     except UntraceableError:

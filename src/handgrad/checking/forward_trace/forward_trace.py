@@ -1,4 +1,4 @@
-"""ForwardTrace a forward pass: which elementary operations it runs, on which values, at which line.
+"""The trace of a forward pass: which elementary operations it runs, on which values, at which line.
 
 `trace_forward` runs a user's forward once on array-likes that record what is done to them. The result, a
 `ForwardTrace`, can be run again on other inputs (`ForwardTrace.replay`), and `handgrad.checking.adjoint` carries

@@ -18,11 +18,9 @@ def look_around(scopes: set[int]) -> tuple[tuple[str, int, str], str]:
         The ids of the globals that are the user's.
     """
     frame: FrameType | None = sys._getframe(2)
-    for _ in range(40):
-        if frame is None or id(frame.f_globals) in scopes:
-            break
+    while frame is not None and id(frame.f_globals) not in scopes:
         frame = frame.f_back
-    if frame is None or id(frame.f_globals) not in scopes:
+    if frame is None:
         return ("", 0, ""), ""
     code = frame.f_code
     place = (code.co_filename, frame.f_lineno, code.co_name)

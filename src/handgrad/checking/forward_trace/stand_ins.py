@@ -32,17 +32,7 @@ _MATH = {
 
 
 def stand_in(tracer: Tracer, item: Any, text: str) -> Any:
-    """Return what a global or an attribute of a module becomes while tracing; itself, if it may stay.
-
-    Parameters
-    ----------
-    tracer
-        What is traced with.
-    item
-        The global.
-    text
-        How the user writes it.
-    """
+    """Return what a global, which the user writes as `text`, becomes while tracing; itself, if it may stay."""
     if isinstance(item, ModuleType):
         return _Module(tracer, item, text) if item.__name__.split(".")[0] in _LIBRARIES else item
     if type(item) is np.ndarray:
@@ -201,16 +191,9 @@ def through_source(tracer: Tracer, function: FunctionType) -> FunctionType:
 
 @contextmanager
 def traced_scope(tracer: Tracer, scopes: Sequence[dict[str, Any]], *, builtins: bool) -> Iterator[None]:
-    """Replace what the functions of some modules see, and put it back whatever happens.
+    """Replace what the functions of some modules see (`scopes` are their globals), and restore it whatever happens.
 
-    Parameters
-    ----------
-    tracer
-        What is traced with.
-    scopes
-        The globals of the functions.
-    builtins
-        Whether ``len``, ``float`` and ``int`` are replaced too: they then keep the trace, but are no classes.
+    With `builtins`, ``len``, ``float`` and ``int`` are replaced too: they then keep the trace, but are no classes.
     """
     changed: list[tuple[dict[str, Any], str, Any, Any]] = []
     try:
