@@ -36,6 +36,8 @@ SMALL = {False: 1_000_000, True: 100_000}
 """Up to so many multiplications OpenBLAS has code of its own for small matrices with AVX-512, and not with AVX2; where
 B is transposed, it is faster up to so many."""
 
+CBLAS_ROW_MAJOR, CBLAS_NO_TRANS, CBLAS_TRANS = 101, 111, 112
+
 _SIZES: dict[str, Any] = {"i32": ctypes.c_int32, "i64": ctypes.c_int64}
 
 
@@ -78,6 +80,7 @@ class Blas:
         """Measure three products, as a step has them, on one thread: ``x @ W``, ``dz @ W.T`` and ``x.T @ dz``."""
         size, scalar, array = _SIZES[self.integer], ctypes.c_float, ctypes.c_void_p
         multiply = getattr(self.library, self.names.format("sgemm"))
+        layout = CBLAS_NO_TRANS, CBLAS_TRANS
         x, w, dz = (np.ones(shape, np.float32) for shape in ((128, 512), (512, 256), (128, 256)))
         started = time.perf_counter()
         with self.on_one_thread():
@@ -86,9 +89,9 @@ class Blas:
                 columns = b.shape[0] if b_transposed else b.shape[1]
                 c = np.empty((rows, columns), np.float32)
                 multiply(
-                    101, 111 + a_transposed, 111 + b_transposed, size(rows), size(columns), size(inner), scalar(1),
-                    array(a.ctypes.data), size(a.shape[1]), array(b.ctypes.data), size(b.shape[1]), scalar(0),
-                    array(c.ctypes.data), size(columns),
+                    CBLAS_ROW_MAJOR, layout[a_transposed], layout[b_transposed], size(rows), size(columns), size(inner),
+                    scalar(1), array(a.ctypes.data), size(a.shape[1]), array(b.ctypes.data), size(b.shape[1]),
+                    scalar(0), array(c.ctypes.data), size(columns),
                 )  # fmt: skip
         return time.perf_counter() - started
 

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.engines.compiled.blas import CBLAS_NO_TRANS, CBLAS_ROW_MAJOR, CBLAS_TRANS
 from handgrad.engines.compiled.elementary import as_kind
 from handgrad.engines.compiled.ir import LANES, ONE, PART, ZERO, Code, Number, literal, module
 from handgrad.engines.compiled.scheduling import Product, StepSchedule
 from handgrad.program.lowered import LoweredValue
-
-CBLAS_ROW_MAJOR, CBLAS_NO_TRANS, CBLAS_TRANS = 101, 111, 112
 
 VECTORS = 8
 """So many vectors of a row of W are held in registers, of which AVX-512 has 32; …"""
