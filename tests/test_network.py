@@ -55,7 +55,7 @@ def classifier(**more: Any) -> Network:
         (lambda: Network(), "a network needs a layer\n  fix    for example Network(Linear(64, 10))"),
         (
             lambda: Network(ReLU(), Tanh()),
-            "the layers do not say how long a row is: Network(ReLU(), Tanh())\n"
+            "the layers do not determine how long a row is: Network(ReLU(), Tanh())\n"
             "  fix    give inputs=64 (or inputs=(7, 64)), or begin with Linear(64, …)",
         ),
         (

@@ -83,7 +83,7 @@ def test_the_data_is_named_when_it_does_not_fit() -> None:
     [
         (lambda: Network(), ConfigurationError, "a network needs a layer"),
         (lambda: Network(Linear(2, 3), ReLU), ConfigurationError, "Network: layer 2 is the class ReLU"),
-        (lambda: Network(ReLU()), ConfigurationError, "the layers do not say how long a row is"),
+        (lambda: Network(ReLU()), ConfigurationError, "the layers do not determine how long a row is"),
         (lambda: Network(Embedding(5, 7), Linear(7, 2)), ConfigurationError, "not say how many indices"),
         (lambda: Network(ReLU(), Embedding(5, 7), inputs=4), ConfigurationError, "a1 holds values, and"),
         (lambda: Network(Linear(2, 3), Standardise()), ConfigurationError, "takes the data itself"),

@@ -75,11 +75,11 @@ def test_every_history_can_be_drawn(tmp_path: Path, records: list[EpochRecord]) 
     assert "<!-- kept -->" not in text
 
 
-def test_the_curve_shows_both_losses_the_metric_and_what_was_kept(tmp_path: Path) -> None:
+def test_the_curve_shows_both_losses_the_metric_and_which_epoch_is_best(tmp_path: Path) -> None:
     """With the metric's name on its axis and the network's title above."""
     history(RECORDS).plot(tmp_path / "curve.svg", title="moons")
     text = (tmp_path / "curve.svg").read_text(encoding="utf-8")
-    for shown in ("moons", "training", "validation", "validation accuracy", "epoch", "loss", "kept"):
+    for shown in ("moons", "training", "validation", "validation accuracy", "epoch", "loss", "best"):
         assert f"<!-- {shown} -->" in text, shown
     assert text.index("<!-- epoch -->") > text.index('id="axes_2"')  # below the lower panel
 

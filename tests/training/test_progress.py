@@ -19,10 +19,10 @@ def record(epoch: int, metric: float | None) -> EpochRecord:
 def test_the_bar_counts_the_rows_of_all_epochs_and_says_how_good_the_last_one_was() -> None:
     bar = Bar(RichProgress(), epochs=3, rows=70, metric="accuracy")
     (task,) = bar.bar.tasks
-    seen: list[tuple[float, str]] = [(task.completed, task.fields["said"])]
+    seen: list[tuple[float, str]] = [(task.completed, task.fields["text"])]
 
     def look() -> None:
-        seen.append((task.completed, task.fields["said"]))
+        seen.append((task.completed, task.fields["text"]))
 
     bar.rows(20)
     look()

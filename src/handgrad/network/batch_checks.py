@@ -13,7 +13,7 @@ from handgrad.rules import Shape, show_shape
 
 
 def check_rows(x: ArrayLike, row: tuple[int, ...], entries: int | None, *, first: Layer) -> Array:
-    """Return ``x`` as an array of such rows, or say why it is none.
+    """Return ``x`` as an array of such rows, or raise the reason why it is none.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def check_rows(x: ArrayLike, row: tuple[int, ...], entries: int | None, *, first
 
 
 def check_targets(t: ArrayLike, rows: int, loss: Loss, output: Shape) -> Array:
-    """Return the targets of a loss over an output of this shape, or say why they are none."""
+    """Return the targets of a loss over an output of this shape, or raise the reason why they are none."""
     t = as_array("t", t)
     shape, kind = loss.target(output)
     wanted = _sizes(shape, rows)

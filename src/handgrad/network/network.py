@@ -44,7 +44,7 @@ class Network(HTMLReprMixin):
     loss
         What training makes small; a network without one only predicts.
     inputs
-        The shape of one row, when the layers do not say it: ``64``, or ``(7, 64)`` for rows of 7 by 64.
+        The shape of one row, where the layers do not determine it: ``64``, or ``(7, 64)`` for rows of 7 by 64.
     seed
         Of the weights.
     dtype
@@ -85,11 +85,11 @@ class Network(HTMLReprMixin):
         self.loss, self.seed, self.dtype = loss, seed, dtype
         self.row = self._row(inputs)
         self._graphs: dict[bool, tuple[Graph, tuple[Value, ...], Value, Value | None]] = {}
-        kept = self._connect(weighted=False)[0]
-        plan = Program("", (), (), kept.parameters, kept.states, {}, (), dtype)
+        graph = self._connect(weighted=False)[0]
+        plan = Program("", (), (), graph.parameters, graph.states, {}, (), dtype)
         arrays = plan.initial(seed)
-        self.parameters = Arrays({name: arrays[name] for name in kept.parameters})
-        self.states = Arrays({name: arrays[name] for name in kept.states})
+        self.parameters = Arrays({name: arrays[name] for name in graph.parameters})
+        self.states = Arrays({name: arrays[name] for name in graph.states})
         self._answers: dict[bool, BoundReference] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Network(HTMLReprMixin):
         row = inputs if inputs is not None else self.body.input_shape()
         if row is None:
             raise ConfigurationError(
-                f"the layers do not say how long a row is: {self!r}",
+                f"the layers do not determine how long a row is: {self!r}",
                 fix="give inputs=64 (or inputs=(7, 64)), or begin with Linear(64, …)",
             )
         return tuple(row)
@@ -177,7 +177,7 @@ class Network(HTMLReprMixin):
         Parameters
         ----------
         optimiser
-            Whose update lines stand at the end; plain `SGD` when none is batch_checks.
+            Whose update lines stand at the end; plain `SGD` when none is given.
         weighted
             Whether each row has a weight w in the loss.
 
@@ -236,7 +236,7 @@ class Network(HTMLReprMixin):
         Parameters
         ----------
         optimiser, loop
-            As the training's; plain `SGD` and `Loop()` when not batch_checks.
+            As the training's; plain `SGD` and `Loop()` when not given.
         weighted
             Whether the data has row weights w.
         name

@@ -1,4 +1,4 @@
-"""Training: the loop, what it records, and what it says when something goes wrong; how fast engines are at it."""
+"""Training: the loop, its history, the explanation of a loss that is not finite; engines timed."""
 
 from handgrad.training.engine_timing import EngineTime, measure_engines
 from handgrad.training.history import BatchRecord, EpochRecord, History

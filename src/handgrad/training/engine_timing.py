@@ -24,7 +24,7 @@ TURNS = 10
 """How often each engine has its turn, so that what slows the machine down for a while slows all; the first warms up."""
 
 CHOICES = (UnsupportedLineError, EngineError, MissingPackageError)
-"""Why an engine may say that it cannot run a program."""
+"""Why an engine may be unable to run a program."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class EngineTime:
     step_seconds
         A step: one batch forward, backward and the update; the median of the turns. None when it cannot run it.
     spread
-        The slowest turn's step over the fastest's: far above 1 when something else kept the machine busy.
+        The slowest turn's step over the fastest's: far above 1 when something else used the machine.
     startup_seconds
         From asking for the engine to the end of its first step: importing what it needs, and compiling what has
         not been compiled on this machine before.
@@ -49,7 +49,7 @@ class EngineTime:
     rows_per_second
         From the step's time.
     facts
-        What ran: ``engine``, and what else the engine says of itself.
+        What ran: ``engine``, and what else the engine reports.
     problem
         Why it cannot run the network; "" when it can.
     """
@@ -123,19 +123,19 @@ def measure_engines(
     _check_settings(names, seconds)
     whole = _epoch(checked_rows(network, x, t, None, ""), batch_size, optimiser or Adam(), seed)
     program = network.program(optimiser or Adam()).keeping("total", "count")
-    kept = _arrays(network, whole)
-    kept |= {name: np.zeros(shape, network.dtype) for name, shape in program.slots.items()}
-    tell = progress or (lambda name, share: None)
+    arrays = _arrays(network, whole)
+    arrays |= {name: np.zeros(shape, network.dtype) for name, shape in program.slots.items()}
+    report = progress or (lambda name, share: None)
     runners, times = {}, {}
     for name in names:
-        tell(name, 0.0)
+        report(name, 0.0)
         try:
-            runners[name] = _TimedEngine(name, program, kept, whole)
+            runners[name] = _TimedEngine(name, program, arrays, whole)
         except CHOICES as error:
             times[name] = EngineTime(name, problem=str(error))
     turns = [(turn, name) for turn in range(TURNS) for name in runners]
     for number, (turn, name) in enumerate(turns):
-        tell(name, number / len(turns))
+        report(name, number / len(turns))
         runners[name].turn(seconds / TURNS, counted=turn > 0)
     times |= {name: runner.time() for name, runner in runners.items()}
     return _compared([times[name] for name in names], whole.batch_size)
@@ -164,9 +164,9 @@ def _arrays(network: Network, whole: Epoch) -> dict[str, Array]:
 class _TimedEngine:
     """One engine with the program bound to arrays of its own."""
 
-    def __init__(self, name: str, program: Program, kept: Mapping[str, Array], whole: Epoch) -> None:
-        self.name, self.start, self.whole = name, kept, whole
-        self.arrays = {key: array.copy() for key, array in kept.items()}
+    def __init__(self, name: str, program: Program, arrays: Mapping[str, Array], whole: Epoch) -> None:
+        self.name, self.start, self.whole = name, arrays, whole
+        self.arrays = {key: array.copy() for key, array in arrays.items()}
         self.turns: list[float] = []
         self.steps = 0
         started = time.perf_counter()

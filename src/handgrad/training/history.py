@@ -44,7 +44,7 @@ class EpochRecord:
 
 @dataclass(frozen=True)
 class BatchRecord:
-    """One batch, for who looks at each.
+    """One batch, as ``after_batch`` is called with.
 
     Attributes
     ----------
@@ -81,10 +81,10 @@ class History(HTMLReprMixin):
     epochs
         One record each.
     stopped
-        Why it ended: "finished", "early" (the validation loss no longer fell, or ``after_epoch`` said so) or
+        Why it ended: "finished", "early" (the validation loss no longer fell, or ``after_epoch`` returned True) or
         "interrupted".
     best_epoch
-        With patience, the epoch of the lowest validation loss, whose weights are kept; else None: the last
+        With patience, the epoch of the lowest validation loss, whose weights the network has; else None: the last
         epoch's are.
     facts
         What ran: engine (with its BLAS library and threads), rows, batch size, rows per second.
@@ -99,14 +99,16 @@ class History(HTMLReprMixin):
     def __str__(self) -> str:
         if not self.epochs:
             return f"history: no epoch, {self.stopped}"
-        kept = self.epochs[(self.best_epoch or len(self.epochs)) - 1]
-        told = [f"{len(self.epochs)} epochs", self.stopped, f"loss {kept.loss:.4g}"]
-        if kept.validation_loss is not None and kept.validation_metric is not None:
-            told += [
-                f"validation loss {kept.validation_loss:.4g}",
-                f"{self.metric} {kept.validation_metric:.4g}",
+        chosen = self.epochs[(self.best_epoch or len(self.epochs)) - 1]
+        parts = [f"{len(self.epochs)} epochs", self.stopped, f"loss {chosen.loss:.4g}"]
+        if chosen.validation_loss is not None and chosen.validation_metric is not None:
+            parts += [
+                f"validation loss {chosen.validation_loss:.4g}",
+                f"{self.metric} {chosen.validation_metric:.4g}",
             ]
-        return f"history: {', '.join(told)}" + (f"; epoch {kept.epoch}'s weights" if self.best_epoch else "")
+        return f"history: {', '.join(parts)}" + (
+            f"; epoch {chosen.epoch}'s weights" if self.best_epoch else ""
+        )
 
     def _repr_html_(self) -> str:
         if not self.epochs:

@@ -71,16 +71,16 @@ def train(
     progress
         Whether to show a bar; by default where standard error is a terminal.
     after_epoch, after_batch
-        Called with each epoch's and each batch's record. True from ``after_epoch`` ends the training. A look at
-        every batch takes longer than a small batch does.
+        Called with each epoch's and each batch's record. True from ``after_epoch`` ends the training. A call
+        at every batch takes longer than a small batch does.
     checkpoints
-        Where the state is kept now and then, so that a training that was stopped, however, can go on as if it had
-        not been: `handgrad.Checkpoints`.
+        Where the state is saved now and then, so that an interrupted training resumes as if it had not been:
+        `handgrad.Checkpoints`.
 
     Returns
     -------
     History
-        Every epoch's losses and metric. After Ctrl-C it says "interrupted", and the network has the weights
+        Every epoch's losses and metric. After Ctrl-C ``stopped`` is "interrupted", and the network has the weights
         of the last finished epoch.
 
     Raises
@@ -124,9 +124,9 @@ def train(
             with progress_for(progress, epochs, len(training), run.history.metric) as bar:
                 _train_epochs(run, rates, epochs, patience, bar, after_epoch)
             if patience is not None:
-                run.keep_best()
+                run.restore_best()
         except KeyboardInterrupt:
-            run.interrupted()
+            run.interrupt()
     run.history.facts |= facts_of(run.step.facts, len(training), batch_size, run.history.epochs)
     return run.history
 
@@ -135,12 +135,12 @@ def _train_epochs(
     run: TrainingRun, rates: Array, epochs: int, patience: int | None, bar: Progress,
     after_epoch: Callable[[EpochRecord], object] | None,
 ) -> None:  # fmt: skip
-    """Train until all epochs are done, or somebody has had enough."""
-    enough = run.has_waited(patience)
-    while len(run.history.epochs) < epochs and not enough:
+    """Train until all epochs are done, patience has run out or ``after_epoch`` requests the stop."""
+    stop = run.is_out_of_patience(patience)
+    while len(run.history.epochs) < epochs and not stop:
         record = run.epoch(rates, bar)
         bar.finished(record)
         asked = after_epoch is not None and requests_stop(after_epoch(record))
-        enough = asked or run.has_waited(patience)
+        stop = asked or run.is_out_of_patience(patience)
         run.save(due=asked)
-    run.history.stopped = "early" if enough and len(run.history.epochs) < epochs else "finished"
+    run.history.stopped = "early" if stop and len(run.history.epochs) < epochs else "finished"

@@ -23,7 +23,7 @@ def measure_metric(loss: Loss, prediction: Array, t: Array, sample_weight: Array
     Parameters
     ----------
     loss
-        The network's loss, which says what the predictions mean.
+        The network's loss, which determines what the predictions mean.
     prediction
         Probabilities (n, …, C), probabilities of a yes (n, …, O) or values (n, …, O).
     t

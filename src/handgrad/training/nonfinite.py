@@ -24,15 +24,15 @@ def largest(arrays: Mapping[str, Array]) -> dict[str, float]:
 
 
 def explain_nonfinite(
-    program: Program, kept: Mapping[str, Array], start: Mapping[str, float], epoch: Epoch, batch: int
+    program: Program, arrays: Mapping[str, Array], start: Mapping[str, float], epoch: Epoch, batch: int
 ) -> TrainingError:
-    """Run an epoch again, line by line, up to the batch that failed, and return what to tell the user.
+    """Run an epoch again, line by line, up to the batch that failed, and return the error that explains it.
 
     Parameters
     ----------
     program
         The training program, or the loss's over the validation rows.
-    kept
+    arrays
         Parameters, states and slots as they were before the epoch; they are changed.
     start
         How large the parameters were when the training began.
@@ -45,7 +45,7 @@ def explain_nonfinite(
             for name, array in given.items():
                 if not np.all(np.isfinite(array)):
                     return at.blame_data(name)
-            scope: dict[str, Any] = {**kept, **given, "n": len(given["x"])}
+            scope: dict[str, Any] = {**arrays, **given, "n": len(given["x"])}
             for line in program.lines:
                 run_line(line, scope)
                 if not np.all(np.isfinite(scope[line.target])):

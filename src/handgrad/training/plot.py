@@ -37,7 +37,7 @@ def draw_learning_curve(history: History, file: str | Path | IO[bytes], title: s
         panel.grid(alpha=0.3)
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         if history.best_epoch is not None:
-            panel.axvline(history.best_epoch, color="0.5", linestyle=":", label="kept")
+            panel.axvline(history.best_epoch, color="0.5", linestyle=":", label="best")
     panels[0].legend()
     panels[-1].set_xlabel("epoch")
     try:

@@ -25,7 +25,7 @@ class Bar(Progress):
 
     def __init__(self, bar: Any, epochs: int, rows: int, metric: str) -> None:
         self.bar, self.rows_in_epoch, self.metric = bar, rows, metric
-        self.task = bar.add_task("training", total=epochs * rows, said="")
+        self.task = bar.add_task("training", total=epochs * rows, text="")
         self.before = 0
 
     def rows(self, done: int) -> None:  # noqa: D102 - as in Progress
@@ -33,10 +33,10 @@ class Bar(Progress):
 
     def finished(self, record: EpochRecord) -> None:  # noqa: D102 - as in Progress
         self.before = record.epoch * self.rows_in_epoch
-        said = f"epoch {record.epoch}  loss {record.loss:.4f}"
+        text = f"epoch {record.epoch}  loss {record.loss:.4f}"
         if record.validation_metric is not None:
-            said += f"  {self.metric} {record.validation_metric:.4f}"
-        self.bar.update(self.task, completed=self.before, said=said)
+            text += f"  {self.metric} {record.validation_metric:.4f}"
+        self.bar.update(self.task, completed=self.before, text=text)
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def progress_for(wanted: bool | None, epochs: int, rows: int, metric: str) -> It
             speed = task.finished_speed or task.speed
             return Text(f"{speed:,.0f} rows/s" if speed else "")
 
-    said = TextColumn("{task.fields[said]}", table_column=Column(no_wrap=True))
-    columns = (BarColumn(20), said, Speed(table_column=Column(no_wrap=True)), TimeRemainingColumn())
+    text = TextColumn("{task.fields[text]}", table_column=Column(no_wrap=True))
+    columns = (BarColumn(20), text, Speed(table_column=Column(no_wrap=True)), TimeRemainingColumn())
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
         yield Bar(bar, epochs, rows, metric)

@@ -1,4 +1,4 @@
-"""The rows a training learns from and watches, looked at before anything is done with them."""
+"""The rows of a training and of its validation, checked before anything is done with them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def divide_rows(
 def checked_rows(
     network: Network, x: ArrayLike, t: ArrayLike, sample_weight: ArrayLike | None, which: str
 ) -> dict[str, Array]:
-    """Return the arrays of some rows, x and t and perhaps w, after every look that training takes at them."""
+    """Return the arrays of some rows, x and t and perhaps w, after all of the training's checks."""
     x, t = network.check_rows(x, t), as_array(f"{which}t", t)
     if len(x) == 0:
         raise DataError(f"{which}x has no rows")

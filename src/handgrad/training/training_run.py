@@ -1,4 +1,4 @@
-"""A training under way: the bound programs, what they keep, how far it is, and the best of it."""
+"""A training run: the bound programs, their arrays, the position, and the best epoch so far."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TrainingRun:
     network, training, watched, optimiser, batch_size, seed, shuffle, engine
         As given to `train`, and checked.
     after_batch, checkpoints
-        Who looks at it within an epoch.
+        What is called within an epoch.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class TrainingRun:
         weighted = "w" in training.arrays
         self.program = network.program(optimiser, weighted=weighted).keeping("total", "count")
         slots = {name: np.zeros(shape, network.dtype) for name, shape in self.program.slots.items()}
-        self.kept: dict[str, Array] = {**network.arrays, **slots}
-        self.step: BoundProgram = bind(engine, self.program, self.kept)
+        self.arrays: dict[str, Array] = {**network.arrays, **slots}
+        self.step: BoundProgram = bind(engine, self.program, self.arrays)
         self.validation_program = network.loss_program(weighted=watched is not None and "w" in watched.arrays)
         if watched is not None:
             answer = network.evaluation_program(prediction=True)
             self.validation, self.answering = (
-                bind(self.step.facts["engine"], program, self.kept)
+                bind(self.step.facts["engine"], program, self.arrays)
                 for program in (self.validation_program, answer)
             )
         self.history = History(metric_name(network.loss))
@@ -71,15 +71,15 @@ class TrainingRun:
 
     def copy(self) -> dict[str, Array]:
         """Return the arrays as they are."""
-        return {name: array.copy() for name, array in self.kept.items()}
+        return {name: array.copy() for name, array in self.arrays.items()}
 
     def restore(self, arrays: Mapping[str, Array]) -> None:
         """Go back to arrays as they were."""
-        for name, array in self.kept.items():
+        for name, array in self.arrays.items():
             array[...] = arrays[name]
 
     def resume(self, settings: Mapping[str, object]) -> None:
-        """Go on from the state in the checkpoints, if there is one of this same training."""
+        """Resume from the state in the checkpoints, if there is one of this same training."""
         assert self.checkpoints is not None
         arrays = dict(self.training.arrays)
         if self.watched is not None and self.watched.arrays is not self.training.arrays:
@@ -87,7 +87,7 @@ class TrainingRun:
         in_files = ("targets='probabilities'", "targets='shares'")  # as 0.1 has it
         self.settings = {name: repr(value).replace(*in_files) for name, value in settings.items()}
         self.data = {name: Fingerprint.of(array) for name, array in arrays.items()}
-        state = self.checkpoints.load(self.kept)
+        state = self.checkpoints.load(self.arrays)
         if state is None:
             return
         state.check(self.state())
@@ -107,11 +107,11 @@ class TrainingRun:
             done=self.done,
             start=self.start,
             last=self.last,
-            now=self.kept if self.done.batches else {},
+            now=self.arrays if self.done.batches else {},
         )
 
     def save(self, *, due: bool = False) -> None:
-        """Keep the state, when it is time to, or ``due`` anyhow; never one from before the last that was kept."""
+        """Save the state when the checkpoints are due, or ``due``; never one from before the last that was saved."""
         place = self.last.epoch, self.done.batches
         if self.checkpoints is None or place <= self.saved:
             return
@@ -119,20 +119,20 @@ class TrainingRun:
             self.checkpoints.save(self.state())
             self.saved = place
 
-    def interrupted(self) -> None:
-        """Go back to the last finished epoch, and keep that."""
+    def interrupt(self) -> None:
+        """Go back to the last finished epoch, and save that."""
         self.restore(self.last.arrays)
         self.done = Done()
         del self.history.epochs[self.last.epoch :]  # it may have come between two lines of `epoch`
         self.history.stopped = "interrupted"
         self.save(due=True)
 
-    def has_waited(self, patience: int | None) -> bool:
+    def is_out_of_patience(self, patience: int | None) -> bool:
         """Whether the validation loss has not fallen for too long."""
         return patience is not None and self.last.waited >= patience
 
     def epoch(self, rates: Array, bar: Progress) -> EpochRecord:
-        """Train for one epoch, or what is left of it, then look at the validation rows.
+        """Train for one epoch, or what is left of it, then measure the validation rows.
 
         ``rates`` are the learning rates of all steps of the training.
         """
@@ -167,7 +167,7 @@ class TrainingRun:
         return record
 
     def batches(self, epoch: Epoch, started: float, bar: Progress) -> None:
-        """Run an epoch's next batches, until somebody wants to look."""
+        """Run an epoch's next batches, until the next callback or checkpoint."""
         before, began = self.done, time.perf_counter()
         until = before.batches + self.batches_until_callback(len(epoch) - before.batches)
         part = epoch.part(before.batches, until, before.total, before.count)
@@ -190,7 +190,7 @@ class TrainingRun:
             self.save()
 
     def batches_until_callback(self, left: int) -> int:
-        """Return how many of the batches that are left may run until somebody wants to look."""
+        """Return how many of the batches that are left run until the next callback or checkpoint."""
         if self.after_batch is not None:
             return 1
         if self.checkpoints is None:
@@ -222,13 +222,13 @@ class TrainingRun:
         return np.concatenate([next(iter(outputs.values())) for outputs in batches])
 
     def explained(
-        self, program: Program, kept: Mapping[str, Array], epoch: Epoch, batch: int
+        self, program: Program, arrays: Mapping[str, Array], epoch: Epoch, batch: int
     ) -> TrainingError:
-        """Go back to the last finished epoch, and say where what followed was first not finite."""
+        """Go back to the last finished epoch, and explain where what followed was first not finite."""
         self.restore(self.last.arrays)
-        return explain_nonfinite(program, kept, self.start, epoch, batch)
+        return explain_nonfinite(program, arrays, self.start, epoch, batch)
 
-    def keep_best(self) -> None:
+    def restore_best(self) -> None:
         """Go back to the epoch of the lowest validation loss."""
         self.restore(self.last.best)
         self.history.best_epoch = self.last.best_epoch

@@ -100,9 +100,9 @@ class TrainingState:
         Raises
         ------
         ConfigurationError
-            When a setting is another; it says which.
+            When a setting is another; it names it.
         DataError
-            When the data has changed; it says how.
+            When the data has changed; it states how.
         EngineError
             When another engine would run it.
         """
