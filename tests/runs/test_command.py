@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import struct
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ import pytest
 from handgrad import History
 from handgrad.training import EpochRecord
 
-from ..conftest import ENVIRONMENT, HANDGRAD, Command
+from ..conftest import Command, Server
 
 SMALL = ["--hidden", "5", "--epochs", "6", "--seed", "3"]
 LONG = ["moons", "--hidden", "5", "--epochs", "100000", "--out", "run"]
@@ -32,27 +31,30 @@ def write_table(path: Path, rows: int = 40, columns: int = 2, seed: int = 0) -> 
     np.savetxt(path, table, delimiter=",", header=header, comments="", fmt="%g")
 
 
-def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Start the command, and wait until its history has an epoch and a checkpoint lies beside it."""
-    process = subprocess.Popen(
-        [*HANDGRAD, "train", *arguments],
-        cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    while not (folder / "run" / "checkpoint.safetensors").exists():
-        assert process.poll() is None, process.communicate()
+def started(server: Server, folder: Path, *arguments: str) -> int:
+    """Start the command, and wait until its history has an epoch and a checkpoint is there."""
+    checkpoint = folder / "run" / "checkpoint.safetensors"
+    before = checkpoint.stat().st_ino if checkpoint.exists() else None
+    process = server.start(folder, ["train", *arguments], [os.devnull, folder / "out", folder / "err"])
+    while not checkpoint.exists() or checkpoint.stat().st_ino == before:
+        assert server.poll(process) is None, (folder / "err").read_text()
         time.sleep(0.01)
     return process
 
 
+def end(server: Server, process: int, number: signal.Signals) -> int:
+    """Send a signal; return the exit code."""
+    os.kill(process, number)
+    return server.wait(process)
+
+
 @pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stopped(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Path:
     """Train on a table of one's own, far too long, and stop it."""
     folder = tmp_path_factory.mktemp("stopped")
     write_table(folder / "t.csv")
-    process = started(folder, "t.csv", "--target", "t", *LONG[1:])
-    process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130
-    process.communicate()
+    process = started(server, folder, "t.csv", "--target", "t", *LONG[1:])
+    assert end(server, process, signal.SIGINT) == 130
     return folder
 
 
@@ -67,14 +69,12 @@ def again(stopped: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_keeps_the_last_epoch_and_its_number_is_in_the_exit_code(
-    tmp_path: Path, number: signal.Signals, code: int
+    server: Server, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     """128 more than the signal's, as shells have it; the results are printed; the folder is a run, and can go on."""
-    process = started(tmp_path, *LONG, "--json")
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == code
-    results = json.loads(out)
+    process = started(server, tmp_path, *LONG, "--json")
+    assert end(server, process, number) == code
+    results, err = json.loads((tmp_path / "out").read_text()), (tmp_path / "err").read_text()
     assert results["stopped"] == "interrupted"
     assert (
         abs(len(err.splitlines()) - results["epochs"]) <= 1
@@ -82,9 +82,9 @@ def test_a_signal_keeps_the_last_epoch_and_its_number_is_in_the_exit_code(
     assert {"run.json", "checkpoint.safetensors"} <= {path.name for path in (tmp_path / "run").iterdir()}
 
 
-def test_the_history_can_be_read_while_it_runs(tmp_path: Path) -> None:
+def test_the_history_can_be_read_while_it_runs(server: Server, tmp_path: Path, handgrad: Command) -> None:
     """As JSON Lines and as CSV, an epoch after the other; the folder is locked meanwhile."""
-    process = started(tmp_path, *LONG)
+    process = started(server, tmp_path, *LONG)
     while len((text := (tmp_path / "run" / "history.jsonl").read_text()).splitlines()) < 3:
         time.sleep(0.01)
     history = History.from_json_lines(text[: text.rindex("\n") + 1])
@@ -92,19 +92,11 @@ def test_the_history_can_be_read_while_it_runs(tmp_path: Path) -> None:
     rows = list(csv.DictReader((tmp_path / "run" / "history.csv").read_text().splitlines()[:3]))
     assert [float(row["loss"]) for row in rows] == [record.loss for record in history.epochs[:2]]
     assert list(rows[0]) == [*EpochRecord.__dataclass_fields__]
-    second = subprocess.run(
-        [*HANDGRAD, "train", *LONG],
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert (second.returncode, second.stdout) == (1, "")
+    second = handgrad("train", *LONG, code=1)
+    assert end(server, process, signal.SIGKILL) == -signal.SIGKILL
+    assert second.stdout == ""
     assert second.stderr.startswith(
-        f"Error: run: another process is training into this folder: its process id is {process.pid}\n"
+        f"Error: run: another process is training into this folder: its process id is {process}\n"
     )
 
 
@@ -141,19 +133,12 @@ def test_changed_data_is_named(again: Path, handgrad: Command) -> None:
             assert f"the data has changed since the run: {said}" in handgrad(*command, code=1).stderr
 
 
-def test_the_same_settings_may_be_given_again(again: Path) -> None:
+def test_the_same_settings_may_be_given_again(server: Server, again: Path) -> None:
     """And the file may be named from where one stands."""
-    process = subprocess.Popen(
-        [*HANDGRAD, "train", "t.csv", "--target", "t", "--epochs", "100000", "--resume", "run"],
-        cwd=again, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    before = (again / "run" / "checkpoint.safetensors").stat().st_ino
-    while (again / "run" / "checkpoint.safetensors").stat().st_ino == before:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode == 130
+    process = started(
+        server, again, "t.csv", "--target", "t", "--epochs", "100000", "--resume", "run"
+    )  # until the checkpoint is another
+    assert end(server, process, signal.SIGINT) == 130
 
 
 def test_a_finished_run_has_nothing_to_go_on_with(handgrad: Command) -> None:
@@ -207,14 +192,8 @@ def test_event_files_for_tensorboard(again: Path, handgrad: Command) -> None:
 def test_without_its_package_tensorboard_is_an_error_before_training(
     tmp_path: Path, handgrad: Command
 ) -> None:
-    (tmp_path / "nothing").mkdir()
-    (tmp_path / "nothing" / "tensorboardX.py").write_text("raise ImportError")
-    done = subprocess.run(
-        [*HANDGRAD, "train", "moons", *SMALL, "--tensorboard", "--out", "run"], cwd=tmp_path, text=True,
-        env={**ENVIRONMENT, "PYTHONPATH": os.pathsep.join([str(tmp_path / "nothing"), ENVIRONMENT.get("PYTHONPATH", "")])},
-        capture_output=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1
+    arguments = ["train", "moons", *SMALL, "--tensorboard", "--out", "run"]
+    done = handgrad(*arguments, code=1, missing=["tensorboardX"])
     assert "Error: writing event files for TensorBoard needs the package tensorboardX" in done.stderr
     assert "pip install 'handgrad[tensorboard]'" in done.stderr
     assert not (tmp_path / "run").exists()

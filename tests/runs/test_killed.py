@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import random
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,71 +17,45 @@ from safetensors.numpy import load_file
 
 from handgrad.engines import ENGINES
 
-from ..conftest import ENVIRONMENT, HANDGRAD
+from ..conftest import Command, Server
 
-KILLS = 50
+KILLS = 30
 TRAINING = [
-    "moons", "--hidden", "8", "--normalisation", "batch", "--dropout", "0.2", "--epochs", "25", "--batch-size", "35",
-    "--patience", "20", "--schedule", "OneCycle", "--optimiser", "AdamW", "--snapshots", "4",
+    "moons", "--hidden", "8", "--normalisation", "batch", "--dropout", "0.2", "--epochs", "16", "--batch-size", "35",
+    "--patience", "14", "--schedule", "OneCycle", "--optimiser", "AdamW", "--snapshots", "4",
 ]  # fmt: skip
 OFTEN = ["--checkpoint-minutes", "0.0001"]  # every 6 ms: kills find every place in the writing
-
-# Forks a process for each command, from one that has imported everything: a kill costs a tenth of a second, not two.
-SERVER = """
-import json, os, signal, sys, time, warnings
-import handgrad.cli, handgrad.cli.train, handgrad.explaining.page, handgrad.training.plot, safetensors.numpy, tomli_w
-for line in sys.stdin:
-    folder, after, *arguments = json.loads(line)
-    started = time.monotonic()
-    child = os.fork()
-    if child == 0:
-        log = os.open(os.path.join(folder, "log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        for path in (1, 2):
-            os.dup2(log, path)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        sys.argv = ["handgrad", *arguments]
-        warnings.simplefilter("error")
-        os.chdir(folder)
-        try:
-            handgrad.cli.main()
-        except SystemExit as end:
-            os._exit(end.code)
-    while after is not None and not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-        if time.monotonic() - started >= after:
-            os.kill(child, signal.SIGKILL)
-            break
-        time.sleep(0.0005)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
 
 
 class Killing:
     """Runs the command line, and kills it after a while."""
 
-    def __init__(self, server: subprocess.Popen[str]) -> None:
+    def __init__(self, server: Server) -> None:
         self.server = server
 
     def __call__(self, folder: Path, *arguments: str, after: float | None = None) -> int:
         """Return the exit code; after so many seconds, kill it."""
-        assert self.server.stdin is not None
-        assert self.server.stdout is not None
-        self.server.stdin.write(json.dumps([str(folder), after, *arguments]) + "\n")
-        self.server.stdin.flush()
-        code = int(self.server.stdout.readline())
-        assert code in (0, -signal.SIGKILL), (folder / "log").read_text()
+        log = folder / "log"
+        log.unlink(missing_ok=True)
+        started = time.monotonic()
+        process = self.server.start(folder, arguments, [os.devnull, log, log])
+        if after is None:
+            code = self.server.wait(process)
+        else:
+            while (code := self.server.poll(process)) is None:
+                if time.monotonic() - started >= after:
+                    os.kill(process, signal.SIGKILL)
+                    code = self.server.wait(process)
+                    break
+                time.sleep(0.0005)
+        assert code in (0, -signal.SIGKILL), log.read_text()
         return code
 
 
-@pytest.fixture(scope="module")
-def run() -> Iterator[Killing]:
-    """Start the server."""
-    server = subprocess.Popen(
-        [sys.executable, "-c", SERVER], env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )  # fmt: skip
-    with server:
-        yield Killing(server)
-        assert server.stdin is not None
-        server.stdin.close()
+@pytest.fixture
+def run(server: Server) -> Killing:
+    """Return what runs and kills."""
+    return Killing(server)
 
 
 def what_was_promised(run: Path) -> dict[str, Any]:
@@ -106,7 +79,7 @@ def what_was_promised(run: Path) -> dict[str, Any]:
 def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(
     run: Callable[..., int], tmp_path: Path, engine: str
 ) -> None:
-    """At 25 random moments each, a kill during the resumed training among them, and no file of another time is left."""
+    """At 15 random moments each, a kill during the resumed training among them, and no file of another time is left."""
     arguments = ["train", *TRAINING, "--engine", engine, "--out", "run"]
     whole = tmp_path / "whole"
     whole.mkdir()
@@ -139,13 +112,10 @@ def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(
     assert resumed >= 5
 
 
-def test_killed_before_anything_was_kept_nothing_is_promised(run: Callable[..., int], tmp_path: Path) -> None:
+def test_killed_before_anything_was_kept_nothing_is_promised(handgrad: Command, tmp_path: Path) -> None:
     """The folder says so when it is to go on."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".lock").write_text("1\n")  # what a killed process leaves
-    done = subprocess.run(
-        [*HANDGRAD, "train", "--resume", "run"],
-        cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (1, "")
+    done = handgrad("train", "--resume", "run", code=1)
+    assert done.stdout == ""
     assert done.stderr.startswith("Error: run: there is no training to resume\n")
