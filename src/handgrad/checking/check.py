@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.arguments import Seed, judged
-from handgrad.checking.diagnosis import Guess, diagnose
+from handgrad.checking.diagnosis import Diagnosis, diagnose
 from handgrad.checking.numerical.comparison import (
     Comparison,
     Evidence,
@@ -93,19 +93,19 @@ def _check(pair: Pair, seed: int) -> Report:
     wrong = comparison.wrong + _not_finite_in_own_type(subject, comparison)
     if not wrong and not broken and module_state(pair.backward) != before:
         broken = stale_elsewhere(subject, pair.inputs, comparison.arguments, seed)
-    guesses: list[Guess] = []
+    named: list[Diagnosis] = []
     repair: Repair | None = None
     if wrong or broken:
         evidence = Evidence(
             subject, (comparison, *_at_fresh_inputs(subject, pair.inputs, comparison, seed)), wrong
         )
         repair = mend(evidence, budget_s=REPAIR_SECONDS) if _can_be_proved(broken, wrong) else None
-        guesses = diagnose(evidence, broken, repair)
+        named = diagnose(evidence, broken, repair)
     verdict: Verdict = "wrong" if wrong or broken else "cannot tell" if comparison.doubtful else "right"
     return Report(
         subject=pair.name,
         verdict=verdict,
-        findings=tuple(_finding(guess, comparison, repair) for guess in guesses),
+        findings=tuple(_finding(diagnosis, comparison, repair) for diagnosis in named),
         arguments=tuple(_result(name, comparison, wrong, broken) for name in comparison.arguments),
         tried=tuple(tried(comparison.numerical)),
         not_proved=tuple(not_proved(subject, comparison)),
@@ -140,11 +140,11 @@ def _can_be_proved(broken: list[Violation], wrong: tuple[str, ...]) -> bool:
     return "stale" not in kinds and bool(wrong or kinds != {"affine"})
 
 
-def _finding(guess: Guess, comparison: Comparison, repair: Repair | None) -> Finding:
-    argument, *also = guess.arguments
+def _finding(diagnosis: Diagnosis, comparison: Comparison, repair: Repair | None) -> Finding:
+    argument, *also = diagnosis.arguments
     worst = comparison.worst(argument)
     return Finding(
-        code=guess.code, argument=argument, evidence=guess.evidence, also=tuple(also), place=guess.place,
+        code=diagnosis.code, argument=argument, evidence=diagnosis.evidence, also=tuple(also), place=diagnosis.place,
         entry=worst.entry, got=worst.got, expected=worst.expected, relative_error=worst.relative_error,
         error_bar=worst.error_bar, repair=repair.diff if repair else "", proved=repair is not None,
         any_size=repair is None or repair.any_size,

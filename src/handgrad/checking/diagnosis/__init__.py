@@ -1,6 +1,6 @@
 """Naming the mistake: which known mistake reproduces the wrong gradient."""
 
+from handgrad.checking.diagnosis.candidate import Diagnosis
 from handgrad.checking.diagnosis.diagnose import diagnose
-from handgrad.checking.diagnosis.guess import Guess
 
-__all__ = ["Guess", "diagnose"]
+__all__ = ["Diagnosis", "diagnose"]

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from handgrad.checking.diagnosis.edges import at_edges
-from handgrad.checking.diagnosis.edited import code_of_edit
-from handgrad.checking.diagnosis.guess import Guess
+from handgrad.checking.diagnosis.candidate import Diagnosis
+from handgrad.checking.diagnosis.mutations import by_mutation
 from handgrad.checking.diagnosis.numbers import affine, by_numbers
-from handgrad.checking.diagnosis.paths import accumulations, additions, factors, several_left_out, shifted
-from handgrad.checking.diagnosis.planted import plant
-from handgrad.checking.diagnosis.replayed import replay
-from handgrad.checking.diagnosis.slopes import in_layers, in_regions
-from handgrad.checking.diagnosis.values import at_values
-from handgrad.checking.forward_trace import UntraceableError
 from handgrad.checking.numerical.comparison import Evidence
 from handgrad.checking.numerical.contract import UPSTREAM, Violation
 from handgrad.checking.repair import Repair
 
-PLAIN = 1.1  # the cost of an explanation that none still to come would beat
+PLAIN = 1.1  # the cost of an explanation that no mutation would beat
+REPAIRED = (
+    1.0  # the cost of a mistake that an edit of a proved repair undoes: what the numbers alone show is nearer
+)
+SAYS_LITTLE = (
+    0.45  # more, where a number or a function was another one, or the edit did not mend all: it may be chance
+)
 UNEXPLAINED = 0.4  # what a wrong argument costs that an explanation leaves to another
 
 VIOLATIONS = {
@@ -30,54 +29,31 @@ VIOLATIONS = {
 }
 
 
-def diagnose(evidence: Evidence, violations: Iterable[Violation], repair: Repair | None) -> list[Guess]:
+def diagnose(evidence: Evidence, violations: Iterable[Violation], repair: Repair | None) -> list[Diagnosis]:
     """Return the explanations to report, the most telling first; together they cover every wrong argument."""
-    guesses = list(_broken(evidence, violations))
-    if not any(guess.code == "nondeterministic" for guess in guesses):
-        guesses += by_numbers(evidence)
-        guesses += _by_planting(evidence)
-        guesses += _by_repair(evidence, repair)
-    return _cover(guesses, evidence.wrong)
+    found = list(_broken(evidence, violations))
+    if not any(diagnosis.code == "nondeterministic" for diagnosis in found):
+        found += by_numbers(evidence)
+        found += by_repair(repair)
+        if not any(
+            diagnosis.cost < PLAIN and set(diagnosis.arguments) >= set(evidence.wrong) for diagnosis in found
+        ):
+            found += by_mutation(evidence)
+    return _cover(found, evidence.wrong)
 
 
-def _by_planting(evidence: Evidence) -> list[Guess]:
-    """Plant known mistakes in the trace of forward, where it can be traced."""
-    try:
-        replays = replay(evidence)
-    except UntraceableError:
+def by_repair(repair: Repair | None) -> list[Diagnosis]:
+    """Return the mistakes that the small edits of a repair undo."""
+    if repair is None:
         return []
-    found: list[Guess] = []
-    for mistakes, seconds in (
-        (at_values(replays), 0.3),
-        (accumulations(replays), 0.3),
-        (at_edges(replays, loops=True), 0.5),
-        (shifted(replays), 0.2),
-        (several_left_out(replays), 0.3),
-        (at_edges(replays), 0.5),
-        (in_regions(replays), 0.8),
-        (in_layers(replays), 0.3),
-        (additions(replays), 0.2),
-        (factors(replays), 0.1),
-    ):  # each has its time: a long forward must not leave a kind of mistake untried
-        found += plant(replays, mistakes, seconds=seconds) if replays.wrong else []
-        if any(guess.cost < PLAIN and set(guess.arguments) >= set(evidence.wrong) for guess in found):
-            break
-    return found
+    unsure = {one: one.code == "wrong-local-derivative" or repair.kind != "edit" for one in repair.undone}
+    return [
+        Diagnosis(one.code, one.arguments, one.evidence, REPAIRED + SAYS_LITTLE * unsure[one], one.place)
+        for one in repair.undone
+    ]
 
 
-def _by_repair(evidence: Evidence, repair: Repair | None) -> list[Guess]:
-    """Name the mistake that a small repair of the source mends."""
-    if repair is None or repair.kind != "edit" or not evidence.wrong:
-        return []
-    before = repair.path.read_text(encoding=repair.encoding)
-    named = code_of_edit(before, repair.text)
-    if named is None:
-        return []
-    code, words, cost = named
-    return [Guess(code, evidence.wrong, words, cost)]
-
-
-def _broken(evidence: Evidence, violations: Iterable[Violation]) -> Iterable[Guess]:
+def _broken(evidence: Evidence, violations: Iterable[Violation]) -> Iterable[Diagnosis]:
     """Turn what broke the contract into explanations, placed by the gradients that are wrong."""
     for violation in violations:
         code, cost = VIOLATIONS[violation.kind]
@@ -92,30 +68,35 @@ def _broken(evidence: Evidence, violations: Iterable[Violation]) -> Iterable[Gue
         elif violation.kind == "affine":
             code, cost = affine(evidence, violation.argument)
         note = " (work on a copy)" if violation.argument == UPSTREAM else ""
-        yield Guess(code, arguments, violation.evidence + note, cost)
+        yield Diagnosis(code, arguments, violation.evidence + note, cost)
 
 
-def _cover(guesses: list[Guess], wrong: tuple[str, ...]) -> list[Guess]:
+def _cover(diagnoses: list[Diagnosis], wrong: tuple[str, ...]) -> list[Diagnosis]:
     """Choose explanations until every wrong argument has one: simple ones first, and those that explain more."""
-    ranked = [*guesses, *_joined(guesses)]
-    chosen: list[Guess] = []
+    ranked = [*diagnoses, *_joined(diagnoses)]
+    chosen: list[Diagnosis] = []
     left = set(wrong)
     while ranked and (left or not chosen):
-        best = min(ranked, key=lambda guess: guess.cost + UNEXPLAINED * len(left - set(guess.arguments)))
+        best = min(
+            ranked, key=lambda diagnosis: diagnosis.cost + UNEXPLAINED * len(left - set(diagnosis.arguments))
+        )
         if left and not left & set(best.arguments):
             break
         chosen.append(best)
         left -= set(best.arguments)
-        ranked = [guess for guess in ranked if left & set(guess.arguments)]
+        ranked = [diagnosis for diagnosis in ranked if left & set(diagnosis.arguments)]
     return chosen
 
 
-def _joined(guesses: list[Guess]) -> Iterable[Guess]:
+def _joined(diagnoses: list[Diagnosis]) -> Iterable[Diagnosis]:
     """Join explanations of one kind for several arguments into one."""
-    for code in dict.fromkeys(guess.code for guess in guesses):
-        alike = sorted((guess for guess in guesses if guess.code == code), key=lambda guess: guess.cost)
-        arguments = tuple(dict.fromkeys(name for guess in alike for name in guess.arguments))
+    for code in dict.fromkeys(diagnosis.code for diagnosis in diagnoses):
+        alike = sorted(
+            (diagnosis for diagnosis in diagnoses if diagnosis.code == code),
+            key=lambda diagnosis: diagnosis.cost,
+        )
+        arguments = tuple(dict.fromkeys(name for diagnosis in alike for name in diagnosis.arguments))
         if len(arguments) > len(alike[0].arguments):
             needed = max(min(g.cost for g in alike if name in g.arguments) for name in arguments)
-            words = "; ".join(dict.fromkeys(guess.evidence for guess in alike[:3]))
-            yield Guess(code, arguments, words, needed + 0.02 * len(arguments), alike[0].place)
+            words = "; ".join(dict.fromkeys(diagnosis.evidence for diagnosis in alike[:3]))
+            yield Diagnosis(code, arguments, words, needed + 0.02 * len(arguments), alike[0].place)

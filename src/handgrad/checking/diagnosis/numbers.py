@@ -7,8 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
-from handgrad.checking.diagnosis.guess import Guess, agree, nearer
-from handgrad.checking.diagnosis.jacobians import by_jacobian
+from handgrad.checking.diagnosis.candidate import Diagnosis, agree, nearer
+from handgrad.checking.diagnosis.jacobian_patterns import by_jacobian
 from handgrad.checking.diagnosis.rounding import cast, lost_digits, right_with_more_digits, whole_numbers
 from handgrad.checking.numerical.comparison import Evidence, compare, numerical_gradient
 from handgrad.checking.numerical.finite_differences import NumericalJacobian
@@ -16,7 +16,7 @@ from handgrad.checking.subject import Array, CheckError, widened
 from handgrad.checking.subject.draws import shorter
 
 
-def by_numbers(evidence: Evidence) -> Iterator[Guess]:
+def by_numbers(evidence: Evidence) -> Iterator[Diagnosis]:
     """Yield every mistake that explains some of the wrong gradients by a simple relation to the right ones."""
     yield from _swapped(evidence)
     for argument in evidence.wrong:
@@ -26,7 +26,7 @@ def by_numbers(evidence: Evidence) -> Iterator[Guess]:
             yield from _shapes(argument, pairs)
             continue
         if any(not np.all(np.isfinite(got)) for got, _ in pairs):
-            yield Guess("dtype-or-overflow", (argument,), _not_finite(argument, pairs), 0.5)
+            yield Diagnosis("dtype-or-overflow", (argument,), _not_finite(argument, pairs), 0.5)
             continue
         yield from whole_numbers(argument, pairs)
         yield from lost_digits(argument, evidence)
@@ -63,14 +63,14 @@ def affine(evidence: Evidence, argument: str) -> tuple[str, float]:
     return "ignores-upstream", 0.15
 
 
-def _swapped(evidence: Evidence) -> Iterator[Guess]:
+def _swapped(evidence: Evidence) -> Iterator[Diagnosis]:
     for one, other in combinations(evidence.wrong, 2):
         mine, others = evidence.pairs(one), evidence.pairs(other)
         if all(
             agree(right_other, got) and agree(right, got_other)
             for (got, right), (got_other, right_other) in zip(mine, others, strict=True)
         ):
-            yield Guess(
+            yield Diagnosis(
                 "swapped-gradients",
                 (one, other),
                 f"d{one} is what d{other} should be, and d{other} what d{one} should",
@@ -78,39 +78,39 @@ def _swapped(evidence: Evidence) -> Iterator[Guess]:
             )
 
 
-def _relations(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
+def _relations(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Diagnosis]:
     relations: tuple[tuple[str, Callable[[Array], Array], str, float], ...] = (
         ("zero-gradient", np.zeros_like, "d{0} is zero everywhere, and it should not be", 0.2),
         ("wrong-sign", np.negative, "every entry of d{0} is the right one with the opposite sign", 0.3),
     )
     for code, relation, words, cost in relations:
         if all(agree(relation(right), got) for got, right in pairs):
-            yield Guess(code, (argument,), words.format(argument), cost)
+            yield Diagnosis(code, (argument,), words.format(argument), cost)
     if all(agree(np.zeros_like(right), right, float(np.abs(got).max(initial=0))) for got, right in pairs):
         words = (
             f"d{argument} should be zero everywhere: forward is flat, as a step is, and a slope is handed on"
         )
-        yield Guess("wrong-local-derivative", (argument,), words, 0.5)
+        yield Diagnosis("wrong-local-derivative", (argument,), words, 0.5)
     shape = pairs[0][1].shape
     if (
         len(shape) >= 2
         and shape[-1] == shape[-2]
         and all(agree(np.swapaxes(right, -1, -2), got) for got, right in pairs)
     ):
-        yield Guess("transposed", (argument,), f"d{argument} is the transpose of the right one", 0.3)
+        yield Diagnosis("transposed", (argument,), f"d{argument} is the transpose of the right one", 0.3)
 
 
-def _shapes(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
+def _shapes(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Diagnosis]:
     """Explain a gradient of another shape: not summed, transposed, or simply another array."""
     got_shape, shape = pairs[0][0].shape, pairs[0][1].shape
     words = f"d{argument} has shape {got_shape}, and {argument} has {shape}"
     if all(got.ndim >= 2 and agree(np.swapaxes(got, -1, -2), right) for got, right in pairs):
-        yield Guess("transposed", (argument,), f"{words}: it is the transpose of the right one", 0.3)
+        yield Diagnosis("transposed", (argument,), f"{words}: it is the transpose of the right one", 0.3)
     if all(_sums_to(got, right) for got, right in pairs):
-        yield Guess(
+        yield Diagnosis(
             "broadcast-not-summed", (argument,), f"{words}: summed to that shape it would be right", 0.2
         )
-    yield Guess("wrong-shape", (argument,), words, 1.55)
+    yield Diagnosis("wrong-shape", (argument,), words, 1.55)
 
 
 def _sums_to(got: Array, right: Array) -> bool:
@@ -125,7 +125,7 @@ def _sums_to(got: Array, right: Array) -> bool:
     return False
 
 
-def _factor(evidence: Evidence, argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
+def _factor(evidence: Evidence, argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Diagnosis]:
     """Explain a gradient that is a constant times the right one, everywhere and always."""
     factors = [float((got * right).sum() / max((right * right).sum(), 1e-300)) for got, right in pairs]
     factor = factors[0]
@@ -139,8 +139,8 @@ def _factor(evidence: Evidence, argument: str, pairs: list[tuple[Array, Array]])
     sizes = _batch_sizes(evidence, argument, factor)
     if sizes:
         cost = 0.45 if _counts_features(evidence, argument, factor) else 0.35
-        yield Guess("batch-mean-vs-sum", (argument,), f"{words}: {sizes}", cost)
-    yield Guess("constant-factor", (argument,), words, 0.4)
+        yield Diagnosis("batch-mean-vs-sum", (argument,), f"{words}: {sizes}", cost)
+    yield Diagnosis("constant-factor", (argument,), words, 0.4)
 
 
 def _counts_features(evidence: Evidence, argument: str, factor: float) -> bool:
@@ -195,14 +195,14 @@ def _not_finite(argument: str, pairs: list[tuple[Array, Array]]) -> str:
     return f"{bad} of {total} entries of d{argument} are NaN or infinite, where the right ones are finite"
 
 
-def _by_pattern(argument: str, evidence: Evidence) -> Guess:
+def _by_pattern(argument: str, evidence: Evidence) -> Diagnosis:
     """Say what the wrong entries look like, when no known mistake gives them."""
     samples = evidence.comparisons[0].samples
     pairs = [(sample.got[argument], sample.expected(argument)) for sample in samples]
     wrong = np.any([sample.wrong(argument) for sample in samples], axis=0)
     count = f"{int(wrong.sum())} of {wrong.size} entries"
     if all(np.all(got[wrong] == 0) for got, _ in pairs):
-        return Guess(
+        return Diagnosis(
             "missing-term", (argument,), f"{count} of d{argument} are zero, and nothing else is wrong", 3.0
         )
     with np.errstate(all="ignore"):
@@ -214,8 +214,8 @@ def _by_pattern(argument: str, evidence: Evidence) -> Guess:
         words = (
             f"{count} of d{argument} are off by a factor of their own, the same for every upstream gradient"
         )
-        return Guess("wrong-local-derivative", (argument,), words, 3.0)
-    return Guess(
+        return Diagnosis("wrong-local-derivative", (argument,), words, 3.0)
+    return Diagnosis(
         "missing-term",
         (argument,),
         f"{count} of d{argument} are off, and not by a factor: a path differs",

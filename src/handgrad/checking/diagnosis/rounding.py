@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from handgrad.checking.diagnosis.guess import Guess
+from handgrad.checking.diagnosis.candidate import Diagnosis
 from handgrad.checking.numerical.comparison import Evidence, GradientSample
 from handgrad.checking.subject import Array, CheckError, Subject, widened
 
@@ -17,18 +17,18 @@ JUMPS = 0.25  # of the error, at the least
 GROWS = 2.5  # times as much as for half the way, at the most: what is smooth bends four times as much
 
 
-def whole_numbers(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Guess]:
+def whole_numbers(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Diagnosis]:
     """Look for a gradient kept in whole numbers."""
     kind = pairs[0][0].dtype
     if kind.kind in "iub":
         words = f"d{argument} is {kind}: what is behind the point is cut off"
-        yield Guess("dtype-or-overflow", (argument,), words, 0.1)
+        yield Diagnosis("dtype-or-overflow", (argument,), words, 0.1)
     if all(np.array_equal(got, np.round(got)) for got, _ in pairs) and any(got.any() for got, _ in pairs):
         words = f"d{argument} holds whole numbers only: what is behind the point is cut off"
-        yield Guess("dtype-or-overflow", (argument,), words, 0.45)
+        yield Diagnosis("dtype-or-overflow", (argument,), words, 0.45)
 
 
-def lost_digits(argument: str, evidence: Evidence) -> Iterator[Guess]:
+def lost_digits(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
     """Look whether a small error is rounding: it jumps when the inputs move, and any mistake in a formula is smooth."""
     pairs = evidence.pairs(argument)
     off = max(_off(got, right) for got, right in pairs)
@@ -40,7 +40,7 @@ def lost_digits(argument: str, evidence: Evidence) -> Iterator[Guess]:
             f"d{argument} has {max(0, int(-np.log10(off)))} digits right{as_in} and the others jump when the inputs "
             "move by as little: they are lost on the way"
         )
-        yield Guess("dtype-or-overflow", (argument,), words, 0.6)
+        yield Diagnosis("dtype-or-overflow", (argument,), words, 0.6)
 
 
 def _off(got: Array, right: Array) -> float:
@@ -96,7 +96,7 @@ def _size(error: Array) -> float:
     return float(np.sqrt(np.mean(np.square(error)))) if error.size else 0.0
 
 
-def cast(evidence: Evidence) -> Iterator[Guess]:
+def cast(evidence: Evidence) -> Iterator[Diagnosis]:
     """Look for a narrow type that backward names and forward does not, for inputs that are wider."""
     try:
         forward, backward = (
@@ -109,10 +109,10 @@ def cast(evidence: Evidence) -> Iterator[Guess]:
         return
     for argument in evidence.wrong:
         words = f"d{argument} goes through {named[0]} in backward, and {argument} has more digits"
-        yield Guess("dtype-or-overflow", (argument,), words, 1.3)
+        yield Diagnosis("dtype-or-overflow", (argument,), words, 1.3)
 
 
-def right_with_more_digits(evidence: Evidence) -> Iterator[Guess]:
+def right_with_more_digits(evidence: Evidence) -> Iterator[Diagnosis]:
     """Compute backward with more digits: when that is right, the formula is, and the digits were lost."""
     comparison = evidence.comparisons[0]
     wide = widened(comparison.numerical.inputs, np.longdouble)
@@ -131,4 +131,4 @@ def right_with_more_digits(evidence: Evidence) -> Iterator[Guess]:
         wrong = sample.wrong(argument)
         if np.all(np.isfinite(given)) and wrong.any() and np.all(off[wrong] < 1e-2 * narrow[wrong]):
             words = f"with more digits d{argument} is right: in float64 they cancel or overflow"
-            yield Guess("dtype-or-overflow", (argument,), words, 0.25)
+            yield Diagnosis("dtype-or-overflow", (argument,), words, 0.25)

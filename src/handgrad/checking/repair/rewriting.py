@@ -13,74 +13,96 @@ from typing import Any
 
 import numpy as np
 
+from handgrad.checking.repair.expressions import fill
 from handgrad.checking.repair.guard import OutOfTimeError
-from handgrad.checking.repair.returned import slots
-from handgrad.checking.repair.source import Change, Edit
-from handgrad.checking.repair.templates import fill
-from handgrad.checking.repair.trace import Facts
-from handgrad.checking.repair.trial import LONGEST_RUN, Bench
+from handgrad.checking.repair.instrumentation import Observed
+from handgrad.checking.repair.module_source import Change, Edit
+from handgrad.checking.repair.sandbox import LONGEST_RUN, Sandbox
+from handgrad.checking.subject import Subject
 
 COST = 5.0
 
 
 def rewritings(
-    bench: Bench, facts: Facts, lines: Sequence[str], results: Mapping[str, str]
+    sandbox: Sandbox, observed: Observed, lines: Sequence[str], results: Mapping[str, str]
 ) -> Iterator[Change]:
     """Yield ways to put lines for some arguments into backward, the shortest first.
 
     Parameters
     ----------
-    bench, facts
+    sandbox, observed
         The user's backward, and what its run has shown.
     lines
         Source that computes gradients from ``grad_output`` and the inputs by name.
     results
         The name in the lines of each argument's gradient.
     """
-    function = bench.source.units[bench.source.backward]
-    ends = [node for node in ast.walk(function) if isinstance(node, ast.Return) and id(node) in facts.scopes]
-    ends = [node for node in ends if bench.source.function_of(node) is function and node.value is not None]
+    function = sandbox.source.units[sandbox.source.backward]
+    ends = [
+        node for node in ast.walk(function) if isinstance(node, ast.Return) and id(node) in observed.scopes
+    ]
+    ends = [node for node in ends if sandbox.source.function_of(node) is function and node.value is not None]
     if not ends or not isinstance(function, ast.FunctionDef):
         return
-    site = _Site(bench, function, ends[0], facts)
+    site = _Site(sandbox, function, ends[0], observed)
     for shared in (True, False):
         body, names = _written(site, lines, results, shared=shared)
         for change in site.changes(body, names):
             yield from _tidied(site, change)
             yield change
-    if set(results) == set(bench.goal.right):
-        site.taken -= site.uses.keys() - {*site.renamed.values(), *bench.goal.inputs, *bench.source.globals}
+    if set(results) == set(sandbox.target.gradients):
+        site.taken -= site.uses.keys() - {
+            *site.renamed.values(),
+            *sandbox.target.inputs,
+            *sandbox.source.globals,
+        }
         yield site.whole(*_written(site, lines, results, shared=False))
+
+
+def slots(node: ast.Return, subject: Subject) -> dict[str, ast.expr]:
+    """Return the expression of each argument's gradient, where they are written out one by one."""
+    value = node.value
+    if isinstance(value, ast.Dict):
+        keys = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
+        return {key: item for key, item in zip(keys, value.values, strict=True) if isinstance(key, str)}
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
+        return {keyword.arg: keyword.value for keyword in value.keywords if keyword.arg is not None}
+    if isinstance(value, ast.Tuple | ast.List):
+        names = subject.inputs if len(value.elts) == len(subject.inputs) else subject.differentiable
+        return dict(zip(names, value.elts, strict=False))
+    return {}
 
 
 class _Site:
     """The place in backward where it returns."""
 
-    def __init__(self, bench: Bench, function: ast.FunctionDef, end: ast.Return, facts: Facts) -> None:
-        self.bench, self.function, self.end = bench, function, end
-        self.facts = facts
-        self.scope = facts.scopes[id(end)]
-        self.is_mapping = isinstance(facts.values.get(id(end.value)), Mapping)
-        parameters = bench.source.parameters(function.name)
-        given = ["grad_output", *bench.goal.inputs] if bench.subject.positional else ["grad_output"]
-        self.renamed = {"np": bench.source.numpy, **dict(zip(given, parameters, strict=False))}
+    def __init__(
+        self, sandbox: Sandbox, function: ast.FunctionDef, end: ast.Return, observed: Observed
+    ) -> None:
+        self.sandbox, self.function, self.end = sandbox, function, end
+        self.observed = observed
+        self.scope = observed.scopes[id(end)]
+        self.is_mapping = isinstance(observed.values.get(id(end.value)), Mapping)
+        parameters = sandbox.source.parameters(function.name)
+        given = ["grad_output", *sandbox.target.inputs] if sandbox.subject.positional else ["grad_output"]
+        self.renamed = {"np": sandbox.source.numpy, **dict(zip(given, parameters, strict=False))}
         self.uses = Counter(node.id for node in ast.walk(function) if isinstance(node, ast.Name))
-        self.taken = {*self.uses, *parameters, *bench.source.globals}
+        self.taken = {*self.uses, *parameters, *sandbox.source.globals}
 
     @property
     def given_up(self) -> set[str]:
         """The names that hold a gradient for the return and for nothing else."""
-        given = slots(self.end, self.bench.subject).values()
+        given = slots(self.end, self.sandbox.subject).values()
         return {slot.id for slot in given if isinstance(slot, ast.Name) and self.uses[slot.id] == 2}
 
     @property
     def order(self) -> list[str]:
         """The arguments in the order of a returned tuple."""
-        names, judged = list(self.bench.goal.inputs), self.bench.goal.right
+        names, judged = list(self.sandbox.target.inputs), self.sandbox.target.gradients
         return (
             names
             if set(names) == set(judged)
-            else [n for n in self.bench.subject.differentiable if n in judged]
+            else [n for n in self.sandbox.subject.differentiable if n in judged]
         )
 
     def changes(self, body: list[ast.stmt], names: dict[str, str]) -> Iterator[Change]:
@@ -107,10 +129,10 @@ class _Site:
         if returned is None or not body:
             return
         said = _said(names, body)
-        yield Change((Edit(self.end, (*body, self.end)), *returned), cost, said=said)
+        yield Change((Edit(self.end, (*body, self.end)), *returned), cost, description=said)
         first = self.function.body[int(_is_text(self.function.body[0]) and len(self.function.body) > 1)]
         if first is not self.end:
-            yield Change((Edit(first, (*body, first)), *returned), cost + 1, said=said)
+            yield Change((Edit(first, (*body, first)), *returned), cost + 1, description=said)
 
     def whole(self, body: list[ast.stmt], names: dict[str, str]) -> Change:
         """Return the change that leaves nothing of the function's body but its text."""
@@ -118,13 +140,15 @@ class _Site:
         value = self._anew({argument: ast.Name(name, ast.Load()) for argument, name in names.items()})
         new = (*body, ast.Return(value))
         return Change(
-            (Edit(old[0], new), *(Edit(node, ()) for node in old[1:])), COST + 10, said=_said(names, body)
+            (Edit(old[0], new), *(Edit(node, ()) for node in old[1:])),
+            COST + 10,
+            description=_said(names, body),
         )
 
     def _computed(self) -> dict[str, ast.expr]:
         """Return where the gradient of an argument is computed that is returned by a name of its own."""
         places = {}
-        for argument, slot in slots(self.end, self.bench.subject).items():
+        for argument, slot in slots(self.end, self.sandbox.subject).items():
             if isinstance(slot, ast.Name) and self.uses[slot.id] == 2:
                 for node in self.function.body:
                     target = node.targets[0] if isinstance(node, ast.Assign) else None
@@ -136,14 +160,14 @@ class _Site:
         self, new: Mapping[str, ast.expr], places: Mapping[str, ast.expr]
     ) -> tuple[Edit, ...] | None:
         """Return edits that hand out new results; ``places`` may say where instead of in the return."""
-        where = {**slots(self.end, self.bench.subject), **places}
+        where = {**slots(self.end, self.sandbox.subject), **places}
         if where.keys() >= new.keys():
             if not all(self._defined_at(where[name], new[name]) for name in new):
                 return None
             return tuple(Edit(where[name], value) for name, value in new.items())
         value = self.end.value
         assert value is not None
-        if set(new) == set(self.bench.goal.right):
+        if set(new) == set(self.sandbox.target.gradients):
             return (Edit(value, self._anew(new)),)
         if self.is_mapping:
             own = [ast.Constant(name) for name in new]
@@ -153,7 +177,7 @@ class _Site:
 
     def _defined_at(self, place: ast.expr, value: ast.expr) -> bool:
         """Whether every local name of an expression is known where it is to stand."""
-        scope = self.facts.scopes.get(id(self.bench.source.statement_of(place)), {})
+        scope = self.observed.scopes.get(id(self.sandbox.source.statement_of(place)), {})
         names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
         return all(scope.get(name) is self.scope.get(name) or _equal(scope.get(name), self.scope[name])
                    for name in names & self.scope.keys())  # fmt: skip
@@ -173,11 +197,11 @@ def _written(
 
     ``shared`` says whether names in scope at the return are used for what has their value.
     """
-    goal = site.bench.goal
+    wanted = site.sandbox.target
     taken = site.taken - site.given_up if shared else set(site.taken)
-    upstream = tuple(goal.upstream) if site.bench.subject.several else goal.upstream[0]
-    given = {"grad_output": upstream, **goal.inputs}
-    known = {**site.bench.names(), **{site.renamed.get(name, name): v for name, v in given.items()}}
+    upstream = tuple(wanted.upstream) if site.sandbox.subject.several else wanted.upstream[0]
+    given = {"grad_output": upstream, **wanted.inputs}
+    known = {**site.sandbox.names(), **{site.renamed.get(name, name): v for name, v in given.items()}}
     names = dict(site.renamed)
     scope = dict(site.scope) if shared else {}
     reader = _Reader({**scope, **known}, scope)
@@ -190,7 +214,7 @@ def _written(
                 new.target.id = names.get(new.target.id, new.target.id)
                 new.value = reader.shortened(new.value)
             body.append(new)
-            reader.run(new, site.bench)
+            reader.run(new, site.sandbox)
             continue
         new.value = reader.shortened(new.value)
         if isinstance(new.value, ast.Name):
@@ -202,7 +226,7 @@ def _written(
         taken.add(name)
         names[target.id], target.id = name, name
         body.append(new)
-        reader.run(new, site.bench)
+        reader.run(new, site.sandbox)
     found = {argument: names.get(name, name) for argument, name in results.items()}
     return _needed(body, set(found.values())), found
 
@@ -213,10 +237,10 @@ class _Reader:
     def __init__(self, known: dict[str, Any], scope: Mapping[str, Any]) -> None:
         self.known, self.scope = known, scope
 
-    def run(self, statement: ast.stmt, bench: Bench) -> None:
+    def run(self, statement: ast.stmt, sandbox: Sandbox) -> None:
         """Run a line."""
         try:
-            with bench.guard.limit(LONGEST_RUN):
+            with sandbox.guard.limit(LONGEST_RUN):
                 exec(
                     compile(ast.unparse(ast.fix_missing_locations(statement)), "<lines>", "exec"), self.known
                 )
@@ -242,7 +266,7 @@ class _Reader:
 
 def _tidied(site: _Site, change: Change) -> Iterator[Change]:
     """Yield a change with the assignments taken out that it leaves without a reader."""
-    source, function = site.bench.source, site.function
+    source, function = site.sandbox.source, site.function
     changed = {id(edit.old) for edit in change.edits}
     written = {
         name
@@ -267,7 +291,9 @@ def _tidied(site: _Site, change: Change) -> Iterator[Change]:
         if not any(id(inner) in changed for inner in ast.walk(node)) and id(node) in source.parents
     ]
     if held:
-        yield Change((*change.edits, *(Edit(node, ()) for node in held)), change.cost, said=change.said)
+        yield Change(
+            (*change.edits, *(Edit(node, ()) for node in held)), change.cost, description=change.description
+        )
 
 
 def _dead(function: ast.FunctionDef) -> list[ast.stmt]:

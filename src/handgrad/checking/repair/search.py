@@ -1,51 +1,53 @@
-"""Finding the smallest change of the user's source that makes its gradient right, and proving it."""
+"""From a wrong gradient to a repair of the user's source: the smallest edits that make it right, proved; else rewritten."""
 
 from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 
+import numpy as np
+
 from handgrad.checking.effort import Effort
-from handgrad.checking.gradient_code import GradientCode
-from handgrad.checking.repair.edits import expression_changes
+from handgrad.checking.gradient_code import GradientCode, write_gradient
+from handgrad.checking.numerical.comparison import Evidence, GradientSample, compare
+from handgrad.checking.numerical.contract import violations
+from handgrad.checking.repair.expression_edits import expression_changes
+from handgrad.checking.repair.expressions import called, expressions
 from handgrad.checking.repair.guard import Guard, OutOfTimeError
-from handgrad.checking.repair.places import places
+from handgrad.checking.repair.instrumentation import Observed, observe
+from handgrad.checking.repair.module_source import Change, ModuleSource, SourceError, read_source
+from handgrad.checking.repair.other_inputs import OtherInputs
 from handgrad.checking.repair.rewriting import rewritings
-from handgrad.checking.repair.source import Change, Source, read_source
+from handgrad.checking.repair.sandbox import LONGEST_RUN, Met, Sandbox, Target
 from handgrad.checking.repair.splicing import splices, text_with
-from handgrad.checking.repair.statements import statement_changes
-from handgrad.checking.repair.trace import trace
-from handgrad.checking.repair.trial import LONGEST_RUN, Bench, Goal, Score
+from handgrad.checking.repair.statement_edits import statement_changes
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.files import write_file
 
+DRAWS_TRIED = 2  # inputs at which a repair is searched for, with half the effort at the second
 PROOF = 60  # runs of backward
-ROUNDS = 5  # repairs in a row, each of which makes something right
+ROUNDS = 5  # edits in a row, each of which makes something right
 BROADER = 1.5  # of cost: a change that is right at all sizes may be that much larger
-KEPT = 0.15  # of it all, for writing the gradient anew
+FOR_EDITS = 0.85  # of the budget; the rest is for rewriting
 
 Prove = Callable[[Subject], bool]
+Write = Callable[[Sequence[str]], GradientCode | None]
 
 
 @dataclass(frozen=True)
-class Hint:
-    """What helps the search; all of it may be left out.
+class Undone:
+    """A mistake that an edit of a repair undoes: its code, whose gradients it mends, in words, and its line."""
 
-    Attributes
-    ----------
-    write
-        Writes the right gradients of some arguments as lines of source, or returns None.
-    any_size
-        Whether a changed subject is right at inputs of other sizes too.
-    """
-
-    write: Callable[[Sequence[str]], GradientCode | None] = field(default=lambda arguments: None)
-    any_size: Prove = field(default=lambda candidate: True)
+    code: str
+    arguments: tuple[str, ...]
+    evidence: str
+    place: str
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Repair:
         "edit", or "rewritten" where no small edit was found and the gradient was written anew.
     any_size
         Whether it is right at inputs of other sizes too, as far as forward takes them.
+    undone
+        The mistakes that its small edits undo.
     """
 
     path: Path
@@ -73,10 +77,81 @@ class Repair:
     kind: str
     encoding: str
     any_size: bool = True
+    undone: tuple[Undone, ...] = ()
+
+
+def mend(evidence: Evidence, *, budget_s: float) -> Repair | None:
+    """Return a proved repair of the backward's source, or None when none was found or there is no source.
+
+    Proved means: right at the user's inputs and at fresh ones, for several upstream gradients, under the whole
+    contract, at two dozen other inputs, and finite at zeros.
+    """
+    trace, others = evidence.recording, OtherInputs(evidence)
+
+    def prove(candidate: Subject) -> bool:
+        right = proves(candidate, evidence) and others.is_right(candidate, others.draws)
+        return right and others.is_finite(candidate)
+
+    def any_size(candidate: Subject) -> bool:
+        return others.is_right(candidate, others.sizes)
+
+    def write(names: Sequence[str]) -> GradientCode | None:
+        return write_gradient(trace, names) if trace is not None else None
+
+    for target in islice(_targets(evidence), DRAWS_TRIED):
+        try:
+            found = repair(evidence.subject, target, prove, any_size, write, budget_s=budget_s)
+        except SourceError:
+            return None
+        if found is not None:
+            return found
+        budget_s /= 2
+    return None
+
+
+def _targets(evidence: Evidence) -> Iterator[Target]:
+    """Yield the right gradients where backward is wrong, the user's inputs first: one may hide what another shows."""
+    for comparison in evidence.comparisons:
+        sample = max(comparison.samples, key=lambda sample: _wrong_entries(sample, comparison.wrong))
+        if comparison.wrong or comparison is evidence.comparisons[0]:
+            yield Target(
+                inputs=sample.inputs,
+                upstream=sample.upstream,
+                gradients={name: sample.expected(name) for name in sample.got},
+                tolerance={name: _tolerance(sample, name) for name in sample.got},
+            )
+
+
+def proves(candidate: Subject, evidence: Evidence) -> bool:
+    """Whether another backward is right wherever the wrong one was compared, and keeps the contract."""
+    try:
+        for known in evidence.comparisons:
+            comparison = compare(candidate, known.numerical)
+            if comparison.wrong:
+                return False
+        return not violations(candidate, comparison.samples[0])
+    except CheckError:
+        return False
+
+
+def _wrong_entries(sample: GradientSample, arguments: tuple[str, ...]) -> int:
+    return sum(int(sample.wrong(name).sum()) for name in arguments)
+
+
+def _tolerance(sample: GradientSample, name: str) -> np.ndarray:
+    """Return how far from the expected gradient is still right: the error bar, and half the gap at a kink."""
+    bounds = sample.bounds[name]
+    return np.asarray(bounds.tolerance + np.abs(bounds.high - bounds.low) / 2, np.float64)
 
 
 def repair(
-    subject: Subject, goal: Goal, prove: Prove, hint: Hint | None = None, *, budget_s: float = 3.0
+    subject: Subject,
+    target: Target,
+    prove: Prove,
+    any_size: Prove = lambda candidate: True,
+    write: Write = lambda arguments: None,
+    *,
+    budget_s: float = 3.0,
 ) -> Repair | None:
     """Search for a change of backward's source, the smallest first, that is proved.
 
@@ -84,12 +159,14 @@ def repair(
     ----------
     subject
         The user's two functions.
-    goal
-        A draw on which backward is wrong, with the right gradients.
+    target
+        Inputs at which backward is wrong, with the right gradients.
     prove
         Whether a changed subject passes all checks. Its functions are the user's in a copy of the module's names.
-    hint
-        What helps.
+    any_size
+        Whether a changed subject is right at inputs of other sizes too.
+    write
+        Writes the right gradients of some arguments as lines of source, or returns None.
     budget_s
         Seconds of a usual machine. Work is counted, not time: a slow machine takes longer and finds the same.
 
@@ -101,7 +178,7 @@ def repair(
     source = read_source(subject.forward, subject.backward)
     guard = Guard()
     with guard.search():
-        return _Search(source, subject, goal, prove, hint or Hint(), guard, budget_s).run()
+        return _Search(source, subject, target, prove, any_size, write, guard, budget_s).run()
 
 
 def write_repair(path: Path, found: Repair) -> None:
@@ -109,122 +186,142 @@ def write_repair(path: Path, found: Repair) -> None:
     write_file(path, found.text.encode(found.encoding))
 
 
+def small_changes(source: ModuleSource, observed: Observed) -> list[Change]:
+    """Return every small edit of what backward runs, the smallest first."""
+    every = [*statement_changes(source, observed), *expression_changes(list(expressions(source, observed)))]
+    return sorted(every, key=attrgetter("cost"))
+
+
 class _Search:
     def __init__(
         self,
-        source: Source,
+        source: ModuleSource,
         subject: Subject,
-        goal: Goal,
+        target: Target,
         prove: Prove,
-        hint: Hint,
+        any_size: Prove,
+        write: Write,
         guard: Guard,
-        budget_s: float,
+        budget: float,
     ) -> None:
-        self.first, self.subject, self.goal, self.prove = source, subject, goal, prove
-        self.hint, self.guard = hint, guard
-        self.effort = Effort()
-        self.budget = budget_s
-        self.said: list[str] = []
+        self.first, self.subject, self.target = source, subject, target
+        self.prove, self.any_size, self.write = prove, any_size, write
+        self.guard, self.effort, self.budget = guard, Effort(), budget
+        self.done: list[str] = []
+        self.undone: list[Undone] = []
 
     def run(self) -> Repair | None:
         source = self.first
         for _ in range(ROUNDS):
-            found, better = self._round(source)
+            sandbox = Sandbox(source, self.subject, self.target, self.guard, self.effort)
+            found, better, met = self._round(sandbox)
             if found is not None:
                 return found
             text = text_with(source, better) if better is not None else None
             if better is None or text is None:
                 break
-            self.said.append(describe(source, better, self.first))
+            self.done.append(describe(source, better, self.first))
+            self.undone += self._undone(sandbox, better, met)
             source = source.changed(text)
         for start in (source, self.first) if source is not self.first else (source,):
             if start is self.first:
-                self.said = []
+                self.done, self.undone = [], []
             found = self._rewrite(start)
             if found is not None:
                 return found
         return None
 
-    def _round(self, source: Source) -> tuple[Repair | None, Change | None]:
-        """Return a proved repair by one change, or else the change that mends most."""
-        bench = Bench(source, self.subject, self.goal, self.guard, self.effort)
-        facts = trace(bench)
-        better = _Best(bench.base)
-
+    def _round(self, sandbox: Sandbox) -> tuple[Repair | None, Change | None, Met]:
+        """Return a proved repair by one edit, or else the edit that mends most, and what it does."""
+        best: tuple[Change | None, Met] = None, sandbox.base
         bound: tuple[Repair, float] | None = None  # right at these sizes only, with its cost
-        small = [*statement_changes(source, facts), *expression_changes(list(places(source, facts)))]
-        for change in sorted(small, key=attrgetter("cost")):
-            if self.effort.spent > (1 - KEPT) * self.budget:
+        for change in small_changes(sandbox.source, observe(sandbox)):
+            if self.effort.spent > FOR_EDITS * self.budget or (bound and change.cost > bound[1] + BROADER):
                 break
-            if bound is not None and change.cost > bound[1] + BROADER:
-                break
-            score = bench.score(change)
-            if score == bench.everything:
-                found = self._proved(bench, change, "edit")
+            met = sandbox.met(change)
+            if met == sandbox.everything:
+                found = self._proved(sandbox, change, "edit")
                 if found is not None and found.any_size:
-                    return found, None
+                    return found, None, met
                 if found is not None and bound is None:
                     bound = found, change.cost
-            else:
-                better.take(change, score)
-        return bound[0] if bound is not None else None, better.change
+            elif met > sandbox.base and len(met) > len(best[1]):
+                best = change, met
+        return (bound[0] if bound else None), *best
 
-    def _rewrite(self, source: Source) -> Repair | None:
-        bench = Bench(source, self.subject, self.goal, self.guard, self.effort)
-        wrong = [name for name in self.goal.right if name not in bench.base.right]
-        facts = trace(bench)
-        for arguments in (wrong, list(self.goal.right)):
-            written = self.hint.write(arguments) if arguments else None
-            if written is None:
+    def _rewrite(self, source: ModuleSource) -> Repair | None:
+        sandbox = Sandbox(source, self.subject, self.target, self.guard, self.effort)
+        wrong = [name for name in self.target.gradients if name not in sandbox.base]
+        observed = observe(sandbox)
+        for arguments in (wrong, list(self.target.gradients)):
+            code = self.write(arguments) if arguments else None
+            if code is None:
                 continue
-            for change in rewritings(bench, facts, written.lines, written.results):
-                if bench.score(change) == bench.everything:
-                    found = self._proved(bench, change, "rewritten")
+            for change in rewritings(sandbox, observed, code.lines, code.results):
+                if sandbox.met(change) == sandbox.everything:
+                    found = self._proved(sandbox, change, "rewritten")
                     if found is not None:
                         return found
         return None
 
-    def _proved(self, bench: Bench, change: Change, kind: str) -> Repair | None:
+    def _undone(self, sandbox: Sandbox, change: Change, met: Met) -> list[Undone]:
+        """Return the mistake that an edit undoes, with the arguments whose gradients it mends."""
+        mended = tuple(name for name in self.target.gradients if name in met and name not in sandbox.base)
+        if not mended or not change.undoes:
+            return []
+        number = _first_line(change.edits[0].old.lineno, sandbox.source, self.first)
+        line = self.first.text.splitlines()[number - 1].strip()
+        return [Undone(change.undoes, mended, in_words(sandbox.source, change), f"line {number}: {line}")]
+
+    def _proved(self, sandbox: Sandbox, change: Change, kind: str) -> Repair | None:
         """Return the repair when the whole check passes."""
-        bench.pay(PROOF)
+        if _calls(sandbox.source.forward, change):
+            return None
+        sandbox.pay(PROOF)
         try:
-            candidate = bench.subject_with(change)
+            candidate = sandbox.subject_with(change)
             with self.guard.limit(LONGEST_RUN):
                 if not self.prove(candidate):
                     return None
-                any_size = self.hint.any_size(candidate)
+                any_size = self.any_size(candidate)
         except (CheckError, OutOfTimeError, MemoryError):
             return None
-        text = text_with(bench.source, change)
+        text = text_with(sandbox.source, change)
         if text is None:
             return None
         name = self.first.path.name
         before, after = self.first.text.splitlines(keepends=True), text.splitlines(keepends=True)
         diff = "".join(difflib.unified_diff(before, after, name, name))
-        description = "; ".join([*self.said, describe(bench.source, change, self.first)])
-        return Repair(self.first.path, text, diff, description, kind, self.first.encoding, any_size)
+        description = "; ".join([*self.done, describe(sandbox.source, change, self.first)])
+        undone = (*self.undone, *self._undone(sandbox, change, sandbox.everything))
+        return Repair(self.first.path, text, diff, description, kind, self.first.encoding, any_size, undone)
 
 
-class _Best:
-    """The change that mends most of what is wrong, and costs least."""
-
-    def __init__(self, base: Score) -> None:
-        self.base = base
-        self.change: Change | None = None
-        self._key = (0, 0.0)
-
-    def take(self, change: Change, score: Score) -> None:
-        """Keep a change if it is better than the one before."""
-        key = (-len(score.right) - len(score.kept), change.cost)
-        if score.beats(self.base) and (self.change is None or key < self._key):
-            self.change, self._key = change, key
+def _calls(function: str, change: Change) -> bool:
+    """Whether a change calls forward where it was not called: a gradient out of its own output cancels, or divides."""
+    news = [
+        node for edit in change.edits for node in (edit.new if isinstance(edit.new, tuple) else (edit.new,))
+    ]
+    before = {id(node) for edit in change.edits for node in ast.walk(edit.old)}
+    return bool(function) and any(
+        called(node) == function and id(node) not in before for new in news for node in ast.walk(new)
+    )
 
 
-def describe(source: Source, change: Change, first: Source) -> str:
+def in_words(source: ModuleSource, change: Change) -> str:
+    """Return what a change puts right: what is written, and what it should be."""
+    said = []
+    for edit, (_, _, new) in zip(change.edits, splices(source, change) or [], strict=False):
+        old, new = _short(source.segment(edit.old)), _short(_unbracketed(new.strip()))
+        said.append(f"`{old}` should be `{new}`" if new and new != "pass" else f"`{old}` should not be there")
+    return "; ".join(said)
+
+
+def describe(source: ModuleSource, change: Change, first: ModuleSource) -> str:
     """Return a change in a line for people, with the lines' numbers in the file as it was first."""
-    if change.said:
+    if change.description:
         last = max(edit.old.lineno for edit in change.edits)
-        return f"line {_first_line(last, source, first)}: {change.said}"
+        return f"line {_first_line(last, source, first)}: {change.description}"
     said = []
     for edit, (_, _, new) in zip(change.edits, splices(source, change) or [], strict=False):
         line = _first_line(edit.old.lineno, source, first)
@@ -234,7 +331,7 @@ def describe(source: Source, change: Change, first: Source) -> str:
     return "; ".join(said)
 
 
-def _first_line(line: int, source: Source, first: Source) -> int:
+def _first_line(line: int, source: ModuleSource, first: ModuleSource) -> int:
     """Return which line of the first text a line of a later one was."""
     before, after = first.text.splitlines(), source.text.splitlines()
     for _, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():

@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from typing import Any
 
-from handgrad.checking.repair.source import Change, Edit, Node, Source
+from handgrad.checking.repair.module_source import Change, Edit, ModuleSource, Node
 
 Splice = tuple[int, int, str]  # from where to where, and what comes there
 
 
-def text_with(source: Source, change: Change) -> str | None:
+def text_with(source: ModuleSource, change: Change) -> str | None:
     """Return the file's text with a change made, or None when it cannot be written."""
     found = splices(source, change)
     return _spliced(source.text, found) if found is not None else None
 
 
-def splices(source: Source, change: Change) -> list[Splice] | None:
+def splices(source: ModuleSource, change: Change) -> list[Splice] | None:
     """Return what a change does to the text, edit by edit."""
     found = []
     for edit in change.edits:
@@ -35,7 +35,7 @@ def splices(source: Source, change: Change) -> list[Splice] | None:
     return None if None in found else [splice for splice in found if splice is not None]
 
 
-def _written(source: Source, edit: Edit) -> Iterator[Splice]:
+def _written(source: ModuleSource, edit: Edit) -> Iterator[Splice]:
     """Yield ways to write one edit, the plainest first."""
     start, end = source.span(edit.old)
     if isinstance(edit.new, tuple):
@@ -49,7 +49,7 @@ def _written(source: Source, edit: Edit) -> Iterator[Splice]:
         yield start, end, f"({new})"
 
 
-def _statements(source: Source, edit: Edit, start: int, end: int) -> Iterator[Splice]:
+def _statements(source: ModuleSource, edit: Edit, start: int, end: int) -> Iterator[Splice]:
     """Yield ways to write statements in a statement's place; one that is removed takes its line along."""
     line_start, line = source.lines[edit.old.lineno - 1]
     indent = source.text[line_start:start]
@@ -79,7 +79,7 @@ def _statements(source: Source, edit: Edit, start: int, end: int) -> Iterator[Sp
             yield start, end, newline.join(written)
 
 
-def _spellings(source: Source, new: Node) -> Iterator[str]:
+def _spellings(source: ModuleSource, new: Node) -> Iterator[str]:
     """Yield ways to write a node, the fewest brackets first; the nodes of the tree in it keep their text."""
     kept: list[Node] = []
     written = ast.unparse(ast.fix_missing_locations(_with_gaps(source, new, kept)))
@@ -92,7 +92,7 @@ def _spellings(source: Source, new: Node) -> Iterator[str]:
         yield text
 
 
-def _with_gaps(source: Source, node: Any, kept: list[Node]) -> Any:
+def _with_gaps(source: ModuleSource, node: Any, kept: list[Node]) -> Any:
     if isinstance(node, list):
         return [_with_gaps(source, item, kept) for item in node]
     if not isinstance(node, ast.AST):

@@ -1,4 +1,4 @@
-"""What every expression of a backward was worth when it ran: values, and the names in scope at each statement."""
+"""The value of every expression of a backward when it runs, and the names in scope at each statement."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.repair.guard import OutOfTimeError
-from handgrad.checking.repair.source import compile_unit
-from handgrad.checking.repair.trial import LONGEST_RUN, Bench
+from handgrad.checking.repair.module_source import compile_unit
+from handgrad.checking.repair.sandbox import LONGEST_RUN, Sandbox
 from handgrad.checking.subject import CheckError
 
 RUN = 30.0  # microseconds for a run of a backward that does nothing
@@ -20,8 +20,8 @@ LARGEST = 200_000  # entries; what is larger is kept without a copy
 
 
 @dataclass
-class Facts:
-    """What a run has shown.
+class Observed:
+    """What one run of a backward shows.
 
     Attributes
     ----------
@@ -56,34 +56,34 @@ class Facts:
             self.scopes[node] = {name: _kept(value) for name, value in names.items()}
 
 
-def trace(bench: Bench) -> Facts:
-    """Run the user's backward once and keep what its expressions were worth; forward's runs are not kept."""
-    facts = Facts()
-    source = bench.source
+def observe(sandbox: Sandbox) -> Observed:
+    """Run a backward once with its expressions observed; forward runs unobserved."""
+    observed = Observed()
+    source = sandbox.source
     codes = dict(source.codes)
     for name in source.reachable(source.backward):
         codes[name] = compile_unit(_watched(source.units[name]), str(source.path))
     watching = [False]
 
     def see(node: int, value: Any) -> Any:
-        return facts.see(node, value) if watching[0] else value
+        return observed.see(node, value) if watching[0] else value
 
     def enter(node: int, names: dict[str, Any]) -> None:
         if watching[0]:
-            facts.enter(node, names)
+            observed.enter(node, names)
 
-    subject = bench.assemble(codes, {"__see__": see, "__enter__": enter})
+    subject = sandbox.assemble(codes, {"__see__": see, "__enter__": enter})
     inner = subject.backward
 
     def backward(*args: Any, **kwargs: Any) -> Any:
         watching[0] = True
         return inner(*args, **kwargs)
 
-    with suppress(CheckError, OutOfTimeError, MemoryError), bench.guard.limit(LONGEST_RUN):
-        replace(subject, backward=backward).run_backward(bench.goal.upstream, bench.goal.inputs)
+    with suppress(CheckError, OutOfTimeError, MemoryError), sandbox.guard.limit(LONGEST_RUN):
+        replace(subject, backward=backward).run_backward(sandbox.target.upstream, sandbox.target.inputs)
     # where it failed, what was seen before that is kept
-    bench.running = facts.work
-    return facts
+    sandbox.running = observed.work
+    return observed
 
 
 def _kept(value: Any) -> Any:
@@ -95,7 +95,7 @@ def _kept(value: Any) -> Any:
 
 
 def _watched(unit: ast.stmt) -> ast.stmt:
-    """Return a copy of a unit whose expressions and statements tell the facts what they are worth."""
+    """Return a copy of a unit whose expressions and statements tell the observed what they are worth."""
     for node in ast.walk(unit):
         node.original = id(node)  # type: ignore[attr-defined]  # survives the copy (`key` is a field of some)
     watched: ast.stmt = _Watching().visit(copy.deepcopy(unit))

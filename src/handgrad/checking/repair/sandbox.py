@@ -1,4 +1,4 @@
-"""Running a changed module: in a copy of its names, with a limit of time, against the gradient known to be right."""
+"""Running a changed module: in a copy of its names, with a limit of time, against the gradients it is to have."""
 
 from __future__ import annotations
 
@@ -15,99 +15,81 @@ import numpy as np
 
 from handgrad.checking.effort import Effort
 from handgrad.checking.repair.guard import Guard, OutOfTimeError
-from handgrad.checking.repair.source import Change, Source, compile_unit, held, settle
+from handgrad.checking.repair.module_source import Change, ModuleSource, compile_unit, held, settle
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, copy_of
 
 LARGEST_STATE = 1_000_000  # bytes of arrays in one name of the module
 LONGEST_RUN = 10.0  # seconds for the user's own backward
 SHORTEST_RUN = 0.2  # a limit on each candidate, against loops without an end only
-KINK = 1e-3  # of the largest entry: slack that is larger is a gap between two one-sided slopes
 SLOWER = 20  # than the user's own a candidate may be
 
 
 @dataclass(frozen=True)
-class Goal:
-    """One draw of the inputs, and the gradients that are right there.
+class Target:
+    """Inputs and upstream gradients, and the gradients that a backward is to have there.
 
     Attributes
     ----------
     inputs, upstream
-        What backward is given; one upstream gradient for each output.
-    right
-        The right gradient of each argument that is judged.
-    slack
-        How far from it is still right, a number or an array each: the error bar, and half the gap at a kink.
+        What backward gets; one upstream gradient for each output.
+    gradients
+        By argument.
+    tolerance
+        How far from each a gradient may be, a number or an array.
     """
 
     inputs: Inputs
     upstream: list[Array]
-    right: Mapping[str, Array]
-    slack: Mapping[str, Array | float]
+    gradients: Mapping[str, Array]
+    tolerance: Mapping[str, Array | float]
 
-    @property
-    def tolerance(self) -> float:
-        """How well the right gradients are known, relative to their largest entries."""
-        known = [
-            float(np.max(np.broadcast_to(self.slack[name], right.shape)[self.certain(name)], initial=0))
-            / (float(np.abs(right).max(initial=0)) or 1.0)
-            for name, right in self.right.items()
-        ]
-        single = any(value.dtype == np.float32 for value in self.inputs.values())
-        return float(np.clip(max(known, default=0.0), 1e-4 if single else 1e-7, KINK))
-
-    def certain(self, name: str) -> Array:
-        """Return which entries of a right gradient are one number, and not anything in a gap at a kink."""
-        right = np.asarray(self.right[name])
-        sure: Array = np.broadcast_to(self.slack[name], right.shape) <= KINK * np.abs(right).max(initial=0)
-        return sure
-
-    def meets(self, name: str, gradient: Array) -> bool:
-        """Whether a gradient of one argument is right."""
-        right = self.right[name]
-        if gradient.shape != right.shape or gradient.dtype.kind not in "fiub":
+    def met_by(self, name: str, gradient: Array) -> bool:
+        """Whether a gradient of one argument is what it is to be."""
+        wanted = self.gradients[name]
+        if gradient.shape != wanted.shape or gradient.dtype.kind not in "fiub":
             return False
-        return bool(np.all(np.abs(gradient - right) <= self.slack[name]))  # false where it is NaN
+        return bool(np.all(np.abs(gradient - wanted) <= self.tolerance[name]))  # false where it is NaN
+
+    def met(self, gradients: Gradients) -> frozenset[str]:
+        """Return the arguments whose gradients are what they are to be."""
+        return frozenset(
+            name for name in self.gradients.keys() & gradients.keys() if self.met_by(name, gradients[name])
+        )
 
 
-@dataclass(frozen=True)
-class Score:
-    """What holds of a candidate.
+Met = frozenset[str]
+"""What holds of a candidate: the arguments whose gradients are met, and ``"x is unchanged"`` for what backward got."""
 
-    Attributes
-    ----------
-    right
-        The arguments whose gradients are right, both times that backward was called.
-    kept
-        The inputs that backward left alone (the upstream gradients by number).
-    """
-
-    right: frozenset[str]
-    kept: frozenset[str | int]
-
-    def beats(self, other: Score) -> bool:
-        """Whether it is better somewhere and nowhere worse."""
-        return self != other and self.right >= other.right and self.kept >= other.kept
+NOTHING: Met = frozenset()
 
 
-FAILED = Score(frozenset(), frozenset())
-
-
-class Bench:
+class Sandbox:
     """Runs a source's backward, as it is or changed."""
 
-    def __init__(self, source: Source, subject: Subject, goal: Goal, guard: Guard, effort: Effort) -> None:
-        self.source, self.subject, self.goal, self.guard, self.effort = source, subject, goal, guard, effort
+    def __init__(
+        self, source: ModuleSource, subject: Subject, target: Target, guard: Guard, effort: Effort
+    ) -> None:
+        self.source, self.subject, self.target, self.guard, self.effort = (
+            source,
+            subject,
+            target,
+            guard,
+            effort,
+        )
         self._state = {name: value for name, value in source.globals.items() if self._may_change(name, value)}
         self._forward_units = frozenset(source.reachable(source.forward))
-        self.output = subject.run_forward(goal.inputs)
+        self.output = subject.run_forward(target.inputs)
         self.compiling = float(sum(1 for _ in ast.walk(source.tree)))
         self.running = 0.0  # known when it has been traced
-        self._limit, self.base = LONGEST_RUN, FAILED
+        self._limit, self.base = LONGEST_RUN, NOTHING
         started = time.perf_counter()
-        self.base = self.score()
+        self.base = self.met()
         took = time.perf_counter() - started
         self._limit = max(SHORTEST_RUN, SLOWER * took)
-        self.everything = Score(frozenset(goal.right), frozenset([*goal.inputs, *range(len(goal.upstream))]))
+        unchanged = (_unchanged(name) for name in target.inputs)
+        self.everything: Met = frozenset(
+            [*target.gradients, *unchanged, *map(_unchanged, range(len(target.upstream)))]
+        )
 
     def subject_with(self, change: Change | None = None, extra: Mapping[str, Any] | None = None) -> Subject:
         """Return the user's two functions with a change made, in names of their own.
@@ -180,51 +162,51 @@ class Bench:
             self.effort.spend(1e6 * self._limit)
             raise
 
-    def gradients(self, subject: Subject) -> Gradients:
-        """Return what a backward gives for the goal's draw, or raise CheckError."""
-        with self._limited():
-            return subject.run_backward(self.goal.upstream, self.goal.inputs)
-
-    def score(self, change: Change | None = None) -> Score:
+    def met(self, change: Change | None = None) -> Met:
         """Return what holds of the backward with a change made."""
         self.effort.spend(self.compiling)
         try:
             subject = self.subject_with(change)
         except (SyntaxError, ValueError, TypeError, RecursionError):
-            return FAILED
+            return NOTHING
         if not self._state:  # nothing is kept from one call to the next: forward need not run first
             subject = replace(subject, forward=_nothing)
         touched = {self.source.unit_of(edit.old) for edit in change.edits} if change else set()
         try:
             with self._limited():
-                found = self._score(subject)
+                found = self._met(subject)
                 shared = found != self.base and touched & self._forward_units
-                return found if not shared or self._forward_holds(change) else FAILED
+                return found if not shared or self._forward_holds(change) else NOTHING
         except (CheckError, OutOfTimeError, MemoryError):
-            return FAILED
+            return NOTHING
 
-    def _score(self, subject: Subject) -> Score:
-        inputs = copy_of(self.goal.inputs)
-        upstream = [np.array(part) for part in self.goal.upstream]
+    def _met(self, subject: Subject) -> Met:
+        inputs, target = copy_of(self.target.inputs), self.target
+        upstream = [np.array(part) for part in target.upstream]
         gradients = subject.run_backward(upstream, inputs, fresh=False)
-        if gradients.keys() != self.goal.right.keys():
-            return FAILED
-        kept = {name for name, value in inputs.items() if _same(value, self.goal.inputs[name])}
-        kept_upstream = {k for k, part in enumerate(upstream) if _same(part, self.goal.upstream[k])}
-        right = {name for name, value in gradients.items() if self.goal.meets(name, value)}
-        if right - self.base.right or kept | kept_upstream > self.base.kept:
-            again = subject.run_backward(self.goal.upstream, self.goal.inputs)
-            right = {name for name in right & again.keys() if self.goal.meets(name, again[name])}
-        return Score(frozenset(right), frozenset(kept | kept_upstream))
+        if gradients.keys() != target.gradients.keys():
+            return NOTHING
+        unchanged = {_unchanged(name) for name, value in inputs.items() if _same(value, target.inputs[name])}
+        unchanged |= {_unchanged(k) for k, part in enumerate(upstream) if _same(part, target.upstream[k])}
+        met = target.met(gradients)
+        if not met | unchanged <= self.base:
+            met &= target.met(
+                subject.run_backward(target.upstream, target.inputs)
+            )  # and when it is called again
+        return met | unchanged
 
     def _forward_holds(self, change: Change | None) -> bool:
         """Whether a change leaves forward's result as it was."""
-        output = self.subject_with(change).run_forward(self.goal.inputs)
+        output = self.subject_with(change).run_forward(self.target.inputs)
         return len(output) == len(self.output) and all(map(_same, output, self.output))
 
 
+def _unchanged(name: str | int) -> str:
+    return f"{name} is unchanged"
+
+
 def _nothing(*_args: Any, **_kwargs: Any) -> None:
-    """Stand for a forward that need not run."""
+    """Do nothing: stand in for a forward that need not run."""
 
 
 def _can_be_copied(value: Any) -> bool:

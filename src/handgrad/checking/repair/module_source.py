@@ -50,16 +50,23 @@ class Change:
         Of nodes that do not hold each other.
     cost
         About the number of tokens that change.
-    said
+    undoes, makes
+        The mistake that it mends in a wrong backward, and the one that it makes in a right one.
+    alike
+        The same text for edits of several places that may be one mistake, or "".
+    description
         What it does, where the edits would be too much to read.
     """
 
     edits: tuple[Edit, ...]
     cost: float
-    said: str = ""
+    undoes: str = ""
+    makes: str = ""
+    alike: str = ""
+    description: str = ""
 
 
-class Source:
+class ModuleSource:
     """A module's text, the functions and classes in it, and which of them a backward reaches."""
 
     def __init__(
@@ -80,9 +87,9 @@ class Source:
         if not isinstance(self.units.get(backward), ast.FunctionDef):
             raise SourceError(f"{path}: backward is {backward!r}, and no function of the file is called that")
 
-    def changed(self, text: str) -> Source:
+    def changed(self, text: str) -> ModuleSource:
         """Return the same module with other text."""
-        return Source(self.path, text, self.encoding, self.forward, self.backward, self.globals)
+        return ModuleSource(self.path, text, self.encoding, self.forward, self.backward, self.globals)
 
     @cached_property
     def numpy(self) -> str:
@@ -111,6 +118,22 @@ class Source:
                 if isinstance(node, ast.Name):
                     found += [unit for unit in self._behind(node.id) if unit not in found]
         return found
+
+    @cached_property
+    def functions_of_one(self) -> list[ast.expr]:
+        """The functions of one argument that forward and backward call, but not forward itself."""
+        found = {
+            ast.unparse(node.func): node.func
+            for name in dict.fromkeys([*self.reachable(self.forward), *self.reachable(self.backward)])
+            for node in ast.walk(self.units[name])
+            if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords
+        }
+        return [
+            node
+            for text, node in found.items()
+            if (text.startswith(f"{self.numpy}.") and text.count(".") == 1)
+            or (text in self.units and text not in (self.forward, self.backward))
+        ]
 
     def _behind(self, name: str) -> set[str]:
         """Return the units that a name of the module leads to: itself, or the classes of the objects it holds."""
@@ -224,7 +247,7 @@ def held(value: Any) -> Iterator[Any]:
             yield item
 
 
-def read_source(forward: Callable[..., Any], backward: Callable[..., Any]) -> Source:
+def read_source(forward: Callable[..., Any], backward: Callable[..., Any]) -> ModuleSource:
     """Read the file of two functions of one module.
 
     Raises
@@ -242,7 +265,7 @@ def read_source(forward: Callable[..., Any], backward: Callable[..., Any]) -> So
     if names.get(backward.__name__) is not backward:
         raise SourceError(f"{path}: backward is not the file's own {backward.__name__!r}")
     own = names.get(getattr(forward, "__name__", "")) is forward
-    source = Source(
+    source = ModuleSource(
         path, content.decode(encoding), encoding, forward.__name__ if own else "", backward.__name__, names
     )
     first = source.units[backward.__name__]

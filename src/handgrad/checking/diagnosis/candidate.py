@@ -12,7 +12,7 @@ CLOSE = 1e-6  # of the largest entry: a mistake's prediction is that near, or it
 
 
 @dataclass(frozen=True)
-class Guess:
+class Diagnosis:
     """A mistake that would explain the numbers.
 
     Attributes

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from handgrad.checking.diagnosis.guess import Guess, agree, nearer
+from handgrad.checking.diagnosis.candidate import Diagnosis, agree, nearer
 from handgrad.checking.numerical.comparison import Evidence, NumericalGradient
 from handgrad.checking.numerical.finite_differences import NumericalJacobian
 from handgrad.checking.subject import Array, CheckError
@@ -28,7 +28,7 @@ KINDS = {
 }
 
 
-def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Guess]:
+def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
     """Compare what backward hands on from each output to each entry of an argument with what it should."""
     numerical = evidence.comparisons[0].numerical
     right = _right(argument, numerical)
@@ -38,18 +38,20 @@ def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Guess]:
     if right.shape[0] == right.shape[1] > 1:
         words = f"from the output to d{argument}"
         if agree(given, right.T) and nearer(right.T, given, right):
-            yield Guess("transposed", (argument,), f"the Jacobian is used {words}, not its transpose", 1.3)
+            yield Diagnosis(
+                "transposed", (argument,), f"the Jacobian is used {words}, not its transpose", 1.3
+            )
         if agree(given, diagonal := np.diag(np.diag(right))) and nearer(diagonal, given, right):
-            yield Guess(
-                "missing-term", (argument,), f"of the Jacobian only the diagonal is used {words}", 1.4
+            yield Diagnosis(
+                "missing-term", (argument,), f"of the Jacobian only the diagonal is used {words}", 1.15
             )
         if agree(given, unit := np.eye(len(given))) and nearer(unit, given, right):
             words = f"the upstream gradient is handed on {words} as it is"
-            yield Guess("missing-local-derivative", (argument,), words, 1.35)  # a path left out says more
+            yield Diagnosis("missing-local-derivative", (argument,), words, 1.25)  # a path left out says more
     yield _by_kind(argument, given, right)
 
 
-def _by_kind(argument: str, given: Array, right: Array) -> Guess:
+def _by_kind(argument: str, given: Array, right: Array) -> Diagnosis:
     """Name the kind of mistake by which entries of the matrix are wrong."""
     tiny = 1e-7 * float(np.abs(right).max(initial=0))
     there, used = np.abs(right) > tiny, np.abs(given) > tiny
@@ -65,7 +67,7 @@ def _by_kind(argument: str, given: Array, right: Array) -> Guess:
         )
     code = code or ("wrong-local-derivative" if entrywise else "missing-term")
     words = f"{int(wrong.sum())} of {wrong.size} slopes from d{argument} to the output {words}"
-    return Guess(
+    return Diagnosis(
         code, (argument,), words, MIXED if code == "wrong-axis" and kind == (True, False, True) else LAST
     )
 

@@ -1,0 +1,278 @@
+"""The table of edits: which code is written where another was meant, and the mistake that it is.
+
+A row is used in both directions and on both sides. In a wrong backward, an edit *undoes* a mistake: that is a repair.
+In the right gradient, the same edit *makes* one: that is a mutation. Either way the mistake is known by its row.
+Capital letters stand for parts: ``A`` and ``B`` for any, ``M`` for a matrix, ``T`` for an array of more axes, ``N`` for a
+size, ``U`` for a name in scope where it is put in.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from handgrad.checking.repair.expressions import (
+    Expression,
+    called,
+    dimensions,
+    fill,
+    is_float,
+    is_size,
+    names_in,
+    parsed,
+    same,
+    sizes,
+)
+
+LOCAL, POINT, AXIS, SHAPE = "wrong-local-derivative", "wrong-evaluation-point", "wrong-axis", "wrong-shape"
+SIZE, TRANSPOSED, ELEMENTWISE = "batch-mean-vs-sum", "transposed", "elementwise-instead-of-matmul"
+EXTRA, LACKS_FACTOR, LACKS_TERM = "extra-term", "missing-local-derivative", "missing-term"
+UPSTREAM, STATE, NOT_ADDED = "ignores-upstream", "stale-or-mutated-state", "overwritten-not-accumulated"
+NOT_SUMMED, AVERAGED, FACTOR = "broadcast-not-summed", "averaged-batch", "constant-factor"
+
+
+class Edited(NamedTuple):
+    """What takes an expression's place: its cost, about the tokens that change, and the mistake it undoes or makes."""
+
+    new: ast.expr
+    cost: float
+    undoes: str
+    makes: str
+    alike: str = ""  # the same for edits of several places that are one mistake
+
+
+class Row(NamedTuple):
+    """Two texts, one of which is written for the other: the second for the first makes, the first for the second undoes."""
+
+    undoes: str
+    makes: str
+    before: str
+    after: str
+    cost: float
+
+
+def _either(code: str, cost: float, *pairs: str) -> list[Row]:
+    """Return rows of one mistake, whichever of the two texts is the right one."""
+    return [Row(code, code, before, after, cost) for before, after in (pair.split(" ~ ") for pair in pairs)]
+
+
+ROWS: list[Row] = [
+    *_either("wrong-sign", 1.0, "A + B ~ A - B", "A - B ~ B - A"),
+    *_either("wrong-sign", 1.3, "A ~ -A"),
+    *_either(TRANSPOSED, 1.0, "M ~ M.T"),
+    *_either(TRANSPOSED, 2.5, "T ~ np.swapaxes(T, -1, -2)"),
+    *_either(SIZE, 2.2, "A ~ A / N", "A ~ A * N"),
+    *_either(LOCAL, 1.0, "A & B ~ A | B"),
+    *_either(POINT, 1.0, "A // B ~ A % B"),
+    *_either(LOCAL, 1.3, "A * B ~ A / B", "A / B ~ B / A", "A * B ~ A + B", "A ** B ~ A * B", "A ** B ~ B ** A"),
+    *_either(LOCAL, 2.0, "A ~ 1 - A", "A ~ A ** 2"),
+    *_either(FACTOR, 2.0, "A ~ 2 * A", "A ~ A / 2"),
+    *_either(FACTOR, 3.0, "A ~ 3 * A", "A ~ A / 3", "A ~ 4 * A", "A ~ A / 4"),
+    *_either(LOCAL, 1.2, *(
+        f"(A {inner} B) {outer} C ~ A {inner} (B {outer} C)"
+        for inner in ("+", "-", "*", "/", "**") for outer in ("+", "-", "*", "/", "**")
+        if (inner, outer) not in {("+", "+"), ("*", "*"), ("*", "/"), ("+", "-")}
+    )),
+    Row(EXTRA, LACKS_FACTOR, "A * U", "A", 1.5),
+    Row(EXTRA, LACKS_FACTOR, "U * A", "A", 1.5),
+    Row(EXTRA, LACKS_FACTOR, "A / B", "A", 1.5),
+    Row(EXTRA, LACKS_FACTOR, "B / A", "1 / A", 2.0),
+    Row(EXTRA, LACKS_TERM, "A + U", "A", 1.5),
+    Row(EXTRA, LACKS_TERM, "U + A", "A", 1.5),
+    Row(EXTRA, LACKS_TERM, "A - U", "A", 1.5),
+    Row(EXTRA, LACKS_TERM, "B - A", "-A", 2.0),
+    *(Row(AVERAGED, AVERAGED, f"np.outer(A.{one}(axis={axis}), B.{other}(axis={axis})){scaled}", right, 2.5)
+      for axis, right in ((0, "A.T @ B"), (1, "A @ B.T"))
+      for one, other in (("mean", "mean"), ("sum", "sum"), ("mean", "sum"))
+      for scaled in ("", f" / A.shape[{axis}]", f" * A.shape[{axis}]")),
+    *(Row(AVERAGED, AVERAGED, f"A.{one}(axis=0) * B.{other}(){scaled}", "A.T @ B", 2.5)
+      for one, other in (("mean", "mean"), ("sum", "sum"), ("mean", "sum"), ("sum", "mean"))
+      for scaled in ("", " / len(A)", " * len(A)")),
+]  # fmt: skip
+"""The rows that two texts say all of; `expression_edits` and `statement_edits` have those that look at more."""
+
+EVERY = [*ROWS, *(Row(row.makes, row.undoes, row.after, row.before, row.cost) for row in ROWS)]
+KNOWN_ROWS: dict[str, list[Row]] = {}
+for _row in EVERY:
+    KNOWN_ROWS.setdefault(type(parsed(_row.before)).__name__, []).append(_row)
+ANYTHING = KNOWN_ROWS["Name"]  # rows whose first text is one part
+
+_MOVING = {"reshape", "swapaxes", "transpose", "moveaxis"}
+_AXES = {"axis", "axes", "dim", "keepdims"}
+_CALLS = {
+    "ones": UPSTREAM, "ones_like": UPSTREAM, "zeros": "zero-gradient", "zeros_like": "zero-gradient", "conj": TRANSPOSED,
+    "astype": "dtype-or-overflow", "float32": "dtype-or-overflow", "float16": "dtype-or-overflow",
+    "default_rng": "nondeterministic", "copy": STATE,
+}  # fmt: skip
+"""What a call gives away where it is put in or left out."""
+
+
+def table_edits(place: Expression) -> Iterator[Edited]:
+    """Yield what the table has for an expression."""
+    for row in KNOWN_ROWS.get(type(place.node).__name__, []):
+        if row not in ANYTHING:
+            yield from _by_row(place, row)
+    if is_float(place.value) and not isinstance(place.node, ast.Constant):
+        for row in ANYTHING:
+            yield from _by_row(place, row)
+
+
+def _by_row(place: Expression, row: Row) -> Iterator[Edited]:
+    parts: dict[str, Any] = {}
+    if not _matches(parsed(row.before), place.node, parts, place):
+        return
+    free = names_in(parsed(row.after)) - parts.keys() - {"np", "len"}
+    if not free:
+        undoes, makes, alike = row.undoes, row.makes, ""
+        if left_out := [part for name, part in parts.items() if name not in names_in(parsed(row.after))]:
+            undoes, makes = _of_part(left_out[0], place, undoes, makes)
+            alike = f"{row.before} ~ {row.after} without {outline(left_out[0])}"
+        more = 0.0 if isinstance(place.node, ast.Name | ast.Call) else 0.3
+        yield Edited(fill(row.after, **parts), row.cost + more * (row in ANYTHING), undoes, makes, alike)
+    elif free == {"N"}:
+        for k, size in enumerate(sizes(place.scope)):
+            yield Edited(fill(row.after, **parts, N=size), row.cost + 0.1 * k, row.undoes, row.makes)
+    elif free == {"U"} and row.after.startswith("A"):
+        for name, value in place.scope.items():
+            if not isinstance(place.node, ast.Constant) and _broadcasts(value, place.value):
+                put_in = ast.Name(name, ast.Load())
+                makes, undoes = _of_part(put_in, place, row.makes, row.undoes)
+                yield Edited(fill(row.after, **parts, U=put_in), row.cost + 1.2, undoes, makes)
+
+
+def _of_part(part: ast.expr, place: Expression, undoes: str, makes: str) -> tuple[str, str]:
+    """Return what leaving out a factor or a term undoes and makes: the upstream gradient, a size and a number say more."""
+    if undoes != EXTRA:
+        return undoes, makes
+    if names_in(part) & place.upstream and makes == LACKS_FACTOR:
+        return undoes, UPSTREAM
+    if any(map(is_size, ast.walk(part))) and makes == LACKS_FACTOR:
+        return SIZE, SIZE
+    if isinstance(part, ast.Constant | ast.UnaryOp) and makes == LACKS_FACTOR and not names_in(part):
+        return FACTOR, FACTOR
+    return undoes, makes
+
+
+def _matches(template: Any, node: Any, parts: dict[str, Any], place: Expression) -> bool:
+    """Whether a tree is what a template stands for; its parts are put down by their letters."""
+    if isinstance(template, ast.Name) and len(template.id) == 1:
+        if template.id in parts:
+            return same(parts[template.id], node)
+        parts[template.id] = node
+        fits = {"M": lambda: dimensions(place.of(node)) == 2, "T": lambda: dimensions(place.of(node)) > 2,
+                "N": lambda: is_size(node)}  # fmt: skip
+        return fits.get(template.id, lambda: True)()
+    if isinstance(template, list):
+        return (
+            isinstance(node, list)
+            and len(node) == len(template)
+            and all(_matches(one, other, parts, place) for one, other in zip(template, node, strict=True))
+        )
+    if not isinstance(template, ast.AST):
+        return bool(template == node)
+    if isinstance(template, ast.Name) and template.id == "np":
+        return isinstance(node, ast.Name) and node.id == place.source.numpy
+    return type(template) is type(node) and all(
+        _matches(getattr(template, field), getattr(node, field, None), parts, place)
+        for field in template._fields
+        if field != "ctx"
+    )
+
+
+def _broadcasts(value: Any, to: Any) -> bool:
+    """Whether a value may be a factor or a term of another without changing its shape."""
+    if dimensions(value) < 0 or dimensions(to) < 0:
+        return False
+    try:
+        return np.broadcast_shapes(np.shape(value), np.shape(to)) == np.shape(to)
+    except ValueError:
+        return False
+
+
+def in_context(place: Expression, edited: Edited) -> Edited:
+    """Return an edit with the mistake that its surroundings name: an axis, an index, a call that came or went."""
+    code = _around(place) or _by_calls(place.node, edited.new)
+    if code is None and edited.undoes == FACTOR and not is_of_a_term(place):
+        code = LOCAL
+    return edited if code is None else edited._replace(undoes=code, makes=code)
+
+
+def _around(place: Expression) -> str | None:
+    """Name a mistake by the innermost node that says what the expression is for."""
+    node: ast.AST = place.node
+    while not isinstance(node, ast.stmt):
+        holder = place.source.parents[id(node)][0]
+        match holder:
+            case ast.keyword() if holder.arg in _AXES:
+                return AXIS
+            case ast.Call() if node in holder.args and called(holder) in _MOVING:
+                return AXIS
+            case ast.Call() if (
+                node in holder.args and called(holder) in ("sum", "mean") and node is not holder.args[0]
+            ):
+                return AXIS
+            case ast.Call() if called(holder) == "range":
+                return LACKS_TERM
+            case ast.BinOp(op=ast.Pow()) if node is holder.right:
+                return LOCAL
+            case ast.Subscript() if node is holder.slice:
+                return POINT
+        node = holder
+    return None
+
+
+def is_of_a_term(place: Expression) -> bool:
+    """Whether an expression is a factor of a whole gradient, or of a term of one, and not of something inside it."""
+    node: ast.AST = place.node
+    in_sum = False
+    while not isinstance(holder := place.source.parents[id(node)][0], ast.stmt):
+        if isinstance(holder, ast.BinOp):
+            sums = isinstance(holder.op, ast.Add | ast.Sub)
+            if not sums and in_sum:
+                return False
+            in_sum |= sums
+        elif not isinstance(holder, ast.Dict | ast.Tuple | ast.keyword):
+            return False
+        node = holder
+    return True
+
+
+def outline(node: ast.AST) -> str:
+    """Return the text of an expression with a dot for every name, call and entry: what it looks like from afar."""
+
+    class Dots(ast.NodeTransformer):
+        def generic_visit(self, inner: ast.AST) -> ast.AST:
+            if isinstance(inner, ast.Name | ast.Call | ast.Attribute | ast.Subscript):
+                return ast.Name("·", ast.Load())
+            return super().generic_visit(inner)
+
+    return ast.unparse(Dots().visit(copy.deepcopy(node)))
+
+
+def _by_calls(old: ast.AST, new: ast.AST) -> str | None:
+    before, after = ({called(node) for node in ast.walk(tree)} for tree in (old, new))
+    if any(".random." in ast.unparse(node.func) for node in ast.walk(old) if isinstance(node, ast.Call)):
+        return "nondeterministic"
+    return next((_CALLS[name] for name in sorted(before ^ after) if name in _CALLS), None)
+
+
+def everywhere(node: Any, parts: Mapping[str, ast.expr]) -> Any:
+    """Return an expression with parts exchanged, by their text; what is without them is the same object."""
+    if isinstance(node, ast.expr) and (text := ast.unparse(node)) in parts:
+        return parts[text]
+    if isinstance(node, list):
+        return [everywhere(item, parts) for item in node]
+    if not isinstance(node, ast.expr | ast.keyword):
+        return node
+    fields = {name: everywhere(value, parts) for name, value in ast.iter_fields(node)}
+    same_parts = all(
+        all(a is b for a, b in zip(value, fields[name], strict=True))
+        if isinstance(value, list)
+        else value is fields[name]
+        for name, value in ast.iter_fields(node)
+    )
+    return node if same_parts else type(node)(**fields)
