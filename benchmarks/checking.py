@@ -1,6 +1,7 @@
 """`handgrad.check` and `torch.autograd.gradcheck`, side by side on a folder of cases, and their speed on a network.
 
-    python benchmarks/checking.py [FOLDER ...] [--seeds 5] [--only cases]
+    python benchmarks/checking.py [FOLDER ...] [--seeds 5] [--only cases] [--every 4]
+    python benchmarks/checking.py --only cases --without edits
 
 A folder has two of them, `wrong/` and `right/`, of modules with `inputs(rng)`, `forward(**inputs)` and
 `backward(grad_output, **inputs)`. Those in `wrong/` say what is expected: `EXPECT` and `ACCEPT`, codes of the
@@ -13,6 +14,9 @@ repaired      wrong cases whose file, with the proved repair written into it, ha
               on three fresh draws
 seconds, CPU  for one seed; of handgrad, with the proof that a written repair is right
 
+``--without`` switches a mechanism of the checker off, to measure what it is worth; gradcheck is left out then, and where
+PyTorch is not installed. ``lines`` is the median number of lines that a repair changes.
+
 gradcheck runs in slow mode with its own tolerances, in float64, on the NumPy functions in a
 `torch.autograd.Function`.
 """
@@ -21,30 +25,69 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import importlib.util
 import platform
+import statistics
 import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
-import torch
 
 from handgrad.checking import Report, check
-from handgrad.checking.repair import write_repair
+from handgrad.checking.diagnosis import diagnose, numbers
+from handgrad.checking.forward_trace import trace
+from handgrad.checking.repair import search, write_repair
+
+try:
+    import torch
+except ImportError:
+    torch = None
 
 ANSWERS = {"EXPECT", "ACCEPT", "WHERE", "FIX", "SOURCE", "TRICK", "backward_fixed"}
 DEFAULT = Path(__file__).parents[1] / "tests" / "checking" / "cases"
 SIZES, ROWS = (784, 128, 10), 32
 LONGEST = 60  # seconds: where gradcheck would take longer, its time is extrapolated
-SUBSETS = (1000, 4000)  # from that many entries
 SUBSETS = (1000, 4000)  # entries with which gradcheck's time is measured: all of them would take minutes
 Arrays = dict[str, np.ndarray]
+
+
+# The checker without one of its mechanisms.
+
+
+def nothing(*_args: Any, **_options: Any) -> list[Any]:
+    """Stand in for a mechanism that is switched off."""
+    return []
+
+
+@contextlib.contextmanager
+def unpatched(*_args: Any, **_options: Any) -> Iterator[None]:
+    """Trace forward with the module's own names in place."""
+    yield
+
+
+MECHANISMS: dict[str, list[tuple[Any, str, Any]]] = {
+    "edits": [(search, "small_changes", nothing)],
+    "rewriting": [(search, "rewritings", nothing)],
+    "mutations": [(diagnose, "by_mutation", nothing)],
+    "codes of edits": [(diagnose, "by_repair", nothing)],
+    "patterns of Jacobians": [(numbers, "by_jacobian", nothing)],
+    "patching of global names": [(trace, "traced_scope", unpatched)],
+}
+"""Where each mechanism is entered, and what stands in for it."""
+
+
+def switch_off(mechanism: str) -> None:
+    """Switch a mechanism off for the rest of this process."""
+    for module, name, stand_in in MECHANISMS[mechanism]:
+        assert hasattr(module, name)
+        setattr(module, name, stand_in)
 
 
 # A case, with and without its answers.
@@ -85,6 +128,9 @@ def by_handgrad(answers: ModuleType, path: Path, seed: int, counts: Counter[str]
     if report.verdict == "wrong" and hasattr(answers, "EXPECT"):
         counts["named"] += named(report, answers)
         counts["repaired"] += repaired(report, answers, path)
+        if report.mended is not None:
+            changed = sum(line[:1] in "+-" for line in report.mended.diff.splitlines()[2:])
+            counts[f"lines {changed}"] += 1
     return None if report.verdict == "cannot tell" else report.verdict == "wrong"
 
 
@@ -165,16 +211,16 @@ def gradcheck(
 CHECKERS = {"handgrad": by_handgrad, "gradcheck": by_gradcheck}
 
 
-def compare(folder: Path, seeds: int) -> None:
-    """Print what both say of a folder of cases."""
-    paths = {kind: sorted((folder / kind).glob("*.py")) for kind in ("wrong", "right")}
+def compare(folder: Path, seeds: int, every: int, checkers: dict[str, Callable[..., bool | None]]) -> None:
+    """Print what the checkers report of a folder of cases."""
+    paths = {kind: sorted((folder / kind).glob("*.py"))[::every] for kind in ("wrong", "right")}
     print(
         f"\n{folder.name}: {len(paths['wrong'])} wrong and {len(paths['right'])} right cases, {seeds} seeds"
     )
-    heads = ("", "detected", "false alarms", "cannot tell", "named", "repaired", "seconds", "CPU")
-    print("{:13}{:>12}{:>16}{:>14}{:>12}{:>13}{:>10}{:>8}".format(*heads))
+    heads = ("", "detected", "false alarms", "cannot tell", "named", "repaired", "lines", "seconds", "CPU")
+    print("{:13}{:>12}{:>16}{:>14}{:>12}{:>13}{:>7}{:>10}{:>8}".format(*heads))
     misses: dict[str, list[str]] = {}
-    for name, checker in CHECKERS.items():
+    for name, checker in checkers.items():
         counts: Counter[str] = Counter()
         clock = Clock()
         for kind, several in paths.items():
@@ -190,10 +236,14 @@ def compare(folder: Path, seeds: int) -> None:
         seconds, cpu = (taken / seeds for taken in clock.read())
         wrong, right = (len(several) * seeds for several in paths.values())
         own = [share(counts[what], wrong) if name == "handgrad" else "-" for what in ("named", "repaired")]
+        lines = [
+            int(what.split()[1]) for what, n in counts.items() if what.startswith("lines ") for _ in range(n)
+        ]
+        median = f"{statistics.median(lines):g}" if lines else "-"
         unsure = counts["wrong None"] + counts["right None"]
         print(
             f"{name:13}{share(counts['wrong True'], wrong):>12}{share(counts['right True'], right):>16}"
-            f"{share(unsure, wrong + right):>14}{own[0]:>12}{own[1]:>13}{seconds:10.1f}{cpu:8.1f}"
+            f"{share(unsure, wrong + right):>14}{own[0]:>12}{own[1]:>13}{median:>7}{seconds:10.1f}{cpu:8.1f}"
         )
     for what, cases in misses.items():
         times = Counter(cases)
@@ -329,14 +379,20 @@ def main() -> None:
     parser.add_argument("folder", nargs="*", type=Path, default=[DEFAULT])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--only", choices=["cases", "speed"])
+    parser.add_argument("--every", type=int, default=1, help="check every so many cases only")
+    parser.add_argument("--without", choices=MECHANISMS, help="switch a mechanism off")
     options = parser.parse_args()
+    version = torch.__version__ if torch else "not installed"
     print(
-        f"numpy {np.__version__}, torch {torch.__version__}, {platform.machine()}, Python {platform.python_version()}"
+        f"numpy {np.__version__}, torch {version}, {platform.machine()}, Python {platform.python_version()}"
     )
+    checkers = CHECKERS if torch and not options.without else {"handgrad": by_handgrad}
+    if options.without:
+        switch_off(options.without)
     if options.only != "speed":
         for folder in options.folder:
-            compare(folder, options.seeds)
-    if options.only != "cases":
+            compare(folder, options.seeds, options.every, checkers)
+    if options.only != "cases" and torch:
         speed()
 
 

@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 from handgrad.checking.effort import Effort
-from handgrad.checking.repair.edits import expression_changes
 from handgrad.checking.repair.guard import Guard
-from handgrad.checking.repair.places import places
-from handgrad.checking.repair.source import read_source
-from handgrad.checking.repair.statements import statement_changes
-from handgrad.checking.repair.trace import trace
-from handgrad.checking.repair.trial import Bench, Goal
+from handgrad.checking.repair.instrumentation import observe
+from handgrad.checking.repair.module_source import read_source
+from handgrad.checking.repair.sandbox import Sandbox, Target
+from handgrad.checking.repair.search import small_changes
 from handgrad.checking.subject import Subject
 
 TEXT = """import numpy as np
@@ -83,7 +81,7 @@ RIGHT = [
 
 @pytest.fixture(scope="module")
 def proposed(tmp_path_factory):
-    """Return every edit of one place as a pair of texts."""
+    """Return every edit as a pair of texts, with the mistakes that it undoes and makes."""
     path = tmp_path_factory.mktemp("edits") / "layer.py"
     path.write_text(TEXT)
     specification = importlib.util.spec_from_file_location("layer", path)
@@ -93,15 +91,16 @@ def proposed(tmp_path_factory):
     inputs = {"x": draw.normal(size=(2, 3, 4)), "W": draw.normal(size=(4, 5))}
     subject = Subject.of(module.forward, module.backward, inputs)
     right = {name: np.zeros_like(value) for name, value in inputs.items()}
-    goal = Goal(inputs, [draw.normal(size=(2, 3, 5))], right, dict.fromkeys(right, 1e-9))
+    target = Target(inputs, [draw.normal(size=(2, 3, 5))], right, dict.fromkeys(right, 1e-9))
     source = read_source(module.forward, module.backward)
     guard = Guard()
     with guard.search():
-        bench = Bench(source, subject, goal, guard, Effort())
-        facts = trace(bench)
-        changes = [*statement_changes(source, facts), *expression_changes(list(places(source, facts)))]
-    single = [change.edits[0] for change in changes if len(change.edits) == 1]
-    return {(ast.unparse(edit.old), spelled(edit.new)) for edit in single}
+        changes = small_changes(source, observe(Sandbox(source, subject, target, guard, Effort())))
+    found = {}
+    for change in changes:
+        key = tuple((ast.unparse(edit.old), spelled(edit.new)) for edit in change.edits)
+        found.setdefault(key if len(key) > 1 else key[0], set()).add((change.undoes, change.makes))
+    return found
 
 
 def spelled(new):
@@ -112,3 +111,43 @@ def spelled(new):
 @pytest.mark.parametrize(("wrong", "right"), RIGHT)
 def test_what_was_meant_is_tried(proposed, wrong, right):
     assert (wrong, right) in proposed, sorted(new for old, new in proposed if old == wrong)
+
+
+CODES = [  # of what is wrong, and of what is right
+    ("np.outer(v, w) @ W.T", "np.outer(v, w) @ W", "transposed", "transposed"),
+    ("np.outer(v, w)", "np.outer(w, v)", "transposed", "transposed"),
+    ("g @ W.T", "g * W.T", "elementwise-instead-of-matmul", "elementwise-instead-of-matmul"),
+    ("v * w", "np.outer(v, w)", "elementwise-instead-of-matmul", "elementwise-instead-of-matmul"),
+    ("-w", "w", "wrong-sign", "wrong-sign"),
+    ("1 - v", "1 + v", "wrong-sign", "wrong-sign"),
+    ("v * w * slope", "v * w", "extra-term", "missing-local-derivative"),
+    ("v * w * slope", "v", "extra-term", "missing-local-derivative"),
+    ("slope", "slope * v", "missing-local-derivative", "extra-term"),
+    ("total[k] += v[k] * w[k] + 0.001", "", "extra-term", "missing-term"),
+    ("v[k] * w[k] + 0.001", "v[k] * w[k]", "extra-term", "missing-term"),
+    ("slope / n", "slope", "extra-term", "missing-local-derivative"),
+    ("slope", "slope / len(grad_output)", "batch-mean-vs-sum", "batch-mean-vs-sum"),
+    ("v[1:].sum()", "v[1:].mean()", "batch-mean-vs-sum", "batch-mean-vs-sum"),
+    ("v[1:].sum()", "v[1:]", "averaged-batch", "broadcast-not-summed"),
+    ("grad_output", "grad_output.sum(axis=0)", "broadcast-not-summed", "averaged-batch"),
+    ("g.reshape(g.shape[0], -1).sum(axis=0)", "g.reshape(g.shape[0], -1).sum(axis=1)", "wrong-axis", "wrong-axis"),
+    ("0", "1", "wrong-axis", "wrong-axis"),  # in axis=0
+    ("v[1:]", "v[:]", "wrong-evaluation-point", "wrong-evaluation-point"),
+    ("slope", "v", "wrong-evaluation-point", "wrong-evaluation-point"),
+    ("np.sin(1 - v)", "np.cos(1 - v)", "wrong-local-derivative", "wrong-local-derivative"),
+    ("total[k] = v[k]", "total[k] += v[k]", "overwritten-not-accumulated", "extra-term"),
+    ("total[k] += v[k] * w[k] + 0.001", "np.add.at(total, k, v[k] * w[k] + 0.001)", *["overwritten-not-accumulated"] * 2),
+    ("g", "g.copy()", "stale-or-mutated-state", "stale-or-mutated-state"),
+    ("grad_output", "np.ones_like(grad_output)", "ignores-upstream", "ignores-upstream"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wrong", "right", "undoes", "makes"), CODES)
+def test_an_edit_knows_the_mistake_that_it_undoes_and_the_one_it_makes(proposed, wrong, right, undoes, makes):
+    """A mistake mended, and the same one made, by one row of the table."""
+    assert (undoes, makes) in proposed[wrong, right]
+
+
+def test_two_results_that_change_places_are_swapped_gradients(proposed):
+    dx, dW = "g @ W.T", "np.tensordot(x, g, 2 * [[0, 1]])"
+    assert proposed[(dx, dW), (dW, dx)] == {("swapped-gradients", "swapped-gradients")}

@@ -16,9 +16,9 @@ from handgrad import check
 from handgrad.checking.gradient_code import GradientCode
 from handgrad.checking.repair import guard
 from handgrad.checking.repair.guard import Guard, OutOfTimeError
-from handgrad.checking.repair.search import Hint, repair, write_repair
-from handgrad.checking.repair.source import SourceError
-from handgrad.checking.repair.trial import Goal
+from handgrad.checking.repair.module_source import SourceError
+from handgrad.checking.repair.sandbox import Target
+from handgrad.checking.repair.search import repair, write_repair
 from handgrad.checking.subject import CheckError, Subject
 
 X, W, U = np.arange(6.0).reshape(2, 3) / 7 - 0.3, np.arange(12.0).reshape(3, 4) / 9 - 0.6, np.ones((2, 4)) / 3
@@ -43,13 +43,13 @@ def load(path, text):
     return module
 
 
-def mended(tmp_path, text, right=None, inputs=None, hint=None, upstream=U, **options):
+def mended(tmp_path, text, right=None, inputs=None, upstream=U, **options):
     """Repair a module's backward; without `right` its forward is ``x @ W``."""
     module = load(tmp_path / "layer.py", text)
     subject = Subject.of(module.forward, module.backward, inputs or {"x": X, "W": W})
     right = right or {"x": upstream @ W.T, "W": X.T @ upstream}
-    goal = Goal(subject.inputs, [upstream], right, dict.fromkeys(right, 1e-9))
-    return repair(subject, goal, lambda candidate: True, hint, **options)
+    target = Target(subject.inputs, [upstream], right, dict.fromkeys(right, 1e-9))
+    return repair(subject, target, lambda candidate: True, **options)
 
 
 def changed_lines(found):
@@ -156,8 +156,8 @@ def test_what_is_not_proved_is_not_returned(tmp_path):
     subject = Subject.of(module.forward, module.backward, {"x": X, "W": W[:, :3]})
     right = {"x": U[:, :3] @ W[:, :3].T, "W": X.T @ U[:, :3]}
     asked = []
-    goal = Goal(subject.inputs, [U[:, :3]], right, dict.fromkeys(right, 1e-9))
-    assert repair(subject, goal, lambda candidate: asked.append(candidate), budget_s=1.0) is None
+    target = Target(subject.inputs, [U[:, :3]], right, dict.fromkeys(right, 1e-9))
+    assert repair(subject, target, lambda candidate: asked.append(candidate), budget_s=1.0) is None
     assert asked
 
 
@@ -181,7 +181,7 @@ def test_the_users_module_and_the_session_stay_as_they_were(tmp_path):
     random_numbers, handler = np.random.get_state()[1].copy(), signal.getsignal(signal.SIGALRM)  # noqa: NPY002
     right = {"x": U @ W.T, "W": X.T @ U}
     found = repair(
-        subject, Goal(subject.inputs, [U], right, dict.fromkeys(right, 1e-9)), lambda candidate: True
+        subject, Target(subject.inputs, [U], right, dict.fromkeys(right, 1e-9)), lambda candidate: True
     )
     assert found is not None
     assert module.backward is before[0]
@@ -279,7 +279,7 @@ def test_lines_are_the_last_resort_and_use_what_is_there(tmp_path):
         tmp_path,
         text,
         {"x": U @ W.T * (1 - np.tanh(X) ** 2), "W": np.tanh(X).T @ U},
-        hint=Hint(write=lambda arguments: written if arguments == ["x"] else None),
+        write=lambda arguments: written if arguments == ["x"] else None,
         budget_s=0.0,
     )
     assert found.kind == "rewritten"
@@ -310,19 +310,19 @@ def test_what_was_mended_by_chance_is_written_anew_with_the_rest(tmp_path):
         results = {name: f"d{name}" for name in arguments}
         return GradientCode(("anew = len(x) * grad_output", *own), results) if "b" not in arguments else None
 
-    def goal_at(rows):
+    def target_at(rows):
         x, upstream = np.resize(X, (rows, 3)), np.resize(U, (rows, 4)) * np.arange(1, 5)
         right = {"x": rows * upstream @ W.T, "W": rows * x.T @ upstream, "b": rows * upstream.sum(axis=0)}
-        return Goal({"x": x, "W": W, "b": np.ones(4)}, [upstream], right, dict.fromkeys(right, 1e-9))
+        return Target({"x": x, "W": W, "b": np.ones(4)}, [upstream], right, dict.fromkeys(right, 1e-9))
 
     def prove(candidate):
-        other = goal_at(5)
+        other = target_at(5)
         gradients = candidate.run_backward(other.upstream, other.inputs)
         written = "anew" in candidate.backward.__code__.co_varnames
-        return written and all(other.meets(name, gradient) for name, gradient in gradients.items())
+        return written and all(other.met_by(name, gradient) for name, gradient in gradients.items())
 
-    goal = goal_at(2)
-    found = repair(Subject.of(module.forward, module.backward, goal.inputs), goal, prove, Hint(write=write))
+    target = target_at(2)
+    found = repair(Subject.of(module.forward, module.backward, target.inputs), target, prove, write=write)
     assert found.description == "line 9: the gradients of `x` and `W` are written anew, in 3 lines"
 
 
@@ -343,7 +343,7 @@ def test_every_way_to_return_takes_a_new_result(tmp_path, body, last):
     helpers += "\n\ndef pair(g, x, W):\n    return g @ W.T, W + 1\n"
     written = GradientCode(("dW = x.T @ grad_output",), {"W": "dW"})
     found = mended(
-        tmp_path, LINEAR.format(body=body) + helpers, hint=Hint(write=lambda arguments: written), budget_s=0.0
+        tmp_path, LINEAR.format(body=body) + helpers, write=lambda arguments: written, budget_s=0.0
     )
     assert changed_lines(found)[1] == [last.replace('"W": x.T', "'W': x.T") if "**" in last else last]
 
@@ -351,9 +351,7 @@ def test_every_way_to_return_takes_a_new_result(tmp_path, body, last):
 def test_a_backward_that_spoils_its_arguments_gets_another_body(tmp_path):
     body = '"""Spoil."""\n    x *= 0.0\n    W[...] = x.sum()\n    return {"x": W, "W": x}'
     written = GradientCode(("dx = grad_output @ W.T", "dW = x.T @ grad_output"), {"x": "dx", "W": "dW"})
-    found = mended(
-        tmp_path, LINEAR.format(body=body), hint=Hint(write=lambda arguments: written), budget_s=0.0
-    )
+    found = mended(tmp_path, LINEAR.format(body=body), write=lambda arguments: written, budget_s=0.0)
     assert found.text.endswith(
         '"""Spoil."""\n    dx = grad_output @ W.T\n    dW = x.T @ grad_output\n    return {\'x\': dx, \'W\': dW}\n'
     )
@@ -368,7 +366,9 @@ def test_without_a_file_there_is_nothing_to_edit():
     subject = Subject.of(names["forward"], names["backward"], {"x": X, "W": W})
     right = {"x": U @ W.T, "W": X.T @ U}
     with pytest.raises(SourceError, match="no source file"):
-        repair(subject, Goal(subject.inputs, [U], right, dict.fromkeys(right, 1e-9)), lambda candidate: True)
+        repair(
+            subject, Target(subject.inputs, [U], right, dict.fromkeys(right, 1e-9)), lambda candidate: True
+        )
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,9 @@ def test_a_file_that_has_changed_is_left_alone(tmp_path, text, why):
     subject = Subject.of(module.forward, module.backward, {"x": X, "W": W})
     right = {"x": U @ W.T, "W": X.T @ U}
     with pytest.raises(SourceError, match=why):
-        repair(subject, Goal(subject.inputs, [U], right, dict.fromkeys(right, 1e-9)), lambda candidate: True)
+        repair(
+            subject, Target(subject.inputs, [U], right, dict.fromkeys(right, 1e-9)), lambda candidate: True
+        )
 
 
 def test_lines_moved_since_the_import_are_noticed(tmp_path):
@@ -390,7 +392,9 @@ def test_lines_moved_since_the_import_are_noticed(tmp_path):
     subject = Subject.of(module.forward, module.backward, {"x": X, "W": W})
     right = {"x": U @ W.T, "W": X.T @ U}
     with pytest.raises(SourceError, match="changed since"):
-        repair(subject, Goal(subject.inputs, [U], right, dict.fromkeys(right, 1e-9)), lambda candidate: True)
+        repair(
+            subject, Target(subject.inputs, [U], right, dict.fromkeys(right, 1e-9)), lambda candidate: True
+        )
 
 
 def test_a_repair_is_the_same_every_time(tmp_path):

@@ -11,8 +11,8 @@ import pytest
 
 from handgrad.checking.forward_trace import trace_forward
 from handgrad.checking.gradient_code import write_gradient
-from handgrad.checking.repair.search import Hint, repair, write_repair
-from handgrad.checking.repair.trial import Goal
+from handgrad.checking.repair.sandbox import Target
+from handgrad.checking.repair.search import repair, write_repair
 from handgrad.checking.subject import Subject, copy_of
 
 CASES = sorted((Path(__file__).parent / "repair_cases").glob("*.py"))
@@ -26,12 +26,12 @@ def load(path):
     return module
 
 
-def goal_at(subject, right, inputs, seed):
+def target_at(subject, right, inputs, seed):
     rng = np.random.default_rng(seed)
     upstream = [rng.normal(size=output.shape) for output in subject.run_forward(inputs)]
     gradients = replace(subject, backward=right).run_backward(upstream, inputs)
     slack = {name: 1e-8 * np.abs(value).max() for name, value in gradients.items()}
-    return Goal(inputs, upstream, gradients, slack)
+    return Target(inputs, upstream, gradients, slack)
 
 
 def is_right(candidate, case, right):
@@ -39,10 +39,12 @@ def is_right(candidate, case, right):
         inputs = copy_of(
             {name: np.asarray(v) for name, v in case.inputs(np.random.default_rng(seed)).items()}
         )
-        goal = goal_at(candidate, right, inputs, seed)
+        target = target_at(candidate, right, inputs, seed)
         given = copy_of(inputs)
-        found = candidate.run_backward(goal.upstream, given, fresh=False)
-        if found.keys() != goal.right.keys() or not all(goal.meets(name, found[name]) for name in found):
+        found = candidate.run_backward(target.upstream, given, fresh=False)
+        if found.keys() != target.gradients.keys() or not all(
+            target.met_by(name, found[name]) for name in found
+        ):
             return False
         if not all(np.array_equal(given[name], inputs[name]) for name in inputs):
             return False
@@ -70,11 +72,9 @@ def repaired(tmp_path_factory):
 
                 return write_gradient(trace_forward(forward, subject.inputs, functions), arguments)
 
-            goal = goal_at(subject, right, subject.inputs, 5)
+            target = target_at(subject, right, subject.inputs, 5)
             started = time.thread_time()
-            found = repair(
-                subject, goal, lambda candidate: is_right(candidate, case, right), Hint(write=write)
-            )
+            found = repair(subject, target, lambda candidate: is_right(candidate, case, right), write=write)
             known[path] = case, right, found, time.thread_time() - started
             assert marker
             assert answer

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from handgrad.checking import MISTAKES, diagnosis
+from handgrad.checking import MISTAKES, diagnosis, repair
 
 PAGES = Path(__file__).parents[2] / "docs" / "mistakes"
 SECTIONS = ["Symptom", "Why people make it", "Derivation", "Repair", "What the checker says"]
 
 NAMED = {
     node.value: path.name
-    for path in Path(diagnosis.__file__).parent.glob("*.py")
+    for package in (diagnosis, repair)
+    for path in Path(package.__file__).parent.glob("*.py")
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     if isinstance(node, ast.Constant) and isinstance(node.value, str)
 }
@@ -24,13 +25,15 @@ NAMED = {
 
 @pytest.mark.parametrize("code", MISTAKES)
 def test_every_code_is_named_by_something(code: str) -> None:
-    assert code in NAMED, f"checking/mistakes.py has {code}, and nothing in checking/diagnosis names it"
+    assert code in NAMED, (
+        f"checking/mistakes.py has {code}, and nothing in checking/diagnosis and checking/repair names it"
+    )
 
 
 @pytest.mark.parametrize("code", [text for text in NAMED if re.fullmatch("[a-z]+(-[a-z]+)+", text)])
 def test_what_is_named_is_a_code(code: str) -> None:
     """Nothing else there is written like a code."""
-    assert code in MISTAKES, f"diagnosis/{NAMED[code]} names {code}, which checking/mistakes.py does not have"
+    assert code in MISTAKES, f"{NAMED[code]} names {code}, which checking/mistakes.py does not have"
 
 
 def test_every_page_has_a_code() -> None:

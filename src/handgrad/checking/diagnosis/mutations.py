@@ -23,7 +23,7 @@ from handgrad.checking.repair.guard import Guard, OutOfTimeError
 from handgrad.checking.repair.instrumentation import Observed, observe
 from handgrad.checking.repair.module_source import Change, ModuleSource, SourceError
 from handgrad.checking.repair.sandbox import Sandbox, Target
-from handgrad.checking.repair.search import in_words, small_changes
+from handgrad.checking.repair.search import exchanged, small_changes
 from handgrad.checking.subject import CheckError, Subject
 
 BUDGET = 1.5  # seconds of a usual machine
@@ -168,7 +168,10 @@ def _source(code: GradientCode, subject: Subject, trace: ForwardTrace) -> Module
 
 
 def _words(source: ModuleSource, change: Change) -> str:
-    return f"the right gradient gives these numbers when it is mutated: {in_words(source, change)}"
+    parts = (
+        f"{f'with `{new}`' if new else 'with nothing'} for `{old}`" for old, new in exchanged(source, change)
+    )
+    return f"the right gradient gives these numbers {', and '.join(parts)}"
 
 
 def _place(change: Change, observed: Observed, trace: ForwardTrace) -> str:

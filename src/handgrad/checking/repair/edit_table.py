@@ -68,8 +68,8 @@ ROWS: list[Row] = [
     *_either(SIZE, 2.2, "A ~ A / N", "A ~ A * N"),
     *_either(LOCAL, 1.0, "A & B ~ A | B"),
     *_either(POINT, 1.0, "A // B ~ A % B"),
-    *_either(LOCAL, 1.3, "A * B ~ A / B", "A / B ~ B / A", "A * B ~ A + B", "A ** B ~ A * B", "A ** B ~ B ** A"),
-    *_either(LOCAL, 2.0, "A ~ 1 - A", "A ~ A ** 2"),
+    *_either(LOCAL, 1.3, "A * B ~ A / B", "A / B ~ B / A", "A ** B ~ A * B", "A ** B ~ B ** A"),
+    *_either(LOCAL, 2.0, "A ~ 1 - A", "A ~ A ** 2", "A * B ~ A + B"),
     *_either(FACTOR, 2.0, "A ~ 2 * A", "A ~ A / 2"),
     *_either(FACTOR, 3.0, "A ~ 3 * A", "A ~ A / 3", "A ~ 4 * A", "A ~ A / 4"),
     *_either(LOCAL, 1.2, *(
@@ -81,6 +81,7 @@ ROWS: list[Row] = [
     Row(EXTRA, LACKS_FACTOR, "U * A", "A", 1.5),
     Row(EXTRA, LACKS_FACTOR, "A / B", "A", 1.5),
     Row(EXTRA, LACKS_FACTOR, "B / A", "1 / A", 2.0),
+    *(Row(EXTRA, LACKS_FACTOR, f"A * {slope}", "A", 1.6) for slope in ("(1 - U ** 2)", "U * (1 - U)", "(U > 0)")),
     Row(EXTRA, LACKS_TERM, "A + U", "A", 1.5),
     Row(EXTRA, LACKS_TERM, "U + A", "A", 1.5),
     Row(EXTRA, LACKS_TERM, "A - U", "A", 1.5),
@@ -95,6 +96,7 @@ ROWS: list[Row] = [
 ]  # fmt: skip
 """The rows that two texts say all of; `expression_edits` and `statement_edits` have those that look at more."""
 
+OF_A_FORMULA = {TRANSPOSED: 1.0}  # more cost to change a formula as a whole: its parts are where people slip
 EVERY = [*ROWS, *(Row(row.makes, row.undoes, row.after, row.before, row.cost) for row in ROWS)]
 KNOWN_ROWS: dict[str, list[Row]] = {}
 for _row in EVERY:
@@ -131,8 +133,11 @@ def _by_row(place: Expression, row: Row) -> Iterator[Edited]:
         if left_out := [part for name, part in parts.items() if name not in names_in(parsed(row.after))]:
             undoes, makes = _of_part(left_out[0], place, undoes, makes)
             alike = f"{row.before} ~ {row.after} without {outline(left_out[0])}"
-        more = 0.0 if isinstance(place.node, ast.Name | ast.Call) else 0.3
-        yield Edited(fill(row.after, **parts), row.cost + more * (row in ANYTHING), undoes, makes, alike)
+        plain = isinstance(place.node, ast.Name | ast.Call)
+        plain &= undoes != TRANSPOSED or isinstance(place.parent, ast.BinOp)
+        plain |= row not in ANYTHING
+        cost = row.cost + (0.0 if plain else OF_A_FORMULA.get(undoes, 0.3))
+        yield Edited(fill(row.after, **parts), cost, undoes, makes, alike)
     elif free == {"N"}:
         for k, size in enumerate(sizes(place.scope)):
             yield Edited(fill(row.after, **parts, N=size), row.cost + 0.1 * k, row.undoes, row.makes)

@@ -306,7 +306,7 @@ def calls(place: Expression) -> Iterator[Edited]:
     operands = [*([node.func.value] if method else []), *node.args]  # type: ignore[attr-defined]
     for argument in operands if _parts(node) is None else ():
         gradient = bool(names_in(argument) & place.upstream)
-        yield Edited(argument, 1.5, EXTRA, LACKS_FACTOR if gradient else POINT)
+        yield Edited(argument, 1.5, EXTRA if gradient else LOCAL, LACKS_FACTOR if gradient else POINT)
     for i, j in combinations(range(len(node.args)), 2):
         swapped = list(node.args)
         swapped[i], swapped[j] = swapped[j], swapped[i]

@@ -308,13 +308,19 @@ def _calls(function: str, change: Change) -> bool:
     )
 
 
+def exchanged(source: ModuleSource, change: Change) -> list[tuple[str, str]]:
+    """Return what a change takes away and what it puts there, "" for nothing, edit by edit."""
+    news = [_short(_unbracketed(new.strip())) for _, _, new in splices(source, change) or []]
+    olds = [_short(source.segment(edit.old)) for edit in change.edits]
+    return [(old, "" if new == "pass" else new) for old, new in zip(olds, news, strict=False)]
+
+
 def in_words(source: ModuleSource, change: Change) -> str:
     """Return what a change puts right: what is written, and what it should be."""
-    said = []
-    for edit, (_, _, new) in zip(change.edits, splices(source, change) or [], strict=False):
-        old, new = _short(source.segment(edit.old)), _short(_unbracketed(new.strip()))
-        said.append(f"`{old}` should be `{new}`" if new and new != "pass" else f"`{old}` should not be there")
-    return "; ".join(said)
+    return "; ".join(
+        f"`{old}` should be `{new}`" if new else f"`{old}` should not be there"
+        for old, new in exchanged(source, change)
+    )
 
 
 def describe(source: ModuleSource, change: Change, first: ModuleSource) -> str:

@@ -6,8 +6,8 @@ import numpy as np
 
 from handgrad.checking import check
 from handgrad.checking.numerical.comparison import Evidence, compare, numerical_gradient
-from handgrad.checking.repair import mending
-from handgrad.checking.repair.elsewhere import Elsewhere
+from handgrad.checking.repair import search
+from handgrad.checking.repair.other_inputs import OtherInputs
 from handgrad.checking.subject import Subject
 
 
@@ -35,23 +35,23 @@ X = np.random.default_rng(3).normal(size=(5, 3))
 
 def test_a_threshold_between_the_inputs_is_found_at_others():
     evidence = evidence_of(leaky_mean, leaky_backward(0, 0.0), {"x": X})
-    elsewhere = Elsewhere(evidence)
+    others = OtherInputs(evidence)
     near = np.abs(X).min() / 2
     off = replace(evidence.subject, backward=leaky_backward(0, near))
-    assert len(elsewhere.draws) == 24
+    assert len(others.draws) == 24
     assert not compare(off, evidence.comparisons[0].numerical).wrong
-    assert elsewhere.holds(evidence.subject, elsewhere.draws)
-    assert not elsewhere.holds(off, elsewhere.draws)
+    assert others.is_right(evidence.subject, others.draws)
+    assert not others.is_right(off, others.draws)
 
 
 def test_a_number_that_is_a_length_is_found_at_other_sizes():
     evidence = evidence_of(leaky_mean, leaky_backward(5, 0.0), {"x": X})
-    elsewhere = Elsewhere(evidence)
-    assert elsewhere.holds(evidence.subject, elsewhere.draws)
-    assert {spot.inputs["x"].shape for spot in elsewhere.sizes} == {(4, 3), (5, 2)}
-    assert not elsewhere.holds(evidence.subject, elsewhere.sizes)
+    others = OtherInputs(evidence)
+    assert others.is_right(evidence.subject, others.draws)
+    assert {target.inputs["x"].shape for target in others.sizes} == {(4, 3), (5, 2)}
+    assert not others.is_right(evidence.subject, others.sizes)
     any_size = replace(evidence.subject, backward=leaky_backward(0, 0.0))
-    assert elsewhere.holds(any_size, elsewhere.sizes)
+    assert others.is_right(any_size, others.sizes)
 
 
 def test_a_branch_that_the_first_inputs_do_not_take_is_followed():
@@ -66,9 +66,9 @@ def test_a_branch_that_the_first_inputs_do_not_take_is_followed():
         return {"x": 2 * x * grad_output}
 
     evidence = evidence_of(forward, backward, {"x": X})
-    elsewhere = Elsewhere(evidence)
-    assert elsewhere.holds(evidence.subject, elsewhere.draws)
-    assert not elsewhere.holds(replace(evidence.subject, backward=one_branch), elsewhere.draws)
+    others = OtherInputs(evidence)
+    assert others.is_right(evidence.subject, others.draws)
+    assert not others.is_right(replace(evidence.subject, backward=one_branch), others.draws)
 
 
 def test_a_kink_at_every_draw_is_judged_with_care():
@@ -81,14 +81,26 @@ def test_a_kink_at_every_draw_is_judged_with_care():
         return {"x": grad_output * np.where(x > 0, 1, np.where(x < 0, 0, 0.3))}
 
     evidence = evidence_of(forward, backward, {"x": np.array([0.0, 1.0, -2.0])})
-    elsewhere = Elsewhere(evidence)
-    assert elsewhere.holds(evidence.subject, elsewhere.draws)
+    others = OtherInputs(evidence)
+    assert others.is_right(evidence.subject, others.draws)
+
+
+def test_what_divides_by_an_input_is_not_finite_at_its_zeros():
+    def divided(grad_output, x):
+        return {"x": grad_output / len(x) * np.where(x > 0, x, 0.1 * x) / x}
+
+    evidence = evidence_of(leaky_mean, leaky_backward(0, 0.0), {"x": X})
+    others = OtherInputs(evidence)
+    off = replace(evidence.subject, backward=divided)
+    assert others.is_right(off, others.draws)
+    assert others.is_finite(evidence.subject)
+    assert not others.is_finite(off)
 
 
 def test_a_repair_is_looked_for_at_a_second_draw(monkeypatch):
     asked = []
     monkeypatch.setattr(
-        mending, "repair", lambda subject, goal, *rest, budget_s: asked.append((goal, budget_s))
+        search, "repair", lambda subject, target, *rest, budget_s: asked.append((target, budget_s))
     )
     report = check(lambda x: x**2, lambda grad_output, x: {"x": x * grad_output}, {"x": X})
     assert report.findings[0].proved is False
@@ -117,7 +129,7 @@ def test_a_repair_for_these_sizes_only_says_so(tmp_path, monkeypatch):
     report = check(names["forward"], names["backward"], inputs)
     assert report.findings[0].proved
     assert report.findings[0].any_size
-    monkeypatch.setattr(Elsewhere, "holds", lambda self, candidate, spots: spots is not self.sizes)
+    monkeypatch.setattr(OtherInputs, "is_right", lambda self, candidate, targets: targets is not self.sizes)
     report = check(names["forward"], names["backward"], inputs)
     assert not report.findings[0].any_size
     assert "proved on fresh inputs; at these sizes only" in str(report)
