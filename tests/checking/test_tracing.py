@@ -68,7 +68,6 @@ def test_operations_know_their_line_and_values_their_name():
     (e,) = [i for i, name in trace.names.items() if name == "e"]
     assert trace.producer[e].name == "exp"
     assert [operation.name for operation, _ in trace.readers[e]] == ["sum", "divide"]
-    assert trace.label(e) == f"e%{e}"
 
 
 def test_what_numpy_computes_on_the_way_has_no_name():

@@ -121,12 +121,6 @@ class ForwardTrace:
         """Return the line of the user's source that an operation belongs to."""
         return linecache.getline(operation.place[0], operation.place[1]).strip()
 
-    def label(self, value: int) -> str:
-        """Return a short name of a value for people."""
-        if value in self.constants and np.ndim(self.values[value]) == 0:
-            return self.texts.get(value, str(self.values[value]))
-        return f"{self.names.get(value, '')}%{value}"
-
 
 def trace_forward(
     forward: Callable[[dict[str, Any]], Any],

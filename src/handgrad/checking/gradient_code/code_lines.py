@@ -16,11 +16,8 @@ from handgrad.checking.gradient_code.simplification import simplified
 
 _MARK = re.compile(r"_v(\d+)_")
 _WIDTH = 96  # of a line, where that can be helped
-_LONGEST_INLINE = (
-    60,
-    36,
-    0,
-)  # letters of an expression that is put in place of its only use; less if lines get long
+# The longest expression that is put in place of its only use, in letters; less where that makes a line too long.
+_LONGEST_INLINE = (60, 36, 0)
 _NAMED = 24  # the same where the user gave it a name
 
 
