@@ -161,7 +161,7 @@ def _log_sum_exp(site: Site) -> str | None:
 
 @entry(
     "tile", "rot90", "diagonal", "take_along_axis", "np.lib.stride_tricks.sliding_window_view",
-    "np.lib.stride_tricks.as_strided", "np.resize", "np.delete", "np.compress",
+    "np.lib.stride_tricks.as_strided", "np.compress",
 )  # fmt: skip
 def _moved(site: Site) -> str | None:
     """Move the numbers of the entries in the same way: they tell where each entry went."""

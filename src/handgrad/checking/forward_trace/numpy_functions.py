@@ -32,7 +32,7 @@ _OPERANDS = {
 }  # fmt: skip
 # Their Python source would be recorded as operations that nobody recognises.
 _OPAQUE = frozenset((
-    "median", "percentile", "quantile", "nanmedian", "lib.stride_tricks.sliding_window_view", "resize", "delete",
+    "median", "percentile", "quantile", "nanmedian", "lib.stride_tricks.sliding_window_view",
     "convolve", "correlate", "choose", "compress", "linalg.eigh", "linalg.eigvalsh", "linalg.svd", "linalg.qr", "linalg.pinv",
     "linalg.lstsq", "linalg.cond", "linalg.slogdet",
 ))  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -171,6 +172,22 @@ def _builtins(tracer: Tracer) -> dict[str, Any]:
     return {"len": length, "float": _ScalarType(tracer, float), "int": _ScalarType(tracer, int)}
 
 
+class _ArrayConverter:
+    """What NumPy's own source converts its arguments with, which is written in C."""
+
+    def __init__(self, tracer: Tracer, *items: Any) -> None:
+        self._arrays = tuple(numpy_functions.as_array(tracer, item) for item in items)
+
+    def as_arrays(self, **_: Any) -> tuple[Any, ...]:
+        return self._arrays
+
+    def __getitem__(self, k: int) -> Any:
+        return self._arrays[k]
+
+    def wrap(self, array: Any, **_: Any) -> Any:
+        return array
+
+
 def through_source(tracer: Tracer, function: FunctionType) -> FunctionType:
     """Return a function of NumPy's that is written in Python, made to accept traced values."""
     scope = tracer.library_scopes.setdefault(id(function.__globals__), {})
@@ -181,7 +198,7 @@ def through_source(tracer: Tracer, function: FunctionType) -> FunctionType:
             else stand_in(tracer, item, f"np.{name}")
             for name, item in function.__globals__.items()
         }
-        scope["__builtins__"] = builtins
+        scope |= {"__builtins__": builtins, "_array_converter": partial(_ArrayConverter, tracer)}
     copy = FunctionType(
         function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
     )
