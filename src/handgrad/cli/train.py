@@ -170,14 +170,13 @@ def _train(
     experiment: Experiment, run_folder: RunFolder, recorder: Recorder | None, *, as_json: bool
 ) -> History:
     dataset, rows, settings = experiment.dataset, experiment.rows, experiment.configuration.training
+    watched = (dataset.x[rows.validation], dataset.t[rows.validation]) if len(rows.validation) else None
     with run_folder.callback(recorder, as_json=as_json) as after_epoch:
         return train(
             experiment.network,
             dataset.x[rows.train],
             dataset.t[rows.train],
-            validation=(dataset.x[rows.validation], dataset.t[rows.validation])
-            if len(rows.validation)
-            else None,
+            validation=watched,
             epochs=settings.epochs,
             batch_size=settings.batch_size,
             optimiser=experiment.configuration.optimiser(),

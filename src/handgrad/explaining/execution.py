@@ -24,19 +24,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Execution:
-    """A program with the rules it was written from, and every value of one batch.
-
-    Attributes
-    ----------
-    program
-        Up to its gradients.
-    nodes
-        The rules whose lines it holds.
-    given
-        What the lines read and do not make.
-    rows
-        Of the batch.
-    """
+    """A program up to its gradients, the rules it was written from, and what its lines read of a batch of some rows."""
 
     program: Program
     nodes: tuple[Node, ...]

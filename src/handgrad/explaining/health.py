@@ -171,11 +171,8 @@ class _Examination:
 
     def saturated(self) -> Iterator[HealthFinding]:
         for slopes in self.slopes:
-            if (
-                not slopes.levels_off
-                or slopes.flat_share < SATURATED_SHARE
-                or slopes.off.mean() >= DEAD_SHARE
-            ):
+            flat = slopes.levels_off and slopes.flat_share >= SATURATED_SHARE
+            if not flat or slopes.off.mean() >= DEAD_SHARE:
                 continue
             cause, change = why_saturated(self.inputs_before(slopes), slopes)
             name, z = slopes.node.output.name, self.units(slopes.source)
@@ -193,9 +190,7 @@ class _Examination:
             return
         first, last = self.matrices[0], self.matrices[-1]
         low, high = self.norm(first), self.norm(last)
-        zeros = not np.any(
-            self.execution.values[self.inputs(last).weights]
-        )  # an output that starts at 0, once
+        zeros = not np.any(self.execution.values[self.inputs(last).weights])  # before the first step
         if not high or zeros or not np.isfinite(low / high) or VANISHING < low / high < EXPLODING:
             return
         code, word = ("vanishing", "smaller") if low < high else ("exploding", "larger")

@@ -28,14 +28,10 @@ FLAT = 0.01  # of the steepest derivative: tanh beyond ±3, sigmoid beyond ±6
 
 @dataclass(frozen=True)
 class ActivationSlopes:
-    """The derivatives of one elementwise rule at every entry of a batch.
+    """The derivatives of one elementwise rule at every entry of a batch, rows down and units across.
 
-    Attributes
-    ----------
-    steepness
-        Of each entry, relative to the steepest derivative near 0; rows down, units across.
-    levels_off
-        Whether it is flat far out on both sides, as tanh is and ReLU is not.
+    ``steepness`` is relative to the steepest derivative near 0, and ``levels_off`` whether the rule is flat far out on both
+    sides, as tanh is and ReLU is not.
     """
 
     node: Node
@@ -133,21 +129,11 @@ WORST = 1e12  # in place of a loss that is not finite
 
 @dataclass(frozen=True)
 class LearningRateTrial:
-    """What a few steps did to the loss of the rows of the next batch.
+    """What a few steps did to the loss of the next batch.
 
-    Attributes
-    ----------
-    start
-        The loss of the first batch, before any step.
-    loss
-        The mean over the later steps, at the learning rate.
-    better_rate, better_loss
-        The best of the shorter ones, and the same mean there.
-    times_worse
-        How many times the loss is the better one: of the means and of the medians, whichever is less, so that
-        neither one wild step nor one lucky row decides.
-    updates
-        For each matrix of weights, the norm of the first update relative to the weights' own.
+    ``start`` is the loss before any step, ``loss`` the mean over the later steps, and ``better_loss`` the same at the best
+    shorter rate. ``times_worse`` is the ratio of the means or of the medians, whichever is less, so that neither one wild
+    step nor one lucky row decides. ``updates`` are the norms of the first updates relative to those of the parameters.
     """
 
     learning_rate: float

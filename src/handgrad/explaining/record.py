@@ -18,16 +18,9 @@ Structure = Literal["zero", "diagonal", "kronecker", "block diagonal", "diagonal
 
 @dataclass(frozen=True)
 class ArraySample:
-    """Some of an array's numbers: every ``step``-th index of each axis, few enough to be shown.
+    """Some of an array's numbers: every ``steps[k]``-th index of axis k, row by row, few enough to be shown.
 
-    Attributes
-    ----------
-    shape
-        Of ``numbers``.
-    steps
-        The stride along each axis.
-    numbers
-        Row by row; None where a number is not finite.
+    A number that is not finite is None; ``shape`` is that of ``numbers``.
     """
 
     shape: tuple[int, ...]
@@ -52,18 +45,10 @@ class Summary:
 class LedgerEntry:
     """One value of the program: its shape, its gradient, and the backward lines it is saved for.
 
-    Attributes
-    ----------
-    name, kind
-        ``W1``; "input", "target", "parameter", "state", "slot", "mask", "value" or "gradient".
-    axes
-        A letter (or word) for each axis, from the signature of the rule that makes or takes it.
-    shape, sizes
-        With ``n`` for the rows, and of this batch.
-    gradient_of, gradient
-        For a gradient, the value it belongs to; for a value, its gradient ("" where there is none).
-    kept_for
-        The backward lines that read this value of the forward, by their targets.
+    ``kind`` is "input", "target", "parameter", "state", "slot", "mask", "value" or "gradient"; ``axes`` are a letter (or
+    word) for each axis, from the rule's signature; ``shape`` has ``n`` for the rows, and ``sizes`` and ``bytes`` are
+    of this batch. A gradient has the value it belongs to as ``gradient_of``, a value its gradient as ``gradient`` ("" where
+    there is none), and in ``kept_for`` the targets of the backward lines that read it.
     """
 
     name: str
@@ -84,14 +69,8 @@ class LedgerEntry:
 class Witness:
     """The numerical check of one backward line.
 
-    Attributes
-    ----------
-    verdict
-        "right", "wrong", or "cannot tell".
-    error, allowed
-        The largest relative difference from the numerical gradient, and the error bound of that gradient.
-    entries
-        How many entries were compared.
+    ``error`` is the largest relative difference from the numerical gradient, ``allowed`` the error bound of that
+    gradient, and ``entries`` how many were compared.
     """
 
     verdict: Literal["right", "wrong", "cannot tell"]
@@ -107,20 +86,9 @@ class Witness:
 
 @dataclass(frozen=True)
 class ExplainedLine:
-    """A line of the program, explained.
+    """A line of the program, as `ProgramLine`, with its place from 0, its formula in TeX, and its check if it is backward.
 
-    Attributes
-    ----------
-    number
-        Its place, from 0.
-    target, operator, expression, phase, layer, rule, reason, undoes
-        As in `ProgramLine`.
-    reads
-        The names of the values it reads, in the order they appear.
-    tex
-        The line as a formula in TeX.
-    witness
-        For backward lines.
+    ``reads`` are the names of the values it reads, in the order they appear.
     """
 
     number: int
@@ -142,20 +110,10 @@ class ExplainedLine:
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor of a derivation: a backward line as a factor of the chain rule.
+    """One factor of a derivation: the backward line of this number as a factor of the chain rule.
 
-    Attributes
-    ----------
-    line
-        The number of the backward line.
-    symbol
-        In TeX, for example ``\\frac{\\partial z_2}{\\partial a_1}``.
-    tex, text
-        The line with the shape under each operand, in TeX and for a terminal.
-    sizes
-        Of the gradient after this factor.
-    reason
-        The line's.
+    ``symbol`` is for example ``\\frac{\\partial z_2}{\\partial a_1}``; ``tex`` and ``text`` are the line with the
+    shape under each operand, in TeX and for a terminal; ``sizes`` are of the gradient after this factor.
     """
 
     line: int
@@ -168,16 +126,9 @@ class Factor:
 
 @dataclass(frozen=True)
 class Derivation:
-    """The chain rule for one value: from the loss back to it, a factor for each line passed.
+    """The chain rule for one value, a parameter or an intermediate: a factor for each line from the loss back to it.
 
-    Attributes
-    ----------
-    of
-        The value: a parameter or an intermediate.
-    factors
-        From the loss to the value.
-    product, text
-        All lines substituted into one another, in TeX and for a terminal.
+    ``product`` and ``text`` are all lines substituted into one another, in TeX and for a terminal.
     """
 
     of: str
@@ -190,13 +141,8 @@ class Derivation:
 class AddedTooEarly:
     """What comes out when the rows' Jacobians are added up before the chain rule.
 
-    Attributes
-    ----------
-    right, wrong
-        Each row's Jacobian times its own upstream gradient, added up; and the sum of the Jacobians times the
-        sum of the gradients.
-    difference
-        The norm of their difference, relative to the right one's.
+    ``right`` is each row's Jacobian times its own upstream gradient, added up; ``wrong`` the sum of the Jacobians times
+    the sum of the gradients; ``difference`` the norm of their difference, relative to the right one's.
     """
 
     right: ArraySample
@@ -211,28 +157,19 @@ class Jacobian:
 
     Attributes
     ----------
-    output, input
-        The two values.
     example
         The row it is of; None for the whole batch.
-    output_sizes, input_sizes
-        Its axes: the output's, then the input's.
-    structure
-        As found in its numbers.
-    stored
-        What is stored instead, in the program's names: ``x ⊗ I``, ``(z1 > 0)``.
-    explanation
-        Why that is enough, from the axes that are shared.
-    stored_numbers, full_numbers
-        How many numbers each form has.
-    stored_operations, full_operations
-        How many multiplications a vector-Jacobian product takes with each.
+    output_sizes, input_sizes, output_axes, input_axes
+        Its axes: the output's, then the input's, and their letters.
+    structure, stored, explanation
+        As found in its numbers, what is stored instead in the program's names (``x ⊗ I``, ``(z1 > 0)``), and why that
+        is enough.
+    stored_numbers, full_numbers, stored_operations, full_operations
+        How many numbers each form has, and how many multiplications a vector-Jacobian product takes with it.
     proof
         The largest difference between the two forms' vector-Jacobian products, relative to the full one's.
     sample
         Of the full matrix, outputs down, inputs across.
-    output_axes, input_axes
-        The letters of the axes.
     added
         Where the rows of the batch share the input, as they share a weight.
     """
@@ -258,22 +195,10 @@ class Jacobian:
 
 @dataclass(frozen=True)
 class Block:
-    """One box of the drawing: an input, or a layer with what it takes and gives.
+    """One box of the drawing: an input, or a rule with the value it makes, ``name``, and the numbers of its lines.
 
-    Attributes
-    ----------
-    name
-        The value it makes.
-    label
-        The rule's name.
-    inputs
-        Names of the blocks (or inputs) it reads from.
-    parameters
-        Names of its parameters, statistics and masks.
-    part
-        "input", "forward" or "loss".
-    lines
-        The numbers of its lines, forward and backward.
+    ``inputs`` are names of other blocks, ``parameters`` those of its parameters, statistics and masks, and ``part`` is
+    "input", "forward" or "loss".
     """
 
     name: str
@@ -289,13 +214,8 @@ class Block:
 class HealthFinding:
     """Something unhealthy: its evidence, its cause, and what to change, in one sentence each, with the numbers.
 
-    Attributes
-    ----------
-    code
-        "dead-units", "saturated", "vanishing", "exploding", "large-updates", "small-updates", "symmetric",
-        "conflicting-rows".
-    place
-        The layer or value.
+    ``code`` is "dead-units", "saturated", "vanishing", "exploding", "large-updates", "small-updates", "symmetric" or
+    "conflicting-rows", and ``place`` the layer or value.
     """
 
     code: str
@@ -307,14 +227,9 @@ class HealthFinding:
 
 @dataclass(frozen=True)
 class LayerHealth:
-    """What was measured at one layer, whether or not anything is wrong with it.
+    """What was measured at the layer that makes the value ``place``, whether or not anything is wrong with it.
 
-    Attributes
-    ----------
-    place
-        The layer's value: ``a1``.
-    measures
-        By name: ``dead``, ``saturated``, ``gradient_norm``, ``update_to_weight``, …
+    ``measures`` has ``dead``, ``saturated``, ``gradient_norm``, ``update_to_weight`` and others by name.
     """
 
     place: str
@@ -332,15 +247,7 @@ class Health:
 
 @dataclass(frozen=True)
 class Boundary:
-    """A network of two inputs over a grid.
-
-    Attributes
-    ----------
-    x_range, y_range
-        Least and most of each input.
-    answers
-        The predicted class or value, row by row from the lowest y.
-    """
+    """The predicted classes or values of a network of two inputs over a grid, row by row from the lowest y."""
 
     x_range: tuple[float, float]
     y_range: tuple[float, float]
@@ -351,16 +258,9 @@ class Boundary:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The network after one step of its training, on the same small batch each time.
+    """The network after one step of its training, 0 before the first, on the same small batch each time.
 
-    Attributes
-    ----------
-    epoch, step
-        When; 0 before the first step.
-    samples, summaries
-        Of weights, gradients and activations, by name.
-    boundary
-        For two inputs.
+    ``samples`` and ``summaries`` are of weights, gradients and activations, by name.
     """
 
     epoch: int
@@ -378,26 +278,20 @@ class Explanation(HTMLReprMixin):
 
     Attributes
     ----------
-    title
-        The program's.
-    rows
-        Of the batch.
+    title, rows
+        The program's title, and the rows of the batch.
     loss
         On the batch; None for a rule, and where it is not finite.
-    drawing
-        The network's blocks, in order.
-    lines
-        Every line, in the order they run.
+    drawing, lines
+        The network's blocks, and every line, in order.
     ledger
         Every value, by name.
     derivations
         By the value whose gradient it is; parameters first.
     jacobians
         Those asked for, or else those small enough.
-    health
-        Over the batch.
-    snapshots
-        Of the training, where it was recorded.
+    health, snapshots
+        Over the batch, and of the training where it was recorded.
     """
 
     title: str

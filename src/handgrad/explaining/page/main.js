@@ -26,9 +26,12 @@ for (const part of document.querySelectorAll("details")) {
 }
 
 const button = document.getElementById("theme");
-function changed() {
+function nameTheme() {
   button.textContent = theme() === "dark" ? "Light" : "Dark";
   button.setAttribute("aria-label", `Use ${button.textContent.toLowerCase()} colours`);
+}
+function changed() {
+  nameTheme();
   record.colours += 1;
   program.again();
   drawTraining();
@@ -39,6 +42,5 @@ button.addEventListener("click", () => {
   changed();
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
-button.textContent = theme() === "dark" ? "Light" : "Dark";
-button.setAttribute("aria-label", `Use ${button.textContent.toLowerCase()} colours`);
+nameTheme();
 document.documentElement.dataset.ready = performance.now().toFixed(0);
