@@ -198,7 +198,7 @@ def read_snapshots(folder: Path) -> tuple[Snapshot, ...]:
         try:
             snapshots.append(msgspec.json.decode(line, type=Snapshot))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise RunError(f"{path}:{number}: damaged, or no snapshot of handgrad's: {error}") from None
+            raise RunError(f"{path}:{number}: damaged, or no snapshot of handgrad: {error}") from None
     return tuple(snapshots)
 
 
