@@ -60,9 +60,10 @@ def close(a: Any, b: Any, relative: float = SAME, least: float = 0.0) -> bool:
         return same and close(a[finite], b[finite], relative, least if np.isfinite(least) else 0.0)
 
 
-def reordered(a: Any, b: Any, least: float = 0.0) -> bool:
-    """Whether two arrays agree as the same sums in another order do, in the first one's type."""
-    return close(a, b, REORDERED * rounding_error(np.asarray(a)), least)
+def reordered(a: Any, b: Any, least: float = 0.0, *, single: bool = False) -> bool:
+    """Whether two arrays agree as the same sums in another order do, in the first one's type or in float32."""
+    eps = rounding_error(np.zeros(0, np.float32) if single else np.asarray(a))
+    return close(a, b, REORDERED * eps, least)
 
 
 def rounding_error(*arrays: Array) -> float:

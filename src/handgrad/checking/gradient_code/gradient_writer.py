@@ -24,10 +24,9 @@ from handgrad.checking.gradient_code.axis_sizes import UPSTREAM
 from handgrad.checking.gradient_code.code_lines import CodeLines
 from handgrad.checking.gradient_code.known_gradients import known_gradients, perturbed
 from handgrad.checking.gradient_code.letters import LetterSubstitution, Piece
+from handgrad.tolerance import reordered
 
 _MOST_OPERATIONS = 600  # more are a loop, which nobody reads written out
-_TOLERANCES = (1e-9, 1e-13)  # relative, and of the largest entry: the same sums in another order, in double
-_SINGLE_TOLERANCES = (1e-4, 1e-5)  # in single precision
 
 
 @dataclass(frozen=True)
@@ -165,11 +164,7 @@ class _Writer:
 
     def same(self, a: Any, b: Any) -> bool:
         """Whether two arrays agree up to rounding."""
-        if np.shape(a) != np.shape(b):
-            return False
-        scale = float(np.max(np.abs(b), initial=0.0, where=np.isfinite(b)))
-        relative, absolute = _SINGLE_TOLERANCES if self.is_single else _TOLERANCES
-        return bool(np.allclose(a, b, rtol=relative, atol=absolute * scale, equal_nan=True))
+        return reordered(a, b, single=self.is_single)
 
     def broadcasts(self, value: Any, to: Any) -> bool:
         """Whether an array agrees with another after it is broadcast to it."""
@@ -256,8 +251,8 @@ class _Writer:
         """Whether the terms of a gradient cancel, as those of the maximum that softmax subtracts."""
         sizes = [f.value for f in self.terms[value]] + self.upstream
         largest = max(float(np.max(np.abs(g), initial=0.0)) for g in sizes)
-        total = float(np.max(np.abs(self.gradients[value].value), initial=0.0))
-        return total <= _TOLERANCES[1] * largest
+        total = self.gradients[value].value
+        return reordered(total, np.zeros_like(total), largest)
 
     # ------------------------------------------------------------------ what operations contribute
 

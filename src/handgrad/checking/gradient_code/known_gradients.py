@@ -16,12 +16,12 @@ import numpy as np
 from handgrad.checking.adjoint import adjoints
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.forward_trace.tracer import Operation
+from handgrad.tolerance import close
 
 _MOST_OPERATIONS = 120  # a longer trace is a loop, written out one by one
 _MOST_ENTRIES = 4096  # of a value that is searched: each candidate is computed
 _MOST_SOURCES = 8  # a well-known function is spelled in fewer operations that keep its shape
 _LAST_OPERATIONS = ("divide", "multiply", "subtract", "where", "setitem")
-_RELATIVE, _ABSOLUTE = 1e-8, 1e-10  # agreement of two formulas in double precision, of moderate numbers
 
 
 def known_gradients(trace: ForwardTrace, leaves: Sequence[int], path: set[int]) -> dict[int, tuple[int, str]]:
@@ -132,5 +132,4 @@ def _fits(text: str, scope: dict[str, Any], right: Any) -> bool:
         value = eval(text, scope)
     except ValueError:
         return False
-    tolerance = _ABSOLUTE * float(np.max(np.abs(right)))
-    return np.shape(value) == np.shape(right) and np.allclose(value, right, rtol=_RELATIVE, atol=tolerance)
+    return close(value, right)
