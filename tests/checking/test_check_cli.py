@@ -373,3 +373,28 @@ def test_a_terminal_sees_colour_unless_it_asks_for_none(tmp_path: Path, plain: s
     status = pty.spawn(command, read, lambda number: b"")
     assert os.waitstatus_to_exitcode(status) == 1
     assert (b"\x1b[31mwrong" in seen) == coloured
+
+
+PROGRAMS = Path(__file__).parent / "programs"
+OBJECT = """
+rng = np.random.default_rng(0)
+layer = Affine(rng.normal(size=(3, 4)), rng.normal(size=4))
+inputs = {"x": rng.normal(size=(5, 3))}
+"""
+
+
+def test_a_script_is_checked_up_to_its_first_update(check: Check) -> None:
+    """It is run once more for each entry, and never trains."""
+    code, out, _ = check(str(PROGRAMS / "script_line_fit.py"))
+    assert code == 1
+    assert "wrong        db ()" in out
+    assert "constant-factor in db" in out
+    assert check(str(PROGRAMS / "script_relu_regression.py"))[0] == 0
+
+
+def test_an_object_of_the_file_is_checked_by_its_name(check: Check) -> None:
+    """With the inputs of the file."""
+    write("net.py", (PROGRAMS / "layer_dense_bias_mean.py").read_text(), OBJECT)
+    code, out, _ = check("net.py:layer")
+    assert code == 1
+    assert "batch-mean-vs-sum in db" in out

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from handgrad.checking.interfaces import adapt_script, recognise
+
 PROGRAMS = Path(__file__).parent / "programs"
 STEP = 1e-6  # of the central differences: their error is about 1e-9 where values are about 1
 
@@ -24,7 +26,9 @@ def names_of(path: Path) -> dict[str, Any]:
     return names
 
 
-LABELS = {label.name: label for label in names_of(PROGRAMS / "labels.py")["LABELS"]}
+_FIXED = names_of(PROGRAMS / "labels.py")
+LABELS = {label.name: label for label in _FIXED["LABELS"]}
+GIVEN = _FIXED["GIVEN"]
 NUMPY = [
     label
     for label in LABELS.values()
@@ -161,3 +165,30 @@ def test_a_jax_function_is_as_wrong_as_its_label_states(label):
         if not np.allclose(g, e, rtol=1e-4, atol=1e-6)
     }
     assert wrong == set(label.where)
+
+
+@pytest.mark.parametrize("label", [*NUMPY, *SCRIPTS], ids=lambda label: label.name)
+def test_a_program_is_taken_as_it_stands_and_its_gradients_are_judged(label):
+    if label.shape == "script":
+        pair = adapt_script(PROGRAMS / f"{label.name}.py").pair()
+    else:
+        names = names_of(PROGRAMS / f"{label.name}.py")
+        exec(label.call, names)
+        pair = recognise(*eval(GIVEN[label.name], names)).pair()
+    assert isinstance(pair.inputs, dict)
+    outputs = pair.forward(**pair.inputs)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    generator = np.random.default_rng(3)
+    upstream = tuple(np.asarray(generator.normal(size=np.shape(output))) for output in outputs)
+    gradients = pair.backward(upstream if len(upstream) > 1 else upstream[0], **pair.inputs)
+
+    def loss() -> float:
+        found = pair.forward(**pair.inputs)
+        found = found if isinstance(found, tuple) else (found,)
+        return sum(float(np.sum(part * weight)) for part, weight in zip(found, upstream, strict=True))
+
+    wrong = {
+        name for name, gradient in gradients.items()
+        if not np.allclose(gradient, numerical_gradient(loss, pair.inputs[name]), rtol=1e-4, atol=1e-6)
+    }  # fmt: skip
+    assert len(wrong) == len(label.where)

@@ -11,6 +11,7 @@ import numpy as np
 
 from handgrad.arguments import Seed, judged
 from handgrad.checking.diagnosis import Diagnosis, diagnose
+from handgrad.checking.interfaces import is_plain_pair, recognise
 from handgrad.checking.numerical.comparison import (
     Comparison,
     Evidence,
@@ -23,7 +24,7 @@ from handgrad.checking.numerical.notes import not_proved, tried
 from handgrad.checking.repair import Repair, is_searching, mend
 from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict
 from handgrad.checking.subject import CheckError, Subject
-from handgrad.checking.subject.adapters import Pair, pair_of
+from handgrad.checking.subject.adapters import Pair, checkable, pair_of
 from handgrad.checking.subject.draws import Source, draw, fresh
 
 REPAIR_SECONDS = 2.0  # of a machine of 2024, for the search of small edits
@@ -43,12 +44,15 @@ def check(
     Parameters
     ----------
     forward
-        A function of the inputs that returns an array, or a tuple of arrays. Or what has a backward of its own: a
-        rule, a layer, a network, a ``torch.autograd.Function``, or a JAX function with a custom VJP. The numbers
-        among a rule's options are changed a little: at 1 or 0, a backward that leaves one out would be right.
+        A function of the inputs that returns an array, or a tuple of arrays; with them, a cache for ``backward``.
+        Or what has a backward of its own: an object with ``forward`` and ``backward`` methods (or a network that
+        updates itself), one method of it, a function that returns a loss with its gradients, a rule, a layer, a
+        network, a ``torch.autograd.Function``, or a JAX function with a custom VJP. The numbers among a rule's
+        options are changed a little: at 1 or 0, a backward that leaves one out would be right.
     backward
         A function of the upstream gradient (a tuple of them when forward returns several arrays) and the
-        inputs, that returns a dict of gradients by the inputs' names, or a tuple of them in the inputs' order.
+        inputs, that returns a dict of gradients by the inputs' names, or a tuple of them in the inputs' order. Or of
+        the upstream gradient and forward's cache, of forward's results by their names, or the derivative f'(x).
     inputs
         Arrays by name, or in the order that forward takes them, or a function of a ``numpy.random.Generator`` that
         returns them. Whole numbers are not differentiated, and neither is what backward leaves out. Rules, layers
@@ -80,7 +84,9 @@ def check(
     if is_searching():
         raise CheckError("check was called by code that a check runs while it looks for a repair")
     with np.errstate(all="ignore"):
-        return _check(pair_of(forward, backward, inputs), seed)
+        if checkable(forward) or is_plain_pair(forward, backward, inputs):
+            return _check(pair_of(forward, backward, inputs), seed)
+        return _check(recognise(forward, backward, inputs).pair(), seed)
 
 
 def _check(pair: Pair, seed: int) -> Report:

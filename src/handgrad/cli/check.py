@@ -19,7 +19,7 @@ from handgrad.checking.repair import write_repair
 from handgrad.checking.report import COLOURS, Verdict, coloured_parts
 from handgrad.cli.console import echo_coloured
 from handgrad.cli.options import json_option
-from handgrad.cli.user_file import find, import_file, importing_from
+from handgrad.cli.user_file import find, import_file, importing_from, is_script
 from handgrad.errors import HandgradError
 from handgrad.rules import RULES
 
@@ -37,9 +37,10 @@ def command(source: str | None, rules: bool, fix: bool, seed: int, as_json: bool
 
     FILE.py holds `forward`, `backward` and `inputs`, or, for a NAME, NAME, NAME_backward and NAME_inputs (or
     `inputs`). forward(**inputs) returns an array; backward(grad_output, **inputs) returns a gradient for each
-    name; inputs(rng) draws the arrays from a NumPy generator. NAME may also be a rule, a layer, a network, a
-    torch.autograd.Function or a JAX function with a custom VJP. The file is imported and its functions are run;
-    what they print meanwhile is not shown.
+    name; inputs(rng) draws the arrays from a NumPy generator. NAME may also be an object with forward and backward
+    methods, a function that returns a loss with its gradients, a rule, a layer, a network, a torch.autograd.Function
+    or a JAX function with a custom VJP. A script without functions is checked up to its first update. The file is
+    run; what it prints meanwhile is not shown.
 
     \b
     handgrad check layer.py
@@ -97,12 +98,14 @@ def _check_file(path: Path, name: str, seed: int, *, fix: bool, as_json: bool) -
     return _code(last)
 
 
-def _import(path: Path, output: TextIO) -> ModuleType:
+def _import(path: Path, output: TextIO) -> ModuleType | None:
+    if is_script(path):
+        return None
     with redirect_stdout(output):
         return import_file(path)
 
 
-def _report(module: ModuleType, path: Path, name: str, seed: int, *, alone: bool) -> Report:
+def _report(module: ModuleType | None, path: Path, name: str, seed: int, *, alone: bool) -> Report:
     """Check one of a file's functions; what they print meanwhile, hundreds of times, is not shown.
 
     After an error in one of several, the others are still checked.

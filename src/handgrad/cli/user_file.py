@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
@@ -15,6 +16,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from handgrad.checking import CheckError
+from handgrad.checking.interfaces import adapt_script
 from handgrad.checking.subject.adapters import checkable
 from handgrad.checking.subject.draws import Source
 from handgrad.errors import HandgradError, nearest
@@ -99,14 +101,19 @@ def _place(error: BaseException, path: Path) -> str:
     return f"{path}:{own[-1]}" if own else str(path)
 
 
-def find(module: ModuleType, path: Path, name: str) -> list[Found]:
+def find(module: ModuleType | None, path: Path, name: str) -> list[Found]:
     """Return what the file has to be checked under a name; without one, everything the convention finds.
+
+    A script, which is no module, is one forward and one backward.
 
     Raises
     ------
     CheckError
         When that is nothing, or a part of it is missing.
     """
+    if module is None:
+        pair = adapt_script(path).pair()
+        return [Found("", pair.forward, pair.backward, pair.inputs)]
     names = vars(module)
     if name:
         return [_found(names, path, name)]
@@ -125,8 +132,26 @@ def _with_backward(module: ModuleType) -> list[str]:
     return [
         name for name, value in names.items()
         if name in own and not name.startswith("_")
-        and (checkable(value) or (callable(value) and f"{name}_backward" in own))
+        and (checkable(value) or (callable(value) and _backward_of(name, own)))
     ]  # fmt: skip
+
+
+def _backward_of(name: str, names: Collection[str]) -> str:
+    """Return the backward of a forward: ``relu_backward`` of ``relu``, ``affine_backward`` of ``affine_forward``."""
+    tried = (f"{name}_backward", name.replace("forward", "backward"), name.replace("fwd", "bwd"))
+    return next((each for each in tried if each in names and each != name), "")
+
+
+def is_script(path: Path) -> bool:
+    """Whether a file holds no function and no class, so that to run it is to train."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return False
+    kinds = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.Lambda)
+    return not any(isinstance(node, kinds) for node in ast.walk(tree)) and any(
+        isinstance(node, ast.For | ast.While) for node in tree.body
+    )
 
 
 def _found(names: Mapping[str, Any], path: Path, name: str) -> Found:
@@ -137,7 +162,13 @@ def _found(names: Mapping[str, Any], path: Path, name: str) -> Found:
     inputs: Source | None = names.get(f"{name}_inputs", names.get("inputs"))
     if name and checkable(names[name]):
         return Found(name, names[name], None, inputs)
-    forward, backward = (name, f"{name}_backward") if name else ("forward", "backward")
+    if name and inputs is not None and not _backward_of(name, names):
+        return Found(
+            name, names[name], None, inputs
+        )  # an object, or a function that returns loss and gradients
+    forward, backward = (
+        (name, _backward_of(name, names) or f"{name}_backward") if name else ("forward", "backward")
+    )
     for role in (forward, backward):
         if not callable(names.get(role)):
             what = "is no function" if role in names else "is missing"
