@@ -23,6 +23,8 @@ myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say more: "rows (n, …)" rather than numpy.ndarray
 default_role = "any"
+# The type of a documented setting may hold its choices and its default, which are no classes.
+nitpick_ignore_regex = [("py:class", r"default .*|\".*\"")]
 napoleon_google_docstring = False
 napoleon_attr_annotations = False
 napoleon_use_rtype = False
