@@ -204,7 +204,8 @@ def test_gradients_of_a_network_are_those_of_its_step(kind: str) -> None:
     """`Network.gradients` gives one for each parameter, by the parameter's name, and changes nothing."""
     network, given = PEERS[kind].network, PEERS[kind].given
     before = {name: v.copy() for name, v in network.arrays.items()}
-    found, expected = network.gradients(**given), step(network, **given)
+    named = {"sample_weight" if name == "w" else name: array for name, array in given.items()}
+    found, expected = network.gradients(**named), step(network, **given)
     assert found.keys() == network.parameters.keys()
     for name, v in found.items():
         np.testing.assert_array_equal(v, expected[f"d{name}"])
