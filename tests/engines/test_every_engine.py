@@ -17,8 +17,11 @@ from .test_compiled_agreement import NETWORKS
 SIMPLE = NETWORKS["one layer"]
 
 
-@pytest.mark.parametrize("dtype", BOUNDS)
-@pytest.mark.parametrize("name", NETWORKS)
+# A third axis is more rows of the same loops: one dtype says whether its sizes are right.
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, dtype) for name in NETWORKS for dtype in BOUNDS if (dtype == "float32" or "rank 3" not in name)],
+)
 @pytest.mark.parametrize("engine", [name for name in ENGINES if name != "reference"])
 def test_it_agrees_with_the_reference(engine: str, name: str, dtype: str) -> None:
     """Trained at every size of batch, each gradient alone, and outside training; with threads, bit for bit."""
