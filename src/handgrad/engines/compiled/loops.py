@@ -218,7 +218,8 @@ class KernelWriter:
                 self.add_at(value, operand, self.code.binary("add", row, self.column))
             elif value.operation not in REDUCTIONS:
                 result = self.registers[value, "full"] = self.apply(value, self.lanes)
-                self.save(value, result, self.index("full"), mask)
+                if value in self.stored:
+                    self.save(value, result, self.index("full"), mask)
             elif self.loop.levels[value] == "column":
                 self.add_at(value, self.read(value.inputs[0], "full", self.lanes), self.column)
             else:
