@@ -8,8 +8,6 @@ import numpy as np
 
 from handgrad.checking.subject import Array
 
-CLOSE = 1e-6  # of the largest entry: a mistake's prediction is that near, or it is another mistake
-
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -34,15 +32,6 @@ class Diagnosis:
     evidence: str
     cost: float
     place: str = ""
-
-
-def agree(predicted: Array, got: Array, scale: float = 0.0) -> bool:
-    """Whether a predicted gradient is the one that was given, to within a millionth of the largest entry."""
-    if predicted.shape != got.shape:
-        return False
-    largest = max(float(np.abs(got).max(initial=0)), scale)
-    with np.errstate(all="ignore"):
-        return bool(np.all(np.abs(predicted - got) <= CLOSE * largest + 1e-300))
 
 
 def nearer(predicted: Array, got: Array, right: Array) -> bool:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from handgrad.checking.diagnosis.candidate import Diagnosis, agree, nearer
+from handgrad.checking.diagnosis.candidate import Diagnosis, nearer
 from handgrad.checking.numerical.comparison import Evidence, NumericalGradient
 from handgrad.checking.numerical.finite_differences import NumericalJacobian
 from handgrad.checking.subject import Array, CheckError
+from handgrad.tolerance import close
 
 MOST_OUTPUTS = 128  # for each of which backward runs once
 LARGEST = 65_536  # entries of the matrix
@@ -37,15 +38,15 @@ def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
         return
     if right.shape[0] == right.shape[1] > 1:
         words = f"from the output to d{argument}"
-        if agree(given, right.T) and nearer(right.T, given, right):
+        if close(given, right.T) and nearer(right.T, given, right):
             yield Diagnosis(
                 "transposed", (argument,), f"the Jacobian is used {words}, not its transpose", 1.3
             )
-        if agree(given, diagonal := np.diag(np.diag(right))) and nearer(diagonal, given, right):
+        if close(given, diagonal := np.diag(np.diag(right))) and nearer(diagonal, given, right):
             yield Diagnosis(
                 "missing-term", (argument,), f"of the Jacobian only the diagonal is used {words}", 1.15
             )
-        if agree(given, unit := np.eye(len(given))) and nearer(unit, given, right):
+        if close(given, unit := np.eye(len(given))) and nearer(unit, given, right):
             words = f"the upstream gradient is handed on {words} as it is"
             yield Diagnosis("missing-local-derivative", (argument,), words, 1.25)  # a path left out says more
     yield _by_kind(argument, given, right)
@@ -100,4 +101,4 @@ def _given(argument: str, evidence: Evidence, numerical: NumericalGradient) -> A
     sample = evidence.comparisons[0].samples[0]
     upstream = np.concatenate([part.ravel() for part in sample.upstream])
     got = np.asarray(sample.got[argument], float).ravel()
-    return matrix if matrix.ndim == 2 and agree(upstream @ matrix, got) else None
+    return matrix if matrix.ndim == 2 and close(upstream @ matrix, got) else None

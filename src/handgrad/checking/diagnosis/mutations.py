@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.diagnosis.candidate import CLOSE, Diagnosis
+from handgrad.checking.diagnosis.candidate import Diagnosis
 from handgrad.checking.effort import Effort
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.gradient_code import GradientCode, write_gradient
@@ -25,6 +25,7 @@ from handgrad.checking.repair.module_source import Change, ModuleSource, SourceE
 from handgrad.checking.repair.sandbox import Sandbox, Target
 from handgrad.checking.repair.search import exchanged, small_changes
 from handgrad.checking.subject import CheckError, Subject
+from handgrad.tolerance import SAME
 
 BUDGET = 1.5  # seconds of a usual machine
 COST = (
@@ -121,7 +122,7 @@ def _target(sample: GradientSample, wrong: tuple[str, ...]) -> Target:
     """Return backward's numbers, as what a mutation is to give."""
     got = {name: sample.got[name] if name in wrong else sample.expected(name) for name in sample.got}
     near = {
-        name: CLOSE * max(np.abs(value).max(initial=0), 1e-3 * np.abs(sample.expected(name)).max(initial=0))
+        name: SAME * max(np.abs(value).max(initial=0), 1e-3 * np.abs(sample.expected(name)).max(initial=0))
         + 1e-300
         for name, value in got.items()
     }

@@ -7,13 +7,14 @@ from itertools import combinations
 
 import numpy as np
 
-from handgrad.checking.diagnosis.candidate import Diagnosis, agree, nearer
+from handgrad.checking.diagnosis.candidate import Diagnosis, nearer
 from handgrad.checking.diagnosis.jacobian_patterns import by_jacobian
 from handgrad.checking.diagnosis.rounding import cast, lost_digits, right_with_more_digits, whole_numbers
 from handgrad.checking.numerical.comparison import Evidence, compare, numerical_gradient
 from handgrad.checking.numerical.finite_differences import NumericalJacobian
 from handgrad.checking.subject import Array, CheckError, widened
 from handgrad.checking.subject.draws import shorter
+from handgrad.tolerance import close
 
 
 def by_numbers(evidence: Evidence) -> Iterator[Diagnosis]:
@@ -54,11 +55,11 @@ def affine(evidence: Evidence, argument: str) -> tuple[str, float]:
     pairs = [(sample.got[argument], sample.expected(argument)) for sample in samples]
     if any(got.shape != right.shape for got, right in pairs):
         return "ignores-upstream", 0.15
-    if all(agree(got - added, right) for got, right in pairs):
+    if all(close(got - added, right) for got, right in pairs):
         return "extra-term", 0.12
-    if isinstance(jacobian, NumericalJacobian) and not all(agree(added, got) for got, _ in pairs):
+    if isinstance(jacobian, NumericalJacobian) and not all(close(added, got) for got, _ in pairs):
         low, high, _ = jacobian.allowed(np.ones(len(jacobian.low)))
-        if not agree(one[argument].ravel(), np.asarray((low + high) / 2, float)):
+        if not close(one[argument].ravel(), np.asarray((low + high) / 2, float)):
             return "extra-term", 1.6
     return "ignores-upstream", 0.15
 
@@ -67,7 +68,7 @@ def _swapped(evidence: Evidence) -> Iterator[Diagnosis]:
     for one, other in combinations(evidence.wrong, 2):
         mine, others = evidence.pairs(one), evidence.pairs(other)
         if all(
-            agree(right_other, got) and agree(right, got_other)
+            close(right_other, got) and close(right, got_other)
             for (got, right), (got_other, right_other) in zip(mine, others, strict=True)
         ):
             yield Diagnosis(
@@ -84,9 +85,11 @@ def _relations(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Diag
         ("wrong-sign", np.negative, "every entry of d{0} is the right one with the opposite sign", 0.3),
     )
     for code, relation, words, cost in relations:
-        if all(agree(relation(right), got) for got, right in pairs):
+        if all(close(relation(right), got) for got, right in pairs):
             yield Diagnosis(code, (argument,), words.format(argument), cost)
-    if all(agree(np.zeros_like(right), right, float(np.abs(got).max(initial=0))) for got, right in pairs):
+    if all(
+        close(np.zeros_like(right), right, least=float(np.abs(got).max(initial=0))) for got, right in pairs
+    ):
         words = (
             f"d{argument} should be zero everywhere: forward is flat, as a step is, and a slope is handed on"
         )
@@ -95,7 +98,7 @@ def _relations(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Diag
     if (
         len(shape) >= 2
         and shape[-1] == shape[-2]
-        and all(agree(np.swapaxes(right, -1, -2), got) for got, right in pairs)
+        and all(close(np.swapaxes(right, -1, -2), got) for got, right in pairs)
     ):
         yield Diagnosis("transposed", (argument,), f"d{argument} is the transpose of the right one", 0.3)
 
@@ -104,7 +107,7 @@ def _shapes(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Diagnos
     """Explain a gradient of another shape: not summed, transposed, or simply another array."""
     got_shape, shape = pairs[0][0].shape, pairs[0][1].shape
     words = f"d{argument} has shape {got_shape}, and {argument} has {shape}"
-    if all(got.ndim >= 2 and agree(np.swapaxes(got, -1, -2), right) for got, right in pairs):
+    if all(got.ndim >= 2 and close(np.swapaxes(got, -1, -2), right) for got, right in pairs):
         yield Diagnosis("transposed", (argument,), f"{words}: it is the transpose of the right one", 0.3)
     if all(_sums_to(got, right) for got, right in pairs):
         yield Diagnosis(
@@ -120,7 +123,7 @@ def _sums_to(got: Array, right: Array) -> bool:
             if not all(got.shape[axis] > 1 for axis in axes):
                 continue
             summed = got.sum(axis=axes)
-            if summed.size == right.size and agree(summed.reshape(right.shape), right):
+            if summed.size == right.size and close(summed.reshape(right.shape), right):
                 return True
     return False
 
@@ -129,11 +132,11 @@ def _factor(evidence: Evidence, argument: str, pairs: list[tuple[Array, Array]])
     """Explain a gradient that is a constant times the right one, everywhere and always."""
     factors = [float((got * right).sum() / max((right * right).sum(), 1e-300)) for got, right in pairs]
     factor = factors[0]
-    if factor == 0 or not all(abs(f - factor) <= 1e-6 * abs(factor) for f in factors):
+    if factor == 0 or not all(close(f, factor) for f in factors):
         return
-    if abs(factor - 1) < 1e-9 or abs(factor + 1) < 1e-6:
+    if abs(factor - 1) < 1e-9 or close(factor, -1.0):
         return
-    if not all(agree(factor * right, got) and nearer(factor * right, got, right) for got, right in pairs):
+    if not all(close(factor * right, got) and nearer(factor * right, got, right) for got, right in pairs):
         return
     words = f"every entry of d{argument} is {factor:.6g} times the right one"
     sizes = _batch_sizes(evidence, argument, factor)
@@ -156,10 +159,10 @@ def _counts_features(evidence: Evidence, argument: str, factor: float) -> bool:
 def _batch_sizes(evidence: Evidence, argument: str, factor: float) -> str:
     """Say whether a factor is the number of rows or its inverse; fewer rows decide, where they can be had."""
     sizes = {size for value in evidence.subject.inputs.values() for size in value.shape if size > 1}
-    near = [n for n in sizes if abs(abs(factor) - n) < 1e-6 * n or abs(abs(factor) * n - 1) < 1e-6]
+    near = [n for n in sizes if close(abs(factor), n) or close(abs(factor) * n, 1.0)]
     counts = {a * b for a in sizes for b in sizes} | sizes
     if not near:
-        near = [n for n in counts if abs(abs(factor) - n) < 1e-6 * n or abs(abs(factor) * n - 1) < 1e-6]
+        near = [n for n in counts if close(abs(factor), n) or close(abs(factor) * n, 1.0)]
         if not near or min(near) <= 4:
             return ""
         return f"{near[0]} is a product of the sizes"
@@ -167,7 +170,7 @@ def _batch_sizes(evidence: Evidence, argument: str, factor: float) -> str:
     fewer = _factor_with_fewer(evidence, argument, size)
     if fewer is None:
         return f"{size} is the length of an axis" if size not in (2, 4) else ""
-    if abs(fewer - factor) < 1e-6 * abs(factor):
+    if close(fewer, factor):
         return ""
     return f"{size} is the length of an axis, and with {size - 1} it is {fewer:.6g} times"
 
@@ -184,7 +187,7 @@ def _factor_with_fewer(evidence: Evidence, argument: str, size: int) -> float | 
         if got.shape != right.shape:
             continue
         factor = float((got * right).sum() / max((right * right).sum(), 1e-300))
-        if agree(factor * right, got):
+        if close(factor * right, got):
             return factor
     return None
 

@@ -18,6 +18,7 @@ from handgrad.checking.numerical.comparison import Evidence, compare, numerical_
 from handgrad.checking.repair.sandbox import Target
 from handgrad.checking.subject import Array, CheckError, Inputs, Subject, widened
 from handgrad.checking.subject.draws import jittered, shorter
+from handgrad.tolerance import close
 
 DRAWS = 24
 FAR = 3.0  # every other draw is that much farther away
@@ -139,7 +140,7 @@ def _shapes(inputs: Inputs) -> list[tuple[int, ...]]:
 
 
 def _alike(one: Array, other: Array) -> bool:
-    return np.shape(one) == other.shape and bool(np.allclose(one, other, rtol=1e-6, equal_nan=True))
+    return close(one, other)
 
 
 def _finite(value: Array) -> bool:
