@@ -42,7 +42,7 @@ import numpy as np
 
 from handgrad.checking import Report, check
 from handgrad.checking.diagnosis import diagnose, numbers
-from handgrad.checking.forward_trace import trace
+from handgrad.checking.forward_trace import forward_trace
 from handgrad.checking.repair import search, write_repair
 
 try:
@@ -78,7 +78,7 @@ MECHANISMS: dict[str, list[tuple[Any, str, Any]]] = {
     "mutations": [(diagnose, "by_mutation", nothing)],
     "codes of edits": [(diagnose, "by_repair", nothing)],
     "patterns of Jacobians": [(numbers, "by_jacobian", nothing)],
-    "patching of global names": [(trace, "traced_scope", unpatched)],
+    "patching of global names": [(forward_trace, "traced_scope", unpatched)],
 }
 """Where each mechanism is entered, and what stands in for it."""
 

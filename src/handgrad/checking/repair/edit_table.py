@@ -21,6 +21,7 @@ from handgrad.checking.repair.expressions import (
     dimensions,
     fill,
     is_float,
+    is_gradient,
     is_size,
     names_in,
     parsed,
@@ -141,7 +142,11 @@ def _by_row(place: Expression, row: Row) -> Iterator[Edited]:
     elif free == {"N"}:
         for k, size in enumerate(sizes(place.scope)):
             yield Edited(fill(row.after, **parts, N=size), row.cost + 0.1 * k, row.undoes, row.makes)
-    elif free == {"U"} and row.after.startswith("A"):
+    elif (
+        free == {"U"}
+        and row.after.startswith("A")
+        and ("(" not in row.after or is_gradient(place, place.node))
+    ):
         for name, value in place.scope.items():
             if not isinstance(place.node, ast.Constant) and _broadcasts(value, place.value):
                 put_in = ast.Name(name, ast.Load())

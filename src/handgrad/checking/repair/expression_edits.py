@@ -39,8 +39,8 @@ from handgrad.checking.repair.expressions import (
     dimensions,
     fill,
     is_float,
+    is_gradient,
     is_size,
-    names_in,
     sizes,
 )
 from handgrad.checking.repair.module_source import Change, Edit
@@ -305,9 +305,7 @@ def calls(place: Expression) -> Iterator[Edited]:
     method = isinstance(node.func, ast.Attribute) and dimensions(place.of(node.func.value)) >= 0
     operands = [*([node.func.value] if method else []), *node.args]  # type: ignore[attr-defined]
     for argument in operands if _parts(node) is None else ():
-        gradient = any(
-            name in place.upstream or name.startswith(("d", "grad")) for name in names_in(argument)
-        )
+        gradient = is_gradient(place, argument)
         yield Edited(argument, 1.5, EXTRA if gradient else LOCAL, LACKS_FACTOR if gradient else POINT)
     for i, j in combinations(range(len(node.args)), 2):
         swapped = list(node.args)

@@ -47,6 +47,11 @@ class Expression:
         return (UPSTREAM_NAMES - {*inputs}) | {first}
 
 
+def is_gradient(place: Expression, node: ast.AST) -> bool:
+    """Whether an expression has a gradient in it, by what its names are called."""
+    return any(name in place.upstream or name.startswith(("d", "grad")) for name in names_in(node))
+
+
 def expressions(source: ModuleSource, observed: Observed) -> Iterator[Expression]:
     """Yield the expressions that backward evaluates."""
     for name in source.reachable(source.backward):
