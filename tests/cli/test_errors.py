@@ -223,7 +223,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "predict runs/own pets.csv": (1, "runs/own/run.json: the network has a Mine, which is not handgrad's; it was defined in mine.py"),
     "predict runs/linked pets.csv": (1, "runs/linked/weights.safetensors: is a link that leads out of the folder"),
     "evaluate runs/large": (1, "runs/large/run.json: 134,217,728 bytes, and a run's has at most 67,108,864"),
-    "explain runs/snapshots": (1, "runs/snapshots/snapshots.jsonl:1: damaged, or no snapshot of handgrad's: Object missing required field `epoch`"),
+    "explain runs/snapshots": (1, "runs/snapshots/snapshots.jsonl:1: damaged, or no snapshot of handgrad: Object missing required field `epoch`"),
     "train --resume runs/checkpoint": (1, "runs/checkpoint/checkpoint.safetensors: damaged, or no safetensors file: Error while deserializing header: header too small"),
     # options
     "train --snapshots 1": (2, "Invalid value for '--snapshots': 1 is not in the range 2<=x<=1000."),

@@ -185,6 +185,6 @@ def _place(change: Change, observed: Observed, trace: ForwardTrace) -> str:
     return ""
 
 
-def _nothing(*_args: Any, **_inputs: Any) -> float:
-    """Stand in for a forward that need not run."""
-    return 0.0
+def _nothing(*_args: Any, **_inputs: Any) -> list[float]:
+    """Stand in for a forward, of one output or of several, that need not run."""
+    return [0.0]

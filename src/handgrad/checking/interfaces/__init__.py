@@ -19,6 +19,8 @@ from collections.abc import Callable, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
+import numpy as np
+
 from handgrad.checking.interfaces.adapt import Adapted, adapt, adapt_loss, adapt_object, named
 from handgrad.checking.interfaces.derivatives import adapt_derivative, flag_of
 from handgrad.checking.interfaces.roles import (
@@ -37,7 +39,7 @@ DERIVATIVES = ("prime", "deriv", "derivative", "grad", "gradient")
 
 
 def is_plain_pair(forward: Any, backward: Any, inputs: Any) -> bool:
-    """Whether two functions are of handgrad's own convention: ``backward(grad_output, **inputs)``."""
+    """Whether two functions are of handgrad's own convention, ``backward(grad_output, **inputs)``, as far as names tell."""
     if backward is None:
         return type(forward).__module__ == "builtins" and not (inputs is not None and callable(forward))
     if not isinstance(inputs, Mapping) or not callable(forward) or not callable(backward):
@@ -50,11 +52,26 @@ def is_plain_pair(forward: Any, backward: Any, inputs: Any) -> bool:
         parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) for parameter in (first, *rest)
     ):
         return True
-    wanted = {parameter.name for parameter in rest if parameter.default is parameter.empty}
-    if first.name in inputs or wanted <= set(inputs):
-        return first.name not in inputs and len(rest) >= len(inputs)
-    saved = SAVED | set(returned_names(forward) if isinstance(forward, FunctionType) else ())
-    return len(rest) == len(inputs) and not any(name in saved or plain(name) in saved for name in wanted)
+    if first.name in inputs or any(
+        isinstance(value, dict | list | tuple) and _nested(value) for value in inputs.values()
+    ):
+        return False
+    if (
+        isinstance(forward, FunctionType)
+        and isinstance(backward, FunctionType)
+        and _is_derivative(forward, backward)
+    ):
+        return False
+    names = returned_names(forward) if isinstance(forward, FunctionType) else []
+    saved = SAVED | set(names if len(names) > 1 else ())
+    wanted = {parameter.name for parameter in rest} - set(inputs)
+    return not any(name in saved or plain(name) in saved for name in wanted)
+
+
+def _nested(value: Any) -> bool:
+    """Whether a container holds arrays, rather than the numbers of one."""
+    items = value.values() if isinstance(value, dict) else value
+    return any(isinstance(item, np.ndarray | dict) for item in items)
 
 
 def recognise(forward: Any, backward: Callable[..., Any] | None, inputs: Any) -> Adapted:

@@ -183,7 +183,7 @@ def call(function: Function, world: World) -> Any:
         elif parameter.default is parameter.empty:
             raise CheckError(
                 f"{function.__name__} takes {name!r}, and the inputs have no {name!r}",
-                given=f"the inputs are {', '.join(each for each in world if each != 'self') or 'none'}",
+                given=f"the inputs are {', '.join(str(each) for each in world if each != 'self') or 'none'}",
                 fix=f'add it to the inputs: {{"{name}": …}}',
             )
     return function(**given)
@@ -335,7 +335,7 @@ def adapt_loss(function: Function, world: World) -> Adapted:
     )
     if not numbers:
         raise CheckError(
-            f"{function.__name__} returns no loss with its gradients",
+            f"backward is missing, and {function.__name__} returns no loss with its gradients",
             fix="give the backward too, or a function that returns (loss, gradients)",
         )
     place = next((k for k in numbers if k < len(names) and is_loss_name(names[k])), numbers[0])
