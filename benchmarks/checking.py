@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking import Report, check
-from handgrad.checking.diagnosis import diagnose, numbers
+from handgrad.checking.diagnosis import diagnose, gradient_patterns
 from handgrad.checking.forward_trace import forward_trace
 from handgrad.checking.repair import search, write_repair
 
@@ -77,7 +77,7 @@ MECHANISMS: dict[str, list[tuple[Any, str, Any]]] = {
     "rewriting": [(search, "rewritings", nothing)],
     "mutations": [(diagnose, "by_mutation", nothing)],
     "codes of edits": [(diagnose, "by_repair", nothing)],
-    "patterns of Jacobians": [(numbers, "by_jacobian", nothing)],
+    "patterns of Jacobians": [(gradient_patterns, "by_jacobian", nothing)],
     "patching of global names": [(forward_trace, "traced_scope", unpatched)],
 }
 """Where each mechanism is entered, and what stands in for it."""

@@ -115,7 +115,7 @@ def test_every_name_on_a_way_is_there(name: str) -> None:
 
 
 def modules_named() -> list[str]:
-    """Return what the steps of the page call a module: ``judging.scale``, ``reading``, ``rules/text.py``."""
+    """Return what the steps of the page call a module: ``judging.scale``, ``reading``, ``rules/rule_source.py``."""
     steps = PAGE[PAGE.index("## One program") :]
     names = re.findall(r"`([a-z_]+(?:\.[a-z_]+)+|[a-z_]+/[a-z_]+\.py)`", steps)
     listed = re.findall(

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from handgrad.engines.compiled.driver import Control
+from handgrad.engines.compiled.batch_loop import Control
 from handgrad.engines.compiled.matrix_products import Carried
-from handgrad.engines.compiled.pool import helpers
 from handgrad.engines.compiled.scheduling import Product
 from handgrad.engines.compiled.step_table import StepTable
+from handgrad.engines.compiled.thread_pool import helpers
 from peers.ours import Compiled
 from peers.workload import Array, UnavailableError, Workload
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from handgrad.checking.effort import Effort
-from handgrad.checking.repair.guard import Guard
 from handgrad.checking.repair.instrumentation import observe
 from handgrad.checking.repair.module_source import read_source
+from handgrad.checking.repair.run_limits import Guard
 from handgrad.checking.repair.sandbox import Sandbox, Target
 from handgrad.checking.repair.search import small_changes
 from handgrad.checking.subject import Subject

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from handgrad import check
+from handgrad.checking.diagnosis.gradient_patterns import affine, by_numbers
 from handgrad.checking.diagnosis.jacobian_patterns import by_jacobian
-from handgrad.checking.diagnosis.numbers import affine, by_numbers
 from handgrad.checking.numerical.comparison import Evidence, compare, numerical_gradient
 from handgrad.checking.subject import Subject
 

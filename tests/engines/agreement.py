@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from handgrad import SGD, Network
 from handgrad.engines import BoundProgram, Engine, Epoch, ReferenceEngine
-from handgrad.engines.compiled import CompiledEngine, pool, step_table
-from handgrad.engines.compiled import bound as compiled_engine
+from handgrad.engines.compiled import CompiledEngine, compiled_engine, step_table, thread_pool
 from handgrad.layers import Optimiser
 
 Array = NDArray[Any]
@@ -169,5 +168,5 @@ def threads(count: int, *, helped: bool = True) -> Iterator[None]:
         patch.setattr(compiled_engine, "thread_limit", lambda blas: count)
         patch.setattr(step_table, "MIN_FLOPS_PER_CHUNK", 1)
         patch.setattr(step_table, "MIN_ELEMENTS_PER_CHUNK", 1)
-        patch.setattr(pool.Choice, "helped", always, raising=False)
+        patch.setattr(thread_pool.Choice, "helped", always, raising=False)
         yield

@@ -7,8 +7,7 @@ import pytest
 
 from handgrad import SGD, Linear, Network, ReLU, SoftmaxCrossEntropy, Standardise, train
 from handgrad.data import mnist
-from handgrad.engines.compiled import blas
-from handgrad.engines.compiled import bound as compiled_engine
+from handgrad.engines.compiled import blas, compiled_engine
 
 
 @pytest.mark.mnist

@@ -21,7 +21,7 @@ from handgrad import (
 from handgrad.engines import Epoch
 from handgrad.engines.compiled import CompiledEngine
 from handgrad.engines.compiled.blas import find_blas
-from handgrad.engines.compiled.pool import Helpers
+from handgrad.engines.compiled.thread_pool import Helpers
 from handgrad.errors import EngineError, ShapeError
 from handgrad.layers import SGD, Graph, Layer, Optimiser, Parameter, Value
 from handgrad.rules import UpdateRule, rule, update

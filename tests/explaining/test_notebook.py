@@ -125,8 +125,8 @@ def test_html_needs_nothing_from_outside_and_keeps_the_notebooks_colours(name: s
 def test_what_looks_like_html_is_shown_as_it_is() -> None:
     made = Network(Linear(2, 2))
 
-    assert "a &lt; b" in handgrad.html.table(("line",), [("a < b",)])
-    assert "&lt;i&gt;" in handgrad.html.heading("<i>")
+    assert "a &lt; b" in handgrad.notebook_html.table(("line",), [("a < b",)])
+    assert "&lt;i&gt;" in handgrad.notebook_html.heading("<i>")
     assert "<code></code>" not in made._repr_html_()
 
 

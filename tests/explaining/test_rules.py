@@ -17,7 +17,7 @@ from handgrad.explaining.explainer import explain_execution
 from handgrad.explaining.full_jacobian import Dependency
 from handgrad.explaining.jacobian_record import jacobian_record
 from handgrad.explaining.jacobian_structure import recognise
-from handgrad.explaining.ledger import AxisNames
+from handgrad.explaining.shape_ledger import AxisNames
 from handgrad.rules import Rule
 
 from ..rules.table import BY_KIND, CASES, TABLE, Case, Row, normal

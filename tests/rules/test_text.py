@@ -14,7 +14,7 @@ import pytest
 from handgrad import rules
 from handgrad.errors import RuleError
 from handgrad.rules import adam, rule, update
-from handgrad.rules.text import read_text
+from handgrad.rules.rule_source import read_text
 
 Load = Callable[[str], ModuleType]
 

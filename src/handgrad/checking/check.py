@@ -24,8 +24,8 @@ from handgrad.checking.numerical.notes import not_proved, tried
 from handgrad.checking.repair import Repair, is_searching, mend
 from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict
 from handgrad.checking.subject import CheckError, Subject
-from handgrad.checking.subject.adapters import Pair, checkable, pair_of
 from handgrad.checking.subject.draws import Source, draw, fresh
+from handgrad.checking.subject.own_objects import Pair, checkable, pair_of
 
 REPAIR_SECONDS = 2.0  # of a machine of 2024, for the search of small edits
 FRESH = 2  # other inputs at which an explanation must hold, and a repair be right

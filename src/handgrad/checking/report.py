@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from handgrad.checking.mistakes import MISTAKES
 from handgrad.errors import DataError
-from handgrad.html import HTMLReprMixin
+from handgrad.notebook_html import HTMLReprMixin
 
 if TYPE_CHECKING:
     from handgrad.checking.repair import Repair

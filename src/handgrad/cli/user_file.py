@@ -17,8 +17,8 @@ from typing import Any
 
 from handgrad.checking import CheckError
 from handgrad.checking.interfaces import adapt_script
-from handgrad.checking.subject.adapters import checkable
 from handgrad.checking.subject.draws import Source
+from handgrad.checking.subject.own_objects import checkable
 from handgrad.errors import HandgradError, nearest
 
 FIX = "name its functions forward, backward and inputs, or NAME, NAME_backward and NAME_inputs"

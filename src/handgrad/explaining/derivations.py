@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence, Set
 import numpy as np
 
 from handgrad.explaining.execution import Execution
-from handgrad.explaining.ledger import AxisNames
 from handgrad.explaining.record import Derivation, Factor
+from handgrad.explaining.shape_ledger import AxisNames
 from handgrad.explaining.tex import Formula, derivative_to_tex
 from handgrad.program import ProgramLine
-from handgrad.rules.text import backward_slice, substitute
+from handgrad.rules.rule_source import backward_slice, substitute
 
 MAX_NODES = 400  # of a product's syntax tree: a longer one is written with the names in it
 

@@ -15,8 +15,8 @@ from handgrad.errors import ConfigurationError
 from handgrad.layers import Node, Value
 from handgrad.network import Network
 from handgrad.program import Program, ProgramLine
-from handgrad.program.running import Scope, run_lines
-from handgrad.program.writing import write_rule
+from handgrad.program.builder import write_rule
+from handgrad.program.execution import Scope, run_lines
 from handgrad.rules import Rule, Shape
 
 Array = NDArray[Any]

@@ -16,10 +16,10 @@ from handgrad.explaining.execution import Execution, execute_network, execute_ru
 from handgrad.explaining.full_jacobian import NotFiniteError
 from handgrad.explaining.health import measure_health
 from handgrad.explaining.jacobian_record import jacobian_record
-from handgrad.explaining.ledger import AxisNames, gradients_of, ledger
+from handgrad.explaining.line_checks import witnesses
 from handgrad.explaining.record import Block, ExplainedLine, Explanation, Health, Jacobian, Witness
+from handgrad.explaining.shape_ledger import AxisNames, gradients_of, ledger
 from handgrad.explaining.tex import Formula
-from handgrad.explaining.witness import witnesses
 from handgrad.layers import Optimiser
 from handgrad.network import Network
 from handgrad.rules import Rule

@@ -16,9 +16,9 @@ from handgrad.errors import ConfigurationError, ProgramError, nearest
 from handgrad.explaining.execution import Execution
 from handgrad.layers import Node
 from handgrad.program import ProgramLine
-from handgrad.program.running import Scope, code_of, run_lines
+from handgrad.program.execution import Scope, code_of, run_lines
 from handgrad.rules import PRIMITIVES
-from handgrad.rules.text import backward_slice
+from handgrad.rules.rule_source import backward_slice
 
 Array = NDArray[Any]
 Pull = Callable[[Array], Array]

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from handgrad.explaining.execution import Execution
 from handgrad.explaining.full_jacobian import Dependency
 from handgrad.explaining.jacobian_structure import EXACT, StoredForm, proof, recognise
-from handgrad.explaining.ledger import AxisNames, sample
 from handgrad.explaining.record import AddedTooEarly, Jacobian
+from handgrad.explaining.shape_ledger import AxisNames, sample
 from handgrad.layers import Node
-from handgrad.program.running import Scope, evaluate, run_lines
-from handgrad.program.writing import write_rule
-from handgrad.rules.text import substitute
+from handgrad.program.builder import write_rule
+from handgrad.program.execution import Scope, evaluate, run_lines
+from handgrad.rules.rule_source import substitute
 from handgrad.tolerance import close
 
 Array = NDArray[Any]

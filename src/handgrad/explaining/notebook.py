@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from handgrad.explaining.measures import MIN_ROWS
 from handgrad.explaining.record import Explanation, LedgerEntry, Witness
-from handgrad.html import folded, formula, heading, paragraph, table
+from handgrad.notebook_html import folded, formula, heading, paragraph, table
 from handgrad.rules import show_shape
 
 LEDGER = ("line", "shape", "its gradient, or whose it is", "saved for", "reason", "checked")

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from handgrad.explaining.record import ExplainedLine, Explanation, Factor, Jacobian
 from handgrad.rules import show_shape
-from handgrad.rules.text import backward_slice
+from handgrad.rules.rule_source import backward_slice
 
 FOLDER = files("handgrad.explaining") / "page"
 MODULES = ("dom", "colour", "heatmap", "drawing", "program", "training", "main")

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from handgrad.errors import DataError
-from handgrad.html import HTMLReprMixin
+from handgrad.notebook_html import HTMLReprMixin
 from handgrad.program import Phase
 
 FORMAT = 1

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from handgrad.explaining.causes import GROWN
 from handgrad.explaining.execution import execute_network
 from handgrad.explaining.health import measure_health
-from handgrad.explaining.ledger import sample, summarise
 from handgrad.explaining.record import Boundary, Explanation, HealthFinding, Snapshot
+from handgrad.explaining.shape_ledger import sample, summarise
 from handgrad.layers import Optimiser
 from handgrad.network import Network
 from handgrad.training import EpochRecord

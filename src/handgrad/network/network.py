@@ -18,15 +18,15 @@ from handgrad.engines import ReferenceEngine
 from handgrad.engines.engine import AT_A_TIME
 from handgrad.engines.reference import BoundReference
 from handgrad.errors import ConfigurationError, DataError, HandgradError, ShapeError
-from handgrad.html import HTMLReprMixin, heading, table
 from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
 from handgrad.layers.graph import is_reduction
 from handgrad.layers.statistics import STATISTICS
 from handgrad.network import batch_checks
 from handgrad.network.named_arrays import Array, Arrays
+from handgrad.notebook_html import HTMLReprMixin, heading, table
 from handgrad.program import Loop, Program
+from handgrad.program.builder import write_evaluation, write_loss, write_training
 from handgrad.program.script import write_script
-from handgrad.program.writing import write_evaluation, write_loss, write_training
 from handgrad.rules import Shape, Size, identity, show_shape
 
 DType = Literal["float32", "float64"]

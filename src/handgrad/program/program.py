@@ -14,10 +14,10 @@ import numpy as np
 
 from handgrad.arguments import judged
 from handgrad.errors import ProgramError, nearest
-from handgrad.html import HTMLReprMixin, heading, table
 from handgrad.layers import Parameter, Value
+from handgrad.notebook_html import HTMLReprMixin, heading, table
 from handgrad.rules import PRIMITIVES, Shape, show_shape
-from handgrad.rules.text import backward_slice
+from handgrad.rules.rule_source import backward_slice
 
 WIDEST_CODE = 56  # of a line whose reason is beside it
 

@@ -16,9 +16,9 @@ from handgrad.rules.normalisation import *
 from handgrad.rules.primitives import *
 from handgrad.rules.regularisation import *
 from handgrad.rules.rule import *
+from handgrad.rules.rule_source import *
 from handgrad.rules.signature import *
 from handgrad.rules.targets import *
-from handgrad.rules.text import *
 from handgrad.rules.updates import *
 
 if not TYPE_CHECKING:  # to type checkers, what a star brings is public as it is

@@ -9,7 +9,7 @@ import numpy as np
 
 from handgrad.rules.primitives import normal_cdf
 from handgrad.rules.rule import rule
-from handgrad.rules.text import formula
+from handgrad.rules.rule_source import formula
 
 __all__ = [
     "elu",

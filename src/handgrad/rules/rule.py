@@ -10,8 +10,8 @@ import numpy as np
 from handgrad.arguments import other_name
 from handgrad.errors import DataError, RuleError, ShapeError, nearest
 from handgrad.rules.kinds import Array
+from handgrad.rules.rule_source import Text, read_text
 from handgrad.rules.signature import Signature, show_shape
-from handgrad.rules.text import Text, read_text
 
 __all__ = ["RULES", "Rule", "UpdateRule", "rule", "update"]
 

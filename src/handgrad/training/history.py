@@ -13,7 +13,7 @@ import numpy as np
 
 from handgrad.arguments import judged
 from handgrad.errors import DataError
-from handgrad.html import HTMLReprMixin, heading, picture
+from handgrad.notebook_html import HTMLReprMixin, heading, picture
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from handgrad.checking.diagnosis.candidate import Diagnosis
+from handgrad.checking.diagnosis.gradient_patterns import affine, by_numbers
 from handgrad.checking.diagnosis.mutations import by_mutation
-from handgrad.checking.diagnosis.numbers import affine, by_numbers
 from handgrad.checking.numerical.comparison import Evidence
 from handgrad.checking.numerical.contract import UPSTREAM, Violation
 from handgrad.checking.repair import Repair

@@ -23,7 +23,7 @@ from handgrad.checking.forward_trace.tracer import Operation
 from handgrad.checking.gradient_code.axis_sizes import UPSTREAM
 from handgrad.checking.gradient_code.code_lines import CodeLines
 from handgrad.checking.gradient_code.known_gradients import known_gradients, perturbed
-from handgrad.checking.gradient_code.letters import LetterSubstitution, Piece
+from handgrad.checking.gradient_code.letter_substitution import LetterSubstitution, Piece
 from handgrad.tolerance import reordered
 
 _MOST_OPERATIONS = 600  # more are a loop, which nobody reads written out

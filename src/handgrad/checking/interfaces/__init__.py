@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.adapt import Adapted, adapt, adapt_loss, adapt_object, named
 from handgrad.checking.interfaces.derivatives import adapt_derivative, flag_of
 from handgrad.checking.interfaces.roles import (
     SAVED,
@@ -32,6 +31,7 @@ from handgrad.checking.interfaces.roles import (
     roles_of,
 )
 from handgrad.checking.interfaces.scripts import adapt_script
+from handgrad.checking.interfaces.user_code import Adapted, adapt, adapt_loss, adapt_object, named
 
 __all__ = ["adapt_script", "is_plain_pair", "recognise"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.adapt import Adapted, call
 from handgrad.checking.interfaces.roles import is_target, parameters_of, plain
+from handgrad.checking.interfaces.user_code import Adapted, call
 
 FLAGS = ("deriv", "derivative", "prime", "grad", "gradient", "derive", "diff", "dx")
 STEP = 1e-6  # of the central difference that tells f'(x) from f'(f(x))

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.adapt import Adapted
 from handgrad.checking.interfaces.matching import match
 from handgrad.checking.interfaces.paths import Path, is_floating
 from handgrad.checking.interfaces.roles import is_loss_name, plain
+from handgrad.checking.interfaces.user_code import Adapted
 from handgrad.checking.subject import CheckError
 
 GIVEN = "__given__"  # the values of parameters, in the script's names

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.repair.guard import OutOfTimeError
 from handgrad.checking.repair.module_source import compile_unit
+from handgrad.checking.repair.run_limits import OutOfTimeError
 from handgrad.checking.repair.sandbox import LONGEST_RUN, Sandbox
 from handgrad.checking.subject import CheckError
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.effort import Effort
-from handgrad.checking.repair.guard import Guard, OutOfTimeError
 from handgrad.checking.repair.module_source import Change, ModuleSource, compile_unit, held, settle
+from handgrad.checking.repair.run_limits import Guard, OutOfTimeError
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, copy_of
 
 LARGEST_STATE = 1_000_000  # bytes of arrays in one name of the module

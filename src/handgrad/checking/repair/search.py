@@ -19,11 +19,11 @@ from handgrad.checking.numerical.comparison import Evidence, GradientSample, com
 from handgrad.checking.numerical.contract import violations
 from handgrad.checking.repair.expression_edits import expression_changes
 from handgrad.checking.repair.expressions import called, expressions
-from handgrad.checking.repair.guard import Guard, OutOfTimeError
 from handgrad.checking.repair.instrumentation import Observed, observe
 from handgrad.checking.repair.module_source import Change, ModuleSource, SourceError, read_source
 from handgrad.checking.repair.other_inputs import OtherInputs
-from handgrad.checking.repair.rewriting import rewritings
+from handgrad.checking.repair.replacement import rewritings
+from handgrad.checking.repair.run_limits import Guard, OutOfTimeError
 from handgrad.checking.repair.sandbox import LONGEST_RUN, Met, Sandbox, Target
 from handgrad.checking.repair.splicing import splices, text_with
 from handgrad.checking.repair.statement_edits import statement_changes

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.engines.compiled.driver import Control, driver_text
+from handgrad.engines.compiled.batch_loop import Control, driver_text
 from handgrad.engines.compiled.matrix_products import Ahead, Carried
 from handgrad.engines.compiled.native import native
-from handgrad.engines.compiled.pool import USUAL, Choice, helpers
 from handgrad.engines.compiled.scheduling import StepSchedule
 from handgrad.engines.compiled.step_table import Routine, StepTable
+from handgrad.engines.compiled.thread_pool import USUAL, Choice, helpers
 from handgrad.engines.engine import Epoch, NonFiniteLossError
 from handgrad.program.lowered import LoweredValue
 

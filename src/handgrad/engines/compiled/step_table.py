@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.engines.compiled.batch_loop import STEP_SIZE, check_text
 from handgrad.engines.compiled.blas import Blas
-from handgrad.engines.compiled.driver import STEP_SIZE, check_text
 from handgrad.engines.compiled.fusion import FusedLoop
 from handgrad.engines.compiled.ir import LANES
 from handgrad.engines.compiled.loops import FLOATS, Kernel

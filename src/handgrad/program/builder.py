@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from handgrad.layers import Graph, Node, Optimiser, Value
+from handgrad.program.execution import measure
 from handgrad.program.program import Phase, Program, ProgramLine
-from handgrad.program.running import measure
 from handgrad.rules import (
     Rule,
     Text,
@@ -21,7 +21,7 @@ from handgrad.rules import (
     show_shape,
     squared_norm,
 )
-from handgrad.rules.text import substitute
+from handgrad.rules.rule_source import substitute
 
 
 def write_training(

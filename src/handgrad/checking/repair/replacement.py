@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.repair.expressions import fill
-from handgrad.checking.repair.guard import OutOfTimeError
 from handgrad.checking.repair.instrumentation import Observed
 from handgrad.checking.repair.module_source import Change, Edit
+from handgrad.checking.repair.run_limits import OutOfTimeError
 from handgrad.checking.repair.sandbox import LONGEST_RUN, Sandbox
 from handgrad.checking.subject import Subject
 from handgrad.tolerance import reordered

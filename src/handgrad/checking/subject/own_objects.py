@@ -15,13 +15,13 @@ import numpy as np
 
 from handgrad.checking.subject import Array, CheckError, Inputs
 from handgrad.checking.subject.draws import Source, draw, other_options, source_of
-from handgrad.checking.subject.peers import is_peer, peer_pair
+from handgrad.checking.subject.torch_and_jax import is_peer, peer_pair
 from handgrad.errors import ConfigurationError
 from handgrad.layers import SGD, Graph, Layer, Node, Parameter, Value
 from handgrad.network import Network
 from handgrad.program import Program
-from handgrad.program.running import compile_program
-from handgrad.program.writing import write_training
+from handgrad.program.builder import write_training
+from handgrad.program.execution import compile_program
 from handgrad.rules import Rule, weighted_sum_of_rows
 
 SOME_FEATURES = 3

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from handgrad.engines.compiled.driver import POOL_SIZE, Pool, driver_text
+from handgrad.engines.compiled.batch_loop import POOL_SIZE, Pool, driver_text
 from handgrad.engines.compiled.native import native
 
 USUAL = 0.05

@@ -26,7 +26,7 @@ from handgrad.checking.interfaces.roles import (
     roles_of,
 )
 from handgrad.checking.subject import CheckError
-from handgrad.checking.subject.adapters import Pair
+from handgrad.checking.subject.own_objects import Pair
 
 Function = Callable[..., Any]
 World = dict[str, Any]
