@@ -29,7 +29,7 @@ from handgrad import (
 )
 from handgrad.errors import HandgradError
 from handgrad.explaining.execution import execute_network
-from handgrad.program.execution import evaluate
+from handgrad.program.lines_in_python import evaluate
 
 
 @pytest.fixture(scope="module")

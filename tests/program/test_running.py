@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from handgrad import Adam, BatchNorm, Dropout, Linear, MeanSquaredError, Network, ReLU
-from handgrad.program.execution import compile_program, run_lines
+from handgrad.program.lines_in_python import compile_program, run_lines
 from handgrad.rules import PRIMITIVES
 
 NETWORK = Network(Linear(5, 7), BatchNorm(), ReLU(), Dropout(0.2), Linear(7, 3), loss=MeanSquaredError())

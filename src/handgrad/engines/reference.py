@@ -9,7 +9,7 @@ import numpy as np
 
 from handgrad.engines.engine import Array, Epoch, NonFiniteLossError, convert
 from handgrad.program import Program
-from handgrad.program.execution import compile_program
+from handgrad.program.lines_in_python import compile_program
 
 
 class ReferenceEngine:

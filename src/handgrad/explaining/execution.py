@@ -16,7 +16,7 @@ from handgrad.layers import Node, Value
 from handgrad.network import Network
 from handgrad.program import Program, ProgramLine
 from handgrad.program.builder import write_rule
-from handgrad.program.execution import Scope, run_lines
+from handgrad.program.lines_in_python import Scope, run_lines
 from handgrad.rules import Rule, Shape
 
 Array = NDArray[Any]

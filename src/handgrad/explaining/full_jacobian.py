@@ -16,7 +16,7 @@ from handgrad.errors import ConfigurationError, ProgramError, nearest
 from handgrad.explaining.execution import Execution
 from handgrad.layers import Node
 from handgrad.program import ProgramLine
-from handgrad.program.execution import Scope, code_of, run_lines
+from handgrad.program.lines_in_python import Scope, code_of, run_lines
 from handgrad.rules import PRIMITIVES
 from handgrad.rules.rule_source import backward_slice
 

@@ -17,7 +17,7 @@ from handgrad.explaining.record import AddedTooEarly, Jacobian
 from handgrad.explaining.shape_ledger import AxisNames, sample
 from handgrad.layers import Node
 from handgrad.program.builder import write_rule
-from handgrad.program.execution import Scope, evaluate, run_lines
+from handgrad.program.lines_in_python import Scope, evaluate, run_lines
 from handgrad.rules.rule_source import substitute
 from handgrad.tolerance import close
 

@@ -18,7 +18,7 @@ from handgrad.explaining.execution import Execution
 from handgrad.explaining.full_jacobian import Dependency
 from handgrad.explaining.record import Witness
 from handgrad.layers import Node
-from handgrad.program.execution import Scope, run_lines
+from handgrad.program.lines_in_python import Scope, run_lines
 from handgrad.tolerance import EPS, TELLING, gradient_tolerance
 
 Array = NDArray[Any]

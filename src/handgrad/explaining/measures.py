@@ -14,7 +14,7 @@ from handgrad.engines import ReferenceEngine
 from handgrad.explaining.execution import Execution
 from handgrad.layers import Node, Optimiser
 from handgrad.network import Network
-from handgrad.program.execution import run_lines
+from handgrad.program.lines_in_python import run_lines
 from handgrad.tolerance import reordered
 
 Array = NDArray[Any]

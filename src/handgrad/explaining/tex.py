@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.program.execution import evaluate
+from handgrad.program.lines_in_python import evaluate
 
 GREEK = {"alpha", "beta", "gamma", "delta", "epsilon", "eta", "lambda", "mu", "rho", "sigma", "tau"}
 LOSS = "L"

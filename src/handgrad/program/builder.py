@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from handgrad.layers import Graph, Node, Optimiser, Value
-from handgrad.program.execution import measure
+from handgrad.program.lines_in_python import measure
 from handgrad.program.program import Phase, Program, ProgramLine
 from handgrad.rules import (
     Rule,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from handgrad.engines import Epoch
 from handgrad.errors import TrainingError
 from handgrad.program import Program, ProgramLine
-from handgrad.program.execution import run_line
+from handgrad.program.lines_in_python import run_line
 from handgrad.rules import show_shape
 
 Array = NDArray[Any]

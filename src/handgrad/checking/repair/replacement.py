@@ -205,7 +205,7 @@ def _written(
     known = {**site.sandbox.names(), **{site.renamed.get(name, name): v for name, v in given.items()}}
     names = dict(site.renamed)
     scope = dict(site.scope) if shared else {}
-    reader = _Reader({**scope, **known}, scope)
+    reader = _KnownValues({**scope, **known}, scope)
     body: list[ast.stmt] = []
     for statement in ast.parse("\n".join(lines)).body:
         new = _Renaming(names).visit(_bare(statement))
@@ -232,7 +232,7 @@ def _written(
     return _needed(body, set(found.values())), found
 
 
-class _Reader:
+class _KnownValues:
     """Runs lines one by one, and knows which name in scope has a value already."""
 
     def __init__(self, known: dict[str, Any], scope: Mapping[str, Any]) -> None:

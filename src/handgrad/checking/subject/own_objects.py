@@ -21,7 +21,7 @@ from handgrad.layers import SGD, Graph, Layer, Node, Parameter, Value
 from handgrad.network import Network
 from handgrad.program import Program
 from handgrad.program.builder import write_training
-from handgrad.program.execution import compile_program
+from handgrad.program.lines_in_python import compile_program
 from handgrad.rules import Rule, weighted_sum_of_rows
 
 SOME_FEATURES = 3
