@@ -176,12 +176,14 @@ def _words(source: ModuleSource, change: Change) -> str:
 
 
 def _place(change: Change, observed: Observed, trace: ForwardTrace) -> str:
-    """Return the line of forward that computes what the mutated code is about."""
+    """Return the line of forward that computes what the mutated code is about, or else the line that reads it."""
     values = [observed.values.get(id(node)) for edit in change.edits for node in ast.walk(edit.old)]
-    for value in values:
-        for operation in reversed(trace.operations):
-            if isinstance(value, np.ndarray) and np.array_equal(value, trace.values[operation.output]):
-                return f"line {operation.place[1]}: {trace.source(operation)}"
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    for indices in (lambda operation: (operation.output,), lambda operation: operation.inputs):
+        for value in arrays:
+            for operation in reversed(trace.operations):
+                if any(np.array_equal(value, trace.values[index]) for index in indices(operation)):
+                    return f"line {operation.place[1]}: {trace.source(operation)}"
     return ""
 
 
