@@ -192,3 +192,15 @@ def test_a_program_is_taken_as_it_stands_and_its_gradients_are_judged(label):
         if not np.allclose(gradient, numerical_gradient(loss, pair.inputs[name]), rtol=1e-4, atol=1e-6)
     }  # fmt: skip
     assert len(wrong) == len(label.where)
+
+
+def test_a_method_that_is_the_forward_is_not_taken_for_the_backward():
+    class Doubled:
+        def forward(self, x):
+            return 2 * x
+
+        def backward(self, g):
+            return g
+
+    pair = recognise(Doubled().forward, None, {"x": np.ones(3)}).pair()
+    assert np.array_equal(pair.backward(np.ones(3), x=np.ones(3))["x"], np.ones(3))

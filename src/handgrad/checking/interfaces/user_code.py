@@ -359,8 +359,11 @@ def adapt_object(owner: Any, inputs: Any, chosen: str = "") -> Adapted:
     """Return an object's forward and backward, found by the names of its methods; ``chosen`` is one of them."""
     methods = dict(inspect.getmembers(owner, inspect.ismethod))
     losses = [method for name, method in methods.items() if is_loss_name(name)]
-    forward = next((methods[name] for name in FORWARDS if name in methods), None)
-    backward = next((methods[name] for name in (chosen, *BACKWARDS, *TRAININGS) if name in methods), None)
+    is_forward = chosen in FORWARDS
+    forward = next((methods[name] for name in (chosen * is_forward, *FORWARDS) if name in methods), None)
+    backward = next(
+        (methods[n] for n in (chosen * (not is_forward), *BACKWARDS, *TRAININGS) if n in methods), None
+    )
     first = next((method for method in (forward, *losses, backward) if method is not None), None)
     if first is None or (backward is None and not losses):
         raise CheckError(
