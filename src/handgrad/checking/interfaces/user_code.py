@@ -218,7 +218,7 @@ def adapt(forward: Function, backward: Function, world: World, loss: Function | 
     Where backward starts from a ``loss`` instead of an upstream gradient, the loss is a function of the world and of
     forward's results.
     """
-    names = returned_names(forward)
+    names, gradient_names = returned_names(forward), returned_names(backward)
     with repeatable():
         trial = call(in_world(forward, copied := copy.deepcopy(world)), copied)
     several = isinstance(trial, tuple) and len(trial) > 1
@@ -246,11 +246,7 @@ def adapt(forward: Function, backward: Function, world: World, loss: Function | 
 
     def run_backward(world: World, run: Any, upstream: list[Any]) -> dict[Path, Any]:
         before = {path: np.array(value) for path, value in arrays_in(world).items()}
-        given = {
-            role.parameter: _value(role, world, run[0], upstream)
-            for role in roles
-            if role.parameter in parameters_of(backward)
-        }
+        given = {role.parameter: _value(role, world, run[0], upstream) for role in roles}
         if attribute:
             for role in roles:
                 if role.kind == "upstream":
@@ -259,10 +255,10 @@ def adapt(forward: Function, backward: Function, world: World, loss: Function | 
         given = {name: value for name, value in given.items() if value is not _MISSING}
         returned = in_world(backward, world)(**given)
         rate = next((given[role.parameter] for role in roles if role.kind == "rate"), _rate_of(world))
-        found = _gradients(world, before, by_returned_name(returned, returned_names(backward)), rate)
-        return (
-            found if upstreams else {path: np.asarray(value) * upstream[0] for path, value in found.items()}
-        )
+        found = _gradients(world, before, by_returned_name(returned, gradient_names), rate)
+        if upstreams:
+            return found
+        return {path: np.asarray(value) * upstream[0] for path, value in found.items()}
 
     return Adapted(world, run_forward, outputs, run_backward, backward.__name__).match_gradients()
 
