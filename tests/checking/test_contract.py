@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from handgrad import CheckError, ConfigurationError, check
-from handgrad.checking.numerical.comparison import compare, numerical_gradient
-from handgrad.checking.numerical.contract import Violation, violations
 from handgrad.checking.subject import Subject
+from handgrad.checking.verdict.comparison import compare, numerical_gradient
+from handgrad.checking.verdict.contract import Violation, violations
 
 X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
 

@@ -21,7 +21,7 @@ from handgrad import (
     check,
 )
 from handgrad.checking import Report
-from handgrad.checking.numerical import analytic, directional
+from handgrad.checking.verdict import analytic, directional
 
 Gradients = dict[str, Any]
 
@@ -106,8 +106,8 @@ def test_one_entry_of_ten_thousand_is_found(function: Callable[..., Any], part: 
 
 def test_without_a_recording_the_entry_is_found_too() -> None:
     """By halving: the place is in the numbers of the judgement."""
-    from handgrad.checking.numerical.comparison import compare, numerical_gradient
     from handgrad.checking.subject import Subject
+    from handgrad.checking.verdict.comparison import compare, numerical_gradient
 
     subject = Subject.of(opaque, off_by(1e-3), inputs())
     judgement = compare(subject, numerical_gradient(subject, subject.inputs, ("x", "W", "b"), 0))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from handgrad import CheckError
+from handgrad.checking.draws import fresh, jittered, perturb_off_kinks, shorter
 from handgrad.checking.subject import Subject
-from handgrad.checking.subject.draws import fresh, jittered, perturb_off_kinks, shorter
 
 RNG = np.random.default_rng(2)
 SQUARE = RNG.normal(size=(4, 4))

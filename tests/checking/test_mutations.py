@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from handgrad.checking.diagnosis.mutations import by_mutation
-from handgrad.checking.numerical.comparison import Evidence, compare, numerical_gradient
 from handgrad.checking.subject import Subject
+from handgrad.checking.verdict.comparison import Evidence, compare, numerical_gradient
 
 DRAW = np.random.default_rng(6)
 SQUARES = {"a": DRAW.normal(size=(4, 4)), "b": DRAW.normal(size=(4, 4))}

@@ -6,8 +6,8 @@ import pytest
 from handgrad import check
 from handgrad.checking.diagnosis.gradient_patterns import affine, by_numbers
 from handgrad.checking.diagnosis.jacobian_patterns import by_jacobian
-from handgrad.checking.numerical.comparison import Evidence, compare, numerical_gradient
 from handgrad.checking.subject import Subject
+from handgrad.checking.verdict.comparison import Evidence, compare, numerical_gradient
 
 RNG = np.random.default_rng(5)
 X, A = RNG.normal(size=(3, 4)), RNG.normal(size=(4, 4))

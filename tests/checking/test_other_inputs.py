@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from handgrad.checking import check
-from handgrad.checking.numerical.comparison import Evidence, compare, numerical_gradient
 from handgrad.checking.repair import search
 from handgrad.checking.repair.other_inputs import OtherInputs
 from handgrad.checking.subject import Subject
+from handgrad.checking.verdict.comparison import Evidence, compare, numerical_gradient
 
 
 def leaky_mean(x):

@@ -36,9 +36,9 @@ from handgrad import (
     check,
 )
 from handgrad.checking import Report
-from handgrad.checking.subject.draws import draw_for
-from handgrad.checking.subject.on_numpy import NEURAL
-from handgrad.checking.subject.own_objects import draw_rows
+from handgrad.checking.draws import draw_for
+from handgrad.checking.interfaces.on_numpy import NEURAL
+from handgrad.checking.interfaces.own_objects import draw_rows
 from handgrad.layers import Graph, Parameter, Value
 from handgrad.rules import RULES, Rule, Target, embedding, rule, softmax_cross_entropy
 from handgrad.rules.primitives import one_hot, rows

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from handgrad import check
-from handgrad.checking.numerical.comparison import precision
 from handgrad.checking.subject import Subject
+from handgrad.checking.verdict.comparison import precision
 
 Pair = tuple[Callable[..., Any], Callable[..., Any], dict[str, Any]]
 RNG = np.random.default_rng(5)
@@ -184,7 +184,7 @@ def test_slopes_are_found_in_the_widest_type_that_gives_the_same(
 
 def test_the_count_of_work_says_the_same_each_time() -> None:
     """It depends on what forward does, and on nothing else; a tracer that was there stays."""
-    from handgrad.checking.numerical.directional import work_of
+    from handgrad.checking.verdict.directional import work_of
 
     subject = Subject.of(narrow, narrow_backward, {"x": X, "W": W, "v": v})
     before = sys.gettrace()

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from handgrad import rules
-from handgrad.checking.numerical.finite_differences import numerical_jacobian
+from handgrad.checking.verdict.finite_differences import numerical_jacobian
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.execution import execute_rule
 from handgrad.explaining.explainer import explain_execution

@@ -11,21 +11,21 @@ import numpy as np
 
 from handgrad.arguments import Seed, judged
 from handgrad.checking.diagnosis import Diagnosis, diagnose
+from handgrad.checking.draws import Source, draw, fresh
 from handgrad.checking.interfaces import is_plain_pair, recognise
-from handgrad.checking.numerical.comparison import (
+from handgrad.checking.interfaces.own_objects import Pair, checkable, pair_of
+from handgrad.checking.repair import Repair, is_searching, mend
+from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict
+from handgrad.checking.subject import CheckError, Subject
+from handgrad.checking.verdict.comparison import (
     Comparison,
     Evidence,
     compare,
     numerical_gradient,
     rejudge_off_kinks,
 )
-from handgrad.checking.numerical.contract import Violation, module_state, stale_elsewhere, violations
-from handgrad.checking.numerical.notes import not_proved, tried
-from handgrad.checking.repair import Repair, is_searching, mend
-from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict
-from handgrad.checking.subject import CheckError, Subject
-from handgrad.checking.subject.draws import Source, draw, fresh
-from handgrad.checking.subject.own_objects import Pair, checkable, pair_of
+from handgrad.checking.verdict.contract import Violation, module_state, stale_elsewhere, violations
+from handgrad.checking.verdict.notes import not_proved, tried
 
 REPAIR_SECONDS = 2.0  # of a machine of 2024, for the search of small edits
 FRESH = 2  # other inputs at which an explanation must hold, and a repair be right

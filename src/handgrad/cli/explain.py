@@ -11,8 +11,8 @@ from typing import Any
 import click
 import numpy as np
 
-from handgrad.checking.subject.draws import draw, draw_for
-from handgrad.checking.subject.own_objects import draw_rows
+from handgrad.checking.draws import draw, draw_for
+from handgrad.checking.interfaces.own_objects import draw_rows
 from handgrad.cli.console import echo_coloured
 from handgrad.cli.experiment import Experiment, is_run, read_settings
 from handgrad.cli.options import FILE, configuration_from, json_option, refuse_settings, with_settings

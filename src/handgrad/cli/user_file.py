@@ -16,9 +16,9 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from handgrad.checking import CheckError
+from handgrad.checking.draws import Source
 from handgrad.checking.interfaces import adapt_script
-from handgrad.checking.subject.draws import Source
-from handgrad.checking.subject.own_objects import checkable
+from handgrad.checking.interfaces.own_objects import checkable
 from handgrad.errors import HandgradError, nearest
 
 FIX = "name its functions forward, backward and inputs, or NAME, NAME_backward and NAME_inputs"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.checking.numerical.finite_differences import numerical_jacobian
+from handgrad.checking.verdict.finite_differences import numerical_jacobian
 from handgrad.errors import ConfigurationError, ProgramError, nearest
 from handgrad.explaining.execution import Execution
 from handgrad.layers import Node

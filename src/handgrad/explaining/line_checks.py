@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.checking.numerical.finite_differences import (
+from handgrad.checking.verdict.finite_differences import (
     NumericalJacobian,
     directional_derivatives,
     numerical_jacobian,

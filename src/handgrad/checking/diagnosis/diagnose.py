@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from handgrad.checking.diagnosis.candidate import Diagnosis
 from handgrad.checking.diagnosis.gradient_patterns import affine, by_numbers
 from handgrad.checking.diagnosis.mutations import by_mutation
-from handgrad.checking.numerical.comparison import Evidence
-from handgrad.checking.numerical.contract import UPSTREAM, Violation
 from handgrad.checking.repair import Repair
+from handgrad.checking.verdict.comparison import Evidence
+from handgrad.checking.verdict.contract import UPSTREAM, Violation
 
 PLAIN = 1.1  # the cost of an explanation that no mutation would beat
 REPAIRED = (

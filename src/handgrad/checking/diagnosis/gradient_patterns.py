@@ -10,10 +10,10 @@ import numpy as np
 from handgrad.checking.diagnosis.candidate import Diagnosis, nearer
 from handgrad.checking.diagnosis.jacobian_patterns import by_jacobian
 from handgrad.checking.diagnosis.rounding import cast, lost_digits, right_with_more_digits, whole_numbers
-from handgrad.checking.numerical.comparison import Evidence, compare, numerical_gradient
-from handgrad.checking.numerical.finite_differences import NumericalJacobian
+from handgrad.checking.draws import shorter
 from handgrad.checking.subject import Array, CheckError, widened
-from handgrad.checking.subject.draws import shorter
+from handgrad.checking.verdict.comparison import Evidence, compare, numerical_gradient
+from handgrad.checking.verdict.finite_differences import NumericalJacobian
 from handgrad.tolerance import close
 
 

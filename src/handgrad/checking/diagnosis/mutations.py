@@ -18,13 +18,13 @@ from handgrad.checking.diagnosis.candidate import Diagnosis
 from handgrad.checking.effort import Effort
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.gradient_code import GradientCode, write_gradient
-from handgrad.checking.numerical.comparison import Evidence, GradientSample
 from handgrad.checking.repair.instrumentation import Observed, observe
 from handgrad.checking.repair.module_source import Change, ModuleSource, SourceError
 from handgrad.checking.repair.run_limits import Guard, OutOfTimeError
 from handgrad.checking.repair.sandbox import Sandbox, Target
 from handgrad.checking.repair.search import exchanged, small_changes
 from handgrad.checking.subject import CheckError, Subject
+from handgrad.checking.verdict.comparison import Evidence, GradientSample
 from handgrad.tolerance import SAME
 
 BUDGET = 1.5  # seconds of a usual machine

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from handgrad.checking.diagnosis.candidate import Diagnosis
-from handgrad.checking.numerical.comparison import Evidence, GradientSample
 from handgrad.checking.subject import Array, CheckError, Subject, widened
+from handgrad.checking.verdict.comparison import Evidence, GradientSample
 
 MOST = 4 * float(np.finfo(np.float16).eps)  # of the largest entry: an error that is larger is no rounding
 TRIES = 5  # moves of the inputs, in the middle of which an error jumps

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces.matching import is_gradient, match
+from handgrad.checking.interfaces.own_objects import Pair
 from handgrad.checking.interfaces.paths import Path, arrays_in, get, put, show_path
 from handgrad.checking.interfaces.roles import (
     RATES,
@@ -26,7 +27,6 @@ from handgrad.checking.interfaces.roles import (
     roles_of,
 )
 from handgrad.checking.subject import CheckError
-from handgrad.checking.subject.own_objects import Pair
 
 Function = Callable[..., Any]
 World = dict[str, Any]

@@ -12,12 +12,12 @@ from functools import cached_property
 import numpy as np
 
 from handgrad.checking.adjoint import adjoints
+from handgrad.checking.draws import jittered, shorter
 from handgrad.checking.forward_trace import ForwardTrace
-from handgrad.checking.numerical.analytic import traced
-from handgrad.checking.numerical.comparison import Evidence, compare, numerical_gradient
 from handgrad.checking.repair.sandbox import Target
 from handgrad.checking.subject import Array, CheckError, Inputs, Subject, widened
-from handgrad.checking.subject.draws import jittered, shorter
+from handgrad.checking.verdict.analytic import traced
+from handgrad.checking.verdict.comparison import Evidence, compare, numerical_gradient
 from handgrad.tolerance import close
 
 DRAWS = 24

@@ -15,8 +15,6 @@ import numpy as np
 
 from handgrad.checking.effort import Effort
 from handgrad.checking.gradient_code import GradientCode, write_gradient
-from handgrad.checking.numerical.comparison import Evidence, GradientSample, compare
-from handgrad.checking.numerical.contract import violations
 from handgrad.checking.repair.expression_edits import expression_changes
 from handgrad.checking.repair.expressions import called, expressions
 from handgrad.checking.repair.instrumentation import Observed, observe
@@ -28,6 +26,8 @@ from handgrad.checking.repair.sandbox import LONGEST_RUN, Met, Sandbox, Target
 from handgrad.checking.repair.splicing import splices, text_with
 from handgrad.checking.repair.statement_edits import statement_changes
 from handgrad.checking.subject import CheckError, Subject
+from handgrad.checking.verdict.comparison import Evidence, GradientSample, compare
+from handgrad.checking.verdict.contract import violations
 from handgrad.files import write_file
 
 DRAWS_TRIED = 2  # inputs at which a repair is searched for, with half the effort at the second

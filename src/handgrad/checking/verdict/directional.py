@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.numerical.analytic import AnalyticGradient
-from handgrad.checking.numerical.finite_differences import (
+from handgrad.checking.subject import Array, Inputs, Subject
+from handgrad.checking.verdict.analytic import AnalyticGradient
+from handgrad.checking.verdict.finite_differences import (
     NumericalJacobian,
     Vector,
     directional_derivatives,
     numerical_jacobian,
 )
-from handgrad.checking.subject import Array, Inputs, Subject
 from handgrad.tolerance import ERRORS, Bounds, Rounding, gradient_tolerance
 
 WORK = (

@@ -8,10 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
-from handgrad.checking.numerical.comparison import Comparison, NumericalGradient
-from handgrad.checking.numerical.directional import DirectionalCheck
-from handgrad.checking.numerical.finite_differences import NumericalJacobian
 from handgrad.checking.subject import Array, Inputs, Subject
+from handgrad.checking.verdict.comparison import Comparison, NumericalGradient
+from handgrad.checking.verdict.directional import DirectionalCheck
+from handgrad.checking.verdict.finite_differences import NumericalJacobian
 from handgrad.tolerance import DIGITS, EPS, rounding_error
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from handgrad.checking.numerical.comparison import GradientSample, compare, numerical_gradient
+from handgrad.checking.draws import Source, fresh
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, copy_of
-from handgrad.checking.subject.draws import Source, fresh
+from handgrad.checking.verdict.comparison import GradientSample, compare, numerical_gradient
 from handgrad.tolerance import EPS, close, reordered, rounding_error
 
 UPSTREAM = "grad_output"

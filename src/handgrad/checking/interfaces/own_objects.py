@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from handgrad.checking.draws import Source, draw, other_options, source_of
+from handgrad.checking.interfaces.torch_and_jax import is_peer, peer_pair
 from handgrad.checking.subject import Array, CheckError, Inputs
-from handgrad.checking.subject.draws import Source, draw, other_options, source_of
-from handgrad.checking.subject.torch_and_jax import is_peer, peer_pair
 from handgrad.errors import ConfigurationError
 from handgrad.layers import SGD, Graph, Layer, Node, Parameter, Value
 from handgrad.network import Network

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from handgrad.checking.interfaces.on_numpy import jax_on_numpy, torch_on_numpy
 from handgrad.checking.subject import Array
-from handgrad.checking.subject.on_numpy import jax_on_numpy, torch_on_numpy
 
 
 def is_peer(thing: Any) -> bool:

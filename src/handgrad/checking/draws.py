@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.subject.subject import Array, CheckError, Inputs, Subject, array_of, copy_of
+from handgrad.checking.subject import Array, CheckError, Inputs, Subject, array_of, copy_of
 from handgrad.program.lines_in_python import evaluate
 from handgrad.rules import Rule
 from handgrad.tolerance import close

@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from handgrad.checking.draws import perturb_off_kinks
 from handgrad.checking.forward_trace import ForwardTrace
-from handgrad.checking.numerical.analytic import AnalyticGradient, traced
-from handgrad.checking.numerical.directional import (
+from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, widened
+from handgrad.checking.verdict.analytic import AnalyticGradient, traced
+from handgrad.checking.verdict.directional import (
     DirectionalCheck,
     directional_check,
     few_enough,
     outputs_of,
 )
-from handgrad.checking.numerical.finite_differences import NumericalJacobian, numerical_jacobian
-from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, widened
-from handgrad.checking.subject.draws import perturb_off_kinks
+from handgrad.checking.verdict.finite_differences import NumericalJacobian, numerical_jacobian
 from handgrad.tolerance import EPS, TELLING, Bounds, Rounding, close, rounding_error
 
 UPSTREAMS = 3
