@@ -108,7 +108,7 @@ def facts(rule: AnyRule) -> dict[str, str]:
             found["Keeps"] = f"{slots}, for each parameter; zero at the start"
     else:
         found["Axes"] = f"`{rule.signature}`"
-        found["Keeps"] = _kept(rule)
+        found["Cached"] = _cached(rule)
         if rule.evaluation is not rule:
             found["Outside training"] = f"[`{rule.evaluation.name}`](#rule-{rule.evaluation.name})"
     if users := users_of(rule):
@@ -117,11 +117,11 @@ def facts(rule: AnyRule) -> dict[str, str]:
     return found | {"Family": f"[{family}](#family-{family})"}
 
 
-def _kept(rule: Rule) -> str:
+def _cached(rule: Rule) -> str:
     if rule.constant:
         return "nothing: no gradient passes through"
-    kept = ", ".join(f"`{name}`" for name in rule.kept)
-    return f"{kept}, for the backward" if kept else "nothing for the backward"
+    names = ", ".join(f"`{name}`" for name in rule.cached)
+    return f"{names}, for the backward" if names else "nothing for the backward"
 
 
 def users_of(rule: AnyRule) -> list[str]:

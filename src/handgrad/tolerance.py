@@ -22,13 +22,13 @@ EPS = float(np.finfo(np.float64).eps)
 SAME = 1e-6
 REORDERED = 1e4  # rounding errors of the type: sums of 1,000 in another order differ by 20 of them
 
-# What the error bar of a gradient is made of. Every right gradient of the corpus uses 6 % of it or less.
+# What the error bound of a gradient is made of. Every right gradient of the corpus uses 6 % of it or less.
 DIGITS = 0.6  # of the type's digits must be right: 4e-10 in float64, 8e-5 in float32
 ERRORS = 8.0  # error bounds of a derivative: what extrapolation moved the estimate by is an estimate itself
 SUMMED = 64.0  # rounding errors of the largest entry: an entry may be what is left of large terms
 PERTURBED = 16.0  # times as far as a few inputs, a rounding error away, moved the gradient
 LOST = 1e-6  # of an entry: beyond, rounding is no excuse, for digits are lost that another formula has
-TELLING = 1e-2  # of an entry: with a wider error bar, it cannot be told right from wrong
+TELLING = 1e-2  # of an entry: with a wider error bound, it cannot be told right from wrong
 
 
 def close(a: Any, b: Any, relative: float = SAME, least: float = 0.0) -> bool:

@@ -27,8 +27,8 @@ SMOOTH: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], list[float]]
 
 @pytest.mark.parametrize("dtype", [np.float64, np.longdouble])
 @pytest.mark.parametrize("name", SMOOTH)
-def test_slopes_are_right_within_their_error_bars(name: str, dtype: type) -> None:
-    """Whatever the scale; and the error bars are narrow enough to judge by."""
+def test_slopes_are_right_within_their_error_bounds(name: str, dtype: type) -> None:
+    """Whatever the scale; and the error bounds are narrow enough to judge by."""
     function, derivative, places = SMOOTH[name]
     x = np.array(places, dtype)
     found = numerical_jacobian(function, x)
@@ -71,7 +71,7 @@ def test_a_kink_beside_the_place_is_none() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.longdouble])
-def test_a_slope_with_a_kink_is_within_its_error_bar(dtype: type) -> None:
+def test_a_slope_with_a_kink_is_within_its_error_bound(dtype: type) -> None:
     """Where the second derivative jumps, as ELU's does at 0, differences converge more slowly."""
 
     def elu(x: Any) -> Any:
@@ -88,8 +88,8 @@ def test_where_a_function_ends_only_small_steps_are_taken() -> None:
     assert np.isinf(numerical_jacobian(np.sqrt, np.array([0.0])).error).all()
 
 
-def test_a_rough_function_has_wide_error_bars() -> None:
-    """Waves much shorter than every step leave the slope unknown, and the error bar says so."""
+def test_a_rough_function_has_wide_error_bounds() -> None:
+    """Waves much shorter than every step leave the slope unknown, and the error bound says so."""
     found = numerical_jacobian(lambda x: np.sin(x) + 1e-3 * np.sin(1e15 * x), np.array([1.0]))
     assert float(found.error[0, 0]) > 1e-2
 

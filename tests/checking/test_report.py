@@ -21,7 +21,7 @@ WRONG = Report(
         Finding(
             code="wrong-sign", argument="W", evidence="every entry of dW is the right one with the opposite sign, " * 3,
             repair=DIFF, proved=True, also=("b",), place="line 3: z = x @ W", entry=(1, 2), got=float("nan"),
-            expected=1.5, relative_error=float("inf"), error_bar=1e-12,
+            expected=1.5, relative_error=float("inf"), error_bound=1e-12,
         ),
     ),
     arguments=(
@@ -76,7 +76,7 @@ def test_text_has_what_a_reader_needs() -> None:
     assert text.startswith(
         "a.py:f: wrong\n  wrong        dW (3, 4)  not finite\n  wrong        db (4,)    of another shape\n"
     )
-    assert "  right        dx ()      relative error 0, error bar 1e-13" in text
+    assert "  right        dx ()      relative error 0, error bound 1e-13" in text
     assert "  wrong-sign in dW, and db with it" in text
     assert "worst     dW[1, 2]: got nan, expected 1.5" in text
     assert "place     line 3: z = x @ W" in text

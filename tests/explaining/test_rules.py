@@ -116,7 +116,7 @@ def test_ledger_derivation_and_witness_are_generated(case: Case) -> None:
         assert explanation.derivations[name].factors[-1].sizes == inputs[name].shape
         assert explanation.derivations[name].text.startswith(f"d{name} = ")
     kept = {name for name, entry in explanation.ledger.items() if entry.kept_for}
-    assert kept == set(case.rule.kept)
+    assert kept == set(case.rule.cached)
     backward = [line for line in explanation.lines if line.phase == "backward"]
     assert [line.reason for line in backward] == [line.reason for line in case.rule.backward_text.lines]
     for line in backward:

@@ -92,7 +92,7 @@ def check_contract(case: Case, rank: int, dtype: str) -> None:
         assert gradient.shape == inputs[name].shape, f"{case}: d{name} has another shape than {name}"
         assert gradient.dtype == inputs[name].dtype, f"{case}: d{name} has another type than {name}"
 
-    scope = {name: values[name] for name in (*case.rule.kept, *text.options)}
+    scope = {name: values[name] for name in (*case.rule.cached, *text.options)}
     after = text.run({**scope, f"d{case.rule.output}": upstream})
     for name, v in {**values, **after}.items():
         if np.result_type(v).kind == "f" and isinstance(v, (np.ndarray, np.generic)):

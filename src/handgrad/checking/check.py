@@ -152,7 +152,7 @@ def _finding(diagnosis: Diagnosis, comparison: Comparison, repair: Repair | None
     return Finding(
         code=diagnosis.code, argument=argument, evidence=diagnosis.evidence, also=tuple(also), place=diagnosis.place,
         entry=worst.entry, got=worst.got, expected=worst.expected, relative_error=worst.relative_error,
-        error_bar=worst.error_bar, repair=repair.diff if repair else "", proved=repair is not None,
+        error_bound=worst.error_bound, repair=repair.diff if repair else "", proved=repair is not None,
         any_size=repair is None or repair.any_size,
     )  # fmt: skip
 
@@ -165,4 +165,4 @@ def _result(
     verdict: Verdict = "wrong" if is_wrong else "cannot tell" if name in comparison.doubtful else "right"
     if any(sample.got[name].shape != bounds.low.shape for sample in comparison.samples):
         return ArgumentResult(name, bounds.low.shape, verdict, float("nan"), float("nan"))
-    return ArgumentResult(name, bounds.low.shape, verdict, worst.relative_error, worst.error_bar)
+    return ArgumentResult(name, bounds.low.shape, verdict, worst.relative_error, worst.error_bound)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Verdict = Literal["right", "wrong", "cannot tell"]
 
-NUMBERS = ("got", "expected", "relative_error", "error_bar")
+NUMBERS = ("got", "expected", "relative_error", "error_bound")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Finding:
         Where in the user's forward or backward, ``"case.py:12: a = sig(x @ W)"``, or "".
     entry, got, expected
         The worst entry: its index, backward's number and the right one.
-    relative_error, error_bar
+    relative_error, error_bound
         How far it is off, and what of that could be rounding; both relative to what adds up to the entry.
     any_size
         Whether the repair is right at inputs of other sizes too, as far as forward takes them.
@@ -60,7 +60,7 @@ class Finding:
     got: float = 0.0
     expected: float = 0.0
     relative_error: float = 0.0
-    error_bar: float = 0.0
+    error_bound: float = 0.0
     any_size: bool = True
 
     @property
@@ -79,7 +79,7 @@ class ArgumentResult:
         Of the input.
     verdict
         Its own.
-    relative_error, error_bar
+    relative_error, error_bound
         Of its worst entry; infinite where that is, and not a number where the shape is another.
     """
 
@@ -87,7 +87,7 @@ class ArgumentResult:
     shape: tuple[int, ...]
     verdict: Verdict
     relative_error: float
-    error_bar: float
+    error_bound: float
 
 
 @dataclass(frozen=True)
@@ -222,14 +222,14 @@ def _numbers(result: ArgumentResult) -> str:
     if not math.isfinite(result.relative_error):
         return "of another shape" if math.isnan(result.relative_error) else "not finite"
     error = f"{result.relative_error:.0e}" if result.relative_error else "0"
-    return f"relative error {error}, error bar {result.error_bar:.0e}"
+    return f"relative error {error}, error bound {result.error_bound:.0e}"
 
 
 def _finding_lines(finding: Finding, width: int) -> list[str]:
     also = f", and {', '.join('d' + name for name in finding.also)} with it" if finding.also else ""
     lines = [f"  {finding.code} in d{finding.argument}{also}"]
     said = [("what", finding.title), ("evidence", finding.evidence)]
-    if finding.got != finding.expected and not finding.relative_error <= finding.error_bar:
+    if finding.got != finding.expected and not finding.relative_error <= finding.error_bound:
         index = f"[{', '.join(map(str, finding.entry))}]" if finding.entry else ""
         digits = 7 if f"{finding.got:.7g}" != f"{finding.expected:.7g}" else 17
         numbers = f"got {finding.got:.{digits}g}, expected {finding.expected:.{digits}g}"

@@ -242,7 +242,7 @@ def _rule_scope(dependency: Dependency, node: Node) -> tuple[Scope, list[str]]:
         if line.target == f"d{dependency.input}":
             whole.append(ast.unparse(_WithoutUpstream(upstream).visit(substitute(line.tree, {}))))
         parts += [ast.unparse(part) for part in ast.walk(line.tree) if _is_free(part, carried)]
-    read = {node.names.get(name, name) for name in node.rule.kept}
+    read = {node.names.get(name, name) for name in node.rule.cached}
     names = [name for name in scope if name in read or name in helpers]
     products = [f"{one} * {other}" for one, other in combinations(names, 2)]
     return scope, [*names, *whole, *parts, *products]

@@ -100,8 +100,8 @@ class Rule:
         return self._backward
 
     @property
-    def kept(self) -> tuple[str, ...]:
-        """What the backward keeps from the forward: the names it reads, and nothing else."""
+    def cached(self) -> tuple[str, ...]:
+        """The values cached for the backward: the names that it reads, and nothing else."""
         upstream = f"d{self.output}"
         return tuple(name for name in self.backward_text.arguments if name != upstream)
 

@@ -139,7 +139,7 @@ def _wrong_entries(sample: GradientSample, arguments: tuple[str, ...]) -> int:
 
 
 def _tolerance(sample: GradientSample, name: str) -> np.ndarray:
-    """Return how far from the expected gradient is still right: the error bar, and half the gap at a kink."""
+    """Return how far from the expected gradient is still right: the error bound, and half the gap at a kink."""
     bounds = sample.bounds[name]
     return np.asarray(bounds.tolerance + np.abs(bounds.high - bounds.low) / 2, np.float64)
 

@@ -71,7 +71,7 @@ class Worst(NamedTuple):
     got: float = 0.0
     expected: float = 0.0
     relative_error: float = 0.0
-    error_bar: float = 0.0
+    error_bound: float = 0.0
 
 
 def _worst(bounds: Bounds, got: Array) -> Worst:

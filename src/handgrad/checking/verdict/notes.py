@@ -77,7 +77,7 @@ def _about_gradient(name: str, comparison: Comparison) -> Iterator[str]:
 
 
 def _hidden(name: str, comparison: Comparison) -> int:
-    """Count the entries whose error bar is above a hundredth of themselves, for every upstream gradient.
+    """Count the entries whose error bound is above a hundredth of themselves, for every upstream gradient.
 
     What is a billion times smaller than the largest is rounding, and is not counted.
     """
