@@ -105,7 +105,7 @@ def facts(rule: AnyRule) -> dict[str, str]:
     if isinstance(rule, UpdateRule):
         if rule.slots:
             slots = ", ".join(f"`{slot}`" for slot in rule.slots)
-            found["Keeps"] = f"{slots}, for each parameter; zero at the start"
+            found["Slots"] = f"{slots}, for each parameter; zero at the start"
     else:
         found["Axes"] = f"`{rule.signature}`"
         found["Cached"] = _cached(rule)
