@@ -26,8 +26,7 @@ from handgrad.cli import group
 from handgrad.cli.options import SETTINGS
 from handgrad.configuration import DataSettings, NetworkSettings, TrainingSettings
 from handgrad.data.sources import FORMATS
-from handgrad.interop import torch_losses
-from handgrad.interop.counterparts import COUNTERPARTS, UNSUPPORTED_MODULES
+from handgrad.interop.counterparts import COUNTERPARTS, UNSUPPORTED_LOSSES, UNSUPPORTED_MODULES
 from handgrad.layers import INITIALISERS, LAYERS, LOSSES, OPTIMISERS, SCHEDULES
 
 TABLES = {"data": DataSettings, "network": NetworkSettings, "training": TrainingSettings}
@@ -166,9 +165,7 @@ def choices(which: str) -> str:
 def counterparts(which: str) -> str:
     """Return which layer is which module of PyTorch's, or the modules or losses without one, as a table."""
     if which != "layers":
-        meanings = {"modules": UNSUPPORTED_MODULES, "losses": torch_losses.WITHOUT | torch_losses.INSTEAD}[
-            which
-        ]
+        meanings = {"modules": UNSUPPORTED_MODULES, "losses": UNSUPPORTED_LOSSES}[which]
         rows = [(re.sub(r"[\w*]+", r"`\g<0>`", names), inline(what)) for names, what in meanings.items()]
         return table(["without a counterpart", "what to do"], rows)
     return table(

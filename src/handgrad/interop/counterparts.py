@@ -146,6 +146,18 @@ UNSUPPORTED_MODULES = {
 }
 """What to do about modules that people have often, by patterns of their names."""
 
+UNSUPPORTED_LOSSES = {
+    "HalfSquaredError": "torch.nn.MSELoss(reduction='sum') is twice its sum, and so are the gradients",
+    "Poisson": "torch.nn.PoissonNLLLoss() is this loss but for a part that depends on the targets alone, and has the "
+    "same gradients",
+    "BCELoss": "leave the model's last Sigmoid out, and give BCEWithLogitsLoss()",
+    "BCEWithLogitsLoss": "give the rows weights when training, instead of the option weight",
+    "L1Loss": "HuberLoss with a small delta comes near",
+    "NLLLoss": "leave the model's last LogSoftmax out, and give CrossEntropyLoss()",
+    "SmoothL1Loss": "HuberLoss(delta=beta) is beta times this loss; with beta=1 they are the same",
+}
+"""What to do about losses that only one of the two libraries has."""
+
 NORMALISATION_OPTIONS = {
     "BatchNorm1d": "give affine=True, track_running_stats=True",
     "BatchNormOfRows": "give affine=True, track_running_stats=True",
@@ -196,18 +208,10 @@ def unsupported_option(module: Any, counterpart: Counterpart, axes: int) -> tupl
                 "give the network flat rows",
             )
         case "Embedding":
-            return _unsupported_embedding(module)
-    return None
-
-
-def _unsupported_embedding(module: Any) -> tuple[str, str] | None:
-    for name in ("padding_idx", "max_norm"):
-        if getattr(module, name) is not None:
-            return (
-                f"{name} is {getattr(module, name)}, and handgrad's Embedding has none",
-                f"give {name}=None",
-            )
-    if module.scale_grad_by_freq:
-        problem = "scale_grad_by_freq changes the gradient, and handgrad's Embedding has none"
-        return problem, "give scale_grad_by_freq=False"
+            for name in ("padding_idx", "max_norm"):
+                if (value := getattr(module, name)) is not None:
+                    return f"{name} is {value}, and handgrad's Embedding has none", f"give {name}=None"
+            if module.scale_grad_by_freq:
+                problem = "scale_grad_by_freq changes the gradient, and handgrad's Embedding has none"
+                return problem, "give scale_grad_by_freq=False"
     return None

@@ -1,24 +1,46 @@
-"""Networks to ONNX: the lines of the program outside training, operation by operation."""
+"""Networks to ONNX: the lines of the program outside training, lowered, one operation after another."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from handgrad.arguments import judged
 from handgrad.errors import ConversionError, need
 from handgrad.files import write_file
-from handgrad.interop.onnx_nodes import Nodes
 from handgrad.network import Network
-from handgrad.program import Program
-from handgrad.program.lowered import UnsupportedLineError
+from handgrad.program import Program, ProgramLine
+from handgrad.program.lowered import Extents, LoweredValue, UnsupportedLineError, users_of
+from handgrad.program.lowering import COMPARISONS, lower
+from handgrad.rules import Shape
+
+Array = NDArray[Any]
 
 IR_VERSION, OPSET = 10, 21
 """Old enough for runtimes in use, new enough for every operation."""
 
 MOST_BYTES = 2**31 - 2**20
 """How large an ONNX file can be, less what is not weights."""
+
+SAME = {
+    "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "power": "Pow", "maximum": "Max",
+    "minimum": "Min", "negative": "Neg", "absolute": "Abs", "exp": "Exp", "log": "Log", "tanh": "Tanh", "sqrt": "Sqrt",
+    "sign": "Sign", "sin": "Sin", "floor": "Floor", "ceil": "Ceil", "less": "Less",
+    "less_equal": "LessOrEqual", "greater": "Greater", "greater_equal": "GreaterOrEqual", "equal": "Equal",
+    "logical_and": "And", "logical_or": "Or", "logical_not": "Not", "where": "Where",
+}  # fmt: skip
+"""Elementwise operations that ONNX has."""
+
+SINGLE = {
+    "cos": "Cos", "tan": "Tan", "sinh": "Sinh", "cosh": "Cosh", "arctan": "Atan", "arcsin": "Asin", "arccos": "Acos",
+}  # fmt: skip
+"""Those that onnxruntime has in float32 only."""
 
 
 @judged
@@ -96,3 +118,172 @@ def _without_standardisation(program: Program) -> Program:
             fix="export with standardise=True",
         )
     return replace(program, inputs=(replace(rows, name=line.target),), lines=others)
+
+
+class Nodes:
+    """The nodes and initialisers of one program; raises `UnsupportedLineError` at a line without a counterpart."""
+
+    def __init__(self, program: Program, arrays: Mapping[str, Array]) -> None:
+        self.onnx = need("onnx", "to_onnx")
+        self.program, self.arrays = program, arrays
+        self.nodes: list[Any] = []
+        self.initialisers: dict[str, Any] = {}
+        self.names: dict[LoweredValue, str] = {}
+        self.line: ProgramLine | None = None
+        lowered = lower(program)
+        self.result = lowered.names[program.outputs[0]]
+        targets = {lowered.names[line.target]: line.target for line in reversed(program.lines)}
+        self.targets = {value: name for value, name in targets.items() if value is not self.result}
+        needed = users_of([self.result])
+        for value in (value for value in lowered.values if value in needed):
+            self.line = value.line
+            self.names[value] = self.lower(value)
+
+    def graph(self, output: str, shape: Shape) -> Any:
+        """Return the graph, whose one output has this name and shape."""
+        helper, (rows,) = self.onnx.helper, self.program.inputs
+        self.nodes.append(helper.make_node("Identity", [self.cast(self.result, "float")], [output]))
+        kind = self.kind("int" if rows.kind == "index" else "float")
+        x = helper.make_tensor_value_info("x", kind, list(rows.shape))
+        result = helper.make_tensor_value_info(output, self.kind("float"), list(shape))
+        return helper.make_graph(self.nodes, "network", [x], [result], list(self.initialisers.values()))
+
+    def node(self, operation: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        """Add a node, and return the name of its output."""
+        output = output or f"{self.line.target if self.line else 'x'}/{len(self.nodes) + 1}"
+        described = f"{self.line}  # {self.line.reason}".removesuffix("  # ") if self.line else ""
+        self.nodes.append(
+            self.onnx.helper.make_node(
+                operation, list(inputs), [output], name=output, doc_string=described, **attributes
+            )
+        )
+        return output
+
+    def constant(self, numbers: Any, dtype: str = "") -> str:
+        """Return the name of an initialiser that holds these numbers, in the program's dtype unless given."""
+        array = np.asarray(numbers, dtype or self.program.dtype)
+        return self.initialiser(f"{array.dtype} {array.tolist()}", array)
+
+    def initialiser(self, name: str, array: Array) -> str:
+        if name not in self.initialisers:
+            self.initialisers[name] = self.onnx.numpy_helper.from_array(np.array(array, order="C"), name)
+        return name
+
+    def kind(self, kind: str) -> int:
+        """Return ONNX's number for a type of values."""
+        dtype = {"int": "int64", "bool": "bool", "single": "float32"}.get(kind, self.program.dtype)
+        return int(self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    def cast(self, value: LoweredValue, kind: str) -> str:
+        """Return the name of a value as numbers of a type; a Python number is of the program's."""
+        name, own = self.names[value], "float" if value.type == "weak" else value.type
+        return name if own == kind else self.node("Cast", name, to=self.kind(kind))
+
+    def in_single(self, operation: str, x: str, output: str = "") -> str:
+        """Add a node that is computed in float32, and return its output in the program's dtype."""
+        result = self.node(operation, self.node("Cast", x, to=self.kind("single")))
+        return self.node("Cast", result, to=self.kind("float"), output=output)
+
+    def lower(self, value: LoweredValue) -> str:
+        """Add the nodes of a value, and return its name."""
+        operation, inputs = value.operation, value.inputs
+        names = [self.names[operand] for operand in inputs]
+        output = self.targets.get(value, "")
+        node = partial(self.node, output=output)
+        match operation:
+            case "load":
+                return self.initialiser(value.attribute, self.arrays[value.attribute])
+            case "source" | "order":
+                return "x"
+            case "take" if inputs[0].operation == "source":
+                return "x"
+            case "take":
+                return node("Gather", *names, axis=0)
+            case "constant":
+                return self.constant(value.attribute)
+            case "size":
+                return self.rows(value.attribute.factor, self.program.dtype)
+            case "product":
+                return node("MatMul", *names)
+            case "transpose":
+                return node("Transpose", *names, perm=[1, 0])
+            case "reshape":
+                sizes = [-1 if size.rows else size.factor for size in value.shape]
+                return node("Reshape", *names, self.constant(sizes, "int64"))
+            case "broadcast":
+                return node("Expand", self.cast(inputs[0], "float"), self.sizes(value.shape))
+            case "first":
+                return node("Gather", *names, self.constant(0, "int64"), axis=-1)
+            case "is_class":
+                classes = self.constant(np.arange(value.shape[-1].factor), "int64")
+                return node("Cast", self.node("Equal", *names, classes), to=self.kind("float"))
+            case "sum" | "max" | "min":
+                array, axes = self.cast(inputs[0], "float"), self.constant(value.attribute, "int64")
+                keepdims = int(len(value.shape) == len(inputs[0].shape))
+                return node(f"Reduce{operation.title()}", array, axes, keepdims=keepdims)
+            case "convert":
+                return node("Identity", self.cast(inputs[0], "float"))
+            case "not_equal":
+                return node("Not", self.node("Equal", *self.operands(value)))
+            case "expm1":
+                return self.expm1(self.operands(value)[0], output)
+            case "log1p":
+                return self.log1p(self.operands(value)[0], output)
+            case "normal_cdf":  # (1 + erf(x / √2)) / 2
+                scaled = self.node("Mul", *self.operands(value), self.constant(np.sqrt(0.5)))
+                twice = self.node("Add", self.in_single("Erf", scaled), self.constant(1))
+                return node("Mul", twice, self.constant(0.5))
+        if operation in SINGLE:
+            return self.in_single(SINGLE[operation], self.operands(value)[0], output)
+        if operation in SAME:
+            return node(SAME[operation], *self.operands(value))
+        line = self.line or self.program.lines[0]
+        raise UnsupportedLineError(line, f"ONNX has no counterpart of {operation}")
+
+    def operands(self, value: LoweredValue) -> list[str]:
+        """Return the operands of an elementwise operation as numbers of one type."""
+        inputs = value.inputs
+        if value.operation.startswith("logical"):
+            return [self.names[operand] for operand in inputs]
+        condition = [self.names[inputs[0]]] if value.operation == "where" else []
+        rest = inputs[len(condition) :]
+        kinds = {operand.type for operand in rest} - {"weak", "bool"}
+        kind = "int" if kinds == {"int"} and not any(operand.type == "weak" for operand in rest) else "float"
+        if value.operation in COMPARISONS.values() and kinds == {"int"}:
+            kind = "int"
+        if value.operation == "where" and value.type == "bool":
+            kind = "bool"
+        return condition + [self.cast(operand, kind) for operand in rest]
+
+    def expm1(self, x: str, output: str) -> str:
+        """Kahan's: (u - 1) x / log u with u = eˣ, whose rounding cancels in the ratio."""
+        one, u = self.constant(1), self.node("Exp", x)
+        less = self.node("Sub", u, one)
+        exact = self.node("Div", self.node("Mul", less, x), self.node("Log", u))
+        near = self.node("Where", self.node("Equal", u, one), x, exact)
+        lost = self.node("Equal", less, self.constant(-1))  # log u may be -∞
+        return self.node("Where", lost, less, near, output=output)
+
+    def log1p(self, x: str, output: str) -> str:
+        """Kahan's: x log u / (u - 1) with u = 1 + x, whose rounding cancels in the ratio."""
+        one = self.constant(1)
+        u = self.node("Add", x, one)
+        ratio = self.node("Div", self.node("Log", u), self.node("Sub", u, one))
+        return self.node("Where", self.node("Equal", u, one), x, self.node("Mul", x, ratio), output=output)
+
+    def sizes(self, shape: Extents) -> str:
+        """Return the name of a shape as numbers."""
+        one = self.constant([1], "int64")
+        parts = [
+            self.node("Reshape", self.rows(size.factor, "int64"), one)
+            if size.rows
+            else self.constant([size.factor], "int64")
+            for size in shape
+        ]
+        return self.node("Concat", *parts, axis=0)
+
+    def rows(self, factor: int, dtype: str) -> str:
+        """Return the name of so many times the number of rows."""
+        n = self.node("Gather", self.node("Shape", "x"), self.constant(0, "int64"))
+        kind = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        return self.node("Mul", self.node("Cast", n, to=kind), self.constant(factor, dtype))

@@ -7,21 +7,25 @@ from typing import Any
 
 import numpy as np
 
+from handgrad import layers
 from handgrad.arguments import Seed, judged
 from handgrad.errors import ConversionError, HandgradError, need, notify
 from handgrad.interop.counterparts import (
     BY_LAYER,
     COUNTERPARTS,
+    UNSUPPORTED_LOSSES,
     Counterpart,
     places,
     unsupported_module,
     unsupported_option,
 )
-from handgrad.interop.torch_losses import loss_from, loss_to
 from handgrad.interop.weights import to_state
 from handgrad.layers import BatchNorm, Layer, Linear, Loss, Residual, Sequential
 from handgrad.network import Network
 from handgrad.network.network import DType
+
+NOT_IGNORED = -100
+"""The class number that PyTorch's CrossEntropyLoss ignores by default."""
 
 
 @judged
@@ -67,7 +71,7 @@ def to_torch_loss(network: Network) -> Any:
     need("torch", "to_torch_loss")
     if network.loss is None:
         raise ConversionError("the network has no loss")
-    return loss_to(network.loss, network.dtype)
+    return _loss_to(network.loss, network.dtype)
 
 
 @judged
@@ -101,14 +105,14 @@ def from_torch(
     torch = need("torch", "from_torch")
     if not isinstance(module, torch.nn.Module):
         raise ConversionError(f"{module!r} is no module of PyTorch's")
-    layers = _Layers(1 if inputs is None or isinstance(inputs, int) else len(inputs))
+    reader = _Layers(1 if inputs is None or isinstance(inputs, int) else len(inputs))
     plain = type(module) is torch.nn.Sequential
-    found = layers.sequence(module if plain else torch.nn.Sequential(module))
+    found = reader.sequence(module if plain else torch.nn.Sequential(module))
     if not found:
         raise ConversionError(f"{type(module).__name__} holds no layers")
-    given = loss if loss is None or isinstance(loss, Loss) else loss_from(loss)
-    network = Network(*found, loss=given, inputs=inputs, seed=seed, dtype=layers.dtype())
-    layers.fill(network)
+    given = loss if loss is None or isinstance(loss, Loss) else _loss_from(loss)
+    network = Network(*found, loss=given, inputs=inputs, seed=seed, dtype=reader.dtype())
+    reader.fill(network)
     return network
 
 
@@ -275,3 +279,71 @@ class _Layers:
         ]  # fmt: skip
         if frozen:
             notify(f"{', '.join(frozen)} need no gradient in the model; handgrad trains every parameter")
+
+
+def _loss_to(loss: Any, dtype: str) -> Any:
+    """Return the module that a loss is."""
+    torch = need("torch", "to_torch_loss")
+    nn, kind = torch.nn, type(loss)
+    if getattr(loss, "l2", 0):
+        raise ConversionError(
+            f"{loss!r}: PyTorch's losses have no l2", fix="give the optimiser weight_decay instead"
+        )
+    if getattr(loss, "outputs", "mean") != "mean":
+        raise ConversionError(
+            f"{loss!r}: PyTorch's losses add up all or nothing, and this one adds up each row",
+            fix='give outputs="mean"',
+        )
+
+    def tensor(numbers: Any) -> Any:
+        return None if numbers is None else torch.tensor(np.asarray(numbers, dtype))
+
+    if kind is layers.MeanSquaredError:
+        return nn.MSELoss()
+    if kind is layers.Huber:
+        return nn.HuberLoss(delta=loss.delta)
+    if kind is layers.BinaryCrossEntropy:
+        return nn.BCEWithLogitsLoss(pos_weight=tensor(loss.positive_weight))
+    if kind is layers.SoftmaxCrossEntropy:
+        ignored = NOT_IGNORED if loss.ignored is None else loss.ignored
+        return nn.CrossEntropyLoss(
+            tensor(loss.class_weight), ignore_index=ignored, label_smoothing=loss.smoothing
+        )
+    raise ConversionError(
+        f"{loss!r}: torch.nn has no counterpart of {kind.__name__}",
+        fix=UNSUPPORTED_LOSSES.get(kind.__name__, ""),
+    )
+
+
+def _loss_from(module: Any) -> Loss:
+    """Return the loss that a module is."""
+    nn = need("torch.nn", "from_torch")
+    kind = type(module)
+    if getattr(module, "reduction", "mean") != "mean":
+        raise ConversionError(
+            f"loss {module!r}: reduction is {module.reduction!r}, and handgrad's losses average",
+            fix="HalfSquaredError() is half of MSELoss(reduction='sum')"
+            if kind is nn.MSELoss
+            else "give reduction='mean'",
+        )
+    if kind is nn.MSELoss:
+        return layers.MeanSquaredError()
+    if kind is nn.HuberLoss:
+        return layers.Huber(module.delta)
+    if kind is nn.SmoothL1Loss and module.beta == 1:
+        return layers.Huber(1.0)
+    if kind is nn.BCEWithLogitsLoss and module.weight is None:
+        return layers.BinaryCrossEntropy(_numbers(module.pos_weight))
+    if kind is nn.CrossEntropyLoss:
+        return layers.SoftmaxCrossEntropy(
+            smoothing=module.label_smoothing,
+            ignored=module.ignore_index,
+            class_weight=_numbers(module.weight),
+        )
+    raise ConversionError(
+        f"loss {module!r}: handgrad has no counterpart", fix=UNSUPPORTED_LOSSES.get(kind.__name__, "")
+    )
+
+
+def _numbers(tensor: Any) -> Any:
+    return None if tensor is None else tensor.detach().cpu().tolist()
