@@ -14,9 +14,8 @@ from handgrad.checking.verdict.finite_differences import numerical_jacobian
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.execution import execute_rule
 from handgrad.explaining.explainer import explain_execution
-from handgrad.explaining.full_jacobian import Dependency
-from handgrad.explaining.jacobian_record import jacobian_record
 from handgrad.explaining.jacobian_structure import recognise
+from handgrad.explaining.jacobians import Dependency, jacobian_record
 from handgrad.explaining.shape_ledger import AxisNames
 from handgrad.rules import Rule
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,9 +14,8 @@ from handgrad.arguments import Seed, judged
 from handgrad.errors import ConfigurationError
 from handgrad.explaining.derivations import derive
 from handgrad.explaining.execution import Execution, execute_network, execute_rule
-from handgrad.explaining.full_jacobian import NotFiniteError
 from handgrad.explaining.health import measure_health
-from handgrad.explaining.jacobian_record import jacobian_record
+from handgrad.explaining.jacobians import NotFiniteError, jacobian_record
 from handgrad.explaining.line_checks import witnesses
 from handgrad.explaining.record import Block, ExplainedLine, Explanation, Health, Jacobian, Witness
 from handgrad.explaining.shape_ledger import AxisNames, gradients_of, ledger
@@ -137,6 +137,7 @@ def _line(
     line = execution.program.lines[number]
     node = execution.node_of(line.undoes if line.phase == "backward" else line.target)
     formula = Formula(execution.values, gradients, lambda shape: axes.fit(shape, node))
+    known = line.reads & execution.values.keys()
     return ExplainedLine(
         number=number,
         target=line.target,
@@ -147,7 +148,7 @@ def _line(
         rule=line.rule,
         reason=line.reason,
         undoes=line.undoes,
-        reads=tuple(sorted(line.reads & execution.values.keys(), key=line.expression.find)),
+        reads=tuple(dict.fromkeys(name for name in re.findall(r"\w+", line.expression) if name in known)),
         tex=formula.line(line.target, line.operator, line.expression),
         witness=checked.get(line.target) if line.phase == "backward" else None,
     )

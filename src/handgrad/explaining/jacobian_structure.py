@@ -1,4 +1,4 @@
-"""The structure of a Jacobian, found in its numbers: what of it need be stored, and that no more is needed."""
+"""The structure of a Jacobian, found in its numbers: what of it need be stored, and what that is called."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.explaining.record import Structure
+from handgrad.tolerance import close
 
 Array = NDArray[Any]
+Named = list[tuple[str, Array]]
 
 EXACT = 1e-9  # of the largest entry: what is below is zero in a Jacobian by backward lines, in float64
 MAX_SHARE = 0.75  # of a block's numbers: a diagonal with a low rank that takes more saves too little
@@ -19,38 +21,22 @@ MAX_BLOCK = 512  # rows of a block that is decomposed: a second or so
 
 @dataclass(frozen=True)
 class StoredForm:
-    """A Jacobian in its stored form.
-
-    Each axis has a number; an axis of the output and one of the input with the same number are shared: everything
-    off the diagonal of the two is zero.
-
-    Attributes
-    ----------
-    outputs, inputs
-        The numbers of the axes.
-    core, axes
-        What is left along the diagonals, and the numbers of its axes: a shared one that is missing is constant.
-    low_rank
-        Where ``core`` is each block's diagonal alone: the two factors of the rest, (…, k, r) both.
-    """
+    """A Jacobian in its stored form: each axis has a number, and off the diagonal of two with one number all is zero."""
 
     kind: Structure
-    outputs: tuple[int, ...]
+    outputs: tuple[int, ...]  # the numbers of the axes
     inputs: tuple[int, ...]
     sizes: dict[int, int]
-    core: Array
-    axes: tuple[int, ...]
-    low_rank: tuple[Array, Array] | None = None
+    core: Array  # what is left along the diagonals
+    axes: tuple[int, ...]  # of the core: a shared one that is missing is constant
+    low_rank: tuple[Array, Array] | None = (
+        None  # with each block's diagonal as the core, the factors of the rest
+    )
 
     @property
     def shared(self) -> tuple[int, ...]:
         """The axes that output and input share."""
         return tuple(axis for axis in self.outputs if axis in self.inputs)
-
-    @property
-    def constant(self) -> tuple[int, ...]:
-        """The shared axes along which the core is the same everywhere."""
-        return tuple(axis for axis in self.shared if axis not in self.axes)
 
     @property
     def numbers(self) -> int:
@@ -60,35 +46,30 @@ class StoredForm:
     @property
     def operations(self) -> int:
         """How many multiplications a vector-Jacobian product takes."""
-        return self.numbers * int(np.prod([self.sizes[axis] for axis in self.constant]))
+        return self.numbers * int(
+            np.prod([self.sizes[axis] for axis in self.shared if axis not in self.axes])
+        )
 
     def pull(self, upstream: Array) -> Array:
         """Return the vector-Jacobian product of the stored form with an upstream gradient."""
-        shape = [self.sizes[axis] for axis in self.inputs]
+        if self.kind == "zero":
+            return np.zeros([self.sizes[axis] for axis in self.inputs])
         if self.low_rank is None:
-            if self.kind == "zero":
-                return np.zeros(shape)
             return np.asarray(np.einsum(upstream, self.outputs, self.core, self.axes, self.inputs))
         left, right = self.low_rank
-        order = (*self.shared, *(axis for axis in self.outputs if axis not in self.shared))
-        across = (*self.shared, *(axis for axis in self.inputs if axis not in self.shared))
-        u = np.transpose(upstream, [self.outputs.index(axis) for axis in order]).reshape(left.shape[:-1])
+        down, across = (
+            [*self.shared, *(axis for axis in axes if axis not in self.shared)]
+            for axes in (self.outputs, self.inputs)
+        )
+        u = np.einsum(upstream, self.outputs, down).reshape(left.shape[:-1])
         pulled = self.core.reshape(u.shape) * u + (right @ (left.swapaxes(-1, -2) @ u[..., None]))[..., 0]
-        turned = pulled.reshape([self.sizes[axis] for axis in across])
-        return np.transpose(turned, [across.index(axis) for axis in self.inputs])
+        return np.asarray(
+            np.einsum(pulled.reshape([self.sizes[axis] for axis in across]), across, self.inputs)
+        )
 
 
 def recognise(jacobian: Array, outputs: int, tolerance: float = EXACT) -> StoredForm:
-    """Find out what of a Jacobian need be stored.
-
-    Parameters
-    ----------
-    jacobian
-        The output's axes, then the input's.
-    outputs
-        How many axes the output has.
-    tolerance
-        What is zero, relative to the largest entry.
+    """Find out what of a Jacobian, whose first axes are the output's, need be stored.
 
     Examples
     --------
@@ -190,3 +171,56 @@ def proof(stored: StoredForm, jacobian: Array, generator: np.random.Generator) -
     full = np.tensordot(upstream, jacobian, axes=outputs)
     difference = np.abs(stored.pull(upstream) - full).max(initial=0)
     return float(difference / (np.abs(full).max(initial=0) or 1.0))
+
+
+def name_stored(stored: StoredForm, named: Named) -> str:
+    """Return what is stored by the name of the value that has these numbers, or else by its shape."""
+    if stored.kind == "zero":
+        return "0"
+    axes = [axis for axis in stored.axes if stored.low_rank is None or axis in stored.outputs]
+    in_order = np.transpose(stored.core.reshape([stored.sizes[axis] for axis in axes]), np.argsort(axes))
+    core = name_of(in_order, named) or f"{'×'.join(map(str, in_order.shape)) or '1'} numbers"
+    if stored.kind == "diagonal":
+        return "I" if core == "1" else f"diag({core})"
+    if stored.kind == "kronecker":
+        return f"{core} ⊗ I"
+    if stored.kind != "diagonal plus low rank" or stored.low_rank is None:
+        return core
+    return f"diag({core}) {_name_product(stored.low_rank, named)}"
+
+
+def name_of(array: Array, named: Named) -> str:
+    """Return the name of an array, or "" when none has its numbers.
+
+    Examples
+    --------
+    >>> name_of(np.array([[1.0, 2.0]]), [("x", np.array([1.0, 2.0]))])
+    'x'
+    """
+    wanted = np.squeeze(array)
+    size = float(np.abs(wanted).max(initial=0)) or 1.0
+    for name, value in named:
+        found = np.squeeze(value)
+        same = found.ndim and found.shape == wanted.shape[wanted.ndim - found.ndim :]
+        if same and close(np.broadcast_to(found, wanted.shape), wanted, least=size):
+            return name
+    number = float(wanted.flat[0])
+    if not close(wanted, np.full(wanted.shape, number), least=size):
+        return ""
+    single = (name for name, value in named if value.size == 1 and close(value.flat[0], number, least=size))
+    return "1" if close(number, 1.0) else next(single, f"{number:.4g}")
+
+
+def _name_product(factors: tuple[Array, Array], named: Named) -> str:
+    """Name a product of low rank: ``- y yᵀ``, or its rank."""
+    left, right = factors
+    rank = left.shape[-1]
+    whole = left @ right.swapaxes(-1, -2)
+    size = float(np.abs(whole).max())
+    for name, value in named:
+        if rank == 1 and np.squeeze(value).shape == np.squeeze(left).shape:
+            vector = value.reshape(left.shape)
+            for sign, word in ((-1, "-"), (1, "+")):
+                if close(sign * vector @ vector.swapaxes(-1, -2), whole, least=size):
+                    return f"{word} {name} {name}ᵀ"
+    return f"+ U Vᵀ, of rank {rank}"

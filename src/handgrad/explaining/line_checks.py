@@ -15,7 +15,7 @@ from handgrad.checking.verdict.finite_differences import (
 )
 from handgrad.errors import RuleError
 from handgrad.explaining.execution import Execution
-from handgrad.explaining.full_jacobian import Dependency
+from handgrad.explaining.jacobians import Dependency
 from handgrad.explaining.record import Witness
 from handgrad.layers import Node
 from handgrad.program.lines_in_python import Scope, run_lines
