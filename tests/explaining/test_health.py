@@ -323,15 +323,6 @@ def test_rows_that_contradict_one_another_are_named() -> None:
     assert f"rows 0 and 16 have the same x, and the targets {t[0]} and {t[16]}" in only(health).evidence
 
 
-def test_rows_agree_as_much_as_their_gradients_do() -> None:
-    network = Network(Linear(1, 1, bias=False, initialiser="ones"), loss=HalfSquaredError())
-    x, t = np.ones((4, 1)), np.array([[0.0], [0.0], [0.0], [3.0]])  # errors 1, 1, 1 and -2
-
-    (layer,) = measure_health(execute_network(network, x, t)).layers
-
-    assert layer.measures["row_agreement"] == pytest.approx((1 + 1 + 1 - 2) / (1 + 1 + 1 + 2))
-
-
 def test_what_is_measured_stands_beside_each_layer() -> None:
     network = shallow()
     few = slice(0, 32)
@@ -346,7 +337,7 @@ def test_what_is_measured_stands_beside_each_layer() -> None:
     assert layers["z2"].measures["weight_norm"] == pytest.approx(
         np.linalg.norm(network.parameters["W2"]), rel=1e-6
     )
-    assert set(layers["z2"].measures) == {"gradient_norm", "weight_norm", "row_agreement", "update_to_weight"}
+    assert set(layers["z2"].measures) == {"gradient_norm", "weight_norm", "update_to_weight"}
     assert layers["z2"].measures["update_to_weight"] > 0
     assert gradients.keys() == network.parameters.keys()
 

@@ -1,4 +1,4 @@
-"""The health of a network on one batch: what is dead, saturated, vanishing or symmetric, and why."""
+"""The health of a network on one batch: what is dead, saturated, vanishing or symmetric, why, and what to change."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.explaining.causes import RuleInputs, dead_by_bias, why_dead, why_saturated, why_unequal_norms
 from handgrad.explaining.execution import Execution
 from handgrad.explaining.measures import (
     MIN_ROWS,
     ActivationSlopes,
     LearningRateTrial,
-    agreement_of_rows,
     measure_activations,
+    slopes_at,
     try_learning_rate,
 )
 from handgrad.explaining.record import Health, HealthFinding, LayerHealth
@@ -26,6 +25,7 @@ from handgrad.network import Network
 from handgrad.tolerance import close
 
 Array = NDArray[Any]
+Cause = tuple[str, str]  # and what to change
 
 # Each threshold is between what healthy networks were seen to reach (sixteen kinds, three optimisers, eight
 # seeds, from the start to the end of training) and what networks made ill on purpose reach.
@@ -36,6 +36,8 @@ VANISHING, EXPLODING = 1e-3, 1e3  # first gradient over last; healthy: 0.08 to 2
 TIMES_WORSE = 6.0  # than a learning rate ten or a hundred times lower; suitable rates: up to 2.6, ten times too high: 16
 SMALL_UPDATE = 1e-7  # of the weights: what float32 hardly resolves; suitable rates: 1e-4 to 0.1
 CONFLICTING_SHARE = 0.25  # of rows whose very inputs come again with another target
+GROWN = 3.0  # times as large as at the start: weights that healthy training does not reach
+LARGE_INPUT = 5.0  # root mean square of a layer's input; standardised rows have 1
 
 
 def measure_health(
@@ -43,22 +45,15 @@ def measure_health(
 ) -> Health:
     """Measure a network's health on a batch, and name what is wrong with its cause.
 
-    Parameters
-    ----------
-    execution
-        The program with every value of the batch.
-    network
-        Whose program it is; with it, weights are compared with those it started with.
-    optimiser
-        How it is trained; with it, a few steps are tried on copies.
+    Weights are compared with those that the network started with; with an optimiser, a few steps are tried on copies.
     """
-    examination = _Examination(execution, network, optimiser)
+    batch = _Batch(execution, network, optimiser)
     with np.errstate(all="ignore"):  # numbers that are not finite are left out
-        return Health(tuple(examination.layers()), tuple(examination.findings()))
+        return Health(tuple(_layers(batch)), tuple(_findings(batch)))
 
 
 @dataclass(frozen=True)
-class _Examination:
+class _Batch:
     """One network on one batch."""
 
     execution: Execution
@@ -81,193 +76,309 @@ class _Examination:
         """The weights the network started with."""
         return self.network.program().initial(self.network.seed) if self.network is not None else {}
 
-    def inputs(self, node: Node) -> RuleInputs:
-        return RuleInputs(self.execution, node, self.start)
-
     @cached_property
-    def matrices(self) -> tuple[Node, ...]:
-        """The rules that multiply by weights and whose gradient is there, in order."""
-        return tuple(
-            node for node in self.execution.nodes
-            if node.part == "forward" and self.inputs(node).weights and f"d{node.output.name}" in self.execution.values
-        )  # fmt: skip
+    def matrices(self) -> dict[str, Node]:
+        """The rules that multiply by weights and whose gradient is there, in order, by the name of their matrix."""
+        return {
+            weights: node for node in self.execution.nodes
+            if node.part == "forward" and (weights := _weights(node)) and f"d{node.output.name}" in self.execution.values
+        }  # fmt: skip
 
-    def norm(self, node: Node) -> float:
-        return self.execution.norm(f"d{node.output.name}")
-
-    def layers(self) -> Iterator[LayerHealth]:
-        """Yield what was measured, layer by layer."""
-        measured: dict[str, dict[str, float]] = {}
-        for slopes in self.slopes:
-            of = measured.setdefault(slopes.node.output.name, {})
-            of["dead"] = float(slopes.off.mean())
-            if slopes.levels_off:
-                of["saturated"] = slopes.flat_share
-        agreements = agreement_of_rows(self.execution, [self.inputs(node).weights for node in self.matrices])
-        for node in self.matrices:
-            of = measured.setdefault(node.output.name, {})
-            weights = self.inputs(node).weights
-            of["gradient_norm"] = self.norm(node)
-            of["weight_norm"] = float(np.linalg.norm(self.execution.values[weights]))
-            if weights in agreements:
-                of["row_agreement"] = agreements[weights]
-            if self.trial is not None and weights in self.trial.updates:
-                of["update_to_weight"] = self.trial.updates[weights]
-        for node in self.execution.nodes:
-            if node.output.name in measured:
-                of = {name: value for name, value in measured[node.output.name].items() if np.isfinite(value)}
-                yield LayerHealth(node.output.name, node.layer, of)
-
-    def findings(self) -> Iterator[HealthFinding]:
-        """Yield what is wrong; what only follows from something else is left out."""
-        symmetric = list(self.symmetric())
-        yield from symmetric
-        blocked = [] if symmetric else [*self.dead(), *self.saturated()]
-        yield from blocked
-        if not symmetric and not blocked:
-            yield from self.unequal_norms()
-        yield from self.updates()
-        yield from self.conflicting()
-
-    def symmetric(self) -> Iterator[HealthFinding]:
-        for node in self.matrices:
-            inputs = self.inputs(node)
-            z, dz = (self.units(name) for name in (node.output.name, f"d{node.output.name}"))
-            if z.shape[1] < 2 or not _same(z) or not _same(dz):
-                continue
-            weights = self.execution.values[inputs.weights]
-            found = f"all entries of {inputs.weights} are {weights.flat[0]:.3g}" if np.ptp(weights) == 0 else (
-                f"in {inputs.weights}, the weights of every unit are the same"
-            )  # fmt: skip
-            yield HealthFinding(
-                "symmetric",
-                node.output.name,
-                f"The {z.shape[1]} units of {node.output.name} have the same values and the same gradients "
-                f"for all {len(z)} rows.",
-                f"{found[0].upper()}{found[1:]}: every unit begins as the same one, gets the same gradient, and "
-                "stays the same.",
-                f"Start {inputs.weights} with random numbers: initialiser='he_normal' before ReLU, "
-                "'glorot_uniform' before tanh.",
-            )
-
-    def dead(self) -> Iterator[HealthFinding]:
-        if self.execution.rows < MIN_ROWS:
-            return
-        for slopes in self.slopes:
-            inputs, off = self.inputs_before(slopes), slopes.off
-            by_bias = dead_by_bias(inputs, slopes)
-            if off.mean() < DEAD_SHARE and by_bias.mean() < DEAD_BY_BIAS_SHARE:
-                continue
-            cause, change = why_dead(inputs, slopes, by_bias)
-            name = slopes.node.output.name
-            yield HealthFinding(
-                "dead-units",
-                name,
-                f"{off.sum()} of the {off.size} units of {name} have derivative 0 for all {len(slopes.steepness)} rows: "
-                "no gradient passes them.",
-                cause,
-                change,
-            )
-
-    def saturated(self) -> Iterator[HealthFinding]:
-        for slopes in self.slopes:
-            flat = slopes.levels_off and slopes.flat_share >= SATURATED_SHARE
-            if not flat or slopes.off.mean() >= DEAD_SHARE:
-                continue
-            cause, change = why_saturated(self.inputs_before(slopes), slopes)
-            name, z = slopes.node.output.name, self.units(slopes.source)
-            yield HealthFinding(
-                "saturated",
-                name,
-                f"{slopes.flat_share:.0%} of the entries of {name} are where {slopes.node.rule.name} is flat, under "
-                f"1 % of its steepest derivative: {slopes.source} has a spread of {z.std():.3g}.",
-                cause,
-                change,
-            )
-
-    def unequal_norms(self) -> Iterator[HealthFinding]:
-        if len(self.matrices) < 2:
-            return
-        first, last = self.matrices[0], self.matrices[-1]
-        low, high = self.norm(first), self.norm(last)
-        zeros = not np.any(self.execution.values[self.inputs(last).weights])  # before the first step
-        if not high or zeros or not np.isfinite(low / high) or VANISHING < low / high < EXPLODING:
-            return
-        code, word = ("vanishing", "smaller") if low < high else ("exploding", "larger")
-        times = f"{max(low / high, high / low):.2g} times {word}" if low else "no longer there"
-        cause, change = why_unequal_norms(self.execution, first, last, vanishing=low < high)
-        yield HealthFinding(
-            code,
-            first.output.name,
-            f"The gradient has norm {high:.3g} at {last.output.name} and {low:.3g} at {first.output.name}, {times}: "
-            + ", ".join(f"{node.output.name} {self.norm(node):.1e}" for node in self.matrices)
-            + ".",
-            cause,
-            change,
-        )
-
-    def updates(self) -> Iterator[HealthFinding]:
-        if self.trial is None or self.optimiser is None:
-            return
-        trial, rate = self.trial, self.trial.learning_rate
-        matrices = {name: share for name, share in trial.updates.items() if share > 0}
-        most = max(matrices, key=matrices.__getitem__, default="")
-        moved = f"its first update changes {most} by {matrices[most]:.2g} of its size" if most else ""
-        if trial.times_worse >= TIMES_WORSE:
-            later = f"{trial.loss:.3g}" if trial.loss < 1e6 else "beyond all bounds"
-            yield HealthFinding(
-                "large-updates",
-                "learning rate",
-                f"From the starting weights, with learning rate {rate:g}, the loss goes from {trial.start:.3g} to "
-                f"{later} in 20 steps on these rows; with {trial.better_rate:g} to {trial.better_loss:.3g}.",
-                f"The learning rate {rate:g} steps across the valley instead of down: {moved or 'the steps are long'}.",
-                f"Try a learning rate of {trial.better_rate:g}.",
-            )
-        elif matrices and matrices[most] < SMALL_UPDATE:
-            yield HealthFinding(
-                "small-updates",
-                "learning rate",
-                f"With learning rate {rate:g}, the first update changes no matrix of weights by more than "
-                f"{matrices[most]:.1g} of its size.",
-                "The learning rate is so low that weights hardly move.",
-                f"Try a learning rate of {rate * 1000:g}.",
-            )
-
-    def conflicting(self) -> Iterator[HealthFinding]:
-        given = self.execution.given
-        if "t" not in given or np.asarray(given["x"]).dtype.kind != "f":
-            return
-        x, t = (np.asarray(given[name]).reshape(len(given["x"]), -1) for name in ("x", "t"))
-        _, group = np.unique(x, axis=0, return_inverse=True)
-        group = group.ravel()
-        unlike = np.array([(t[group == own] != target).any() for own, target in zip(group, t, strict=True)])
-        if unlike.mean() < CONFLICTING_SHARE:
-            return
-        row = int(np.argmax(unlike))
-        other = int(np.argmax((group == group[row]) & (t != t[row]).any(axis=1)))
-        yield HealthFinding(
-            "conflicting-rows",
-            "x",
-            f"{unlike.sum()} of {len(x)} rows come again with another target: rows {row} and {other} have the same x, "
-            f"and the targets {_shown(t[row])} and {_shown(t[other])}.",
-            "No network can give both answers: their gradients pull against each other for ever.",
-            "Give the rows a column that distinguishes them, or remove what is wrong in the data.",
-        )
-
-    def inputs_before(self, slopes: ActivationSlopes) -> RuleInputs:
-        """Return the rule whose output an activation takes."""
-        return self.inputs(self.execution.node_of(slopes.source) or slopes.node)
+    def value(self, name: str) -> Array:
+        """Return a value's numbers, in float64."""
+        return self.execution.float64(name)
 
     def units(self, name: str) -> Array:
         """Return a value with all rows down and units across."""
-        value = self.execution.float64(name)
+        value = self.value(name)
         return value.reshape(-1, value.shape[-1])
 
+    def norm(self, node: Node) -> float:
+        """Return the norm of the gradient of a rule's output."""
+        return self.execution.norm(f"d{node.output.name}")
 
-def _same(units: Array) -> bool:
-    """Whether all columns are equal, and will never differ: other units differ by 0.1 of the largest and more."""
-    return close(np.broadcast_to(units[:, :1], units.shape), units)
+    def size(self, name: str) -> float:
+        """Return the root mean square of a value."""
+        return float(np.sqrt(np.mean(self.value(name) ** 2)))
+
+    def growth(self, name: str) -> float:
+        """Return how many times as large an array is as it was at the start; 1 where that is not known."""
+        before = float(np.sqrt(np.mean(self.start[name] ** 2))) if name in self.start else 0.0
+        return self.size(name) / before if before > 0 else 1.0
 
 
-def _shown(target: Array) -> str:
-    return ", ".join(f"{number:g}" for number in target)
+def _weights(node: Node) -> str:
+    """Return the name of a rule's matrix, or ""."""
+    return next((v.name for v in node.inputs if v.kind == "parameter" and len(v.shape) > 1), "")
+
+
+def _layers(batch: _Batch) -> Iterator[LayerHealth]:
+    """Yield what was measured, layer by layer."""
+    measured: dict[str, dict[str, float]] = {}
+    for slopes in batch.slopes:
+        of = measured.setdefault(slopes.node.output.name, {})
+        of["dead"] = float(slopes.off.mean())
+        if slopes.levels_off:
+            of["saturated"] = slopes.flat_share
+    updates = batch.trial.updates if batch.trial is not None else {}
+    for weights, node in batch.matrices.items():
+        of = measured.setdefault(node.output.name, {})
+        of["gradient_norm"] = batch.norm(node)
+        of["weight_norm"] = float(np.linalg.norm(batch.execution.values[weights]))
+        if weights in updates:
+            of["update_to_weight"] = updates[weights]
+    for node in batch.execution.nodes:
+        if node.output.name in measured:
+            of = {name: value for name, value in measured[node.output.name].items() if np.isfinite(value)}
+            yield LayerHealth(node.output.name, node.layer, of)
+
+
+def _findings(batch: _Batch) -> Iterator[HealthFinding]:
+    """Yield what is wrong; what only follows from something else is left out."""
+    symmetric = list(_symmetric(batch))
+    yield from symmetric
+    blocked = [] if symmetric else [*_dead(batch), *_saturated(batch)]
+    yield from blocked
+    if not symmetric and not blocked:
+        yield from _unequal_norms(batch)
+    yield from _updates(batch)
+    yield from _conflicting(batch)
+
+
+def _symmetric(batch: _Batch) -> Iterator[HealthFinding]:
+    for name, node in batch.matrices.items():
+        z, dz = (batch.units(value) for value in (node.output.name, f"d{node.output.name}"))
+        # columns that are equal never differ again; other units differ by 0.1 of the largest and more
+        same = all(close(np.broadcast_to(units[:, :1], units.shape), units) for units in (z, dz))
+        if z.shape[1] < 2 or not same:
+            continue
+        weights = batch.execution.values[name]
+        found = f"In {name}, the weights of every unit are the same"
+        if np.ptp(weights) == 0:
+            found = f"All entries of {name} are {weights.flat[0]:.3g}"
+        yield HealthFinding(
+            "symmetric",
+            node.output.name,
+            f"The {z.shape[1]} units of {node.output.name} have the same values and the same gradients "
+            f"for all {len(z)} rows.",
+            f"{found}: every unit begins as the same one, gets the same gradient, and stays the same.",
+            f"Start {name} with random numbers: initialiser='he_normal' before ReLU, 'glorot_uniform' before tanh.",
+        )
+
+
+def _dead(batch: _Batch) -> Iterator[HealthFinding]:
+    if batch.execution.rows < MIN_ROWS:
+        return
+    for slopes in batch.slopes:
+        off, bias = slopes.off, _bias(batch, slopes)
+        by_bias = np.zeros_like(off)  # off, and on without the bias
+        if bias and off.any():
+            without = slopes_at(slopes.node, batch.value(slopes.source) - batch.value(bias))
+            by_bias = off & ~without.off if without is not None else by_bias
+        if off.mean() < DEAD_SHARE and by_bias.mean() < DEAD_BY_BIAS_SHARE:
+            continue
+        name = slopes.node.output.name
+        yield HealthFinding(
+            "dead-units",
+            name,
+            f"{off.sum()} of the {off.size} units of {name} have derivative 0 for all {len(slopes.steepness)} rows: "
+            "no gradient passes them.",
+            *(
+                _why_bias(batch, slopes, bias, by_bias)
+                if by_bias.mean() >= 0.5 * off.mean()
+                else _why_dead(batch, slopes)
+            ),
+        )
+
+
+def _saturated(batch: _Batch) -> Iterator[HealthFinding]:
+    for slopes in batch.slopes:
+        flat = slopes.levels_off and slopes.flat_share >= SATURATED_SHARE
+        if not flat or slopes.off.mean() >= DEAD_SHARE:
+            continue
+        name, z = slopes.node.output.name, batch.value(slopes.source)
+        yield HealthFinding(
+            "saturated",
+            name,
+            f"{slopes.flat_share:.0%} of the entries of {name} are where {slopes.node.rule.name} is flat, under "
+            f"1 % of its steepest derivative: {slopes.source} has a spread of {z.std():.3g}.",
+            *_why_saturated(batch, slopes),
+        )
+
+
+def _before(batch: _Batch, slopes: ActivationSlopes) -> Node:
+    """Return the rule whose output an activation takes."""
+    return batch.execution.node_of(slopes.source) or slopes.node
+
+
+def _bias(batch: _Batch, slopes: ActivationSlopes) -> str:
+    """Return the name of what the rule before an activation adds to every row, or ""."""
+    inputs = _before(batch, slopes).inputs
+    return ([""] + [v.name for v in inputs if v.kind == "parameter" and len(v.shape) == 1])[-1]
+
+
+def _why_bias(batch: _Batch, slopes: ActivationSlopes, name: str, units: Array) -> Cause:
+    """Return the cause where the bias keeps units off."""
+    bias = batch.value(name)
+    rest = (batch.units(slopes.source) - bias)[:, units]
+    began = f" It started at {batch.start[name].mean():.3g}." if name in batch.start else ""
+    return (
+        f"The bias {name} is {bias[units].mean():.3g} on average there, and what is added to it is between "
+        f"{rest.min():.3g} and {rest.max():.3g}: without the bias, {units.sum()} of them would be on.{began}",
+        f"Set {name} back to zeros: dead units get no gradient and cannot come back by themselves. If training "
+        "has carried it there, try a learning rate ten times lower, or LeakyReLU().",
+    )
+
+
+def _why_dead(batch: _Batch, slopes: ActivationSlopes) -> Cause:
+    """Return why units pass no gradient, where it is not the bias."""
+    node = _before(batch, slopes)
+    weights, value = _weights(node), node.inputs[0].name
+    off = batch.units(slopes.source)[:, slopes.off]
+    seen = f"{slopes.source} is between {off.min():.3g} and {off.max():.3g} there"
+    if weights and batch.growth(weights) > GROWN:
+        return (
+            f"{seen}: {weights} is {batch.growth(weights):.3g} times as large as it started. Too long "
+            "steps have carried it there: the learning rate is too high.",
+            "Start again from new weights with a learning rate ten times lower.",
+        )
+    if weights and batch.size(value) > LARGE_INPUT:
+        return _large_input(batch, value, seen)
+    return (
+        f"{seen}, on the flat side of {slopes.node.rule.name} for every row: the columns of "
+        f"{weights or slopes.source} point away from all rows.",
+        "Start again with another seed or initialiser='he_normal', try a lower learning rate, or use LeakyReLU().",
+    )
+
+
+def _why_saturated(batch: _Batch, slopes: ActivationSlopes) -> Cause:
+    """Return why an activation is used where it is flat."""
+    node = _before(batch, slopes)
+    weights, value = _weights(node), node.inputs[0].name
+    spread = float(batch.value(slopes.source).std())
+    seen = f"{slopes.source} has a spread of {spread:.3g}, and {slopes.node.rule.name} is steep only near 0"
+    if not weights:
+        return f"{seen}.", "Put a normalisation before it, or make what comes in smaller."
+    if batch.size(value) > LARGE_INPUT:
+        return _large_input(batch, value, seen)
+    fan_in = batch.value(value).shape[-1]
+    size, usual, grown = batch.size(weights), 1 / np.sqrt(fan_in), batch.growth(weights)
+    since = f", and {grown:.3g} times as large as it started" if grown > GROWN else ""
+    return (
+        f"{seen}: {weights} is {size / usual:.3g} times as large as weights that keep the spread of "
+        f"{fan_in} inputs (its entries have size {size:.3g} instead of {usual:.3g}){since}.",
+        f"Divide {weights} by {size / usual:.2g}, or start it with initialiser='glorot_uniform'; "
+        "if training has carried it there, try a learning rate ten times lower, or weight_decay.",
+    )
+
+
+def _large_input(batch: _Batch, name: str, seen: str) -> Cause:
+    change = "Put Standardise() first." if name == "x" else f"Normalise {name} before it: BatchNorm()."
+    return f"{seen}: {name} has entries of size {batch.size(name):.3g}, and weights are made for 1.", change
+
+
+def _unequal_norms(batch: _Batch) -> Iterator[HealthFinding]:
+    if len(batch.matrices) < 2:
+        return
+    nodes = list(batch.matrices.values())
+    first, last = nodes[0], nodes[-1]
+    low, high = batch.norm(first), batch.norm(last)
+    zeros = not np.any(batch.execution.values[_weights(last)])  # before the first step
+    if not high or zeros or not np.isfinite(low / high) or VANISHING < low / high < EXPLODING:
+        return
+    code, word = ("vanishing", "smaller") if low < high else ("exploding", "larger")
+    times = f"{max(low / high, high / low):.2g} times {word}" if low else "no longer there"
+    yield HealthFinding(
+        code,
+        first.output.name,
+        f"The gradient has norm {high:.3g} at {last.output.name} and {low:.3g} at {first.output.name}, {times}: "
+        + ", ".join(f"{node.output.name} {batch.norm(node):.1e}" for node in nodes)
+        + ".",
+        *_why_unequal_norms(batch.execution, first, last, vanishing=low < high),
+    )
+
+
+def _why_unequal_norms(execution: Execution, first: Node, last: Node, *, vanishing: bool) -> Cause:
+    """Return which of the rules between two made the gradient small or large."""
+    factors = list(_factors(execution, first, last))
+    by_weights, by_rules = (
+        float(np.prod([factor for is_weights, _, factor in factors if is_weights == wanted]))
+        for wanted in (True, False)
+    )
+    worst = (by_weights < by_rules) if vanishing else (by_weights > by_rules)
+    named = ", ".join(f"{name} × {factor:.2g}" for is_weights, name, factor in factors if is_weights == worst)
+    both = f"On the way back the weights make it {by_weights:.2g} times as large, the other rules {by_rules:.2g} times"
+    if not worst:
+        fix = "Use ReLU() with initialiser='he_normal', or put BatchNorm() or Residual(…) between."
+        if not vanishing:
+            fix = "Look at the rules named: one of them divides by a small number."
+        return f"{both}, each rule a factor: {named}.", fix
+    fix = "Start with smaller weights (initialiser='he_normal'), or train with clip_norm=1.0."
+    if vanishing:
+        fix = "Start with larger weights: initialiser='he_normal' before ReLU, 'glorot_uniform' before tanh."
+    size = "small" if vanishing else "large"
+    return f"{both}: the weights are too {size}, each matrix a factor: {named}.", fix
+
+
+def _factors(execution: Execution, first: Node, last: Node) -> Iterator[tuple[bool, str, float]]:
+    """Yield by how much each rule between two, with weights or without, changes the gradient's norm on the way back."""
+    nodes = list(execution.nodes)
+    for node in reversed(nodes[nodes.index(first) + 1 : nodes.index(last) + 1]):
+        out, back = f"d{node.output.name}", [
+            name for v in node.inputs for name in (f"d{v.name}_{node.output.name}", f"d{v.name}")
+            if v.kind == "value" and name in execution.values
+        ]  # fmt: skip
+        if out in execution.values and back and (before := execution.norm(out)) > 0:
+            weights = _weights(node)
+            yield bool(weights), weights or node.output.name, execution.norm(back[0]) / before
+
+
+def _updates(batch: _Batch) -> Iterator[HealthFinding]:
+    if batch.trial is None or batch.optimiser is None:
+        return
+    trial, rate = batch.trial, batch.optimiser.learning_rate
+    matrices = {name: share for name, share in trial.updates.items() if share > 0}
+    most = max(matrices, key=matrices.__getitem__, default="")
+    moved = f"its first update changes {most} by {matrices[most]:.2g} of its size" if most else ""
+    if trial.times_worse >= TIMES_WORSE:
+        later = f"{trial.loss:.3g}" if trial.loss < 1e6 else "beyond all bounds"
+        yield HealthFinding(
+            "large-updates",
+            "learning rate",
+            f"From the starting weights, with learning rate {rate:g}, the loss goes from {trial.start:.3g} to "
+            f"{later} in 20 steps on these rows; with {trial.better_rate:g} to {trial.better_loss:.3g}.",
+            f"The learning rate {rate:g} steps across the valley instead of down: {moved or 'the steps are long'}.",
+            f"Try a learning rate of {trial.better_rate:g}.",
+        )
+    elif matrices and matrices[most] < SMALL_UPDATE:
+        yield HealthFinding(
+            "small-updates",
+            "learning rate",
+            f"With learning rate {rate:g}, the first update changes no matrix of weights by more than "
+            f"{matrices[most]:.1g} of its size.",
+            "The learning rate is so low that weights hardly move.",
+            f"Try a learning rate of {rate * 1000:g}.",
+        )
+
+
+def _conflicting(batch: _Batch) -> Iterator[HealthFinding]:
+    given = batch.execution.given
+    if "t" not in given or np.asarray(given["x"]).dtype.kind != "f":
+        return
+    x, t = (np.asarray(given[name]).reshape(len(given["x"]), -1) for name in ("x", "t"))
+    _, group = np.unique(x, axis=0, return_inverse=True)
+    group = group.ravel()
+    unlike = np.array([(t[group == own] != target).any() for own, target in zip(group, t, strict=True)])
+    if unlike.mean() < CONFLICTING_SHARE:
+        return
+    row = int(np.argmax(unlike))
+    other = int(np.argmax((group == group[row]) & (t != t[row]).any(axis=1)))
+    one, another = (", ".join(f"{number:g}" for number in t[k]) for k in (row, other))
+    yield HealthFinding(
+        "conflicting-rows",
+        "x",
+        f"{unlike.sum()} of {len(x)} rows come again with another target: rows {row} and {other} have the same x, "
+        f"and the targets {one} and {another}.",
+        "No network can give both answers: their gradients pull against each other for ever.",
+        "Give the rows a column that distinguishes them, or remove what is wrong in the data.",
+    )

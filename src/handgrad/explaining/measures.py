@@ -1,8 +1,8 @@
-"""What health is judged on: derivatives of activations, agreement of rows, and a test of the learning rate."""
+"""What health is judged on: the derivatives of activations, and a trial of the learning rate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,6 @@ from handgrad.engines import ReferenceEngine
 from handgrad.explaining.execution import Execution
 from handgrad.layers import Node, Optimiser
 from handgrad.network import Network
-from handgrad.program.lines_in_python import run_lines
 from handgrad.tolerance import reordered
 
 Array = NDArray[Any]
@@ -28,15 +27,11 @@ FLAT = 0.01  # of the steepest derivative: tanh beyond ±3, sigmoid beyond ±6
 
 @dataclass(frozen=True)
 class ActivationSlopes:
-    """The derivatives of one elementwise rule at every entry of a batch, rows down and units across.
-
-    ``steepness`` is relative to the steepest derivative near 0, and ``levels_off`` whether the rule is flat far out on both
-    sides, as tanh is and ReLU is not.
-    """
+    """The derivatives of one elementwise rule at every entry of a batch."""
 
     node: Node
-    steepness: Array
-    levels_off: bool
+    steepness: Array  # relative to the steepest derivative near 0, rows down and units across
+    levels_off: bool  # whether the rule is flat far out on both sides, as tanh is and ReLU is not
 
     @property
     def source(self) -> str:
@@ -55,24 +50,22 @@ class ActivationSlopes:
 
 
 def measure_activations(execution: Execution) -> Iterator[ActivationSlopes]:
-    """Yield the derivatives of every elementwise rule of a network.
-
-    That it is elementwise is found in its numbers: the gradient of any upstream is the upstream times the gradient of
-    ones. So a rule of the user's own is measured like any other.
-    """
+    """Yield the derivatives of every elementwise rule of a network, those of the user's own included."""
     for node in execution.nodes:
         if node.part != "forward" or len(node.inputs) != 1 or node.rule.differentiable == ():
             continue
         z = np.asarray(execution.values[node.inputs[0].name])
-        if node.output.shape != node.inputs[0].shape or not np.isfinite(z).all():
-            continue
-        slopes = slopes_at(node, z)
-        if slopes is not None:
-            yield slopes
+        if node.output.shape == node.inputs[0].shape and np.isfinite(z).all():
+            slopes = slopes_at(node, z)
+            if slopes is not None:
+                yield slopes
 
 
 def slopes_at(node: Node, z: Array) -> ActivationSlopes | None:
-    """Return a rule's derivatives at ``z``; None when it is not elementwise."""
+    """Return a rule's derivatives at ``z``; None when it is not elementwise.
+
+    It is when the gradient of any upstream is the upstream times the gradient of ones.
+    """
     slope, upstream = _gradient(node, np.ones_like(z), z), np.random.default_rng(0).normal(size=z.shape)
     if not reordered(_gradient(node, upstream.astype(z.dtype), z), upstream.astype(z.dtype) * slope):
         return None
@@ -91,36 +84,6 @@ def _gradient(node: Node, upstream: Array, z: Array) -> Array:
         return np.asarray(node.rule.gradients(upstream, z, **node.options)[name])
 
 
-ROW_GRADIENT = "dl"  # the gradient of each row's loss: all backward lines after it are linear in it
-MAX_ROW_GRADIENTS = 2**26  # numbers of the gradients of single rows together: a second or so
-
-
-def agreement_of_rows(execution: Execution, names: Sequence[str]) -> dict[str, float]:
-    """Return, for each parameter, the norm of the rows' summed gradients over the sum of their norms.
-
-    1 where the rows' gradients have the same direction, near 0 where they cancel. The gradient of one row is what
-    the backward lines give when every other row's upstream gradient is 0; {} where that would be too many numbers.
-    """
-    lines = execution.backward
-    first = next((number for number, line in enumerate(lines) if line.target == ROW_GRADIENT), None)
-    size = sum(np.size(execution.values[name]) for name in names)
-    if first is None or size * execution.rows > MAX_ROW_GRADIENTS:
-        return {}
-    upstream = np.asarray(execution.values[ROW_GRADIENT])
-    norms = dict.fromkeys(names, 0.0)
-    for row in range(execution.rows):
-        own = np.zeros_like(upstream)
-        own[row] = upstream[row]
-        scope = run_lines(lines[first + 1 :], execution.values | {ROW_GRADIENT: own})
-        for name in names:
-            norms[name] += float(np.linalg.norm(scope[f"d{name}"]))
-    return {
-        name: float(np.linalg.norm(execution.values[f"d{name}"])) / norm
-        for name, norm in norms.items()
-        if norm > 0
-    }
-
-
 STEPS, BATCHES = 20, 4  # five epochs over the rows, a quarter of them at a time
 SHORTER = (0.1, 0.01)  # of the learning rate: one of them trains well where it is up to 1000 times too high
 MAX_WORK = 3e8  # products of a parameter and a row in all runs: about a second of NumPy
@@ -129,28 +92,24 @@ WORST = 1e12  # in place of a loss that is not finite
 
 @dataclass(frozen=True)
 class LearningRateTrial:
-    """What a few steps did to the loss of the next batch.
+    """What a few steps did to the loss of the next batch."""
 
-    ``start`` is the loss before any step, ``loss`` the mean over the later steps, and ``better_loss`` the same at the best
-    shorter rate. ``times_worse`` is the ratio of the means or of the medians, whichever is less, so that neither one wild
-    step nor one lucky row decides. ``updates`` are the norms of the first updates relative to those of the parameters.
-    """
-
-    learning_rate: float
-    start: float
-    loss: float
-    better_rate: float
+    start: float  # the loss before any step
+    loss: float  # the mean over the later steps
+    better_rate: float  # the best of the shorter ones
     better_loss: float
-    times_worse: float
-    updates: dict[str, float]
+    times_worse: (
+        float  # by the means or the medians, whichever is less: one wild step or lucky row decides neither
+    )
+    updates: dict[str, float]  # norms of the first updates, relative to those of the parameters
 
 
 def try_learning_rate(
     network: Network, optimiser: Optimiser, given: dict[str, Array]
 ) -> LearningRateTrial | None:
-    """Take a few steps from the network's initial weights, on copies; None where there are too few rows.
+    """Take a few steps on copies; None where there are too few rows.
 
-    From the initial weights, because there the optimiser's slots are known: all zero.
+    They start at the initial weights, because there the optimiser's slots are known: all zero.
     """
     rows, rate = len(given["x"]), optimiser.learning_rate
     size = sum(array.size for array in network.parameters.values())
@@ -165,7 +124,7 @@ def try_learning_rate(
     better = others[better_rate]
     worse = min(_ratio(float(of(later)), float(of(better))) for of in (np.mean, np.median))
     return LearningRateTrial(
-        rate, float(losses[0]), float(later.mean()), better_rate, float(better.mean()), worse, updates
+        float(losses[0]), float(later.mean()), better_rate, float(better.mean()), worse, updates
     )
 
 
@@ -177,10 +136,10 @@ def _ratio(loss: float, other: float) -> float:
 def _losses(
     network: Network, optimiser: Optimiser, given: dict[str, Array], rate: float
 ) -> tuple[Array, dict[str, float]]:
-    """Return each batch's loss before its step, and what the first update changed."""
+    """Return each batch's loss before its step, and the relative norm of each first update."""
     program = network.program(optimiser, weighted="w" in given).keeping("total", "count")
-    start = network.program(weighted="w" in given).initial(network.seed)
-    arrays = _copies(start) | _copies(network.states)
+    start = program.initial(network.seed)
+    arrays = {name: array.copy() for name, array in (start | dict(network.states)).items()}
     arrays |= {name: np.zeros(shape, network.dtype) for name, shape in program.slots.items()}
     bound = ReferenceEngine().bind(program, arrays)
     order = np.random.default_rng(0).permutation(len(given["x"]))
@@ -194,15 +153,9 @@ def _losses(
             break
         losses[step] = min(float(outputs["total"]) / max(float(outputs["count"]), 1e-30), WORST)
         if step == 0:
-            updates = {name: _change(arrays[name], start[name]) for name in network.parameters}
+            norms = {name: np.linalg.norm(start[name]) for name in network.parameters}
+            updates = {
+                name: float(np.linalg.norm(arrays[name] - start[name]) / norm) if norm > 0 else 0.0
+                for name, norm in norms.items()
+            }
     return losses, updates
-
-
-def _copies(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    return {name: array.copy() for name, array in arrays.items()}
-
-
-def _change(now: Array, before: Array) -> float:
-    """Return the norm of an array's change relative to its own; 0 for one that was 0."""
-    norm = float(np.linalg.norm(before))
-    return float(np.linalg.norm(now - before)) / norm if norm > 0 else 0.0

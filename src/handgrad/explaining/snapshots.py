@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.explaining.causes import GROWN
 from handgrad.explaining.execution import execute_network
-from handgrad.explaining.health import measure_health
+from handgrad.explaining.health import GROWN, measure_health
 from handgrad.explaining.record import Boundary, Explanation, HealthFinding, Snapshot
 from handgrad.explaining.shape_ledger import sample, summarise
 from handgrad.layers import Optimiser
