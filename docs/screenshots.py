@@ -25,7 +25,6 @@ def page() -> str:
     network = Network(Linear(2, 16), Tanh(), Linear(16, 2), loss=SoftmaxCrossEntropy())
     optimiser = Adam()
     recorder = Recorder(network, rows.x, rows.t, epochs=EPOCHS, moments=16, optimiser=optimiser)
-    recorder.start()
     train(network, rows.x, rows.t, optimiser=optimiser, epochs=EPOCHS, after_epoch=recorder)
     return render_page(with_training(explain(network, *recorder.batch), recorder.snapshots))
 

@@ -29,10 +29,10 @@ sys.dont_write_bytecode = True
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "PYTHONUNBUFFERED": "1"}
 
 SERVER = """
-import importlib, json, os, sys, tempfile, warnings
+import json, os, sys, tempfile, warnings
 import handgrad.cli
 for name in handgrad.cli.COMMANDS:
-    importlib.import_module(f"handgrad.cli.{name}")
+    handgrad.cli.group.get_command(None, name)
 # What training imports late, and a first plot, which reads fonts.
 import handgrad.engines.compiled, handgrad.explaining.page, safetensors.numpy, tomli_w
 from handgrad.training.history import EpochRecord, History

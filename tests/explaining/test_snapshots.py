@@ -58,7 +58,6 @@ def two_inputs(seed: int = 0) -> Network:
 
 def recorded(network: Network, **more: Any) -> Recorder:
     recorder = Recorder(network, MOONS.x, MOONS.t, epochs=8, moments=5, batch_size=20, **more)
-    recorder.start()
     train(network, MOONS.x, MOONS.t, epochs=8, batch_size=20, engine="reference", after_epoch=recorder)
     return recorder
 
@@ -83,7 +82,6 @@ def test_recording_changes_no_weight() -> None:
 def test_a_moment_holds_what_the_network_was_then() -> None:
     network = two_inputs()
     recorder = Recorder(network, MOONS.x, MOONS.t, epochs=1, moments=2)
-    recorder.start()
     x, t = recorder.batch
     before = {name: array.copy() for name, array in network.parameters.items()}
     gradients = network.gradients(x, t)
@@ -136,7 +134,6 @@ def test_a_training_that_kills_a_layer_is_told_with_the_epoch() -> None:
         Standardise(), Linear(64, 40), ReLU(), *layers, Linear(40, 10), loss=SoftmaxCrossEntropy()
     )
     recorder = Recorder(network, DIGITS.x, DIGITS.t, epochs=4, moments=5, optimiser=Adam(0.1))
-    recorder.start()
     train(
         network, DIGITS.x, DIGITS.t, epochs=4, optimiser=Adam(0.1), engine="reference", after_epoch=recorder
     )

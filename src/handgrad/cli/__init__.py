@@ -21,6 +21,10 @@ COMMANDS = {
 }
 
 
+MODULES = {"evaluate": "trained", "export": "trained", "predict": "trained", "write": "show"}
+"""The module of a command, where that has another name."""
+
+
 class LazyGroup(click.Group):
     """A group that imports a command only when it is called."""
 
@@ -30,7 +34,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: D102 - as in click
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"handgrad.cli.{cmd_name}").command
+        module = importlib.import_module(f"handgrad.cli.{MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: D102

@@ -12,8 +12,7 @@ from typing import Any
 import click
 
 from handgrad.cli.console import one_line
-from handgrad.cli.experiment import Experiment, is_run
-from handgrad.cli.options import configuration_from, json_option, with_settings
+from handgrad.cli.options import Experiment, configuration_from, is_run, json_option, with_settings
 from handgrad.errors import EngineError
 from handgrad.training import EngineTime, measure_engines
 
@@ -31,7 +30,9 @@ LEFT = ("engine", "BLAS")
     help="How long each engine runs.",
 )
 @json_option()
-def command(source: str | None, config: Path | None, seconds: float, as_json: bool, **settings: Any) -> None:
+def bench_command(
+    source: str | None, config: Path | None, seconds: float, as_json: bool, **settings: Any
+) -> None:
     """Time a network on this machine, engine by engine.
 
     SOURCE is data as for `handgrad train`, with the same settings, or a run folder. Every engine, or the one that

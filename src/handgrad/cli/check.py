@@ -32,7 +32,7 @@ CODES: dict[Verdict, int] = {"right": 0, "wrong": 1, "cannot tell": 2}
 @click.option("--fix", is_flag=True, help="Show a repair that was proved, and write it into FILE.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of everything drawn.")
 @json_option()
-def command(source: str | None, rules: bool, fix: bool, seed: int, as_json: bool) -> int:
+def check_command(source: str | None, rules: bool, fix: bool, seed: int, as_json: bool) -> int:
     """Check a hand-written gradient, and name the mistake when it is wrong.
 
     FILE.py holds `forward`, `backward` and `inputs`, or, for a NAME, NAME, NAME_backward and NAME_inputs (or

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
@@ -14,9 +13,17 @@ import numpy as np
 from handgrad.checking.draws import draw, draw_for
 from handgrad.checking.interfaces.own_objects import draw_rows
 from handgrad.cli.console import echo_coloured
-from handgrad.cli.experiment import Experiment, is_run, read_settings
-from handgrad.cli.options import FILE, configuration_from, json_option, refuse_settings, with_settings
-from handgrad.cli.user_file import Found, find, import_file, importing_from
+from handgrad.cli.options import (
+    FILE,
+    Experiment,
+    configuration_from,
+    is_run,
+    json_option,
+    read_settings,
+    refuse_settings,
+    with_settings,
+)
+from handgrad.cli.user_file import find, import_file, importing_from
 from handgrad.errors import ConfigurationError
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.record import Snapshot
@@ -39,7 +46,7 @@ from handgrad.runs import load_run, match_classes, match_features, read_snapshot
 @click.option("--html", type=FILE, help="Write a page to look at.")
 @json_option("Print the whole explanation as one JSON object.")
 @with_settings
-def command(
+def explain_command(
     source: str | None,
     config: Path | None,
     line: str | None,
@@ -94,8 +101,7 @@ def _text(
     return "\n\n".join(parts or [show_overview(explanation)])
 
 
-@dataclass(frozen=True)
-class _Subject:
+class _Subject(NamedTuple):
     """A network or a rule, and the arrays that it is explained at."""
 
     model: Network | Rule
@@ -111,21 +117,17 @@ def _subject(source: str | None, config: Path | None, settings: Mapping[str, Any
         return _of_file(named, rows)
     if is_run(source):
         refuse_settings(named, "a run", config, settings)
-        return _of_run(Path(named), rows)
+        run, experiment = load_run(named), Experiment(read_settings(Path(named)))
+        dataset, chosen = experiment.dataset, _batch(experiment, rows)
+        arrays = match_features(run, dataset)[chosen], match_classes(run, dataset)[chosen]
+        optimiser = experiment.configuration.optimiser()
+        return _Subject(run.network, arrays, optimiser, read_snapshots(Path(named)))
     if named.endswith(".toml"):
         source, config = None, Path(named)
     experiment = Experiment(configuration_from(source, config, settings))
     dataset, network, chosen = experiment.dataset, experiment.network, _batch(experiment, rows)
     network.standardise(dataset.x)
-    arrays = dataset.x[chosen], dataset.t[chosen]
-    return _Subject(network, arrays, experiment.configuration.optimiser())
-
-
-def _of_run(folder: Path, rows: int) -> _Subject:
-    run, experiment = load_run(folder), Experiment(read_settings(folder))
-    dataset, chosen = experiment.dataset, _batch(experiment, rows)
-    arrays = match_features(run, dataset)[chosen], match_classes(run, dataset)[chosen]
-    return _Subject(run.network, arrays, experiment.configuration.optimiser(), read_snapshots(folder))
+    return _Subject(network, (dataset.x[chosen], dataset.t[chosen]), experiment.configuration.optimiser())
 
 
 def _batch(experiment: Experiment, rows: int) -> Any:
@@ -135,33 +137,27 @@ def _batch(experiment: Experiment, rows: int) -> Any:
 
 
 def _of_file(source: str, rows: int) -> _Subject:
+    """Return the only network or rule of a file, or the one named, with its inputs or random ones."""
     file, _, name = source.partition(".py")
-    path = Path(f"{file}.py")
-    generator = np.random.default_rng(0)
+    path, generator = Path(f"{file}.py"), np.random.default_rng(0)
     with importing_from(path.parent):
-        found = _chosen(find(import_file(path), path, name.removeprefix(":")), source)
-        model = found.forward
-        if found.inputs is not None:
-            return _Subject(model, tuple(draw(found.inputs, generator).values()))
-        if isinstance(model, Rule):
-            return _Subject(model, tuple(draw_for(model, generator).values()))
-        return _Subject(model, draw_rows(model, rows, generator))
-
-
-def _chosen(found: list[Found], source: str) -> Found:
-    """Return the only network or rule of what was found."""
-    known = [each for each in found if isinstance(each.forward, Network | Rule)]
-    if not known:
-        raise ConfigurationError(
-            f"{source}: there is no network and no rule",
-            fix="explain takes a Network, or a function with @rule",
-        )
-    if len(known) > 1:
-        names = ", ".join(each.name for each in known)
-        raise ConfigurationError(
-            f"{source}: there are {len(known)}: {names}", fix=f"name one, {source}:{known[0].name}"
-        )
-    return known[0]
+        every = find(import_file(path), path, name.removeprefix(":"))
+        known = [each for each in every if isinstance(each.forward, Network | Rule)]
+        if not known:
+            raise ConfigurationError(
+                f"{source}: there is no network and no rule",
+                fix="explain takes a Network, or a function with @rule",
+            )
+        if len(known) > 1:
+            names = ", ".join(each.name for each in known)
+            raise ConfigurationError(
+                f"{source}: there are {len(known)}: {names}", fix=f"name one, {source}:{known[0].name}"
+            )
+        model, inputs = known[0].forward, known[0].inputs
+        if inputs is None and isinstance(model, Network):
+            return _Subject(model, draw_rows(model, rows, generator))
+        drawn = draw(inputs, generator) if inputs is not None else draw_for(model, generator)
+        return _Subject(model, tuple(drawn.values()))
 
 
 def _coloured(line: str) -> str:

@@ -1,17 +1,23 @@
-"""Options that several commands share: what a network and a training are made from."""
+"""Options that several commands share, and the experiment that they describe: its rows and its network."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from handgrad.configuration import Configuration, read_configuration
+from handgrad.checkpoints import NAME as CHECKPOINT
+from handgrad.configuration import MOST_BYTES, Configuration, read_configuration
+from handgrad.data import Dataset, Split, load, split
 from handgrad.engines import ENGINES
-from handgrad.errors import ConfigurationError
+from handgrad.errors import ConfigurationError, DataError
+from handgrad.files import check_file
+from handgrad.fingerprint import Fingerprint, find_change
 from handgrad.layers import ACTIVATIONS, LOSSES, OPTIMISERS, SCHEDULES
+from handgrad.network import Network
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,25 +73,66 @@ def refuse_settings(source: str | None, what: str, config: Path | None, settings
 
 
 def configuration_from(source: str | None, config: Path | None, settings: Mapping[str, Any]) -> Configuration:
-    """Put a command's source and settings over its configuration file.
-
-    The fingerprint in a run's file holds for the run's own data only.
-    """
+    """Put a command's source and settings over its file; a run's fingerprint holds for the run's own data only."""
     values = {name.replace("__", "."): value for name, value in settings.items()}
-    values["data.source"] = source
     hidden, target = values["network.hidden"], values["data.target"]
-    values["network.hidden"] = _sizes(hidden) if hidden is not None else None
+    values["data.source"] = source
     values["data.target"] = target.split(",") if target and "," in target else target
+    if hidden is not None:
+        try:
+            values["network.hidden"] = [int(part) for part in hidden.split(",") if part.strip()]
+        except ValueError:
+            raise ConfigurationError(
+                f"--hidden: {hidden!r} is not a list of sizes", fix="as in --hidden 128,64"
+            ) from None
     configuration = read_configuration(config, values)
     if any(values[f"data.{name}"] is not None for name in ("source", "target", "task")):
         configuration.data.fingerprint = None
     return configuration
 
 
-def _sizes(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        raise ConfigurationError(
-            f"--hidden: {text!r} is not a list of sizes", fix="as in --hidden 128,64"
-        ) from None
+class Experiment:
+    """A configuration with its data set, its split and its untrained network, each made when it is first needed."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """The rows that the configuration names; a `DataError` when a run was trained on others."""
+        settings = self.configuration.data
+        dataset = load(settings.source, target=settings.target, task=settings.task)
+        if settings.fingerprint and (change := find_change(settings.fingerprint, fingerprints(dataset))):
+            raise DataError(
+                f"{settings.source}: the data has changed since the run: {change}",
+                fix="bring back the data as it was, or name the source, to take it as it is",
+            )
+        return dataset
+
+    @cached_property
+    def rows(self) -> Split:
+        """Which rows train, validate and test."""
+        data, seed = self.configuration.data, self.configuration.training.seed
+        return split(self.dataset, test=data.test, validation=data.validation, seed=seed)
+
+    @cached_property
+    def network(self) -> Network:
+        """The network before training."""
+        return self.configuration.build(self.dataset)
+
+
+def fingerprints(dataset: Dataset) -> dict[str, Fingerprint]:
+    """Return the fingerprints of a data set's arrays."""
+    return {"x": Fingerprint.of(dataset.x), "t": Fingerprint.of(dataset.t)}
+
+
+def is_run(source: str | None) -> bool:
+    """Whether a source of data or of a network is a run folder, finished or not."""
+    return bool(source) and any((Path(source or "") / name).exists() for name in ("run.json", CHECKPOINT))
+
+
+def read_settings(folder: Path) -> Configuration:
+    """Read a run's settings; its file may be untrusted."""
+    path = folder / "config.toml"
+    check_file(path, MOST_BYTES)
+    return read_configuration(path, {})

@@ -18,7 +18,7 @@ import click
 import msgspec
 
 from handgrad.checkpoints import NAME, Checkpoints, read_past
-from handgrad.cli.experiment import read_settings
+from handgrad.cli.options import read_settings
 from handgrad.configuration import Configuration, write_configuration
 from handgrad.data.sources import BUILT_IN, takes
 from handgrad.errors import ConfigurationError, RunError, notify
@@ -38,7 +38,7 @@ RUNS = Path("runs")
 
 @contextmanager
 def new_folder(name: str) -> Iterator[Path]:
-    """Make a run folder named after data and time, one for each training; delete it when it stays empty."""
+    """Make a run folder named after data and time; delete it when it stays empty."""
     first = RUNS / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     try:
         RUNS.mkdir(parents=True, exist_ok=True)
@@ -158,14 +158,9 @@ def is_finished(folder: Path) -> bool:
 
 
 def resumed(folder: Path, given: Callable[[Path], Configuration]) -> Configuration:
-    """Return the settings of the run that is to be resumed.
+    """Return the settings of the run to be resumed; ``given`` returns those of the command line, over a file's.
 
-    ``given`` returns the settings of the command line, over those in a file.
-
-    Raises
-    ------
-    ConfigurationError
-        When the command line sets something else.
+    A setting that differs is a `ConfigurationError`.
     """
     before = read_settings(folder)
     ours, theirs = _flat(located(given(folder / "config.toml"), before)), _flat(before)
@@ -181,15 +176,10 @@ def resumed(folder: Path, given: Callable[[Path], Configuration]) -> Configurati
 def located(configuration: Configuration, found: Configuration | None = None) -> Configuration:
     """Return the settings with absolute paths, and with the fingerprint in the settings ``found``."""
     data = configuration.data
-    whole = {
-        name: str(Path(value).resolve())
-        for name, value in (("source", data.source), ("target", data.target))
-        if isinstance(value, str)
-        and Path(value).exists()
-        and (name == "source" or takes(data.source, "file"))
-    }
-    if data.source in BUILT_IN:
-        whole.pop("source", None)
+    files = {"source": data.source} if data.source not in BUILT_IN else {}
+    if isinstance(data.target, str) and takes(data.source, "file"):
+        files["target"] = data.target
+    whole = {name: str(Path(value).resolve()) for name, value in files.items() if Path(value).exists()}
     fingerprint = found.data.fingerprint if found is not None else data.fingerprint
     changed = msgspec.structs.replace(data, **whole, fingerprint=fingerprint)
     return msgspec.structs.replace(configuration, data=changed)

@@ -1,16 +1,27 @@
-"""``handgrad show``."""
+"""A network as its program: ``handgrad show`` prints it, ``handgrad write`` writes it as a script."""
 
 from __future__ import annotations
 
+import io
 import shutil
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from handgrad.cli.console import engine_text
-from handgrad.cli.experiment import Experiment, is_run, read_settings
-from handgrad.cli.options import configuration_from, refuse_settings, with_settings
+from handgrad.cli.options import (
+    FOLDER,
+    Experiment,
+    configuration_from,
+    is_run,
+    read_settings,
+    refuse_settings,
+    with_settings,
+)
+from handgrad.files import write_file
+from handgrad.program import Loop
 from handgrad.program.program import render_text
 from handgrad.runs import load_run, read_facts
 
@@ -18,7 +29,7 @@ from handgrad.runs import load_run, read_facts
 @click.command(name="show")
 @with_settings
 @click.option("--evaluation", is_flag=True, help="The lines outside training instead.")
-def command(source: str | None, config: Path | None, evaluation: bool, **settings: Any) -> None:
+def show_command(source: str | None, config: Path | None, evaluation: bool, **settings: Any) -> None:
     """Print a network as a program: every line with its shape and its reason.
 
     SOURCE is a run folder, or data as for `handgrad train`, with the same settings. For a run, a line on standard
@@ -39,3 +50,33 @@ def command(source: str | None, config: Path | None, evaluation: bool, **setting
         network = Experiment(configuration).network
     program = network.evaluation_program() if evaluation else network.program(configuration.optimiser())
     click.echo(render_text(program, width=max(80, shutil.get_terminal_size((120, 24)).columns)))
+
+
+@click.command(name="write")
+@with_settings
+@click.option(
+    "--out", type=FOLDER, default="written", show_default=True, help="The folder for train.py and data.npz."
+)
+def write_command(source: str | None, config: Path | None, out: Path, **settings: Any) -> None:
+    """Write a network out as a script that needs NumPy only, with its data.
+
+    The script's losses and weights are, bit for bit, those of `handgrad train` on the reference engine with
+    the same settings.
+
+    \b
+    handgrad write --out digits
+    cd digits && python train.py
+    """  # fmt: skip
+    configuration = configuration_from(source, config, settings)
+    experiment, training = Experiment(configuration), configuration.training
+    dataset, rows = experiment.dataset, experiment.rows
+    loop = Loop(training.epochs, training.batch_size, training.seed, schedule=configuration.schedule())
+    script = experiment.network.write(configuration.optimiser(), loop)
+    arrays: dict[str, Any] = {"x": dataset.x[rows.train], "t": dataset.t[rows.train]}
+    if len(rows.test):
+        arrays |= {"x_test": dataset.x[rows.test], "t_test": dataset.t[rows.test]}
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)
+    write_file(out / "data.npz", file.getvalue())
+    write_file(out / "train.py", script)
+    click.echo(f"wrote {out / 'train.py'} and {out / 'data.npz'}: cd {out} && python train.py")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,14 @@ import click
 import numpy as np
 
 from handgrad.cli.console import engine_text, show_results
-from handgrad.cli.experiment import Experiment, fingerprints
-from handgrad.cli.options import FOLDER, configuration_from, json_option, with_settings
+from handgrad.cli.options import (
+    FOLDER,
+    Experiment,
+    configuration_from,
+    fingerprints,
+    json_option,
+    with_settings,
+)
 from handgrad.cli.run_folder import (
     RunFolder,
     RunOptions,
@@ -57,7 +63,7 @@ PAGE = "explanation.html"
 )
 @click.option("--tensorboard", is_flag=True, help="Write event files for TensorBoard into the run folder.")
 @json_option("Print the results as JSON, and each epoch on standard error.")
-def command(
+def train_command(
     source: str | None,
     config: Path | None,
     out: Path | None,
@@ -98,7 +104,7 @@ def command(
     return _run(configuration, RunOptions.resumed(resume, checkpoint_minutes), resume, as_json=as_json)
 
 
-command.help = str(command.help).replace("SUFFIXES", ", ".join(BY_SUFFIX))
+train_command.help = str(train_command.help).replace("SUFFIXES", ", ".join(BY_SUFFIX))
 
 
 def _run(configuration: Configuration, options: RunOptions, folder: Path, *, as_json: bool) -> int:
@@ -121,11 +127,14 @@ def _run(configuration: Configuration, options: RunOptions, folder: Path, *, as_
         if history.stopped != "interrupted":
             run_folder.remove()
     last = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
+    ran = {"engine": engine_text(history.facts)}
+    if as_json:
+        ran = {name: history.facts[name] for name in ("engine", "blas", "threads") if name in history.facts}
     show_results(
         {"epochs": len(history.epochs), "stopped": history.stopped, "kept_epoch": last.epoch}
         | {"training_loss": last.loss, "validation_loss": last.validation_loss}
         | results
-        | _ran(history.facts, as_json=as_json)
+        | ran
         | {"rows_per_second": history.facts["rows_per_second"], "run": str(folder)}
         | {"explanation": str(folder / PAGE)},
         as_json=as_json,
@@ -138,13 +147,6 @@ def _code(signals: Sequence[int]) -> int:
     return 128 + (signals[0] if signals else signal.SIGINT)
 
 
-def _ran(facts: Mapping[str, Any], *, as_json: bool) -> dict[str, Any]:
-    """Return what ran it: a fact each for machines, a few words for people."""
-    if not as_json:
-        return {"engine": engine_text(facts)}
-    return {name: facts[name] for name in ("engine", "blas", "threads") if name in facts}
-
-
 def _recorder(experiment: Experiment, snapshots: int) -> Recorder | None:
     """Return a recorder that has taken its first snapshot; None when none are wanted."""
     if not snapshots:
@@ -152,7 +154,7 @@ def _recorder(experiment: Experiment, snapshots: int) -> Recorder | None:
     from handgrad.explaining.snapshots import Recorder
 
     dataset, rows, settings = experiment.dataset, experiment.rows.train, experiment.configuration.training
-    recorder = Recorder(
+    return Recorder(
         experiment.network,
         dataset.x[rows],
         dataset.t[rows],
@@ -162,8 +164,6 @@ def _recorder(experiment: Experiment, snapshots: int) -> Recorder | None:
         optimiser=experiment.configuration.optimiser(),
         seed=settings.seed,
     )
-    recorder.start()
-    return recorder
 
 
 def _train(
@@ -199,7 +199,12 @@ def _save(
 
     dataset, rows, network = experiment.dataset, experiment.rows, experiment.network
     configuration, data = experiment.configuration, experiment.configuration.data
-    results = _test_results(experiment)
+    results: dict[str, float] = {}
+    if len(rows.test):
+        assert network.loss is not None
+        prediction = network.predict(dataset.x[rows.test])
+        targets = network.check_targets(np.asarray(dataset.t[rows.test]), len(rows.test))
+        results[f"test_{metric_name(network.loss)}"] = measure_metric(network.loss, prediction, targets)
     run = Run(
         network, data.source, dataset.task, data.target, dataset.classes, dataset.feature_names, results
     )
@@ -208,13 +213,3 @@ def _save(
     explanation = explain(network, dataset.x[few], dataset.t[few], optimiser=configuration.optimiser())
     write_file(folder / PAGE, render_page(with_training(explanation, snapshots)))
     return results
-
-
-def _test_results(experiment: Experiment) -> dict[str, float]:
-    dataset, network, rows = experiment.dataset, experiment.network, experiment.rows.test
-    assert network.loss is not None
-    if not len(rows):
-        return {}
-    prediction = network.predict(dataset.x[rows])
-    targets = network.check_targets(np.asarray(dataset.t[rows]), len(rows))
-    return {f"test_{metric_name(network.loss)}": measure_metric(network.loss, prediction, targets)}

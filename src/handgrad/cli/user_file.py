@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import inspect
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from handgrad.checking import CheckError
@@ -34,13 +32,6 @@ class Found:
     inputs: Source | None
 
 
-class _Loader(SourceFileLoader):
-    """Compiles the file's text: bytecode in a cache may be older than a repair of the same second."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        return self.source_to_code(self.get_data(self.path), self.path)
-
-
 @contextmanager
 def importing_from(folder: Path) -> Iterator[None]:
     """Let a file import from its own folder, as `python FILE.py` does; a call of `sys.exit` in it is an error."""
@@ -59,13 +50,7 @@ def importing_from(folder: Path) -> Iterator[None]:
 
 
 def import_file(path: Path) -> ModuleType:
-    """Import a file from its path, as a module of its own name.
-
-    Raises
-    ------
-    CheckError
-        When there is no such file, or it raises.
-    """
+    """Run a file as a module of its own name, without a cache: its bytecode may be older than a repair in this second."""
     if not path.is_file():
         raise CheckError(f"{path}: there is no such file", fix="give a Python file, FILE.py or FILE.py:NAME")
     if path.suffix != ".py":
@@ -73,13 +58,10 @@ def import_file(path: Path) -> ModuleType:
     file = str(path.resolve())
     known = sys.modules.get(path.stem)
     name = path.stem if known is None or getattr(known, "__file__", "") == file else f"{path.stem} (checked)"
-    spec = importlib.util.spec_from_file_location(name, file, loader=_Loader(name, file))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    module = sys.modules[name] = ModuleType(name)
+    module.__file__ = file
     try:
-        spec.loader.exec_module(module)
+        exec(compile(path.read_bytes(), file, "exec"), vars(module))
     except HandgradError as error:  # a rule's, which names the line itself where it can
         del sys.modules[name]
         place = "" if file in error.problem else f"{_place(error, path)}: "
@@ -105,11 +87,6 @@ def find(module: ModuleType | None, path: Path, name: str) -> list[Found]:
     """Return what the file has to be checked under a name; without one, everything the convention finds.
 
     A script, which is no module, is one forward and one backward.
-
-    Raises
-    ------
-    CheckError
-        When that is nothing, or a part of it is missing.
     """
     if module is None:
         pair = adapt_script(path).pair()
@@ -160,16 +137,11 @@ def _found(names: Mapping[str, Any], path: Path, name: str) -> Found:
         known = [each for each in names if not each.startswith("_") and not inspect.ismodule(names[each])]
         raise CheckError(f"{path}: there is no {name!r} in it", fix=nearest(name, known) or FIX)
     inputs: Source | None = names.get(f"{name}_inputs", names.get("inputs"))
-    if name and checkable(names[name]):
+    forward, backward = (name, _backward_of(name, names)) if name else ("forward", "backward")
+    # an object, or a function that returns loss and gradients
+    if name and (checkable(names[name]) or (inputs is not None and not backward)):
         return Found(name, names[name], None, inputs)
-    if name and inputs is not None and not _backward_of(name, names):
-        return Found(
-            name, names[name], None, inputs
-        )  # an object, or a function that returns loss and gradients
-    forward, backward = (
-        (name, _backward_of(name, names) or f"{name}_backward") if name else ("forward", "backward")
-    )
-    for role in (forward, backward):
+    for role in (forward, backward or f"{name}_backward"):
         if not callable(names.get(role)):
             what = "is no function" if role in names else "is missing"
             raise CheckError(f"{path}: {role!r} {what}", fix=FIX)

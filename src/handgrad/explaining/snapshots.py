@@ -28,26 +28,10 @@ START_AGAIN = "Start again from new weights, with a learning rate ten times lowe
 
 
 class Recorder:
-    """Records snapshots of a training, on one small batch.
+    """Records snapshots of a training on a few of its rows: hand it to `train` as ``after_epoch``.
 
-    Hand it to `train` as ``after_epoch``. Epochs between two snapshots cost nothing.
-
-    Parameters
-    ----------
-    network
-        That will be trained.
-    x, t
-        The training rows; some of them, drawn with ``seed``, become the small batch.
-    epochs
-        How many there will be.
-    moments
-        How many to record, the start and the last epoch among them, evenly spread; at least 2.
-    batch_size
-        The training's, for the number of each snapshot's step.
-    optimiser
-        The training's, for the health at the start.
-    seed
-        Of the rows.
+    The first is of the network as it is, its `Standardise` layer fitted, as training will; the others are of ``moments``
+    epochs, evenly spread, the last among them.
 
     Examples
     --------
@@ -56,7 +40,6 @@ class Recorder:
     >>> rows = moons(rows=200)
     >>> network = Network(Linear(2, 8), Tanh(), Linear(8, 2), loss=SoftmaxCrossEntropy())
     >>> recorder = Recorder(network, rows.x, rows.t, epochs=6, moments=3)
-    >>> recorder.start()
     >>> history = train(network, rows.x, rows.t, epochs=6, after_epoch=recorder)
     >>> [(moment.epoch, moment.step) for moment in recorder.snapshots]
     [(0, 0), (3, 21), (6, 42)]
@@ -74,17 +57,12 @@ class Recorder:
         optimiser: Optimiser | None = None,
         seed: int = 0,
     ) -> None:
-        self.network, self.x, self.optimiser = network, x, optimiser
         rows = small_batch(len(x), seed)
-        self.batch = np.asarray(x[rows]), np.asarray(t)[rows]
+        self.network, self.batch = network, (np.asarray(x[rows]), np.asarray(t)[rows])
         self.steps = -(-len(x) // batch_size)
         self.epochs = frozenset(map(round, np.linspace(0, epochs, max(moments, 2)).tolist()))
-        self.snapshots: list[Snapshot] = []
-
-    def start(self) -> None:
-        """Record the network before its first step; its `Standardise` layer is fitted, as training will."""
-        self.network.standardise(self.x)
-        self.snapshots = [take_snapshot(self.network, *self.batch, optimiser=self.optimiser)]
+        network.standardise(x)
+        self.snapshots = [take_snapshot(network, *self.batch, optimiser=optimiser)]
 
     def __call__(self, record: EpochRecord) -> None:
         """Record the network after an epoch, when that is one to be recorded."""
@@ -179,23 +157,13 @@ def measure_boundary(network: Network, x: Array) -> Boundary | None:
     """
     if network.row != (2,) or network.entries is not None or len(network.output_shape) != 2:
         return None
-    x_range, y_range = (_with_margin(column) for column in np.asarray(x, np.float64).T)
+    low, high = np.min(x, axis=0).astype(float), np.max(x, axis=0).astype(float)
+    margin = np.where(high > low, MARGIN * (high - low), 1.0)
+    x_range, y_range = zip((low - margin).tolist(), (high + margin).tolist(), strict=True)
     across, up = np.meshgrid(np.linspace(*x_range, GRID), np.linspace(*y_range, GRID))
-    points = np.stack([across.ravel(), up.ravel()], axis=1)
-    answers = _answers(network, network.predict(points))
-    return Boundary(x_range, y_range, GRID, GRID, tuple(float(f"{answer:.4g}") for answer in answers))
-
-
-def _with_margin(column: Array) -> tuple[float, float]:
-    low, high = float(column.min()), float(column.max())
-    margin = MARGIN * (high - low) or 1.0
-    return low - margin, high + margin
-
-
-def _answers(network: Network, prediction: Array) -> list[float]:
-    """Return one number for each row: the class, or the (first) value."""
+    prediction = network.predict(np.stack([across.ravel(), up.ravel()], axis=1))
     task = network.loss.task if network.loss is not None else "regression"
-    if task == "classification":
-        return [float(number) for number in prediction.argmax(axis=-1)]
-    values = prediction[:, 0]
-    return [float(number) for number in (values > 0.5 if task == "labels" else values)]
+    answers = prediction.argmax(axis=-1) if task == "classification" else prediction[:, 0]
+    if task == "labels":
+        answers = answers > 0.5
+    return Boundary(x_range, y_range, GRID, GRID, tuple(float(f"{float(each):.4g}") for each in answers))

@@ -1,0 +1,155 @@
+"""Commands on a trained network: ``handgrad evaluate``, ``predict`` and ``export``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from handgrad.cli.console import show_results
+from handgrad.cli.options import FILE, FOLDER, Experiment, json_option, read_settings
+from handgrad.data import Dataset, load, load_features
+from handgrad.engines import Epoch, ReferenceEngine
+from handgrad.errors import DataError
+from handgrad.files import write_file
+from handgrad.runs import Run, load_run, match_classes, match_features
+from handgrad.training.metrics import measure_metric, metric_name
+
+TABLES = (".csv", ".tsv", ".parquet")
+
+
+@click.command(name="evaluate")
+@click.argument("run", type=FOLDER)
+@click.argument("source", required=False)
+@click.option(
+    "--target", metavar="NAME", help="Column of SOURCE, or .npy file, with the targets, when it is another."
+)
+@json_option("Print the results as JSON.")
+def evaluate_command(run: Path, source: str | None, target: str | None, as_json: bool) -> None:
+    """Score a trained network on rows with known targets.
+
+    RUN is a folder that `handgrad train` wrote. Without SOURCE, the test rows of its own data are used; else
+    all rows of SOURCE, which is as for `handgrad train`.
+
+    \b
+    handgrad evaluate runs/digits
+    handgrad evaluate runs/houses newer.csv --json
+    """
+    trained = load_run(run)
+    if source is None:
+        experiment = Experiment(read_settings(run))
+        dataset, rows = experiment.dataset, experiment.rows.test
+        if not len(rows):
+            raise DataError(f"{run}: there are no test rows", fix="name rows to score on")
+    else:
+        own = trained.target if source.endswith(TABLES) else None  # other sources have their own targets
+        dataset = load(source, target=target or own, task=trained.task)
+        rows = np.arange(len(dataset))
+    show_results({"rows": len(rows), **_score(trained, dataset, rows)}, as_json=as_json)
+
+
+def _score(run: Run, dataset: Dataset, rows: Any) -> dict[str, float]:
+    """Return the loss and the metric of some rows of a data set."""
+    network = run.network
+    assert network.loss is not None
+    x = network.check_rows(match_features(run, dataset))
+    t = network.check_targets(match_classes(run, dataset), len(x))
+    bound = ReferenceEngine().bind(network.loss_program(), network.arrays)
+    total, count = bound.epoch(Epoch({"x": x, "t": t}, rows))
+    metric = measure_metric(network.loss, network.predict(x[rows]), t[rows])
+    return {"loss": total / max(count, 1e-30), metric_name(network.loss): metric}
+
+
+@click.command(name="predict")
+@click.argument("run", type=FOLDER)
+@click.argument("source")
+@click.option("--out", type=FILE, help="A CSV file; else standard output.")
+@json_option("One JSON object a row instead of CSV.")
+def predict_command(run: Path, source: str, out: Path | None, as_json: bool) -> None:
+    """Predict with a trained network for new rows.
+
+    RUN is a folder that `handgrad train` wrote. SOURCE holds rows: a file as for `handgrad train`, of a table the
+    columns of the training (others are ignored), of an .npz file its x; or an IDX file.
+
+    \b
+    handgrad predict runs/houses new.csv --out answers.csv
+    """
+    trained = load_run(run)
+    x = load_features(source, trained.feature_names)
+    answers = _answers(trained, trained.network.predict(x))
+    file = io.StringIO()
+    if as_json:
+        file.writelines(json.dumps(row) + "\n" for row in answers)
+    else:
+        writer = csv.DictWriter(file, list(answers[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(answers)
+    if out is None:
+        click.echo(file.getvalue(), nl=False)
+    else:
+        write_file(out, file.getvalue())
+        click.echo(f"wrote {len(answers):,} answers to {out}", err=True)
+
+
+def _answers(run: Run, prediction: NDArray[Any]) -> list[dict[str, Any]]:
+    """Return one row of named values for each prediction."""
+    if run.task == "regression":
+        names = run.target if isinstance(run.target, list) else [run.target or "answer"]
+        if len(names) != prediction.shape[-1]:
+            names = [f"answer_{k}" for k in range(prediction.shape[-1])]
+        return [dict(zip(names, map(float, row), strict=True)) for row in prediction]
+    if prediction.shape[-1] == 1:  # the probability of the second of two classes
+        prediction = np.concatenate([1 - prediction, prediction], axis=-1)
+    best = prediction.argmax(axis=-1)
+    return [
+        {"answer": run.classes[k], "probability": round(float(row[k]), 6)}
+        for k, row in zip(best, prediction, strict=True)
+    ]
+
+
+@click.command(name="export")
+@click.argument("run", type=FOLDER)
+@click.option("--onnx", type=FILE, help="Write the network as an ONNX file.")
+@click.option("--torch", type=FILE, help="Write the weights as safetensors, named as PyTorch names them.")
+@click.option(
+    "--with-standardisation/--without-standardisation",
+    "standardise",
+    default=True,
+    help="Whether the ONNX file takes rows as they come, or standardised ones [with].",
+)
+@click.option(
+    "--prediction", is_flag=True, help="Let the ONNX file answer as `handgrad predict`, not in logits."
+)
+def export_command(
+    run: Path, onnx: Path | None, torch: Path | None, standardise: bool, prediction: bool
+) -> None:
+    """Write a trained network for other libraries.
+
+    RUN is a folder that `handgrad train` wrote. The ONNX file holds the names of classes and columns too, as JSON in
+    its metadata.
+
+    \b
+    handgrad export runs/digits --onnx digits.onnx --prediction
+    handgrad export runs/digits --torch digits.safetensors
+    """
+    from handgrad.interop import save_torch_weights, to_onnx
+
+    if onnx is None and torch is None:
+        raise click.UsageError("Nothing to write: give --onnx FILE or --torch FILE.")
+    if onnx is None and (prediction or not standardise):
+        raise click.UsageError("--prediction and --without-standardisation are for --onnx FILE.")
+    trained = load_run(run)
+    if onnx is not None:
+        names = {"classes": trained.classes, "feature_names": trained.feature_names}
+        metadata = {key: json.dumps(value) for key, value in names.items() if value}
+        to_onnx(trained.network, onnx, prediction=prediction, standardise=standardise, metadata=metadata)
+        click.echo(f"wrote {onnx}")
+    if torch is not None:
+        save_torch_weights(trained.network, torch)
+        click.echo(f"wrote {torch}")
