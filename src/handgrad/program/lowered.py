@@ -73,6 +73,17 @@ def product(extents: Extents) -> Extent:
     return total
 
 
+def broadcast(*shapes: Extents) -> Extents:
+    """Return the shape that several are broadcast to."""
+    result: list[Extent] = []
+    for place in range(1, max(map(len, shapes), default=0) + 1):
+        sizes = {shape[-place] for shape in shapes if len(shape) >= place} - {ONE}
+        if len(sizes) > 1:
+            raise NotImplementedError(f"sizes {' and '.join(sorted(map(str, sizes)))} in one place")
+        result.append(sizes.pop() if sizes else ONE)
+    return tuple(reversed(result))
+
+
 @dataclass(frozen=True, eq=False)
 class LoweredValue:
     """One operation on other values.
