@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from handgrad.engines.compiled.batch_loop import Control
+from handgrad.engines.compiled.fusion import Product
 from handgrad.engines.compiled.matrix_products import Carried
-from handgrad.engines.compiled.scheduling import Product
-from handgrad.engines.compiled.step_table import StepTable
+from handgrad.engines.compiled.plan import StepTable
 from handgrad.engines.compiled.thread_pool import helpers
 from peers.ours import Compiled
 from peers.workload import Array, UnavailableError, Workload
@@ -35,12 +34,10 @@ class Products(Compiled):
         )  # leaves all numbers and addresses in place
         assert bound.prepared is not None
         plan = bound.prepared[1]
-        if self.threads > plan.routine.threads:
-            raise UnavailableError(f"{plan.routine.threads} thread(s) here")
-        alone = Carried(None, plan.order, "float32")  # each product for itself
-        self.table = StepTable(
-            replace(plan.routine, threads=self.threads), plan.addresses, plan.sums, n, alone
-        )
+        if self.threads > plan.threads:
+            raise UnavailableError(f"{plan.threads} thread(s) here")
+        plan.threads, plan.carried = self.threads, Carried(None, plan.order, "float32")  # each product alone
+        self.table = StepTable(plan, n)
         kept = [number for number, step in enumerate(bound.schedule.steps) if isinstance(step, Product)]
         self.steps = np.ascontiguousarray(self.table.steps[kept])
         self.order, self.rates = np.arange(workload.rows + 1), np.full(workload.steps, SMALL)

@@ -25,7 +25,7 @@ from handgrad import (
     Tanh,
 )
 from handgrad.engines import Epoch, NonFiniteLossError, ReferenceEngine
-from handgrad.engines.compiled import CompiledEngine, fusion, loops, plan, scheduling, step_table
+from handgrad.engines.compiled import CompiledEngine, fusion, loops, plan
 from handgrad.errors import EngineError
 from handgrad.layers import Optimiser
 from handgrad.program.lowered import LoweredValue
@@ -121,10 +121,8 @@ def product_with(pattern: str, mutant: str) -> Patch:
     """Change the code that multiplies matrices."""
 
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        original = step_table.product_text
-        monkeypatch.setattr(
-            step_table, "product_text", lambda *given: changed(original(*given), pattern, mutant)
-        )
+        original = plan.product_text
+        monkeypatch.setattr(plan, "product_text", lambda *given: changed(original(*given), pattern, mutant))
 
     return patch
 
@@ -142,25 +140,25 @@ def accumulated_with(**changes: Any) -> Patch:
     """Change the products that are added to parameters in place."""
 
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        original = scheduling.StepSchedule._accumulated
+        original = fusion.StepSchedule._accumulated
 
         def accumulated(self: Any, value: Any) -> Any:
             step = original(self, value)
             return step and replace(step, **changes)
 
-        monkeypatch.setattr(scheduling.StepSchedule, "_accumulated", accumulated)
+        monkeypatch.setattr(fusion.StepSchedule, "_accumulated", accumulated)
 
     return patch
 
 
 def barrier_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = scheduling.StepSchedule.place
+    original = fusion.StepSchedule.place
 
     def place(self: Any, value: Any) -> None:
         self.updates = frozenset()
         original(self, value)
 
-    monkeypatch.setattr(scheduling.StepSchedule, "place", place)
+    monkeypatch.setattr(fusion.StepSchedule, "place", place)
 
 
 def neutral_of_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,13 +222,13 @@ def repeated_indices_overwrite(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def last_part_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = step_table.StepTable.divided
+    original = plan.StepTable.divided
 
     def divided(self: Any, extent: int, parts: int, unit: int) -> tuple[int, int]:
         count, part = original(self, extent, parts, unit)
         return (count - 1 if count > 2 else count), part
 
-    monkeypatch.setattr(step_table.StepTable, "divided", divided)
+    monkeypatch.setattr(plan.StepTable, "divided", divided)
 
 
 MUTANTS: dict[str, tuple[Patch, Callable[[], None]]] = {

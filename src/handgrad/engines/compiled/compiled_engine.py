@@ -1,7 +1,7 @@
 """The compiled engine: a program's lines as native code, a whole epoch at a time.
 
-lines ─program.lowering─► values ─scheduling, fusion─► loops and products ─loops, ir─► code ─native─► addresses
-                                                                          └─ step_table, plan: sizes, places ─► driver
+lines ─program.lowering─► values ─fusion─► loops and products ─loops, matrix_products, ir─► code ─native─► addresses
+                                                                      └─ plan: memory, tables of steps ─► batch_loop
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.engines.compiled.blas import Blas, find_blas
-from handgrad.engines.compiled.fusion import FusedLoop
+from handgrad.engines.compiled.fusion import FusedLoop, StepSchedule
 from handgrad.engines.compiled.loops import FLOATS, Kernel, KernelWriter
 from handgrad.engines.compiled.matrix_products import find_ahead
 from handgrad.engines.compiled.plan import Plan
-from handgrad.engines.compiled.scheduling import StepSchedule
-from handgrad.engines.compiled.step_table import Routine
 from handgrad.engines.engine import Epoch, NonFiniteLossError
 from handgrad.errors import EngineError, ShapeError
 from handgrad.layers import Value
@@ -31,13 +29,11 @@ from handgrad.rules import show_shape
 
 Array = NDArray[Any]
 
-SOURCES = {
-    np.dtype(name): kind
-    for name, kind in {
-        "float32": "float", "float64": "double", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
-        "uint8": "i8 unsigned", "uint16": "i16 unsigned", "uint32": "i32 unsigned", "uint64": "i64 unsigned",
-    }.items()
-}  # fmt: skip
+SOURCES = {np.dtype(name): kind for name, kind in FLOATS.items()} | {
+    np.dtype(f"{sign}int{bits}"): f"i{bits}{' unsigned' if sign else ''}"
+    for sign in ("", "u")
+    for bits in (8, 16, 32, 64)
+}
 """The types of input arrays that are converted row by row; others are converted once, whole."""
 
 
@@ -47,12 +43,7 @@ class CompiledEngine:
     def bind(self, program: Program, arrays: Mapping[str, Array]) -> BoundCompiled:
         """Prepare a program to run on ``arrays``, which its updates change in place.
 
-        Raises
-        ------
-        UnsupportedLineError
-            When a line cannot be compiled: which, and why.
-        EngineError
-            When no BLAS library is found.
+        Raises `UnsupportedLineError` when a line cannot be compiled, `EngineError` when no BLAS library is found.
         """
         blas = find_blas()
         if blas is None:
@@ -68,38 +59,26 @@ class BoundCompiled:
     def __init__(self, program: Program, arrays: Mapping[str, Array], blas: Blas) -> None:
         self.program, self.blas = program, blas
         self.arrays = {name: arrays[name] for name in program.shapes}
-        shapes = program.shapes
-        for name, array in self.arrays.items():
+        for name, shape in program.shapes.items():
+            array = arrays[name]
             if array.dtype != program.dtype or not array.flags.c_contiguous or not array.flags.writeable:
                 raise EngineError(f"{name} is no writable, contiguous array of {program.dtype}")
-            if array.shape != shapes[name]:
+            if array.shape != shape:
                 raise ShapeError(
-                    f"{name} is {show_shape(array.shape)}, the program keeps {show_shape(shapes[name])}"
+                    f"{name} is {show_shape(array.shape)}, the program keeps {show_shape(shape)}"
                 )
         self.lowered = lower(program)
         self.outputs = {name: self.lowered.names[name] for name in program.outputs}
         checked = tuple(self.outputs[name] for name in ("total", "count") if name in self.outputs)
-        self.inputs = tuple(value.name for value in program.inputs)
         self.prepared: tuple[Any, Plan] | None = None
         self.written: dict[tuple[tuple[str, str], ...], dict[FusedLoop, Kernel]] = {}
         try:  # to hear now, and not in the middle of a training, what cannot be done
             self.schedule = StepSchedule(self.lowered, tuple(self.outputs.values()), checked)
-            row = {v.name: self.given(v, _rows(v, program.dtype)) for v in program.inputs}
+            row = {v.name: self.given(v, _row(v, program.dtype)) for v in program.inputs}
             self.plan(row, 1).prepare(Epoch(row, np.arange(0), 1))
         except (NotImplementedError, KeyError, AttributeError, StopIteration, RuntimeError) as error:
             raise EngineError(f"this program cannot be compiled: {error!r}") from error
         self.facts = {"engine": "compiled", "blas": blas.name, "threads": thread_limit(blas)}
-
-    def kernels(self, sources: dict[str, str]) -> dict[FusedLoop, Kernel]:
-        """Write every loop's code, for inputs of these types."""
-        key = tuple(sources.items())
-        if key not in self.written:
-            loops = [step for step in self.schedule.steps if isinstance(step, FusedLoop)]
-            self.written[key] = {
-                loop: KernelWriter(loop, self.schedule.stored, self.program.dtype, sources).write()
-                for loop in loops
-            }
-        return self.written[key]
 
     def epoch(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
         """Run every batch; see `BoundProgram.epoch`."""
@@ -109,9 +88,8 @@ class BoundCompiled:
 
     def run(self, **inputs: Any) -> dict[str, Any]:
         """Run the lines once; see `BoundProgram.run`."""
-        given = {value: np.asarray(inputs[value.name]) for value in self.program.inputs}
-        arrays = {value.name: self.given(value, array) for value, array in given.items()}
-        rows = len(arrays[self.inputs[0]])
+        arrays = {v.name: self.given(v, np.asarray(inputs[v.name])) for v in self.program.inputs}
+        rows = len(next(iter(arrays.values())))
         rates = np.array([inputs["learning_rate"]]) if "learning_rate" in inputs else np.empty(0)
         step, seed = inputs.get("step", 1), inputs.get("seed", 0)
         plan = self.plan(arrays, max(rows, 1))
@@ -126,29 +104,33 @@ class BoundCompiled:
                 f"{value.name} is {show_shape(array.shape)}, the program takes {show_shape(value.shape)}"
             )
         whole = value.kind in ("index", "class")
-        kind = array.dtype.kind if array.dtype in SOURCES else ""
-        if not kind or (whole and kind == "f"):
+        if array.dtype not in SOURCES or (whole and array.dtype.kind == "f"):
             array = np.asarray(array, np.int64 if whole else self.program.dtype)
         return np.ascontiguousarray(array)
 
     def plan(self, arrays: Mapping[str, Array], batch_size: int) -> Plan:
         """Return the native code for inputs of these types, and batches of up to so many rows."""
         sources = {name: SOURCES[array.dtype] for name, array in arrays.items()}
-        threads = thread_limit(self.blas)
-        key = (batch_size, threads, sources)
+        threads, types, dtype = thread_limit(self.blas), tuple(sources.items()), self.program.dtype
+        key = (batch_size, threads, types)
         if self.prepared is None or self.prepared[0] != key:
             ahead = find_ahead(self.schedule)
-            if ahead is not None and sources[ahead.rows.attribute] != FLOATS[self.program.dtype]:
+            if ahead is not None and sources[ahead.rows.attribute] != FLOATS[dtype]:
                 ahead = None  # its rows are converted on the way
-            kernels = self.kernels(sources)
-            routine = Routine(
-                self.lowered.values, self.schedule, kernels, self.program.dtype, self.blas, threads
-            )
-            self.prepared = (key, Plan(routine, self.arrays, batch_size, ahead))
+            if types not in self.written:
+                loops = [step for step in self.schedule.steps if isinstance(step, FusedLoop)]
+                self.written[types] = {
+                    loop: KernelWriter(loop, self.schedule.stored, dtype, sources).write() for loop in loops
+                }
+            plan = Plan(
+                self.lowered, self.schedule, self.written[types], self.arrays, self.blas,
+                dtype=dtype, threads=threads, batch_size=batch_size, ahead=ahead,
+            )  # fmt: skip
+            self.prepared = key, plan
         return self.prepared[1]
 
 
-def _rows(value: Value, dtype: str) -> Array:
+def _row(value: Value, dtype: str) -> Array:
     """Return one row as an input usually has it."""
     shape = (1, *(int(size) for size in value.shape[1:]))
     return np.zeros(shape, np.int64 if value.kind in ("index", "class") else dtype)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from handgrad.engines.compiled.blas import CBLAS_NO_TRANS, CBLAS_ROW_MAJOR, CBLAS_TRANS
 from handgrad.engines.compiled.elementary import as_kind
+from handgrad.engines.compiled.fusion import Product, StepSchedule
 from handgrad.engines.compiled.ir import LANES, ONE, PART, ZERO, Code, Number, literal, module
-from handgrad.engines.compiled.scheduling import Product, StepSchedule
 from handgrad.program.lowered import LoweredValue
 
 VECTORS = 8

@@ -1,4 +1,4 @@
-"""A program made ready to run on batches of up to a given size: its native code, its memory, its tables."""
+"""A program made ready to run on batches of up to a given size: its native code, its memory, its tables of steps."""
 
 from __future__ import annotations
 
@@ -11,16 +11,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.engines.compiled.batch_loop import Control, driver_text
-from handgrad.engines.compiled.matrix_products import Ahead, Carried
+from handgrad.engines.compiled.batch_loop import STEP_SIZE, Control, check_text, driver_text
+from handgrad.engines.compiled.blas import Blas
+from handgrad.engines.compiled.fusion import Check, FusedLoop, Product, StepSchedule
+from handgrad.engines.compiled.ir import LANES
+from handgrad.engines.compiled.loops import FLOATS, Kernel
+from handgrad.engines.compiled.matrix_products import (
+    Ahead,
+    Carried,
+    product_text,
+    row_product_text,
+    row_update_text,
+)
 from handgrad.engines.compiled.native import native
-from handgrad.engines.compiled.scheduling import StepSchedule
-from handgrad.engines.compiled.step_table import Routine, StepTable
 from handgrad.engines.compiled.thread_pool import USUAL, Choice, helpers
 from handgrad.engines.engine import Epoch, NonFiniteLossError
-from handgrad.program.lowered import LoweredValue
+from handgrad.program.lowered import Extent, Lowered, LoweredValue
 
 Array = NDArray[Any]
+
+MIN_FLOPS_PER_CHUNK = 2e6
+"""A product is divided when each chunk has more floating-point operations than this, …"""
+
+MIN_ELEMENTS_PER_CHUNK = 12_288
+"""… a loop when each chunk has more elements. Both are calibrated by `benchmarks/threads.py`."""
+
+PRODUCT_UNIT = 16
+"""Chunks of a product are multiples of so many rows or columns: what BLAS holds in registers at a time."""
 
 SHORTEST = 1e-7
 """The least time that a batch is taken to need, in seconds: a clock may show none."""
@@ -28,33 +45,52 @@ SHORTEST = 1e-7
 ALIGNMENT = 64
 """The length of a cache line and of the widest register, in bytes."""
 
+TYPES = {"single": "float32", "int": "int64", "bool": "bool", "weak": "float64"}
+"""The dtype of a value in memory, by its type; others have the program's."""
+
 
 class Plan:
-    """A program's native code with its memory.
+    """A program's native code, bound to memory for batches of up to ``batch_size`` rows.
 
-    ``arrays`` are those that steps change in place, ``batch_size`` the largest number of rows in a batch, ``ahead`` a
-    product that can be done ahead where batches have one row.
+    ``arrays`` are those that steps change in place, ``ahead`` a product that can be done ahead where batches have one
+    row.
     """
 
     def __init__(
-        self, routine: Routine, arrays: Mapping[str, Array], batch_size: int, ahead: Ahead | None
+        self,
+        lowered: Lowered,
+        schedule: StepSchedule,
+        kernels: Mapping[FusedLoop, Kernel],
+        arrays: Mapping[str, Array],
+        blas: Blas,
+        *,
+        dtype: str,
+        threads: int,
+        batch_size: int,
+        ahead: Ahead | None,
     ) -> None:
-        self.routine, self.arrays, self.batch_size = routine, arrays, batch_size
-        self.numbers = {"learning_rate": np.zeros(1), "step": np.zeros(1), "seed": np.zeros(1, np.int64)}
+        self.schedule, self.kernels, self.blas = schedule, kernels, blas
+        self.kind, self.threads, self.batch_size = FLOATS[dtype], threads, batch_size
         self.sums = np.zeros(2)
         self.order = np.zeros(batch_size + 1, np.int64)  # a batch's rows, and the next
-        self.carried = Carried(ahead if batch_size == 1 else None, self.order, routine.dtype)
-        stored = routine.schedule.stored.union(*(kernel.stored for kernel in routine.kernels.values()))
+        self.carried = Carried(ahead if batch_size == 1 else None, self.order, dtype)
+        stored = schedule.stored.union(*(kernel.stored for kernel in kernels.values()))
         computed = [value for value in stored if not value.target]
-        self.workspace = Workspace(computed, routine.schedule, routine.dtype, batch_size)
-        self.addresses = dict(self.workspace.addresses)
-        for value in routine.values:
-            array = self.own(value)
-            if array is not None:
-                self.addresses[value] = array.ctypes.data
-        self.sources = [value for value in routine.values if value.operation == "source"]
-        self.looked_up = list(self.find_looked_up())
-        self.has_rate = any(v.attribute == "learning_rate" for v in routine.values if v.operation == "scalar")
+        self.memory = allocate(computed, schedule, dtype, batch_size)
+        self.numbers = {"learning_rate": np.zeros(1), "step": np.zeros(1), "seed": np.zeros(1, np.int64)}
+        for value in lowered.values:
+            if value.target or value.operation == "load":
+                self.memory[value] = arrays[value.target or value.attribute]
+            elif value.operation == "scalar":
+                self.memory[value] = self.numbers[value.attribute]
+            elif value.operation == "order":
+                self.memory[value] = self.order
+        self.addresses = {value: array.ctypes.data for value, array in self.memory.items()}
+        self.sources = [value for value in lowered.values if value.operation == "source"]
+        self.looked_up = list(_looked_up(lowered))
+        self.has_rate = any(
+            v.operation == "scalar" and v.attribute == "learning_rate" for v in lowered.values
+        )
         self.tables: dict[int, StepTable] = {}
         # what the tables are made for: where the inputs lie, and the rows of a last batch
         self.prepared: tuple[int, ...] = ()
@@ -68,28 +104,11 @@ class Plan:
         run = native().address(driver_text(native().triple), "run")
         self.call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(run)
 
-    def own(self, value: LoweredValue) -> Array | None:
-        """Return the array of its own that holds a value, or None when it has none."""
-        if value.target:
-            return self.arrays[value.target]
-        match value.operation:
-            case "load":
-                return self.arrays[value.attribute]
-            case "scalar":
-                return self.numbers[value.attribute]
-            case "order":
-                return self.order
-        return None
-
     def run(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
         """Run an epoch's batches, a short while at a time.
 
-        Raises
-        ------
-        NonFiniteLossError
-            At the first batch whose loss is not finite.
-        IndexError
-            When a row number or an index lies outside: native code must never see one.
+        Raises `NonFiniteLossError` at the first batch whose loss is not finite, `IndexError` when a row number or an
+        index lies outside: native code must never see one.
         """
         order, rates = self.prepare(epoch), np.ascontiguousarray(epoch.learning_rates, float)
         self.carried.forget()
@@ -97,23 +116,12 @@ class Plan:
         self.control[Control.ROWS], self.control[Control.ORDER] = len(epoch.order), order.ctypes.data
         self.control[Control.RATES] = rates.ctypes.data if self.has_rate else 0
         self.control[Control.FIRST_STEP] = epoch.first_step
-        with self.routine.blas.on_one_thread():
+        with self.blas.on_one_thread():
             self.slices(len(epoch.order), progress)
         return float(self.sums[0]), float(self.sums[1])
 
     def prepare(self, epoch: Epoch) -> Array:
-        """Look at an epoch, make the tables that it needs, and return its row numbers, with -1 behind the last."""
-        order = self.checked(epoch)
-        addresses = {value: epoch.arrays[value.attribute].ctypes.data for value in self.sources}
-        prepared = (*addresses.values(), len(epoch.order) % self.batch_size)
-        if self.prepared != prepared:  # mostly the arrays are those of the epoch before
-            self.prepared = ()  # an interruption meanwhile leaves nothing that seems made
-            self.make_tables(addresses, prepared[-1])
-            self.prepared = prepared
-        return order
-
-    def checked(self, epoch: Epoch) -> Array:
-        """Return the row numbers, after a look that they and all indices are rows of what they are looked up in."""
+        """Check an epoch, make the tables that it needs, and return its row numbers, with -1 behind the last."""
         order = np.empty(len(epoch.order) + 1, np.int64)
         order[:-1], order[-1] = epoch.order, -1
         _check_rows("the order", order[:-1], min(map(len, epoch.arrays.values())))
@@ -122,38 +130,25 @@ class Plan:
         batches = -(-len(epoch.order) // self.batch_size)
         if self.has_rate and len(epoch.learning_rates) < batches:
             raise IndexError(f"{batches} batches have {len(epoch.learning_rates)} learning rates")
+        addresses = {value: epoch.arrays[value.attribute].ctypes.data for value in self.sources}
+        prepared = (*addresses.values(), len(epoch.order) % self.batch_size)
+        if self.prepared != prepared:  # mostly the arrays are those of the epoch before
+            self.prepared = ()  # an interruption meanwhile leaves nothing that seems made
+            self.make_tables(addresses, prepared[-1])
+            self.prepared = prepared
         return order
 
-    def find_looked_up(self) -> Iterator[tuple[str, int]]:
-        """Yield the inputs that rows of a table are looked up by, and how many rows that has."""
-        for value in self.routine.values:
-            reads = value.operation == "take" and value.inputs[0].operation == "load"
-            if reads or value.operation == "add_rows_at":
-                taken = value.inputs[1].base
-                if taken.operation != "take":
-                    raise NotImplementedError("an index that is computed")
-                table = value.inputs[0] if reads else value
-                yield taken.inputs[0].attribute, table.shape[0].factor
-
     def make_tables(self, addresses: Mapping[LoweredValue, int], rest: int) -> None:
-        """Make the tables of steps for whole batches and for a last one of ``rest`` rows, from inputs at these addresses."""
+        """Make the tables for whole batches and for a last one of ``rest`` rows, from inputs at these addresses."""
         if not addresses.items() <= self.addresses.items():
             self.tables.clear()
             self.addresses |= addresses
-        whole = self.table(self.batch_size)
-        last = self.table(rest) if rest else whole
-        self.tables = {whole.n: whole, last.n: last}
-        self.is_divided = whole.is_divided or last.is_divided
-        for table, (place, count) in (
-            (whole, (Control.STEPS, Control.STEP_COUNT)), (last, (Control.LAST_STEPS, Control.LAST_STEP_COUNT))
-        ):  # fmt: skip
-            self.control[place], self.control[count] = table.steps.ctypes.data, len(table.steps)
-
-    def table(self, n: int) -> StepTable:
-        """Return the table of steps for batches of ``n`` rows."""
-        if n not in self.tables:
-            self.tables[n] = StepTable(self.routine, self.addresses, self.sums, n, self.carried)
-        return self.tables[n]
+        sizes = self.batch_size, rest or self.batch_size
+        self.tables = {n: self.tables.get(n) or StepTable(self, n) for n in sizes}
+        self.is_divided = any(table.is_divided for table in self.tables.values())
+        whole, last = (self.tables[n].steps for n in sizes)
+        self.control[Control.STEPS], self.control[Control.STEP_COUNT] = whole.ctypes.data, len(whole)
+        self.control[Control.LAST_STEPS], self.control[Control.LAST_STEP_COUNT] = last.ctypes.data, len(last)
 
     def slices(self, rows: int, progress: Callable[[int], None] | None) -> None:
         """Let native code run, and come back now and then: for Ctrl-C, for progress, to think about threads."""
@@ -161,7 +156,10 @@ class Plan:
         while done < batches:
             until = min(done + max(1, int(self.choice.length / self.seconds)), batches)
             started = time.perf_counter()
-            reached = self.slice(done, until)
+            is_helped = self.is_divided and self.choice.helped
+            help_given = helpers(self.threads - 1).shared() if is_helped else nullcontext(0)
+            with help_given as self.control[Control.POOL]:
+                reached = int(self.call(self.control.ctypes.data, done, until))
             seconds = time.perf_counter() - started
             if reached < until:
                 raise NonFiniteLossError(reached)
@@ -172,23 +170,25 @@ class Plan:
             if progress is not None:
                 progress(rows_done)
 
-    def slice(self, first: int, last: int) -> int:
-        """Run some batches, with help where that is worth it; return the first that stopped, or ``last``."""
-        is_helped = self.is_divided and self.choice.helped
-        help_given = helpers(self.routine.threads - 1).shared() if is_helped else nullcontext(0)
-        with help_given as self.control[Control.POOL]:
-            return int(self.call(self.control.ctypes.data, first, last))
-
     def result(self, value: LoweredValue, n: int) -> Any:
         """Return a copy of what a run on ``n`` rows computed."""
         shape, base = tuple(size.at(n) for size in value.shape), value.base
-        if base.operation == "constant":
-            return base.attribute
-        if base.operation == "size":
-            return base.attribute.at(n)
-        own = self.own(base)
-        held = own if own is not None else self.workspace.held(base, n)
-        return held.reshape(shape).copy() if shape else held.reshape(-1)[0]
+        if base.operation in ("constant", "size"):
+            return base.attribute.at(n) if base.operation == "size" else base.attribute
+        numbers = self.memory[base].reshape(-1)[: base.size.at(n)]
+        return numbers.reshape(shape).copy() if shape else numbers[0]
+
+
+def _looked_up(lowered: Lowered) -> Iterator[tuple[str, int]]:
+    """Yield the inputs that rows of a table are looked up by, and how many rows that has."""
+    for value in lowered.values:
+        reads = value.operation == "take" and value.inputs[0].operation == "load"
+        if reads or value.operation == "add_rows_at":
+            taken = value.inputs[1].base
+            if taken.operation != "take":
+                raise NotImplementedError("an index that is computed")
+            table = value.inputs[0] if reads else value
+            yield taken.inputs[0].attribute, table.shape[0].factor
 
 
 def _check_rows(name: str, numbers: Array, rows: int) -> None:
@@ -197,48 +197,118 @@ def _check_rows(name: str, numbers: Array, rows: int) -> None:
         raise IndexError(f"{name} holds {wrong}, and there are {rows} rows")
 
 
-class Workspace:
-    """One piece of memory for all that is computed and read again; values never needed together share a place."""
+class StepTable:
+    """Every address and number that native code is called with, for batches of ``n`` rows."""
 
-    def __init__(
-        self, values: Iterable[LoweredValue], schedule: StepSchedule, dtype: str, batch_size: int
-    ) -> None:
-        self.types = {value: _type(value, dtype) for value in values}
-        blocks = []
-        for value, kind in self.types.items():
-            made = schedule.made[value]
-            size = value.size.at(batch_size) * kind.itemsize
-            blocks.append((value, size, made, schedule.last_use.get(value, made)))
-        self.offsets, size = arrange(blocks)
-        self.memory = aligned(size)
-        start: int = self.memory.ctypes.data
-        self.addresses = {value: start + offset for value, offset in self.offsets.items()}
+    def __init__(self, plan: Plan, n: int) -> None:
+        self.n, self.addresses, self.sums, self.carried = n, plan.addresses, plan.sums, plan.carried
+        self.kind, self.threads, self.blas = plan.kind, plan.threads, plan.blas
+        self.numbers: dict[str, Array] = {}  # those that are in memory because loops read them there
+        self.arguments: list[Array] = []
+        self.records: list[tuple[int, int, int, int, int]] = []
+        for step in plan.schedule.steps:
+            match step:
+                case FusedLoop():
+                    self.add_loop(step, plan.kernels[step])
+                case Product():
+                    self.add_product(step)
+                case Check():
+                    self.add_check(step)
+        self.steps = np.array(self.records, np.int64).reshape(-1, STEP_SIZE)
 
-    def held(self, value: LoweredValue, n: int) -> NDArray[Any]:
-        """Return the numbers of a value for ``n`` rows, in memory."""
-        start, kind = self.offsets[value], self.types[value]
-        return self.memory[start : start + value.size.at(n) * kind.itemsize].view(kind)
+    @property
+    def is_divided(self) -> bool:
+        """Whether any step has chunks that can be done at the same time."""
+        return any(chunks > 1 for _, _, _, chunks, _ in self.records)
+
+    def add(self, text: str, arguments: list[int], extent: int, chunks: int = 1, unit: int = 1) -> None:
+        """Add a step, divided into up to so many chunks, whose length is a multiple of ``unit``."""
+        held = np.array(arguments, np.int64)
+        self.arguments.append(held)
+        chunks, length = self.divided(extent, chunks, unit)
+        self.records.append((native().address(text), held.ctypes.data, extent, chunks, length))
+
+    def divided(self, extent: int, chunks: int, unit: int) -> tuple[int, int]:
+        """Return how many chunks there are and how long each is."""
+        if chunks <= 1:
+            return 1, extent
+        length = -(-extent // (chunks * unit)) * unit
+        return -(-extent // length), length
+
+    def address(self, value: LoweredValue) -> int:
+        """Return the address of a value; numbers that follow from the size of the batch are put somewhere now."""
+        if value in self.addresses:
+            return self.addresses[value]
+        is_constant = value.operation == "constant"
+        return self.number(value.attribute if is_constant else float(value.attribute.at(self.n)))
+
+    def number(self, number: float) -> int:
+        exact = float(number).hex()  # 0.0 and -0.0 are two numbers
+        array = self.numbers.setdefault(exact, np.array([number], float))
+        return array.ctypes.data
+
+    def add_loop(self, loop: FusedLoop, kernel: Kernel) -> None:
+        rows, columns = loop.rows.at(self.n), loop.columns.at(self.n)
+        operands = (o.at(self.n) if isinstance(o, Extent) else self.address(o) for o in kernel.operands)
+        by_rows = loop.direction == "rows"
+        extent, unit = (rows, 1) if by_rows else (columns, LANES[self.kind])
+        chunks = min(self.threads, rows * columns // MIN_ELEMENTS_PER_CHUNK, extent)
+        self.add(kernel.text, [rows, columns, *operands], extent, chunks * (loop.direction != "not"), unit)
+
+    def add_product(self, step: Product) -> None:
+        left, right = step.value.inputs
+        (a, a_transposed), (b, b_transposed) = left.matrix, right.matrix
+        k, n = (left.shape[-1].at(self.n), right.shape[1].at(self.n) if len(right.shape) > 1 else 1)
+        m = step.value.size.at(self.n) // n
+        target = step.value if step.target is None else step.target.inputs[0]
+        scale = self.number(1.0) if step.scale is None else self.address(step.scale)
+        at_a, at_b, at_c, sign = self.address(a), self.address(b), self.address(target), int(step.sign)
+        row_product = m == 1 and step.target is None and not b_transposed
+        row_update = k == 1 and step.target is not None
+        # by columns all of A is packed twice; that should be the smaller
+        by_columns = n >= m or row_product or row_update
+        if row_product:
+            text, arguments = row_product_text(self.kind), [at_b, k, n, at_a, at_c]
+            arguments += self.carried.for_product(step)
+        elif row_update:
+            text, arguments = row_update_text(self.kind), [at_c, m, n, at_a, at_b, scale, sign]
+            arguments += self.carried.for_update(step, self.addresses)
+        else:
+            text = product_text(self.kind, self.blas.integer)
+            name = "sgemm" if self.kind == "float" else "dgemm"
+            function = self.blas.function(name, m * n * k, b_transposed)
+            lda, ldb = m if a_transposed else k, k if b_transposed else n
+            arguments = [function, a_transposed, b_transposed, m, n, k, scale, sign, step.target is not None]
+            arguments += [at_a, lda, at_b, ldb, at_c, n, by_columns]
+        extent = n if by_columns else m
+        chunks = min(self.threads, int(2 * m * n * k / MIN_FLOPS_PER_CHUNK), extent // PRODUCT_UNIT)
+        self.add(text, arguments, extent, chunks, PRODUCT_UNIT)
+
+    def add_check(self, step: Check) -> None:
+        values = [value.base for value in step.reads]
+        kinds = [self.kind if value.type == "float" else "double" for value in values]
+        self.add(check_text(*kinds), [*map(self.address, values), self.sums.ctypes.data], 1)
 
 
-def _type(value: LoweredValue, dtype: str) -> np.dtype[Any]:
-    kinds: dict[str, type] = {"single": np.float32, "int": np.int64, "bool": np.bool_, "weak": np.float64}
-    return np.dtype(kinds.get(value.type, dtype))
-
-
-def aligned(size: int) -> NDArray[np.uint8]:
-    """Return bytes that start at a multiple of 64, set to zero."""
-    room = np.zeros(size + ALIGNMENT, np.uint8)
-    start = -room.ctypes.data % ALIGNMENT
-    return room[start : start + size]
+def allocate(
+    values: Iterable[LoweredValue], schedule: StepSchedule, dtype: str, batch_size: int
+) -> dict[LoweredValue, Array]:
+    """Return an array for each value, in one workspace: values never needed together share a place."""
+    types = {value: np.dtype(TYPES.get(value.type, dtype)) for value in values}
+    bytes_of = {value: value.size.at(batch_size) * kind.itemsize for value, kind in types.items()}
+    offsets, total = arrange(
+        (value, size, schedule.made[value], schedule.last_use.get(value, schedule.made[value]))
+        for value, size in bytes_of.items()
+    )
+    room = np.zeros(total + ALIGNMENT, np.uint8)
+    room = room[-room.ctypes.data % ALIGNMENT :]
+    return {v: room[start : start + bytes_of[v]].view(types[v]) for v, start in offsets.items()}
 
 
 def arrange(blocks: Iterable[tuple[Any, int, int, int]]) -> tuple[dict[Any, int], int]:
     """Return where each block starts, and how many bytes they need together.
 
-    Parameters
-    ----------
-    blocks
-        For each its key, its size in bytes, and the first and the last step in which it is needed.
+    A block is its key, its size in bytes, and the first and the last step in which it is needed.
 
     Examples
     --------
