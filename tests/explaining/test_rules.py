@@ -10,13 +10,13 @@ import pytest
 from numpy.typing import NDArray
 
 from handgrad import rules
-from handgrad.checking.verdict.finite_differences import numerical_jacobian
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.execution import execute_rule
 from handgrad.explaining.explainer import explain_execution
 from handgrad.explaining.jacobian_structure import recognise
 from handgrad.explaining.jacobians import Dependency, jacobian_record
 from handgrad.explaining.shape_ledger import AxisNames
+from handgrad.finite_differences import numerical_jacobian
 from handgrad.rules import Rule
 
 from ..rules.table import BY_KIND, CASES, TABLE, Case, Row, normal

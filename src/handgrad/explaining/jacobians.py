@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.checking.verdict.finite_differences import numerical_jacobian
 from handgrad.errors import ConfigurationError, ProgramError, nearest
 from handgrad.explaining.execution import Execution
 from handgrad.explaining.jacobian_structure import EXACT, StoredForm, name_stored, proof, recognise
 from handgrad.explaining.record import AddedTooEarly, Jacobian
 from handgrad.explaining.shape_ledger import AxisNames, sample
+from handgrad.finite_differences import numerical_jacobian
 from handgrad.layers import Node
 from handgrad.program import ProgramLine
 from handgrad.program.builder import write_rule

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.checking.verdict.finite_differences import (
-    NumericalJacobian,
-    directional_derivatives,
-    numerical_jacobian,
-)
 from handgrad.errors import RuleError
 from handgrad.explaining.execution import Execution
 from handgrad.explaining.jacobians import Dependency
 from handgrad.explaining.record import Witness
+from handgrad.finite_differences import (
+    NumericalJacobian,
+    directional_derivatives,
+    numerical_jacobian,
+)
 from handgrad.layers import Node
 from handgrad.program.lines_in_python import Scope, run_lines
 from handgrad.tolerance import EPS, TELLING, gradient_tolerance

@@ -13,7 +13,7 @@ from handgrad.checking.diagnosis.rounding import cast, lost_digits, right_with_m
 from handgrad.checking.draws import shorter
 from handgrad.checking.subject import Array, CheckError, widened
 from handgrad.checking.verdict.comparison import Evidence, compare, numerical_gradient
-from handgrad.checking.verdict.finite_differences import NumericalJacobian
+from handgrad.finite_differences import NumericalJacobian
 from handgrad.tolerance import close
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from handgrad.checking.diagnosis.candidate import Diagnosis, nearer
 from handgrad.checking.subject import Array, CheckError
 from handgrad.checking.verdict.comparison import Evidence, NumericalGradient
-from handgrad.checking.verdict.finite_differences import NumericalJacobian
+from handgrad.finite_differences import NumericalJacobian
 from handgrad.tolerance import close
 
 MOST_OUTPUTS = 128  # for each of which backward runs once

@@ -19,7 +19,7 @@ from handgrad.checking.verdict.directional import (
     few_enough,
     outputs_of,
 )
-from handgrad.checking.verdict.finite_differences import NumericalJacobian, numerical_jacobian
+from handgrad.finite_differences import NumericalJacobian, numerical_jacobian
 from handgrad.tolerance import EPS, TELLING, Bounds, Rounding, close, rounding_error
 
 UPSTREAMS = 3

@@ -18,7 +18,7 @@ import numpy as np
 
 from handgrad.checking.subject import Array, Inputs, Subject
 from handgrad.checking.verdict.analytic import AnalyticGradient
-from handgrad.checking.verdict.finite_differences import (
+from handgrad.finite_differences import (
     NumericalJacobian,
     Vector,
     directional_derivatives,

@@ -11,7 +11,7 @@ import numpy as np
 from handgrad.checking.subject import Array, Inputs, Subject
 from handgrad.checking.verdict.comparison import Comparison, NumericalGradient
 from handgrad.checking.verdict.directional import DirectionalCheck
-from handgrad.checking.verdict.finite_differences import NumericalJacobian
+from handgrad.finite_differences import NumericalJacobian
 from handgrad.tolerance import DIGITS, EPS, rounding_error
 
 

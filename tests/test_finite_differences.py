@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handgrad.checking.verdict.finite_differences import (
+from handgrad.finite_differences import (
     NumericalJacobian,
     directional_derivatives,
     numerical_jacobian,
