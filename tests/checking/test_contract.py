@@ -24,6 +24,10 @@ def right(g: Any, x: Any) -> dict[str, Any]:
     return {"x": 3 * x**2 * g}
 
 
+def cube_prime(x: Any) -> Any:
+    return 3 * x**2
+
+
 def changes_its_input(g: Any, x: Any) -> dict[str, Any]:
     x *= x
     return {"x": 3 * x * g}
@@ -196,6 +200,10 @@ def test_an_empty_batch_has_a_verdict(gradients: Any, wrong: list[str]) -> None:
     assert [each.name for each in report.arguments if each.verdict == "wrong"] == wrong
 
 
+def test_the_derivative_of_nothing_is_right() -> None:
+    assert check(cube, cube_prime, {"x": np.zeros((0, 3))}).verdict == "right"
+
+
 def in_half(g: Any, x: Any) -> dict[str, Any]:
     return {"x": g.astype(np.float16) * (1 - np.tanh(x) ** 2)}
 
@@ -312,6 +320,8 @@ MESSAGES: dict[str, tuple[Any, Any, Any, str]] = {
     "not finite": (cube, right, {"x": np.array([1.0, np.nan])}, "the input 'x' is not finite"),
     "a number for a name": (cube, right, {1: X}, "an input is called 1"),
     "too many inputs": (cube, right, {"x": X, "y": X}, "forward does not take the inputs"),
+    "no array of f and f_prime": (cube, cube_prime, {"x": [1.0, 2.0]}, "cube raised TypeError"),
+    "a whole number of f and f_prime": (cube, cube_prime, {"x": 3}, "no input is an array of floating point"),
     "too many in a row": (cube, right, (X, X), "forward does not take 2 inputs"),
     "huge": (cube, right, {"x": np.broadcast_to(1.0, (10_000, 10_000))}, "100,000,000 entries"),
     "inputs that raise": (cube, right, ends, "the function of the inputs raised ZeroDivisionError"),

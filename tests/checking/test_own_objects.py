@@ -37,8 +37,8 @@ from handgrad import (
 )
 from handgrad.checking import Report
 from handgrad.checking.draws import draw_for
-from handgrad.checking.interfaces.on_numpy import NEURAL
 from handgrad.checking.interfaces.own_objects import draw_rows
+from handgrad.checking.interfaces.torch_and_jax import NEURAL
 from handgrad.layers import Graph, Parameter, Value
 from handgrad.rules import RULES, Rule, Target, embedding, rule, softmax_cross_entropy
 from handgrad.rules.primitives import one_hot, rows
@@ -687,6 +687,27 @@ def test_a_number_is_differentiated_too(torch: Any) -> None:
     report = check(Scaled, inputs={"x": np.array([1.0, -2.0]), "scale": 0.5})
     assert [each.name for each in report.arguments] == ["x", "scale"]
     assert first(report) == ("constant-factor", "scale")
+
+
+@pytest.mark.peers
+def test_inputs_may_be_tensors(torch: Any) -> None:
+    """With a gradient or without; what NumPy has no type for is one message."""
+
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * g * ctx.saved_tensors[0]
+
+    x = torch.linspace(-1, 2, 3)
+    assert check(Square, inputs={"x": x}).verdict == "right"
+    assert check(Square, inputs=(x.clone().requires_grad_(),)).verdict == "right"
+    with pytest.raises(CheckError, match="the input 'x' is Tensor, which NumPy cannot read"):
+        check(Square, inputs={"x": x.bfloat16()})
 
 
 AXES: dict[str, list[tuple[Any, ...]]] = {

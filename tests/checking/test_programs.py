@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handgrad.checking.interfaces import adapt_script, recognise
+from handgrad.checking.interfaces import adapt_script, pair_of
 
 PROGRAMS = Path(__file__).parent / "programs"
 STEP = 1e-6  # of the central differences: their error is about 1e-9 where values are about 1
@@ -170,11 +170,11 @@ def test_a_jax_function_is_as_wrong_as_its_label_states(label):
 @pytest.mark.parametrize("label", [*NUMPY, *SCRIPTS], ids=lambda label: label.name)
 def test_a_program_is_taken_as_it_stands_and_its_gradients_are_judged(label):
     if label.shape == "script":
-        pair = adapt_script(PROGRAMS / f"{label.name}.py").pair()
+        pair = adapt_script(PROGRAMS / f"{label.name}.py")
     else:
         names = names_of(PROGRAMS / f"{label.name}.py")
         exec(label.call, names)
-        pair = recognise(*eval(GIVEN[label.name], names)).pair()
+        pair = pair_of(*eval(GIVEN[label.name], names))
     assert isinstance(pair.inputs, dict)
     outputs = pair.forward(**pair.inputs)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
@@ -202,5 +202,5 @@ def test_a_method_that_is_the_forward_is_not_taken_for_the_backward():
         def backward(self, g):
             return g
 
-    pair = recognise(Doubled().forward, None, {"x": np.ones(3)}).pair()
+    pair = pair_of(Doubled().forward, None, {"x": np.ones(3)})
     assert np.array_equal(pair.backward(np.ones(3), x=np.ones(3))["x"], np.ones(3))

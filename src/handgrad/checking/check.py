@@ -12,8 +12,7 @@ import numpy as np
 from handgrad.arguments import Seed, judged
 from handgrad.checking.diagnosis import Diagnosis, diagnose
 from handgrad.checking.draws import Source, draw, fresh
-from handgrad.checking.interfaces import is_plain_pair, recognise
-from handgrad.checking.interfaces.own_objects import Pair, checkable, pair_of
+from handgrad.checking.interfaces import Pair, pair_of
 from handgrad.checking.repair import Repair, is_searching, mend
 from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict
 from handgrad.checking.subject import CheckError, Subject
@@ -84,9 +83,7 @@ def check(
     if is_searching():
         raise CheckError("check was called by code that a check runs while it looks for a repair")
     with np.errstate(all="ignore"):
-        if checkable(forward) or is_plain_pair(forward, backward, inputs):
-            return _check(pair_of(forward, backward, inputs), seed)
-        return _check(recognise(forward, backward, inputs).pair(), seed)
+        return _check(pair_of(forward, backward, inputs), seed)
 
 
 def _check(pair: Pair, seed: int) -> Report:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import random
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,9 +38,7 @@ class Subject:
     backward: Callable[..., Any]
     inputs: Inputs  # by name, in order
     positional: bool  # whether the functions take them by position rather than by name
-    several: (
-        bool  # whether forward returns several arrays; backward takes as many upstream gradients, as a tuple
-    )
+    several: bool  # whether forward returns several arrays; backward then takes a tuple of upstream gradients
 
     @classmethod
     def of(
@@ -47,8 +46,7 @@ class Subject:
     ) -> Subject:
         """Find out how two functions are to be called, or say why they cannot be."""
         copied = _read_inputs(inputs)
-        positional = not _takes_names(forward, copied)
-        subject = cls(forward, backward, copied, positional, several=False)
+        subject = cls(forward, backward, copied, positional=not _takes_names(forward, copied), several=False)
         subject._check_calls()
         output = subject._call(forward, "forward", (), copy_of(copied))
         subject = replace(subject, several=isinstance(output, tuple | list))
@@ -84,9 +82,8 @@ class Subject:
                     "not an array of real numbers",
                     fix="it returns an array of floating point, or a tuple of them",
                 )
-        if len(again) != len(outputs) or not all(
-            close(a, b, AGAIN) for a, b in zip(outputs, again, strict=True)
-        ):
+        pairs = zip(outputs, again, strict=False)
+        if len(again) != len(outputs) or not all(close(a, b, AGAIN) for a, b in pairs):
             raise CheckError(
                 "forward returns something else when it is called again on the same inputs",
                 fix="make what it draws, a mask or a seed, one of its inputs",
@@ -134,14 +131,10 @@ class Subject:
         try:
             with np.errstate(all="ignore"):
                 return function(*first, *inputs.values()) if self.positional else function(*first, **inputs)
+        except CheckError:
+            raise
         except Exception as error:
-            where = _place(error)
-            shapes = ", ".join(f"{name}{np.shape(value)}" for name, value in inputs.items())
-            raise CheckError(
-                f"{role} raised {type(error).__name__}: {error}",
-                given=f"{shapes}; at {where.filename}:{where.lineno}: {where.line}",
-                fix="mend it first: a gradient can be judged only when both functions run",
-            ) from error
+            raise raised(role, error, inputs) from error
 
     def whole_numbers(self, upstream: list[Array]) -> list[str]:
         """Name the inputs of whole numbers for which backward returns other numbers than zeros."""
@@ -151,16 +144,11 @@ class Subject:
 
     def _named(self, given: dict[str, Any]) -> Gradients:
         """Return the gradients of floating-point inputs as arrays, or say what does not fit."""
-        named = {
-            name: value for name, value in given.items() if name in self.differentiable and value is not None
-        }
+        named = {n: v for n, v in given.items() if n in self.differentiable and v is not None}
         if not named:
             raise CheckError("backward returns no gradient of an input of floating point")
         arrays = {name: _real(f"backward's d{name}", value) for name, value in named.items()}
-        return {
-            name: value if value.dtype.kind == "f" else value.astype(np.float64)
-            for name, value in arrays.items()
-        }
+        return {n: v if v.dtype.kind == "f" else v.astype(np.float64) for n, v in arrays.items()}
 
     def _by_name(self, gradients: Any) -> dict[str, Any]:
         """Return what backward gave by the inputs' names, or say what does not fit."""
@@ -199,14 +187,37 @@ def closure(function: object) -> dict[str, Any]:
     return found
 
 
-def _place(error: Exception) -> traceback.FrameSummary:
-    """Return where in the user's own files an error came up, or else where it was raised."""
+def raised(role: str, error: Exception, inputs: Inputs) -> CheckError:
+    """Return the error for a function that raises, with the last line of the user's own files that it went through."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = str(Path(__file__).parent)
-    own = (
-        f for f in reversed(frames) if "site-packages" not in f.filename and not f.filename.startswith(ours)
+    others = ("site-packages", str(Path(__file__).parent))
+    own = (f for f in reversed(frames) if not any(other in f.filename for other in others))
+    where = next(own, frames[-1])
+    shapes = ", ".join(f"{name}{np.shape(value)}" for name, value in inputs.items())
+    return CheckError(
+        f"{role} raised {type(error).__name__}: {error}",
+        given=f"{shapes}; at {where.filename}:{where.lineno}: {where.line}",
+        fix="mend it first: a gradient can be judged only when both functions run",
     )
-    return next(own, frames[-1])
+
+
+@contextmanager
+def seeded() -> Iterator[None]:
+    """Make NumPy's and Python's unseeded randomness repeat itself for a moment."""
+    states, make = (np.random.get_state(), random.getstate()), np.random.default_rng  # noqa: NPY002 - users draw from it
+
+    def seeded_generator(seed: object = None) -> np.random.Generator:
+        return make(0 if seed is None else seed)  # type: ignore[arg-type]
+
+    np.random.seed(0)  # noqa: NPY002
+    random.seed(0)
+    np.random.default_rng = seeded_generator
+    try:
+        yield
+    finally:
+        np.random.default_rng = make
+        np.random.set_state(states[0])  # noqa: NPY002
+        random.setstate(states[1])
 
 
 def _read_inputs(inputs: Mapping[str, Any]) -> Inputs:
@@ -224,11 +235,12 @@ def _read_inputs(inputs: Mapping[str, Any]) -> Inputs:
         raise CheckError(
             "no input is of floating point, so there is nothing to differentiate", fix="give x.astype(float)"
         )
-    _check_size(sum(value.size for value in copied.values()))
+    _check_size(*copied.values())
     return copied
 
 
-def _check_size(entries: int) -> None:
+def _check_size(*arrays: Array) -> None:
+    entries = sum(array.size for array in arrays)
     if entries > LARGEST:
         raise CheckError(
             f"the inputs have {entries:,} entries, and {LARGEST:,} are the most",
@@ -237,10 +249,10 @@ def _check_size(entries: int) -> None:
 
 
 def array_of(name: str, value: Any) -> Array:
-    """Return an input as an array of its own."""
-    with suppress(ValueError):  # rows of several lengths, which `_real` has an error for
-        _check_size(np.size(value))
-    return np.array(_real(f"the input {name!r}", value))
+    """Return an input, an array or a tensor, as an array of its own."""
+    array = _real(f"the input {name!r}", value.detach() if hasattr(value, "detach") else value)
+    _check_size(array)
+    return np.array(array)
 
 
 def _real(what: str, value: Any) -> Array:
@@ -249,6 +261,8 @@ def _real(what: str, value: Any) -> Array:
         array = np.asarray(value)
     except ValueError:
         raise CheckError(f"{what} is no array: its rows have different lengths") from None
+    except (TypeError, RuntimeError) as error:  # a tensor of another device, or of a type that NumPy has not
+        raise CheckError(f"{what} is {type(value).__name__}, which NumPy cannot read: {error}") from None
     if array.dtype.kind not in REAL:
         kind = type(value).__name__ if array.dtype == object else array.dtype
         raise CheckError(f"{what} is {kind}, not an array of real numbers")
@@ -262,10 +276,7 @@ def copy_of(inputs: Inputs) -> Inputs:
 
 def widened(inputs: Inputs, dtype: type[np.floating[Any]]) -> Inputs:
     """Return the inputs with those of floating point in another type."""
-    return {
-        name: np.array(value, dtype) if value.dtype.kind == "f" else np.array(value)
-        for name, value in inputs.items()
-    }
+    return {n: np.array(v, dtype if v.dtype.kind == "f" else None) for n, v in inputs.items()}
 
 
 def _takes_names(function: Callable[..., Any], inputs: Inputs) -> bool:
@@ -274,11 +285,8 @@ def _takes_names(function: Callable[..., Any], inputs: Inputs) -> bool:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return False
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return True
-    by_name = {
-        name
-        for name, parameter in parameters.items()
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    }
-    return set(inputs) <= by_name
+    kinds = {name: parameter.kind for name, parameter in parameters.items()}
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return inspect.Parameter.VAR_KEYWORD in kinds.values() or all(
+        kinds.get(name) in by_name for name in inputs
+    )

@@ -15,8 +15,7 @@ from typing import Any
 
 from handgrad.checking import CheckError
 from handgrad.checking.draws import Source
-from handgrad.checking.interfaces import adapt_script
-from handgrad.checking.interfaces.own_objects import checkable
+from handgrad.checking.interfaces import adapt_script, has_backward
 from handgrad.errors import HandgradError, nearest
 
 FIX = "name its functions forward, backward and inputs, or NAME, NAME_backward and NAME_inputs"
@@ -89,7 +88,7 @@ def find(module: ModuleType | None, path: Path, name: str) -> list[Found]:
     A script, which is no module, is one forward and one backward.
     """
     if module is None:
-        pair = adapt_script(path).pair()
+        pair = adapt_script(path)
         return [Found("", pair.forward, pair.backward, pair.inputs)]
     names = vars(module)
     if name:
@@ -109,7 +108,7 @@ def _with_backward(module: ModuleType) -> list[str]:
     return [
         name for name, value in names.items()
         if name in own and not name.startswith("_")
-        and (checkable(value) or (callable(value) and _backward_of(name, own)))
+        and (has_backward(value) or (callable(value) and _backward_of(name, own)))
     ]  # fmt: skip
 
 
@@ -139,7 +138,7 @@ def _found(names: Mapping[str, Any], path: Path, name: str) -> Found:
     inputs: Source | None = names.get(f"{name}_inputs", names.get("inputs"))
     forward, backward = (name, _backward_of(name, names)) if name else ("forward", "backward")
     # an object, or a function that returns loss and gradients
-    if name and (checkable(names[name]) or (inputs is not None and not backward)):
+    if name and (has_backward(names[name]) or (inputs is not None and not backward)):
         return Found(name, names[name], None, inputs)
     for role in (forward, backward or f"{name}_backward"):
         if not callable(names.get(role)):

@@ -1,4 +1,4 @@
-"""Code in the shapes in which people write a backward pass, as two functions of arrays.
+"""What is given to a check, as two functions of arrays: plain functions, objects of handgrad, torch and JAX, anyone's code.
 
 >>> import numpy as np
 >>> from handgrad import check
@@ -16,29 +16,62 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.derivatives import adapt_derivative, flag_of
-from handgrad.checking.interfaces.roles import (
-    SAVED,
-    is_loss_name,
-    parameters_of,
-    plain,
-    returned_names,
-    roles_of,
-)
+from handgrad.checking.interfaces.names import SAVED, plain, returned_names
+from handgrad.checking.interfaces.own_objects import Pair, by_name, own_pair
 from handgrad.checking.interfaces.scripts import adapt_script
-from handgrad.checking.interfaces.user_code import Adapted, adapt, adapt_loss, adapt_object, named
+from handgrad.checking.interfaces.torch_and_jax import is_peer, peer_pair
+from handgrad.checking.interfaces.user_code import is_derivative, recognise
+from handgrad.checking.subject import CheckError
+from handgrad.layers import Layer
+from handgrad.network import Network
+from handgrad.rules import Rule
 
-__all__ = ["adapt_script", "is_plain_pair", "recognise"]
-
-DERIVATIVES = ("prime", "deriv", "derivative", "grad", "gradient")
+__all__ = ["Pair", "adapt_script", "has_backward", "pair_of"]
 
 
-def is_plain_pair(forward: Any, backward: Any, inputs: Any) -> bool:
+def has_backward(thing: Any) -> bool:
+    """Whether a thing holds both its functions: a rule, a layer, a network, or another library's function."""
+    return isinstance(thing, Rule | Layer | Network) or is_peer(thing)
+
+
+def pair_of(forward: Any, backward: Callable[..., Any] | None, inputs: Any) -> Pair:
+    """Return two functions of arrays, and the inputs to check them at, from what `handgrad.check` takes.
+
+    Raises
+    ------
+    CheckError
+        When a part is missing, or is not what it should be.
+    """
+    if has_backward(forward):
+        if backward is not None:
+            raise CheckError(
+                f"{forward!r} has a backward of its own, and another is given", fix="give one of them"
+            )
+        return peer_pair(forward, inputs) if is_peer(forward) else own_pair(forward, inputs)
+    if not _is_plain(forward, backward, inputs):
+        return recognise(forward, backward, inputs)
+    for role, function in (("forward", forward), ("backward", backward)):
+        if not callable(function):
+            what = "is missing" if function is None else f"is {function!r:.60}, which is no function"
+            raise CheckError(
+                f"{role} {what}", fix="give forward, backward and inputs; or a rule, a layer, a network"
+            )
+    assert backward is not None
+    if inputs is None:
+        raise CheckError("the inputs are missing", fix='give a dict of arrays, {"x": x, "W": W}')
+    try:
+        signature = inspect.signature(forward)
+    except ValueError:  # some of NumPy's functions have none
+        signature = None
+    return Pair(forward, backward, by_name(signature, inputs), getattr(backward, "__name__", "backward"))
+
+
+def _is_plain(forward: Any, backward: Any, inputs: Any) -> bool:
     """Whether two functions are of handgrad's own convention, ``backward(grad_output, **inputs)``, as far as names tell."""
     if backward is None:
         return type(forward).__module__ == "builtins" and not (inputs is not None and callable(forward))
@@ -48,83 +81,21 @@ def is_plain_pair(forward: Any, backward: Any, inputs: Any) -> bool:
         first, *rest = inspect.signature(backward).parameters.values()
     except (TypeError, ValueError):
         return True
-    if any(
-        parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) for parameter in (first, *rest)
-    ):
+    if any(each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL) for each in (first, *rest)):
         return True
-    if first.name in inputs or any(
-        isinstance(value, dict | list | tuple) and _nested(value) for value in inputs.values()
-    ):
+    if first.name in inputs or any(map(_holds_arrays, inputs.values())):
         return False
-    if (
-        isinstance(forward, FunctionType)
-        and isinstance(backward, FunctionType)
-        and _is_derivative(forward, backward)
-    ):
-        return False
-    names = returned_names(forward) if isinstance(forward, FunctionType) else []
+    names: list[str] = []
+    if isinstance(forward, FunctionType):
+        if isinstance(backward, FunctionType) and is_derivative(forward, backward):
+            return False
+        names = returned_names(forward)
     saved = SAVED | set(names if len(names) > 1 else ())
-    wanted = {parameter.name for parameter in rest} - set(inputs)
+    wanted = {each.name for each in rest} - set(inputs)
     return not any(name in saved or plain(name) in saved for name in wanted)
 
 
-def _nested(value: Any) -> bool:
+def _holds_arrays(value: Any) -> bool:
     """Whether a container holds arrays, rather than the numbers of one."""
-    items = value.values() if isinstance(value, dict) else value
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
     return any(isinstance(item, np.ndarray | dict) for item in items)
-
-
-def recognise(forward: Any, backward: Callable[..., Any] | None, inputs: Any) -> Adapted:
-    """Return code as it stands as a forward and a backward of arrays.
-
-    Parameters
-    ----------
-    forward
-        An object with both functions as methods, one of its methods, or a function: one that returns its loss with
-        the gradients, one whose flag asks for its derivative, or one that goes with ``backward``.
-    backward
-        The function that belongs to a function: of the upstream gradient and a cache, of forward's results by their
-        names, or the derivative f'(x).
-    inputs
-        One example of how they are called: by name, or in order.
-    """
-    if isinstance(forward, MethodType):
-        return adapt_object(forward.__self__, inputs, forward.__name__)
-    if not isinstance(forward, FunctionType | BuiltinFunctionType):
-        return adapt_object(forward, inputs)
-    world = named(forward, inputs)
-    if backward is None:
-        return adapt_derivative(forward, forward, world) if flag_of(forward) else adapt_loss(forward, world)
-    if _is_derivative(forward, backward):
-        return adapt_derivative(forward, backward, world)
-    return adapt(forward, backward, world, _loss_between(forward, backward, world))
-
-
-def _is_derivative(forward: Callable[..., Any], backward: Callable[..., Any]) -> bool:
-    """Whether a second function is the derivative of a first: its name and its parameters are made of the first's."""
-    one, other = plain(forward.__name__), plain(backward.__name__)
-    named = one in other and (other.startswith("d") or other.endswith(DERIVATIVES))
-    return named and len(parameters_of(forward)) == len(parameters_of(backward))
-
-
-def _loss_between(
-    forward: Callable[..., Any], backward: Callable[..., Any], world: Mapping[str, Any]
-) -> Callable[..., Any] | None:
-    """Return the loss from which a backward without an upstream gradient starts: a function of forward's results."""
-    names = returned_names(forward)
-    roles = roles_of(backward, {*parameters_of(forward), *world}, names, saves=len(names) > 1)
-    if (
-        any(role.kind == "upstream" for role in roles)
-        or (names and is_loss_name(names[0]))
-        or is_loss_name(forward.__name__)
-    ):
-        return None
-    known = {*names, *world}
-    return next(
-        (
-            value for name, value in forward.__globals__.items()
-            if isinstance(value, FunctionType) and value.__module__ == forward.__module__ and is_loss_name(name)
-            and set(parameters_of(value)) <= known and value not in (forward, backward)
-        ),
-        None,
-    )  # fmt: skip

@@ -1,20 +1,16 @@
-"""What else can be checked than two functions: rules, layers and networks, and the functions of other libraries.
-
-Each becomes two functions of NumPy arrays and the inputs to check them at.
-"""
+"""Rules, layers and networks as two functions of arrays, and the inputs to check them at."""
 
 from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from handgrad.checking.draws import Source, draw, other_options, source_of
-from handgrad.checking.interfaces.torch_and_jax import is_peer, peer_pair
 from handgrad.checking.subject import Array, CheckError, Inputs
 from handgrad.errors import ConfigurationError
 from handgrad.layers import SGD, Graph, Layer, Node, Parameter, Value
@@ -38,64 +34,19 @@ class Pair:
     name: str
 
 
-def checkable(thing: Any) -> bool:
-    """Whether a thing holds both its functions: a rule, a layer, a network, or another library's function."""
-    return isinstance(thing, Rule | Layer | Network) or is_peer(thing)
-
-
-def pair_of(forward: Any, backward: Callable[..., Any] | None, inputs: Source | Sequence[Any] | None) -> Pair:
-    """Return two functions to check, and the inputs to check them at.
-
-    Parameters
-    ----------
-    forward, backward, inputs
-        As `handgrad.check` takes them.
-
-    Raises
-    ------
-    CheckError
-        When a part is missing, or is not what it should be.
-    """
-    if checkable(forward):
-        if backward is not None:
-            raise CheckError(
-                f"{forward!r} has a backward of its own, and another is given", fix="give one of them"
-            )
-        return _own_pair(forward, inputs)
-    for role, function in (("forward", forward), ("backward", backward)):
-        if not callable(function):
-            what = "is missing" if function is None else f"is {function!r:.60}, which is no function"
-            raise CheckError(
-                f"{role} {what}", fix="give forward, backward and inputs; or a rule, a layer, a network"
-            )
-    assert backward is not None
-    if inputs is None:
-        raise CheckError("the inputs are missing", fix='give a dict of arrays, {"x": x, "W": W}')
-    return Pair(forward, backward, _by_name(forward, inputs), getattr(backward, "__name__", "backward"))
-
-
-def _own_pair(thing: Any, inputs: Any) -> Pair:
+def own_pair(thing: Rule | Layer | Network, inputs: Any) -> Pair:
+    """Return handgrad's own object as two functions; without inputs, they are drawn."""
     if isinstance(thing, Rule):
         return _of_rule(thing, inputs)
-    if isinstance(thing, Layer):
-        return _of_layer(thing, inputs)
-    if isinstance(thing, Network):
-        return _of_network(thing, inputs)
-    name = getattr(thing, "__name__", "function")
-    if inputs is None:
-        raise CheckError(
-            f"{name}: the inputs are missing", fix="give a tuple of arrays, or a dict in that order"
-        )
-    peer_forward, peer_backward, named = peer_pair(thing)
-    return Pair(peer_forward, peer_backward, _by_name(named, inputs), name)
+    return _of_layer(thing, inputs) if isinstance(thing, Layer) else _of_network(thing, inputs)
 
 
-def _by_name(forward: Callable[..., Any], inputs: Any) -> Source:
+def by_name(signature: inspect.Signature | None, inputs: Any) -> Source:
     """Name inputs that are given in a row after forward's parameters."""
     if callable(inputs):
         if not _takes_one(inputs):
-            return _by_name(forward, _drawn_by(inputs))
-        return lambda generator: _by_name(forward, _drawn_by(inputs, generator))  # type: ignore[return-value]
+            return by_name(signature, _drawn_by(inputs))
+        return lambda generator: by_name(signature, _drawn_by(inputs, generator))  # type: ignore[return-value]
     if isinstance(inputs, Mapping):
         return inputs
     if not isinstance(inputs, tuple | list):
@@ -103,8 +54,8 @@ def _by_name(forward: Callable[..., Any], inputs: Any) -> Source:
             f"the inputs are {type(inputs).__name__}", fix='give a dict of arrays, {"x": x, "W": W}'
         )
     try:
-        names = list(inspect.signature(forward).bind(*inputs).arguments)
-    except (TypeError, ValueError):
+        names = list(signature.bind(*inputs).arguments) if signature else []
+    except TypeError:
         names = []
     if len(names) != len(inputs):
         raise CheckError(f"forward does not take {len(inputs)} inputs", fix="give a dict of arrays")
@@ -132,12 +83,9 @@ def _drawn_by(inputs: Callable[..., Any], *generator: np.random.Generator) -> An
         ) from error
 
 
-# --------------------------------------------------------------------------------------------------- rules
-
-
 def _of_rule(rule: Rule, inputs: Any) -> Pair:
     rule.backward_text  # noqa: B018 - says at once when no backward is written
-    source = source_of(rule) if inputs is None else _by_name(rule.function, inputs)
+    source = source_of(rule) if inputs is None else by_name(inspect.signature(rule.function), inputs)
     options = other_options(rule, source)
 
     def forward(**values: Array) -> Any:
@@ -172,25 +120,78 @@ def _of_layer(layer: Layer, inputs: Any) -> Pair:
     loss = graph.apply(weighted_sum_of_rows, y, t)  # with the upstream gradient for weights
     given = (replace(x, kind="index"), t) if tables else (t,)
     program = write_training(graph, given, loss, SGD(), title="", dtype="float64").without_updates()
-    arrays = program.initial(0)
-    outputs = _ProgramFunction(program.keeping(y.name), {**arrays, "t": None})
-    gradients = _ProgramFunction(program.keeping("total", *(f"d{name}" for name in graph.parameters)), arrays)
+
+    def rows(generator: np.random.Generator) -> Inputs:
+        drawn = generator.normal(size=shape) if not tables else generator.integers(0, min(tables), shape)
+        return {"x": drawn, **(draw(inputs, generator) if inputs is not None else {})}
+
+    return _of_program(program, y.name, tuple(graph.parameters), program.initial(0), rows, repr(layer))
+
+
+def _of_network(network: Network, inputs: Any) -> Pair:
+    """Check every parameter's gradient of the loss, as training computes it, at some rows."""
+    if network.loss is None:
+        raise CheckError(f"{network!r} has no loss", fix="a network is checked by the gradients of its loss")
+    sizes = {size for array in network.parameters.values() for size in array.shape}
+
+    def rows(generator: np.random.Generator) -> Inputs:
+        if inputs is None:
+            x, t = draw_rows(network, _unused_row_count({*network.row, *sizes}), generator)
+            return {"x": x, "t": t}
+        given = draw(inputs, generator)
+        if given.keys() != {"x", "t"}:
+            raise CheckError(
+                "a network is checked at rows x and targets t", given=", ".join(given) or "nothing"
+            )
+        x = network.check_rows(given["x"])
+        return {"x": x, "t": network.check_targets(given["t"], len(x))}
+
+    program = network.program().without_updates()
+    arrays = {name: np.asarray(array, np.float64) for name, array in network.arrays.items()}
+    return _of_program(program, "loss", tuple(network.parameters), arrays, rows, repr(network))
+
+
+def _of_program(
+    program: Program,
+    output: str,
+    parameters: tuple[str, ...],
+    arrays: Inputs,
+    rows: Callable[[np.random.Generator], Inputs],
+    name: str,
+) -> Pair:
+    """Check the gradients of a program's parameters, at some rows.
+
+    What is not given is as in training, and dropout's masks stay. Without targets, the upstream gradient is the target.
+    """
+    gradients = ("total", *(f"d{name}" for name in parameters))
+
+    def function(outputs: tuple[str, ...]) -> tuple[Callable[..., Any], Callable[[Inputs], Inputs]]:
+        part = program.keeping(*outputs)
+        compiled = compile_program(part, "step")
+
+        def run(values: Mapping[str, Any]) -> dict[str, Any]:
+            known = {"t": None, **arrays, **values, "seed": 0, "step": 1}
+            given = {name: known[name] for name in (*part.arguments, *part.scalars)}
+            return dict(zip(part.outputs, compiled(**given), strict=True))
+
+        return compiled, run
+
+    (source, run), (_, differentiate) = function((output,)), function(gradients)
 
     def forward(**values: Array) -> Any:
-        return outputs(values)[y.name]
+        return run(values)[output]
 
     def backward(upstream: Array, **values: Array) -> dict[str, Array]:
-        found = gradients({**values, "t": upstream})
-        return {name: found[f"d{name}"] for name in graph.parameters}
+        found = differentiate({"t": upstream, **values})
+        times = upstream if "t" in values else 1.0
+        return {name: found[f"d{name}"] * times for name in parameters}
 
-    def source(generator: np.random.Generator) -> Inputs:
-        drawn = generator.normal(size=shape) if not tables else generator.integers(0, min(tables), shape)
-        given = {"x": drawn, **(draw(inputs, generator) if inputs is not None else {})}
-        parameters = {name: array for name, array in arrays.items() if name in graph.parameters}
-        return _off_one_number(forward, parameters, given, generator)
+    def inputs(generator: np.random.Generator) -> Inputs:
+        start = {name: arrays[name] for name in parameters if name in arrays}
+        return _off_one_number(forward, start, rows(generator), generator)
 
-    forward.__wrapped__ = outputs.function  # type: ignore[attr-defined]
-    return Pair(forward, backward, source, repr(layer))
+    forward.__wrapped__ = source  # type: ignore[attr-defined]
+    return Pair(forward, backward, inputs, name)
 
 
 def _unused_row_count(sizes: Collection[Any]) -> int:
@@ -234,49 +235,6 @@ def _tables(node: Node, x: Value) -> list[Value]:
     return [v for v in node.inputs if reads and v.name != x.name]
 
 
-def _of_network(network: Network, inputs: Any) -> Pair:
-    """Check every parameter's gradient of the loss, as training computes it, at some rows."""
-    if network.loss is None:
-        raise CheckError(f"{network!r} has no loss", fix="a network is checked by the gradients of its loss")
-    program = network.program().without_updates()
-    arrays = {name: np.asarray(array, np.float64) for name, array in network.arrays.items()}
-    losses = _ProgramFunction(program.keeping("loss"), arrays)
-    gradients = _ProgramFunction(
-        program.keeping("total", *(f"d{name}" for name in network.parameters)), arrays
-    )
-
-    def forward(**values: Array) -> Any:
-        return losses(values)["loss"]
-
-    def backward(upstream: Array, **values: Array) -> dict[str, Array]:
-        found = gradients(values)
-        return {name: found[f"d{name}"] * upstream for name in network.parameters}
-
-    def source(generator: np.random.Generator) -> Inputs:
-        given = draw(inputs, generator) if inputs is not None else None
-        sizes = {size for array in network.parameters.values() for size in array.shape}
-        rows = _unused_row_count({*network.row, *sizes})
-        x, t = draw_rows(network, rows, generator) if given is None else _given_rows(network, given)
-        parameters = {name: arrays[name] for name in network.parameters}
-        return _off_one_number(forward, parameters, {"x": x, "t": t}, generator)
-
-    forward.__wrapped__ = losses.function  # type: ignore[attr-defined]
-    return Pair(forward, backward, source, repr(network))
-
-
-class _ProgramFunction:
-    """A program as a function of arrays by name; what is not given is as in training, and dropout's masks stay."""
-
-    def __init__(self, program: Program, kept: Mapping[str, Any]) -> None:
-        self.function = compile_program(program, "step")
-        self.program, self.kept = program, kept
-
-    def __call__(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        known = {**self.kept, **values, "seed": 0, "step": 1}
-        given = {name: known[name] for name in (*self.program.arguments, *self.program.scalars)}
-        return dict(zip(self.program.outputs, self.function(**given), strict=True))
-
-
 def draw_rows(network: Network, rows: int, generator: np.random.Generator) -> tuple[Array, Array]:
     """Draw some rows and targets that a network takes."""
     assert network.loss is not None
@@ -291,11 +249,3 @@ def draw_rows(network: Network, rows: int, generator: np.random.Generator) -> tu
     if network.loss.task == "classification":
         return x, generator.dirichlet(np.ones(sizes[-1]), sizes[:-1])
     return x, generator.uniform(size=sizes)
-
-
-def _given_rows(network: Network, given: Inputs) -> tuple[Array, Array]:
-    """Return the rows and targets a caller gave, as the network takes them."""
-    if given.keys() != {"x", "t"}:
-        raise CheckError("a network is checked at rows x and targets t", given=", ".join(given) or "nothing")
-    x = network.check_rows(given["x"])
-    return x, network.check_targets(given["t"], len(x))

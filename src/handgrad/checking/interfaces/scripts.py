@@ -10,29 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.matching import match
-from handgrad.checking.interfaces.paths import Path, is_floating
-from handgrad.checking.interfaces.roles import is_loss_name, plain
-from handgrad.checking.interfaces.user_code import Adapted
+from handgrad.checking.interfaces.names import Path, is_floating, is_loss_name, match, plain
+from handgrad.checking.interfaces.own_objects import Pair
+from handgrad.checking.interfaces.user_code import adapt
 from handgrad.checking.subject import CheckError
 
 GIVEN = "__given__"  # the values of parameters, in the script's names
 MOVES = ("delta", "error", "update", "adjustment")  # what people add to a weight
 
+Statements = list[ast.stmt]
 
-def adapt_script(file: File, loss: str = "", gradients: Mapping[str, str] | None = None) -> Adapted:
-    """Return a script as the lines that compute its loss, and all lines up to the first update.
 
-    Parameters
-    ----------
-    file
-        The script; it is run.
-    loss
-        The name of its loss; found by its name where left out. A script that computes none is taken to train on half
-        the squared difference that its backward begins with.
-    gradients
-        From a gradient's name to its parameter's, for those whose names do not show it. A parameter without one is
-        judged by how far the update moves it.
+def adapt_script(file: File, loss: str = "", gradients: Mapping[str, str] | None = None) -> Pair:
+    """Return a script as the lines that compute its loss, and all lines up to the first update; it is run.
+
+    The loss is found by its name where it is left out; a script that computes none is taken to train on half the squared
+    difference that its backward begins with. ``gradients`` is from a gradient's name to its parameter's, for those whose
+    names do not show it; a parameter without one is judged by how far the update moves it.
     """
     head, body, updates = _parts(ast.parse(file.read_text(encoding="utf-8")), file)
     code = _compiled(_reading_given([*head, *body], parameters := _parameters(updates, head)), file)
@@ -50,6 +44,10 @@ def adapt_script(file: File, loss: str = "", gradients: Mapping[str, str] | None
     value = compile(loss or _half_squared_difference(body, file), f"{file} (its loss)", "eval")
     rate, moved = _rate(updates, names), set(parameters) - set(gradients.values())
 
+    def forward(given: dict[str, Any]) -> tuple[list[Any], Any]:
+        names = run(given)
+        return [eval(value, names)], names
+
     def backward(_: dict[str, Any], names: dict[str, Any], upstream: list[Any]) -> dict[Path, Any]:
         given = {parameter: names[gradient] for gradient, parameter in gradients.items()}
         before = {name: np.array(names[name]) for name in moved}
@@ -58,11 +56,7 @@ def adapt_script(file: File, loss: str = "", gradients: Mapping[str, str] | None
         return {(name,): np.asarray(gradient) * upstream[0] for name, gradient in given.items()}
 
     world = {name: found[name] for name in parameters}
-    matched: dict[Path, Path] = {(name,): (name,) for name in parameters}
-    return Adapted(world, run, lambda names: [eval(value, names)], backward, file.name, matched)
-
-
-Statements = list[ast.stmt]
+    return adapt(world, forward, backward, file.name, {(name,): (name,) for name in parameters})
 
 
 def _parts(tree: ast.Module, file: File) -> tuple[Statements, Statements, Statements]:
@@ -74,14 +68,13 @@ def _parts(tree: ast.Module, file: File) -> tuple[Statements, Statements, Statem
             fix="write the update: W -= learning_rate * dW",
         )
     k, outer = next((k, each) for k, each in enumerate(tree.body) if update in ast.walk(each))
-    if not isinstance(outer, ast.For | ast.While) or update not in outer.body:
-        return tree.body[:k], [], tree.body[k:]
-    head, place = tree.body[:k], outer.body.index(update)
+    head = tree.body[:k]
+    if not isinstance(outer, ast.For | ast.While) or outer.body[0] is update or update not in outer.body:
+        return head, [], tree.body[k:]  # for parameter, gradient in zip(…): the loop is the update
     if isinstance(outer, ast.For):
         first = ast.parse(f"next(iter({ast.unparse(outer.iter)}))", mode="eval").body
         head = [*head, ast.Assign([outer.target], first)]
-    if place == 0:  # for parameter, gradient in zip(…): the loop is the update
-        return tree.body[:k], [], tree.body[k:]
+    place = outer.body.index(update)
     return head, outer.body[:place], [each for each in outer.body[place:] if _moved(each)]
 
 
@@ -94,39 +87,34 @@ def _all(body: Statements) -> Iterator[ast.stmt]:
 
 def _moved(statement: ast.stmt) -> str:
     """Return the name that a statement moves by something like a gradient, or ""."""
-    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Sub | ast.Add):
-        target: ast.expr = statement.target
-        by = statement.value
-    elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp):  # W = W - …
-        target, by = statement.targets[0], statement.value
-        if ast.unparse(target) != ast.unparse(statement.value.left):
+    match statement:
+        case ast.AugAssign(target=ast.Name(name), op=ast.Sub() | ast.Add(), value=by):
+            pass
+        case ast.Assign(targets=[ast.Name(name)], value=ast.BinOp(left=ast.Name(left)) as by) if left == name:
+            pass  # W = W - …
+        case _:
             return ""
-    else:
-        return ""
-    if not isinstance(target, ast.Name) or is_loss_name(target.id) or _is_gradient_name(target.id):
-        return ""
-    names = [node.id for node in ast.walk(by) if isinstance(node, ast.Name)]
-    return target.id if any(_is_gradient_name(name) or plain(name).endswith(MOVES) for name in names) else ""
+    moves = any(_is_gradient_name(each) or plain(each).endswith(MOVES) for each in _names([by]))
+    return name if moves and not is_loss_name(name) and not _is_gradient_name(name) else ""
 
 
 def _is_gradient_name(name: str) -> bool:
     low = plain(name)
-    return (
-        low.startswith(("grad", "nabla"))
-        or low.endswith(("grad", "delta"))
-        or (low[:1] == "d" and len(low) > 1)
-    )
+    begins = low.startswith(("grad", "nabla")) or (low[:1] == "d" and len(low) > 1)
+    return begins or low.endswith(("grad", "delta"))
+
+
+def _names(nodes: list[Any], context: type = ast.expr_context) -> set[str]:
+    """Return the names that some code reads and stores, or does one of these with."""
+    found = (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name))
+    return {each.id for each in found if isinstance(each.ctx, context)}
 
 
 def _parameters(updates: Statements, head: Statements) -> list[str]:
     """Return the names that the updates move, in a zipped list too."""
-    nodes = [node for each in head for node in ast.walk(each) if isinstance(node, ast.Name)]
-    assigned = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
-    moved = {_moved(each) for each in updates}
-    for loop in updates:
-        if isinstance(loop, ast.For):
-            moved |= {node.id for node in ast.walk(loop.iter) if isinstance(node, ast.Name)}
-    return sorted(name for name in moved & assigned if not _is_gradient_name(name))
+    zipped = _names([loop.iter for loop in updates if isinstance(loop, ast.For)])
+    moved = {*map(_moved, updates), *zipped} & _names(head, ast.Store)
+    return sorted(name for name in moved if not _is_gradient_name(name))
 
 
 def _reading_given(statements: Statements, parameters: list[str]) -> Statements:
@@ -135,8 +123,7 @@ def _reading_given(statements: Statements, parameters: list[str]) -> Statements:
     left = set(parameters)
     for statement in statements:
         result.append(statement)
-        nodes = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
-        made = {node.id for node in nodes if isinstance(node.ctx, ast.Store)} & left
+        made = _names([statement], ast.Store) & left
         for name in sorted(made):
             result += ast.parse(f"{name} = {GIVEN}.get({name!r}, {name})").body
         left -= made
@@ -149,9 +136,7 @@ def _compiled(statements: Statements, file: File) -> CodeType:
 
 def _gradients(found: Mapping[str, Any], parameters: list[str]) -> dict[str, str]:
     """Return the parameter of each name that looks like a gradient."""
-    ours = {
-        (name,): found[name] for name in found if _is_gradient_name(name) and not plain(name).endswith(MOVES)
-    }
+    ours = {(n,): found[n] for n in found if _is_gradient_name(n) and not plain(n).endswith(MOVES)}
     matches = match(ours, {(name,): found[name] for name in parameters})
     return {str(gradient[0]): str(parameter[0]) for parameter, gradient in matches.items()}
 
@@ -159,19 +144,19 @@ def _gradients(found: Mapping[str, Any], parameters: list[str]) -> dict[str, str
 def _half_squared_difference(body: Statements, file: File) -> str:
     """Return the loss of the first two names that a backward subtracts."""
     for node in (node for each in body for node in ast.walk(each)):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-            sides = [side.id for side in (node.left, node.right) if isinstance(side, ast.Name)]
-            if len(sides) == 2:
-                return f"0.5 * (({sides[0]} - {sides[1]}) ** 2).sum()"
+        match node:
+            case ast.BinOp(left=ast.Name(left), op=ast.Sub(), right=ast.Name(right)):
+                return f"0.5 * (({left} - {right}) ** 2).sum()"
     raise CheckError(f"{file}: none of its names is a loss", fix="compute the loss: loss = …")
 
 
 def _rate(updates: Statements, names: Mapping[str, Any]) -> float:
     """Return the number in front of the first update's gradient, or 1."""
     for node in (node for each in updates for node in ast.walk(each)):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            factor = node.left.operand if isinstance(node.left, ast.UnaryOp) else node.left
-            value = factor.value if isinstance(factor, ast.Constant) else names.get(getattr(factor, "id", ""))
-            if isinstance(value, float | int):
-                return float(value)
+        match node:
+            case ast.BinOp(left=factor, op=ast.Mult()):
+                factor = factor.operand if isinstance(factor, ast.UnaryOp) else factor
+                value = getattr(factor, "value", names.get(getattr(factor, "id", "")))
+                if isinstance(value, float | int):
+                    return float(value)
     return 1.0

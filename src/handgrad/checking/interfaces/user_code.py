@@ -4,33 +4,44 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import inspect
-import random
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.matching import is_gradient, match
-from handgrad.checking.interfaces.own_objects import Pair
-from handgrad.checking.interfaces.paths import Path, arrays_in, get, put, show_path
-from handgrad.checking.interfaces.roles import (
+from handgrad.checking.interfaces.names import (
     RATES,
+    Path,
     Role,
+    arrays_in,
     definition_of,
+    get,
+    is_floating,
+    is_gradient,
     is_loss_name,
+    is_target,
+    match,
     parameters_of,
     plain,
+    put,
+    required,
     returned_names,
     roles_of,
+    show_path,
 )
-from handgrad.checking.subject import CheckError
+from handgrad.checking.interfaces.own_objects import Pair
+from handgrad.checking.subject import CheckError, raised, seeded
 
 Function = Callable[..., Any]
 World = dict[str, Any]
 """The values that forward and backward are called with, by name; an object with both is "self"."""
+Run = tuple[list[Any], Any]
+"""Of a forward: the arrays to differentiate, and what its backward is given of it."""
+Found = dict[Path, Any]
+"""All that may be a gradient, by path: "returned", "new" in the world, there before and "kept", or by how much "moved"."""
 
 FORWARDS = ("forward", "__call__", "feedforward", "predict", "fprop", "query", "out")
 BACKWARDS = ("backward", "backprop", "bprop", "backward_pass", "gradients", "gradient", "grad", "grads")
@@ -45,114 +56,104 @@ TRAININGS = (
     "sgd_step",
     "fit",
 )
-RATE = 0.01  # where an update takes a learning rate
+DERIVATIVES = ("prime", "deriv", "derivative", "grad", "gradient")
+FLAGS = (*DERIVATIVES, "derive", "diff", "dx")
 BUFFERS = ("running", "moving", "momentum", "velocit")  # arrays that a step moves and no gradient
+RATE = 0.01  # where an update takes a learning rate
+STEP = 1e-6  # of the central difference that tells f'(x) from f'(f(x))
 
 
-@dataclass
-class Adapted:
-    """Code as it is called.
+def recognise(forward: Any, backward: Function | None, inputs: Any) -> Pair:
+    """Return code as it stands as two functions of arrays.
 
-    Attributes
-    ----------
-    world
-        What it is called with.
-    forward
-        Runs it in a world.
-    outputs
-        The arrays to differentiate, among what forward returned.
-    backward
-        Runs it in forward's world, on what forward returned and the upstream gradients; returns all that may be a
-        gradient, by path: what was "returned", what is "new" in the world, what was there before and is "kept", and by
-        how much that is "moved".
-    name
-        What it is called in a report.
-    matched
-        From the path of each array to its gradient's.
+    ``forward`` is an object with both as methods, one of its methods, or a function: one that returns its loss with the
+    gradients, one whose flag asks for its derivative, or one that goes with ``backward``, which takes the upstream
+    gradient and a cache, or forward's results by their names, or is the derivative f'(x).
+    """
+    if isinstance(forward, MethodType):
+        return _of_object(forward.__self__, inputs, forward.__name__)
+    if not isinstance(forward, FunctionType | BuiltinFunctionType):
+        return _of_object(forward, inputs)
+    world = named(forward, inputs)
+    if backward is None:
+        return _of_derivative(forward, forward, world) if _flag(forward) else _of_loss(forward, world)
+    if is_derivative(forward, backward):
+        return _of_derivative(forward, backward, world)
+    return _of_two(forward, backward, world, _loss_between(forward, backward, world))
+
+
+def adapt(
+    world: World,
+    run_forward: Callable[[World], Run],
+    run_backward: Callable[[World, Any, list[Any]], Found],
+    name: str,
+    matched: dict[Path, Path] | None = None,
+) -> Pair:
+    """Return two functions of arrays by name, and the arrays: those that have a gradient, and the data.
+
+    ``run_forward`` runs in a world, and ``run_backward`` in the same world, on what forward left for it and the upstream
+    gradients. ``matched`` is the path of each array's gradient, from the array's.
     """
 
-    world: World
-    forward: Callable[[World], Any]
-    outputs: Callable[[Any], list[Any]]
-    backward: Callable[[World, Any, list[Any]], dict[Path, Any]]
-    name: str
-    matched: dict[Path, Path] = field(default_factory=dict)
+    def run(values: Mapping[Path, Any]) -> tuple[World, list[Any], Any]:
+        own = copy.deepcopy(world)
+        for path, value in values.items():
+            new, old = value, get(world, path)
+            if type(new) is np.ndarray:  # an array of its own: what updates in place changes it
+                new = float(new) if isinstance(old, float) else new.copy().view(type(old))
+            own = put(own, path, new)
+        with seeded():
+            return (own, *run_forward(own))
 
-    def pair(self) -> Pair:
-        """Return two functions of arrays by name and the arrays: those that have a gradient, and the data."""
-        data = [(name,) for name, value in self.world.items() if isinstance(value, np.ndarray)]
-        paths = {show_path(path[1:] if path[0] == "self" else path): path for path in (*self.matched, *data)}
+    if matched is None:
+        matched = _matched(world, *run({}), run_backward)
+    if not matched:
+        given = (show_path(_own(path)) for path in arrays_in(world))
+        raise CheckError(
+            f"{name} returns no gradient, and leaves none: no array fits one of its inputs in name or shape",
+            given=f"the inputs are {', '.join(given)}",
+        )
+    data = [(each,) for each, value in world.items() if isinstance(value, np.ndarray)]
+    paths = {show_path(_own(path)): path for path in (*matched, *data)}
+    gradients = {each: matched[path] for each, path in paths.items() if path in matched}
 
-        def world_with(values: Mapping[str, Any]) -> World:
-            world = copy.deepcopy(self.world)
-            for name, path in paths.items():
-                new, old = values[name], get(self.world, path)
-                if type(new) is np.ndarray:  # an array of its own: what updates in place changes it
-                    new = float(new) if isinstance(old, float) else new.copy().view(type(old))
-                world = put(world, path, new)
-            return world
+    def forward(**values: Any) -> Any:
+        _, outputs, _ = run({path: values[each] for each, path in paths.items()})
+        return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
-        def forward(**values: Any) -> Any:
-            with repeatable():
-                outputs = self.outputs(self.forward(world_with(values)))
-            return tuple(outputs) if len(outputs) > 1 else outputs[0]
+    def backward(upstream: Any, **values: Any) -> dict[str, Any]:
+        own, _, result = run({path: values[each] for each, path in paths.items()})
+        parts = list(upstream) if isinstance(upstream, tuple | list) else [upstream]
+        found = run_backward(own, result, parts)  # not seeded: what it draws itself differs from call to call
+        return {each: _in_shape(found[path], values[each]) for each, path in gradients.items()}
 
-        def backward(upstream: Any, **values: Any) -> dict[str, Any]:
-            world = world_with(values)
-            with repeatable():
-                result = self.forward(world)
-            parts = list(upstream) if isinstance(upstream, tuple | list) else [upstream]
-            found = self.backward(
-                world, result, parts
-            )  # outside: what it draws itself differs from call to call
-            names = {name: path for name, path in paths.items() if path in self.matched}
-            return {name: _in_shape(found[self.matched[path]], values[name]) for name, path in names.items()}
-
-        inputs = {name: np.asarray(get(self.world, path)) for name, path in paths.items()}
-        return Pair(forward, backward, inputs, self.name)
-
-    def match_gradients(self) -> Adapted:
-        """Find out, at the example, which gradient belongs to which array."""
-        with repeatable():
-            world = copy.deepcopy(self.world)
-            result = self.forward(world)
-            generator = np.random.default_rng(0)
-            upstream = [generator.normal(size=np.shape(part)) for part in self.outputs(result)]
-            found = self.backward(world, result, upstream)
-        every = arrays_in(self.world)
-        moved = {path[1:] for path in found if path[0] == "moved" and np.any(found[path])}
-        arrays = {_own(path): every[path] for path in every if not is_gradient(path, every)}
-        long = {_own(path): path for path in every}
-        rooms = [("kept", *path) for path in every if _own(path) not in arrays]
-        for kind in ("returned", "new", "kept"):
-            paths = rooms if kind == "kept" else [path for path in found if path[0] == kind]
-            gradients = {_own(path[1:]): path for path in paths}
-            free = {path: array for path, array in arrays.items() if long[path] not in self.matched}
-            matches = match({short: found[path] for short, path in gradients.items()}, free)
-            self.matched |= {long[array]: gradients[gradient] for array, gradient in matches.items()}
-        names = {plain(path[-1]) for path in moved}
-        for path in moved - self.matched.keys():
-            if _own(path) in arrays and not _is_buffer(path, names):
-                self.matched[path] = ("moved", *path)
-        if not self.matched:
-            raise CheckError(
-                f"{self.name} returns no gradient, and leaves none: no array fits one of its inputs in name or shape",
-                given=f"the inputs are {', '.join(map(show_path, arrays))}",
-            )
-        return self
+    inputs = {each: np.asarray(get(world, path)) for each, path in paths.items()}
+    return Pair(forward, backward, inputs, name)
 
 
-@contextmanager
-def repeatable() -> Iterator[None]:
-    """Draw the same random numbers at each call, and leave the generators as they were."""
-    states = np.random.get_state(), random.getstate()  # noqa: NPY002 - the user's code draws from these
-    np.random.seed(0)  # noqa: NPY002
-    random.seed(0)
-    try:
-        yield
-    finally:
-        np.random.set_state(states[0])  # noqa: NPY002
-        random.setstate(states[1])
+def _matched(
+    world: World, own: World, outputs: list[Any], result: Any, backward: Function
+) -> dict[Path, Path]:
+    """Find out, at the example, which gradient belongs to which array."""
+    generator = np.random.default_rng(0)
+    with seeded():
+        found = backward(own, result, [generator.normal(size=np.shape(part)) for part in outputs])
+    every = arrays_in(world)
+    arrays = {_own(path): every[path] for path in every if not is_gradient(path, every)}
+    long = {_own(path): path for path in every}
+    rooms = [("kept", *path) for path in every if _own(path) not in arrays]
+    matched: dict[Path, Path] = {}
+    for paths in (*([path for path in found if path[0] == kind] for kind in ("returned", "new")), rooms):
+        gradients = {_own(path[1:]): path for path in paths}
+        free = {path: array for path, array in arrays.items() if long[path] not in matched}
+        matches = match({short: found[path] for short, path in gradients.items()}, free)
+        matched |= {long[array]: gradients[gradient] for array, gradient in matches.items()}
+    moved = [path[1:] for path in found if path[0] == "moved" and np.any(found[path])]
+    names = {plain(path[-1]) for path in moved}
+    for path in moved:
+        if path not in matched and _own(path) in arrays and not _is_buffer(path, names):
+            matched[path] = ("moved", *path)
+    return matched
 
 
 def _own(path: Path) -> Path:
@@ -175,8 +176,11 @@ def _is_buffer(path: Path, names: set[str]) -> bool:
 
 
 def call(function: Function, world: World) -> Any:
-    """Call a function with the world's values of the same names; a parameter with a default may be missing."""
-    given: dict[str, Any] = {}
+    """Call a function with the world's values of the same names; a parameter with a default may be missing.
+
+    Of a method of the world's object, the copy's is called: each run has a copy of the object.
+    """
+    given: World = {}
     for name, parameter in parameters_of(function).items():
         if name in world:
             given[name] = world[name]
@@ -186,13 +190,21 @@ def call(function: Function, world: World) -> Any:
                 given=f"the inputs are {', '.join(str(each) for each in world if each != 'self') or 'none'}",
                 fix=f'add it to the inputs: {{"{name}": …}}',
             )
-    return function(**given)
+    try:
+        return _in_world(function, world)(**given)
+    except Exception as error:
+        raise raised(function.__name__, error, given) from error
 
 
-def in_world(function: Function, world: World) -> Function:
-    """Return a method of the world's object in place of the original's: each run has a copy of the object."""
-    own = getattr(function, "__self__", None)
-    return getattr(world["self"], function.__name__) if own is not None and "self" in world else function
+def _in_world(function: Function, world: World) -> Function:
+    is_method = "self" in world and getattr(function, "__self__", None) is not None
+    return getattr(world["self"], function.__name__) if is_method else function
+
+
+def _trial(function: Function, world: World) -> Any:
+    """Return what a function returns in a copy of the world."""
+    with seeded():
+        return call(function, copy.deepcopy(world))
 
 
 def named(function: Function, inputs: Any) -> World:
@@ -203,7 +215,7 @@ def named(function: Function, inputs: Any) -> World:
     return dict(zip(parameters_of(function), values, strict=False))
 
 
-def by_returned_name(result: Any, names: list[str]) -> Any:
+def _by_returned_name(result: Any, names: list[str]) -> Any:
     """Return a tuple as a dictionary, where the ``return`` names each of its values."""
     fits = isinstance(result, tuple) and len(result) == len(names) == len(set(names)) and all(names)
     return dict(zip(names, result, strict=True)) if fits else result
@@ -212,64 +224,55 @@ def by_returned_name(result: Any, names: list[str]) -> Any:
 # ------------------------------------------------------------------------------- the shapes people write
 
 
-def adapt(forward: Function, backward: Function, world: World, loss: Function | None = None) -> Adapted:
+def _of_two(forward: Function, backward: Function, world: World, loss: Function | None = None) -> Pair:
     """Return a forward and a backward: functions, or methods of the world's "self".
 
     Where backward starts from a ``loss`` instead of an upstream gradient, the loss is a function of the world and of
     forward's results.
     """
     names, gradient_names = returned_names(forward), returned_names(backward)
-    with repeatable():
-        trial = call(in_world(forward, copied := copy.deepcopy(world)), copied)
+    trial = _trial(forward, world)
     several = isinstance(trial, tuple) and len(trial) > 1
     roles = roles_of(backward, {*parameters_of(forward), *world}, names if several else [], saves=several)
     if loss is not None:  # what is neither target nor input is the prediction
-        roles = [Role(role.parameter, "output", 0) if role.kind == "upstream" else role for role in roles]
-    upstreams = sum(role.kind == "upstream" for role in roles)
-    attribute = _gradient_attribute(backward, [role.parameter for role in roles if role.kind == "upstream"])
+        roles = [role._replace(kind="output", which=0) if role.kind == "upstream" else role for role in roles]
+    upstreams = [role.parameter for role in roles if role.kind == "upstream"]
+    attribute = _gradient_attribute(backward) if upstreams else ""
 
-    def run_forward(world: World) -> Any:
-        result = call(in_world(forward, world), world)
+    def run_forward(world: World) -> Run:
+        result = call(forward, world)
         if loss is None:
-            return result, None
-        known = by_returned_name(result, names)
+            return list(result[: max(1, len(upstreams))]) if several else [result], result
+        if loss == forward:
+            return [result], result
+        known = _by_returned_name(result, names)
         if not isinstance(known, dict):
             missing = next((name for name in parameters_of(loss) if name not in world), "")
             known = {missing: result[0] if several else result}
-        return result, result if loss == forward else call(in_world(loss, world), {**world, **known})
+        return [call(loss, {**world, **known})], result
 
-    def outputs(run: Any) -> list[Any]:
-        result, value = run
-        if loss is not None:
-            return [value]
-        return list(result[: max(1, upstreams)]) if several else [result]
-
-    def run_backward(world: World, run: Any, upstream: list[Any]) -> dict[Path, Any]:
+    def run_backward(world: World, result: Any, upstream: list[Any]) -> Found:
         before = {path: np.array(value) for path, value in arrays_in(world).items()}
-        given = {role.parameter: _value(role, world, run[0], upstream) for role in roles}
-        if attribute:
-            for role in roles:
-                if role.kind == "upstream":
-                    setattr(run[0], attribute, given[role.parameter])
-                    given[role.parameter] = run[0]
-        given = {name: value for name, value in given.items() if value is not _MISSING}
-        returned = in_world(backward, world)(**given)
-        rate = next((given[role.parameter] for role in roles if role.kind == "rate"), _rate_of(world))
-        found = _gradients(world, before, by_returned_name(returned, gradient_names), rate)
-        if upstreams:
-            return found
-        return {path: np.asarray(value) * upstream[0] for path, value in found.items()}
+        given = {
+            role.parameter: _value(role, world, result, upstream)
+            for role in roles
+            if role.kind != "argument" or role.which in world  # else it keeps its default
+        }
+        for name in upstreams if attribute else ():
+            setattr(result, attribute, given[name])
+            given[name] = result
+        returned = _in_world(backward, world)(**given)
+        rate = RATE if any(role.kind == "rate" for role in roles) else _rate_of(world)
+        found = _gradients(world, before, _by_returned_name(returned, gradient_names), rate)
+        return found if upstreams else _times(upstream[0], found)
 
-    return Adapted(world, run_forward, outputs, run_backward, backward.__name__).match_gradients()
-
-
-_MISSING = object()  # of an argument that keeps its default
+    return adapt(world, run_forward, run_backward, backward.__name__)
 
 
 def _value(role: Role, world: World, result: Any, upstream: list[Any]) -> Any:
     match role.kind:
         case "argument":
-            return world.get(role.which, _MISSING)
+            return world[role.which]
         case "output":
             return result[role.which] if isinstance(result, tuple) else result
         case "saved":
@@ -281,30 +284,29 @@ def _value(role: Role, world: World, result: Any, upstream: list[Any]) -> Any:
             return part[()] if np.ndim(part) == 0 else part
 
 
-def _gradient_attribute(backward: Function, upstream: list[str]) -> str:
+def _times(upstream: Any, gradients: Found) -> Found:
+    return {path: np.asarray(value) * upstream for path, value in gradients.items()}
+
+
+def _gradient_attribute(backward: Function) -> str:
     """Return the attribute that holds gradients where arrays carry them: ``g`` of ``w.g = x.T @ y.g``."""
     definition = definition_of(backward)
-    stores = [
-        node.attr for node in (ast.walk(definition) if definition else ())
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_parameter(node.value, backward)
-    ]  # fmt: skip
-    return stores[0] if stores and upstream else ""
-
-
-def _is_parameter(node: ast.expr, function: Function) -> bool:
-    return isinstance(node, ast.Name) and node.id in parameters_of(function)
+    parameters = parameters_of(backward)
+    for node in ast.walk(definition) if definition else ():
+        match node:
+            case ast.Attribute(value=ast.Name(id), attr=attribute, ctx=ast.Store()) if id in parameters:
+                return attribute
+    return ""
 
 
 def _rate_of(world: World) -> float:
     """Return the learning rate of the world or its object, or 1."""
     known = {**world, **getattr(world.get("self"), "__dict__", {})}
-    rates = (
-        value for name, value in known.items() if plain(name) in RATES and isinstance(value, float | int)
-    )
+    rates = (v for name, v in known.items() if plain(name) in RATES and isinstance(v, float | int))
     return float(next(rates, 1.0))
 
 
-def _gradients(world: World, before: Mapping[Path, Any], returned: Any, rate: float) -> dict[Path, Any]:
+def _gradients(world: World, before: Mapping[Path, Any], returned: Any, rate: float) -> Found:
     """Return all that may be a gradient after a backward, by path."""
     found = {("returned", *path): value for path, value in arrays_in(returned).items()}
     for path, value in arrays_in(world).items():
@@ -319,16 +321,11 @@ def _gradients(world: World, before: Mapping[Path, Any], returned: Any, rate: fl
     return found
 
 
-def adapt_loss(function: Function, world: World) -> Adapted:
+def _of_loss(function: Function, world: World) -> Pair:
     """Return a function that gives its loss and the gradients in one call."""
-    names = returned_names(function)
-    with repeatable():
-        trial = call(in_world(function, copied := copy.deepcopy(world)), copied)
-    numbers = (
-        [k for k, part in enumerate(trial) if isinstance(part, float | np.floating)]
-        if isinstance(trial, tuple)
-        else []
-    )
+    names, trial = returned_names(function), _trial(function, world)
+    parts = enumerate(trial) if isinstance(trial, tuple) else ()
+    numbers = [k for k, part in parts if isinstance(part, float | np.floating)]
     if not numbers:
         raise CheckError(
             f"backward is missing, and {function.__name__} returns no loss with its gradients",
@@ -336,55 +333,126 @@ def adapt_loss(function: Function, world: World) -> Adapted:
         )
     place = next((k for k in numbers if k < len(names) and is_loss_name(names[k])), numbers[0])
 
-    def run_backward(world: World, result: Any, upstream: list[Any]) -> dict[Path, Any]:
-        rest = result[:place] + result[place + 1 :]
-        known = by_returned_name(rest, names[:place] + names[place + 1 :]) if len(rest) > 1 else rest[0]
-        return {
-            ("returned", *path): np.asarray(value) * upstream[0] for path, value in arrays_in(known).items()
-        }
+    def run_forward(world: World) -> Run:
+        result = call(function, world)
+        return [result[place]], result[:place] + result[place + 1 :]
 
-    def run_forward(world: World) -> Any:
-        return call(in_world(function, world), world)
+    def run_backward(world: World, rest: Any, upstream: list[Any]) -> Found:
+        known = _by_returned_name(rest, names[:place] + names[place + 1 :]) if len(rest) > 1 else rest[0]
+        return _times(upstream[0], {("returned", *path): value for path, value in arrays_in(known).items()})
 
-    return Adapted(
-        world, run_forward, lambda result: [result[place]], run_backward, function.__name__
-    ).match_gradients()
+    return adapt(world, run_forward, run_backward, function.__name__)
 
 
-def adapt_object(owner: Any, inputs: Any, chosen: str = "") -> Adapted:
+def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
     """Return an object's forward and backward, found by the names of its methods; ``chosen`` is one of them."""
     methods = dict(inspect.getmembers(owner, inspect.ismethod))
-    losses = [method for name, method in methods.items() if is_loss_name(name)]
+
+    def first(*names: str) -> Function | None:
+        return next((methods[name] for name in names if name in methods), None)
+
     is_forward = chosen in FORWARDS
-    forward = next((methods[name] for name in (chosen * is_forward, *FORWARDS) if name in methods), None)
-    backward = next(
-        (methods[n] for n in (chosen * (not is_forward), *BACKWARDS, *TRAININGS) if n in methods), None
-    )
-    first = next((method for method in (forward, *losses, backward) if method is not None), None)
-    if first is None or (backward is None and not losses):
+    losses = [method for name, method in methods.items() if is_loss_name(name)]
+    forward = first(*[chosen] * is_forward, *FORWARDS)
+    backward = first(*[chosen] * (not is_forward), *BACKWARDS, *TRAININGS)
+    known = [method for method in (forward, *losses, backward) if method is not None]
+    if not known or (backward is None and not losses):
         raise CheckError(
             f"{type(owner).__name__} has no backward whose name is known",
             given=f"its methods are {', '.join(methods) or 'none'}",
             fix="give the method, as in check(net.my_backward, inputs=…)",
         )
-    world = {**named(first, inputs), "self": owner}
+    world = {**named(known[0], inputs), "self": owner}
     if backward is None or backward in losses:
-        return adapt_loss(methods[chosen] if backward in losses else losses[0], world)
+        return _of_loss(backward or losses[0], world)
     if losses and (forward is None or not _takes_upstream(backward, forward, world)):
-        runs = forward is not None and set(_required(forward)) <= set(world)
-        return adapt(forward if runs and forward is not None else losses[0], backward, world, losses[0])
+        runs = forward is not None and set(required(forward)) <= set(world)
+        return _of_two(forward if runs and forward is not None else losses[0], backward, world, losses[0])
     if forward is None:
         raise CheckError(f"{type(owner).__name__} has no forward and no loss whose name is known")
-    return adapt(forward, backward, world)
-
-
-def _required(function: Function) -> list[str]:
-    return [
-        name for name, parameter in parameters_of(function).items() if parameter.default is parameter.empty
-    ]
+    return _of_two(forward, backward, world)
 
 
 def _takes_upstream(backward: Function, forward: Function, world: World) -> bool:
     """Whether the backward of an object that has a loss too takes an upstream gradient, and not targets."""
     kinds = [role.kind for role in roles_of(backward, {*parameters_of(forward), *world}, [], saves=False)]
     return "upstream" in kinds and "argument" not in kinds
+
+
+def _loss_between(forward: Function, backward: Function, world: World) -> Function | None:
+    """Return the loss from which a backward without an upstream gradient starts: a function of forward's results."""
+    names = returned_names(forward)
+    roles = roles_of(backward, {*parameters_of(forward), *world}, names, saves=len(names) > 1)
+    if any(role.kind == "upstream" for role in roles) or any(
+        map(is_loss_name, [*names[:1], forward.__name__])
+    ):
+        return None
+    known = {*names, *world}
+    return next(
+        (
+            value for name, value in forward.__globals__.items()
+            if isinstance(value, FunctionType) and value.__module__ == forward.__module__ and is_loss_name(name)
+            and set(parameters_of(value)) <= known and value not in (forward, backward)
+        ),
+        None,
+    )  # fmt: skip
+
+
+# --------------------------------------------------------------------------------- f(x) and its derivative
+
+
+def is_derivative(forward: Function, backward: Function) -> bool:
+    """Whether a second function is the derivative of a first: its name and its parameters are made of the first's."""
+    one, other = plain(forward.__name__), plain(backward.__name__)
+    related = one in other and (other.startswith("d") or other.endswith(DERIVATIVES))
+    return related and len(parameters_of(forward)) == len(parameters_of(backward))
+
+
+def _flag(function: Function) -> str:
+    """Return the parameter by which a function gives its derivative instead, or ""."""
+    flags = (
+        name for name, p in parameters_of(function).items() if p.default is False and plain(name) in FLAGS
+    )
+    return next(flags, "")
+
+
+def _of_derivative(function: Function, derivative: Function, inputs: World) -> Pair:
+    """Return a function and its derivative, which is multiplied by the upstream gradient.
+
+    Where the derivative is nearer to the slopes when it is given f(x), it is taken to be written in the output.
+    """
+    flag = _flag(derivative) if derivative == function else ""
+    slope = functools.partial(derivative, **{flag: True}) if flag else derivative
+    output = np.asarray(call(function, inputs))
+    arrays = [name for name in parameters_of(function) if is_floating(inputs.get(name))]
+    if not arrays:
+        raise CheckError(
+            "no input is an array of floating point, to be differentiated", fix="give x.astype(float)"
+        )
+    variable = min(arrays, key=lambda name: is_target((name,)))
+
+    def at(world: World, where: Any) -> Any:
+        given = [
+            where if name == variable else world[name] for name in parameters_of(function) if name in world
+        ]
+        return slope(*given[: len(parameters_of(derivative)) - bool(flag)])
+
+    x = np.asarray(inputs[variable], np.float64)
+    in_output = False
+    if output.shape == x.shape:
+        above, below = (np.asarray(call(function, {**inputs, variable: x + h})) for h in (STEP, -STEP))
+        slopes = (above - below) / (2 * STEP)
+        errors = [
+            float(np.abs(np.asarray(at(inputs, where)) - slopes).max(initial=0)) for where in (x, output)
+        ]
+        in_output = errors[1] < 1e-4 * max(1.0, float(np.abs(slopes).max(initial=0))) < errors[0]
+
+    def run_forward(world: World) -> Run:
+        result = call(function, world)
+        return [result], result
+
+    def run_backward(world: World, result: Any, upstream: list[Any]) -> Found:
+        return _times(upstream[0], {("returned",): at(world, result if in_output else world[variable])})
+
+    name = getattr(derivative, "__name__", "derivative")
+    return adapt(inputs, run_forward, run_backward, name, {(variable,): ("returned",)})

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
 from handgrad.checking.draws import Source, fresh
-from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, copy_of
+from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, copy_of, seeded
 from handgrad.checking.verdict.comparison import GradientSample, compare, numerical_gradient
 from handgrad.tolerance import EPS, close, reordered, rounding_error
 
@@ -99,37 +98,15 @@ def _repetition(subject: Subject, sample: GradientSample) -> Iterator[Violation]
     calls = [run() for _ in range(3)]
     for name in sample.got:
         if not all(same(name, sample.got, call) for call in calls):
-            with _seeded():
+            with seeded():
                 first = run()
-            with _seeded():
+            with seeded():
                 second = run()
             differs = f"called twice on the same inputs, d{name} differs"
             if same(name, first, second):
                 yield Violation("random", name, f"{differs}, as random numbers do")
             else:
                 yield Violation("stale", name, f"{differs}: something is cached between calls")
-
-
-@contextmanager
-def _seeded() -> Iterator[None]:
-    """Make NumPy's and Python's unseeded randomness repeat itself for a moment."""
-    import random
-
-    state = np.random.get_state()  # noqa: NPY002 - the user's functions may use it
-    numbers, make = random.getstate(), np.random.default_rng
-
-    def seeded(seed: object = None) -> np.random.Generator:
-        return make(0 if seed is None else seed)  # type: ignore[arg-type]
-
-    np.random.seed(0)  # noqa: NPY002 - the user's functions may use it
-    random.seed(0)
-    np.random.default_rng = seeded
-    try:
-        yield
-    finally:
-        np.random.default_rng = make
-        np.random.set_state(state)  # noqa: NPY002
-        random.setstate(numbers)
 
 
 def _linearity(subject: Subject, sample: GradientSample) -> Iterator[Violation]:

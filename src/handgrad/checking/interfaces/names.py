@@ -1,0 +1,314 @@
+"""What names tell: arrays by path, what each parameter of a backward is given, which gradient belongs to which array."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+SAVED = {"cache", "caches", "saved", "memory", "residuals", "res", "ctx", "tape", "stored", "store"}
+RATES = {"lr", "learningrate", "lrate", "alpha", "eta", "rate", "stepsize", "step"}
+LOSSES = ("loss", "cost", "objective", "error", "mse", "nll", "entropy", "energy")
+TARGETS = {"y", "t", "label", "labels", "target", "targets", "expected"}
+PREFIXES = ("gradients", "gradient", "grads", "grad", "nabla", "delta", "dl", "dj", "d", "g")
+SUFFIXES = ("gradients", "gradient", "grads", "grad", "derivative", "delta", "g")
+CONTAINERS = {"params", "parameters", "self", *PREFIXES}  # whose own name says nothing
+
+LONGEST = 1000  # entries of a container that are entered: a longer one is data
+DEEPEST = 6  # containers within containers: a network of blocks of layers of parameters needs 5
+LIBRARIES = ("numpy", "builtins", "types", "random", "torch", "jax", "collections")  # not the user's classes
+
+Path = tuple[Any, ...]
+"""Keys and indices; an attribute's name begins with a dot."""
+Arrays = Mapping[Path, Any]
+Matches = dict[Path, Path]
+
+
+def plain(name: object) -> str:
+    """Return a name without case, underscores and a leading dot."""
+    return str(name).lower().replace("_", "").removeprefix(".")
+
+
+def is_loss_name(name: str) -> bool:
+    """Whether a name says that it is a loss: ``cost``, ``mse_loss``, ``J``."""
+    return name in ("J", "L", "E") or any(word in plain(name) for word in LOSSES)
+
+
+def is_target(path: Path) -> bool:
+    """Whether a path's name says that it is a target: nobody wants its gradient."""
+    last = plain(path[-1]) if path else ""
+    return last in TARGETS or "true" in last or "target" in last
+
+
+# --------------------------------------------------------------------------------------- arrays by path
+
+
+def show_path(path: Path) -> str:
+    """Return a path as code would write it.
+
+    >>> show_path((".layers", 2, ".params", "W"))
+    'layers[2].params.W'
+    """
+    steps = (f"[{step}]" if isinstance(step, int) else f".{str(step).removeprefix('.')}" for step in path)
+    return "".join(steps).removeprefix(".")
+
+
+def arrays_in(value: Any) -> dict[Path, Any]:
+    """Return the arrays and numbers of floating point in a value, by the first path to each.
+
+    >>> list(arrays_in({"W": np.ones(2), "rest": [np.zeros(1), "text"]}))
+    [('W',), ('rest', 0)]
+    """
+    found, seen = {}, set()
+    for path, item in _walk(value, (), frozenset()):
+        if not isinstance(item, np.ndarray) or id(item) not in seen:
+            found[path] = item
+            seen.add(id(item))
+    return found
+
+
+def _walk(value: Any, path: Path, above: frozenset[int]) -> Iterator[tuple[Path, Any]]:
+    if is_floating(value):
+        yield path, value
+    elif id(value) not in above and len(path) <= DEEPEST:
+        for step, item in _items(value):
+            yield from _walk(item, (*path, step), above | {id(value)})
+
+
+def _items(value: Any) -> Iterable[tuple[Any, Any]]:
+    if isinstance(value, Mapping):
+        return list(value.items())[:LONGEST]
+    if isinstance(value, list | tuple):
+        return enumerate(value[:LONGEST])
+    if isinstance(value, type | FunctionType | MethodType | ModuleType) or not hasattr(value, "__dict__"):
+        return ()
+    attributes = {} if type(value).__module__.startswith(LIBRARIES) else vars(value)
+    return [(f".{name}", item) for name, item in attributes.items()]
+
+
+def is_floating(value: Any) -> bool:
+    """Whether a value is an array, or one number, of floating point."""
+    return isinstance(value, float | np.floating) or (
+        isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    )
+
+
+def get(value: Any, path: Path) -> Any:
+    """Return what is at a path."""
+    for step in path:
+        value = getattr(value, step[1:]) if _is_attribute(step) else value[step]
+    return value
+
+
+def put(value: Any, path: Path, new: Any) -> Any:
+    """Return a value with something else at a path; lists, dictionaries and objects are changed in place."""
+    if not path:
+        return new
+    step, *rest = path
+    item = put(get(value, (step,)), tuple(rest), new)
+    if _is_attribute(step):
+        setattr(value, step[1:], item)
+    elif isinstance(value, tuple):
+        return (*value[:step], item, *value[step + 1 :])
+    else:
+        value[step] = item
+    return value
+
+
+def _is_attribute(step: Any) -> bool:
+    return isinstance(step, str) and step.startswith(".")
+
+
+# ---------------------------------------------------------------------------------------------- functions
+
+
+class Role(NamedTuple):
+    """What one parameter of a backward is given."""
+
+    parameter: str
+    kind: Literal["argument", "output", "saved", "upstream", "rate"]
+    which: Any = (
+        None  # the argument's name, the output's number, or the number of the upstream gradient's output
+    )
+
+
+def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return a function's named parameters, without ``self`` of a bound method."""
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {n: p for n, p in inspect.signature(function).parameters.items() if p.kind not in kinds}
+
+
+def required(function: Callable[..., Any]) -> list[str]:
+    """Return the parameters of a function that have no default."""
+    return [name for name, each in parameters_of(function).items() if each.default is each.empty]
+
+
+def definition_of(function: Callable[..., Any]) -> ast.FunctionDef | None:
+    """Return a function's syntax tree, or None where there is no source."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+    return next((node for node in tree.body if isinstance(node, ast.FunctionDef)), None)
+
+
+def returned_names(function: Callable[..., Any]) -> list[str]:
+    """Return what the last ``return`` of a function calls its values: "" for what has no name."""
+    definition = definition_of(function)
+    returned = list(_returned(definition)) if definition else []
+    values = [
+        each for value in returned[-1:] for each in (value.elts if isinstance(value, ast.Tuple) else [value])
+    ]
+    return [getattr(each, "id", getattr(each, "attr", "")) for each in values]
+
+
+def _returned(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield what a function returns; functions within it are not entered."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Return) and child.value is not None:
+            yield child.value
+        elif not isinstance(child, ast.FunctionDef):
+            yield from _returned(child)
+
+
+def roles_of(
+    backward: Callable[..., Any], arguments: Collection[str], outputs: list[str], *, saves: bool
+) -> list[Role]:
+    """Return what each parameter of a backward is given; those left to their defaults are not among them.
+
+    ``arguments`` are the names of forward's parameters and of the inputs, ``outputs`` what forward calls what it
+    returns. It ``saves`` where it returns more than one value, of which the last may be a cache.
+    """
+    roles: list[Role] = []
+    parameters = parameters_of(backward)
+    upstream = 0
+    for name, parameter in parameters.items():
+        optional = parameter.default is not parameter.empty
+        last = len(roles) == len(parameters) - 1
+        if saves and (plain(name) in SAVED or plain(name).endswith("cache")):
+            roles.append(Role(name, "saved"))
+        elif name in outputs and (saves or name not in arguments):
+            roles.append(Role(name, "output", outputs.index(name)))
+        elif name in arguments:
+            roles.append(Role(name, "argument", name))
+        elif plain(name) in RATES:
+            roles.append(Role(name, "rate"))
+        elif optional and not plain(name).startswith(("d", "grad", "up", "delta")):
+            continue
+        elif saves and upstream and last:
+            roles.append(Role(name, "saved"))
+        else:
+            roles.append(Role(name, "upstream", upstream))
+            upstream += 1
+    return roles
+
+
+# ---------------------------------------------------------------------------------------------- gradients
+
+
+def match(gradients: Arrays, arrays: Arrays) -> Matches:
+    """Return the path of the gradient of each array that has one: by name, in a list's order, by a shape that only one has.
+
+    A gradient without a name, at ``()``, is that of the first array of its shape that is no target.
+
+    >>> W, b = np.ones((3, 4)), np.ones(4)
+    >>> match({("dW1",): W, ("db1",): b}, {("params", "W1"): W, ("params", "b1"): b})
+    {('params', 'W1'): ('dW1',), ('params', 'b1'): ('db1',)}
+    """
+    found: Matches = {}
+    for step in (_by_name, _in_lists, _in_order, _by_shape):
+        left = {path: gradient for path, gradient in gradients.items() if path not in found.values()}
+        free = {path: array for path, array in arrays.items() if path not in found}
+        found |= step(left, free)
+    return found
+
+
+def is_gradient(path: Path, arrays: Arrays) -> bool:
+    """Whether an array that is there before backward runs is room for a gradient: ``grads[0]``, ``dW`` beside ``W``."""
+    words = [plain(step) for step in path if isinstance(step, str)]
+    if any(word.startswith(("grad", "nabla")) or word.endswith(SUFFIXES[:4]) for word in words):
+        return True
+    beside = {plain(other[-1]) for other in arrays if other[:-1] == path[:-1]}
+    return any(name in beside for name in _names_of_array(path[-1:]) - {plain(path[-1])})
+
+
+def _by_name(gradients: Arrays, arrays: Arrays) -> Matches:
+    found: Matches = {}
+    for path, gradient in gradients.items():
+        names = _names_of_array(path)
+        fits = [other for other in arrays if other not in found and _name(other) in names]
+        if len(fits) > 1:
+            fits = [other for other in fits if np.shape(arrays[other]) == np.shape(gradient)]
+        if fits:
+            found[fits[0]] = path
+    return found
+
+
+def _in_lists(gradients: Arrays, arrays: Arrays) -> Matches:
+    """Match ``nabla_w`` with ``weights``: lists of the same shapes in the same order."""
+    found: Matches = {}
+    lists = _lists(arrays)
+    for ours in _lists(gradients):
+        shapes = [np.shape(gradients[path]) for path in ours]
+        fits = [theirs for theirs in lists if [np.shape(arrays[path]) for path in theirs] == shapes]
+        if len(fits) == 1:
+            found.update(zip(fits[0], ours, strict=True))
+    return found
+
+
+def _in_order(gradients: Arrays, arrays: Arrays) -> Matches:
+    """Match a tuple without names: all arrays in order, or each with the next array of its shape."""
+    places = [path for path in gradients if path == () or (len(path) == 1 and isinstance(path[0], int))]
+    found: Matches = {}
+    left = sorted(arrays, key=is_target) if places == [()] else list(arrays)
+    for path in places:
+        shape = np.shape(gradients[path])
+        if shape == () and len(places) != len(arrays):  # a loss, a rate: any number would fit any other
+            continue
+        fits = left[:1] if len(places) == len(arrays) else [p for p in left if np.shape(arrays[p]) == shape]
+        if fits:
+            found[fits[0]] = path
+            left = left[left.index(fits[0]) + 1 :]
+    return found
+
+
+def _by_shape(gradients: Arrays, arrays: Arrays) -> Matches:
+    def alone(values: Arrays) -> dict[tuple[int, ...], Path]:
+        shapes = [np.shape(value) for value in values.values()]
+        return {np.shape(values[path]): path for path in values if shapes.count(np.shape(values[path])) == 1}
+
+    ours, theirs = alone(gradients), alone(arrays)
+    return {theirs[shape]: ours[shape] for shape in ours if shape in theirs and shape != ()}
+
+
+def _lists(values: Arrays) -> list[list[Path]]:
+    lists: dict[Path, list[Path]] = {}
+    for path in values:
+        if len(path) > 1 and isinstance(path[-1], int):
+            lists.setdefault(path[:-1], []).append(path)
+    return list(lists.values())
+
+
+def _name(path: Path) -> str:
+    """Return a path without case, punctuation and the container of all parameters."""
+    steps = [plain(step) for step in path]
+    while len(steps) > 1 and steps[0] in CONTAINERS and not steps[1].isdigit():
+        steps = steps[1:]
+    return ".".join(steps)
+
+
+def _names_of_array(path: Path) -> set[str]:
+    """Return the names of the arrays whose gradient a path may be: ``dW``, ``grad_W`` and ``W_grad`` are all W's."""
+    *head, last = _name(path).split(".")
+    if not last:
+        return set()
+    if last.isdigit() and head:
+        *head, last = [*head[:-1], f"{head[-1]}.{last}"]
+    stem, dot, index = last.partition(".")
+    stems = {stem, *map(stem.removeprefix, PREFIXES), *map(stem.removesuffix, SUFFIXES)}
+    return {".".join([*head, name + dot + index]) for name in stems - {""}}
