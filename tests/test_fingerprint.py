@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from handgrad import fingerprint
-from handgrad.fingerprint import Fingerprint, find_change
+from handgrad import arrays
+from handgrad.arrays import Fingerprint, find_change
 
 X = np.random.default_rng(0).normal(size=(7, 3))
 
@@ -26,7 +26,7 @@ def test_a_fingerprint_is_the_digest_of_the_numbers(
     array: NDArray, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Row by row, however many rows are hashed at a time; arrays without a number have one too."""
-    monkeypatch.setattr(fingerprint, "BLOCK", block)
+    monkeypatch.setattr(arrays, "BLOCK", block)
     expected = hashlib.sha256(array.tobytes()).hexdigest()
     assert Fingerprint.of(array) == Fingerprint(array.shape, array.dtype.name, expected)
 

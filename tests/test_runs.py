@@ -32,8 +32,7 @@ from handgrad import (
     train,
 )
 from handgrad.data import Dataset
-from handgrad.files import write_file
-from handgrad.locks import FolderLock
+from handgrad.files import FolderLock, write_file
 from handgrad.runs import Run, load_run, match_classes, save_run
 
 Array = NDArray[Any]

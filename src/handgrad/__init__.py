@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from handgrad.rules import rule as rule
     from handgrad.rules import update as update
     from handgrad.training import History as History
-    from handgrad.training.loop import train as train
+    from handgrad.training.training_run import train as train
 
 __version__ = "0.1.0"
 

@@ -1,8 +1,10 @@
-"""The user's data as arrays: whatever has ``__array__``, a buffer or DLPack, and finite numbers."""
+"""The user's data as arrays: conversion from other libraries, finite numbers, fingerprints that tell data apart."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,16 +12,14 @@ from numpy.typing import NDArray
 
 from handgrad.errors import DataError
 
+Array = NDArray[Any]
+
 CHUNK = 2**26  # bytes checked at a time, so that a mapped array may be larger than memory
+BLOCK = 2**22  # bytes hashed at a time, as above
 
 
-def as_array(name: str, given: Any) -> NDArray[Any]:
+def as_array(name: str, given: Any) -> Array:
     """Return an array, a tensor, a table, a memoryview or a list as a NumPy array, without a copy where possible.
-
-    Raises
-    ------
-    DataError
-        When no array can be made of it, or values in it are masked; ``name`` is what it is called there.
 
     Examples
     --------
@@ -35,7 +35,9 @@ def as_array(name: str, given: Any) -> NDArray[Any]:
     try:
         array = np.from_dlpack(given) if only_dlpack else np.asarray(given)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
-        raise _explained(name, given, error) from None
+        raise DataError(_uneven_rows(name, given) or (
+            f"{name}, a {type(given).__name__}, cannot be read as an array: {error}"
+        )) from None  # fmt: skip
     if array.dtype == object and array.ndim == 0:
         raise DataError(
             f"{name} is a {type(given).__name__}, and an array is needed",
@@ -44,13 +46,21 @@ def as_array(name: str, given: Any) -> NDArray[Any]:
     return array
 
 
-def check_finite(place: str, values: NDArray[Any], feature_names: Sequence[str] = ()) -> None:
-    """Check that every number of an array, rows first, is finite.
+def _uneven_rows(name: str, given: Any) -> str:
+    """State which row of a list has another length than the first; "" where none has."""
+    rows = given if isinstance(given, list | tuple) else []
+    held = [
+        f"holds {len(row)} value{'s' * (len(row) != 1)}" if hasattr(row, "__len__") else "is a single value"
+        for row in rows
+    ]
+    other = next((k for k, each in enumerate(held) if each != held[0]), 0)
+    if not other:
+        return ""
+    return f"{name} has rows of different lengths: {name}[0] {held[0]} and {name}[{other}] {held[other]}"
 
-    Raises
-    ------
-    DataError
-        With ``place``, the position and the value of the first that is not, and the name of its column.
+
+def check_finite(place: str, values: Array, feature_names: Sequence[str] = ()) -> None:
+    """Check that every number of an array, rows first, is finite; raises `DataError` at the first that is not.
 
     Examples
     --------
@@ -75,20 +85,44 @@ def check_finite(place: str, values: NDArray[Any], feature_names: Sequence[str] 
             )
 
 
-def _explained(name: str, given: Any, error: Exception) -> DataError:
-    """Return the error for what is no array."""
-    if isinstance(given, list | tuple):
-        lengths = [len(row) if hasattr(row, "__len__") else None for row in given]
-        other = next((k for k, length in enumerate(lengths) if length != lengths[0]), None)
-        if other is not None:
-            first, last = (_count(length) for length in (lengths[0], lengths[other]))
-            return DataError(
-                f"{name} has rows of different lengths: {name}[0] {first} and {name}[{other}] {last}"
-            )
-    return DataError(f"{name}, a {type(given).__name__}, cannot be read as an array: {error}")
+@dataclass(frozen=True)
+class Fingerprint:
+    """The shape and type of an array, and the SHA-256 of its numbers, row by row, in little-endian order."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    sha256: str
+
+    @classmethod
+    def of(cls, array: Array) -> Fingerprint:
+        """Take the fingerprint of an array."""
+        digest = hashlib.sha256()
+        rows = max(1, BLOCK // max(array[:1].nbytes, 1))
+        for start in range(0, len(array), rows):
+            block = array[start : start + rows]
+            digest.update(np.ascontiguousarray(block, block.dtype.newbyteorder("<")).data)
+        return cls(array.shape, array.dtype.name, digest.hexdigest())
+
+    def change(self, name: str, now: Fingerprint) -> str:
+        """Describe how an array has changed: rows, columns, type or numbers; "" when it has not."""
+        if now.shape[1:] != self.shape[1:]:
+            return f"{name} has {_columns(now.shape)}, and had {_columns(self.shape)}"
+        if now.shape != self.shape:
+            return f"{name} has {now.shape[0]} rows, and had {self.shape[0]}"
+        if now.dtype != self.dtype:
+            return f"{name} holds {now.dtype}, and held {self.dtype}"
+        return f"the numbers in {name} are others" if now.sha256 != self.sha256 else ""
 
 
-def _count(length: int | None) -> str:
-    if length is None:
-        return "is a single value"
-    return f"holds {length} value{'s' * (length != 1)}"
+def find_change(before: Mapping[str, Fingerprint], now: Mapping[str, Fingerprint]) -> str:
+    """Describe how the first array that has changed differs; "" when none has."""
+    for name in {**before, **now}:
+        if name not in before or name not in now:
+            return f"{name} is {'new' if name in now else 'missing'}"
+    return next(filter(None, (before[name].change(name, now[name]) for name in before)), "")
+
+
+def _columns(shape: tuple[int, ...]) -> str:
+    if len(shape) < 2:
+        return "single values"
+    return " by ".join(map(str, shape[1:])) + " columns"

@@ -15,10 +15,9 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from handgrad.arguments import judged
+from handgrad.arrays import Fingerprint
 from handgrad.errors import ConfigurationError, RunError, notify
-from handgrad.files import Tensors, parse_versioned, write_file
-from handgrad.fingerprint import Fingerprint
-from handgrad.locks import FolderLock
+from handgrad.files import FolderLock, Tensors, parse_versioned, write_file
 from handgrad.training import History
 from handgrad.training.training_state import CheckpointStore, Done, EpochEnd, TrainingState
 

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from handgrad.arrays import Fingerprint
 from handgrad.data import Dataset, Task
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError
-from handgrad.fingerprint import Fingerprint
 from handgrad.layers import (
     ACTIVATIONS,
     BatchNorm,

@@ -1,15 +1,16 @@
-"""The files of run folders: written atomically, and checked while they are read, because they may be untrusted."""
+"""The files of run folders: written atomically, checked while they are read, as they may be untrusted; a folder's lock."""
 
 from __future__ import annotations
 
 import json
 import os
 import secrets
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 from numpy.typing import NDArray
@@ -19,6 +20,10 @@ from handgrad.errors import HandgradError, RunError
 T = TypeVar("T")
 Array = NDArray[Any]
 
+LOCK_FLAGS = (
+    os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+)  # an untrusted link would name another file
+
 TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "I64": "int64", "U8": "uint8", "BOOL": "bool"}
 """NumPy's names of the types that a network's arrays may have, by those of safetensors."""
 
@@ -26,12 +31,7 @@ TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "I64": "int64", "
 def write_file(path: Path, content: bytes | str) -> None:
     """Write a file atomically: to a temporary file in the same folder, fsync, rename, fsync the folder.
 
-    What is no file, such as a pipe, is written to directly.
-
-    Raises
-    ------
-    RunError
-        When the folder cannot be written, or the disk is full.
+    What is no file, such as a pipe, is written to directly; raises `RunError` where that cannot be done.
     """
     data = content.encode() if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
@@ -67,13 +67,7 @@ def _fsync_folder(folder: Path) -> None:
 
 
 def check_file(path: Path, most: int) -> int:
-    """Return the size of a run folder's file.
-
-    Raises
-    ------
-    RunError
-        When it is missing, a link out of the folder, a pipe or a device, or larger than ``most`` bytes.
-    """
+    """Return the size of a run folder's file; raises `RunError` when it is missing, no file in it, or over ``most`` bytes."""
     try:
         found = path.stat()
         inside = path.resolve().is_relative_to(path.parent.resolve())
@@ -101,19 +95,7 @@ def read_file(path: Path, most: int) -> bytes:
 
 
 def parse_json(data: bytes, kind: type[T], place: str) -> T:
-    """Read JSON as a type.
-
-    Raises
-    ------
-    RunError
-        Beginning with ``place``, when it is no JSON, nested too deep, names a key twice, or is of another type.
-
-    Examples
-    --------
-    >>> parse_json(b'{"a": 1, "a": 2}', dict[str, int], "run.json")
-    Traceback (most recent call last):
-    handgrad.errors.RunError: run.json: damaged, or not handgrad's: the key 'a' is there twice
-    """
+    """Read JSON as a type; raises `RunError` at ``place`` when it is none, nested too deep, or names a key twice."""
     try:
         return msgspec.convert(json.loads(data, object_pairs_hook=_once), kind)
     except (ValueError, msgspec.MsgspecError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
@@ -203,3 +185,94 @@ def check_arrays(
                 f"{kind}({', '.join(map(str, shape))})" for shape, kind in (found[name], wanted[name])
             )
             raise RunError(f"{place}: {name} is {one} in the file and {other} in the network")
+
+
+class FolderLock:
+    """A reentrant context manager that locks a folder, which is made where it is missing, for this process.
+
+    The operating system holds the lock, so that it ends with the process. Another process that has it, or a folder that
+    cannot be written, is a `RunError` on entering. A folder made here is removed at the end when it is empty.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder / ".lock"
+        self.depth = 0
+        self.made: list[Path] = []
+        self.file: BinaryIO | None = None
+
+    def __enter__(self) -> FolderLock:
+        if self.depth == 0:
+            self._acquire()
+        self.depth += 1
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            self._release()
+
+    def _acquire(self) -> None:
+        self.made = [place for place in (self.folder, *self.folder.parents) if not place.exists()]
+        try:
+            while self.file is None:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                file = os.fdopen(os.open(self.path, LOCK_FLAGS, 0o644), "r+b")
+                if not _lock(file):
+                    file.seek(0)
+                    holder = file.read(20).decode(errors="replace").strip() or "unknown"
+                    file.close()
+                    raise RunError(
+                        f"{self.folder}: another process is training into this folder: its process id is {holder}",
+                        fix="wait until it has ended, or choose another folder",
+                    )
+                if _is_at(file, self.path):  # and not one that its last holder has just removed
+                    self.file = file
+                else:
+                    file.close()
+            self.file.seek(0)
+            self.file.truncate()
+            self.file.write(f"{os.getpid()}\n".encode())
+            self.file.flush()
+        except FileExistsError:
+            raise RunError(f"{self.folder}: cannot be written: it is no folder") from None
+        except OSError as error:
+            self._release()
+            raise RunError(f"{self.folder}: cannot be written: {error.strerror or error}") from None
+
+    def _release(self) -> None:
+        if self.file is not None:
+            if sys.platform == "win32":
+                self.file.close()  # an open file cannot be removed there
+            with suppress(OSError):
+                self.path.unlink()
+            with suppress(OSError):  # a full disk, again
+                self.file.close()
+            self.file = None
+        with suppress(OSError):
+            for place in self.made:
+                place.rmdir()
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Lock an open file, unless another process has."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(2**20)  # beyond what is written: a locked byte cannot be read
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    """Whether a path still leads to an open file."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.lstat())
+    except FileNotFoundError:
+        return False

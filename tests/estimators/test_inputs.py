@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from handgrad.engines.compiled.blas import find_blas
-from handgrad.sklearn import programs
+from handgrad.sklearn import networks
 
 from .fitting import BOTH, data_for, digits, fit, iris, labels, ours, values
 
@@ -43,7 +43,7 @@ def test_data_frames_keep_the_names_of_their_columns(name: str, library: str) ->
 @pytest.mark.parametrize("solver", ["adam", "lbfgs"])
 def test_sparse_rows_are_the_same_rows(solver: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Made dense a few batches at a time: the numbers are those of dense rows, bit for bit."""
-    monkeypatch.setattr("handgrad.sklearn.programs.DENSE_ROWS", 64)
+    monkeypatch.setattr("handgrad.sklearn.networks.DENSE_ROWS", 64)
     X, y = digits(3)
     sparse = getattr(scipy.sparse, form)(X)
     parameters = {"solver": solver, "batch_size": 24, "max_iter": 5, "random_state": 0, "dropout": 0.0}
@@ -117,12 +117,12 @@ def test_limits_of_threads_are_kept() -> None:
 
 def test_programs_are_made_once_and_only_a_few_are_kept() -> None:
     X, y = values()
-    for width in range(1, programs.MAX_CACHED + 4):
+    for width in range(1, networks.MAX_CACHED + 4):
         fit(ours("MLPRegressor", hidden_layer_sizes=width, max_iter=1), X, y)
-    assert len(programs._cache) == programs.MAX_CACHED
-    newest = list(programs._cache.values())[-1]
+    assert len(networks._cache) == networks.MAX_CACHED
+    newest = list(networks._cache.values())[-1]
     fit(ours("MLPRegressor", hidden_layer_sizes=width, max_iter=1, learning_rate_init=0.5), X, y)
-    assert list(programs._cache.values())[-1] is newest
+    assert list(networks._cache.values())[-1] is newest
 
 
 @pytest.mark.parametrize("name", BOTH)

@@ -38,7 +38,7 @@ def test_without_llvmlite_the_notice_names_the_users_line(
     monkeypatch: pytest.MonkeyPatch, fit: Callable[[Any], object]
 ) -> None:
     monkeypatch.setitem(sys.modules, "handgrad.engines.compiled", None)  # its import fails
-    monkeypatch.setattr("handgrad.sklearn.programs._cache", OrderedDict())  # none was made ready before
+    monkeypatch.setattr("handgrad.sklearn.networks._cache", OrderedDict())  # none was made ready before
     with warnings.catch_warnings(record=True) as noticed:
         warnings.simplefilter("always", HandgradNotice)
         fit(clone(SMALL))

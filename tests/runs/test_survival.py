@@ -37,7 +37,7 @@ from handgrad import (
 from handgrad.checkpoints import NAME, read_checkpoint, read_past
 from handgrad.engines import ENGINES
 from handgrad.errors import EngineError, HandgradNotice
-from handgrad.locks import FolderLock
+from handgrad.files import FolderLock
 from handgrad.training import EpochRecord
 from handgrad.training.history import BatchRecord
 
@@ -232,7 +232,7 @@ def test_a_folder_that_cannot_be_written_is_known_at_the_start(
 HOLDER = """
 import sys
 from pathlib import Path
-from handgrad.locks import FolderLock
+from handgrad.files import FolderLock
 with FolderLock(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()

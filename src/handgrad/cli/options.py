@@ -15,7 +15,7 @@ from handgrad.data import Dataset, Split, load, split
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError, DataError
 from handgrad.files import check_file
-from handgrad.fingerprint import Fingerprint, find_change
+from handgrad.arrays import Fingerprint, find_change
 from handgrad.layers import ACTIVATIONS, LOSSES, OPTIMISERS, SCHEDULES
 from handgrad.network import Network
 

@@ -1,4 +1,4 @@
-"""The classifier, and its classes as a network's targets."""
+"""The classifier."""
 
 from __future__ import annotations
 
@@ -32,67 +32,7 @@ from handgrad.sklearn.estimator import (
 )
 
 Array = NDArray[Any]
-LabelKind = Literal["binary", "multiclass", "multilabel-indicator"]
-
-
-@dataclass(frozen=True)
-class Labels:
-    """What y may be.
-
-    Attributes
-    ----------
-    kind
-        scikit-learn's word for it.
-    classes
-        In rising order; of several labels a row, their numbers.
-
-    Examples
-    --------
-    >>> labels = Labels.of(np.array(["yes", "no", "yes"]))
-    >>> labels.encode(np.array(["no", "yes"])).tolist()
-    [[0.0], [1.0]]
-    >>> labels.decode(np.array([[0.2], [0.8]])).tolist()
-    ['no', 'yes']
-    """
-
-    kind: LabelKind
-    classes: Array
-
-    @classmethod
-    def of(cls, y: Any) -> Self:
-        """Find the labels that are there."""
-        check_classification_targets(y)
-        kind = type_of_target(y, input_name="y", raise_unknown=True)
-        if kind == "multiclass-multioutput":
-            raise EstimatorError(
-                "Multioutput target data is not supported: y has several columns of several classes",
-                fix="fit one classifier a column: sklearn.multioutput.MultiOutputClassifier",
-            )
-        return cls(kind, unique_labels(y))
-
-    @property
-    def outputs(self) -> int:
-        """How many outputs a network needs."""
-        return 1 if self.kind == "binary" else len(self.classes)
-
-    def encode(self, y: Any) -> Array:
-        """Return y as a loss takes it: class numbers (n,), or 0 and 1, (n, outputs)."""
-        if self.kind == "multiclass":
-            return np.searchsorted(self.classes, y)
-        if self.kind == "binary":
-            return np.asarray(y == self.classes[-1], float)[:, None] * (len(self.classes) > 1)
-        dense = y.toarray() if scipy.sparse.issparse(y) else y
-        if dense.shape[1:] != self.classes.shape:
-            raise EstimatorError(f"y has the shape {dense.shape}, and there are {self.outputs} labels")
-        return np.ascontiguousarray(dense > 0, float)
-
-    def decode(self, answers: Array) -> Array:
-        """Return the classes of a network's answers."""
-        if self.kind == "multiclass":
-            return self.classes[answers.argmax(axis=1)]
-        if self.kind == "binary":
-            return self.classes[(answers[:, 0] > 0.5).astype(int) * (len(self.classes) - 1)]
-        return (answers > 0.5).astype(int)
+LabelKind = Literal["binary", "multiclass", "multilabel-indicator"]  # in the words of scikit-learn
 
 
 @completed
@@ -128,12 +68,8 @@ class MLPClassifier(ClassifierMixin, Perceptron):
         0.0, "The fraction of each row's target that is spread evenly over all classes.", FRACTION
     )
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = parameter(
-        None,
-        'Weights of the classes\' rows: a dictionary, or "balanced".',
-        dict,
-        StrOptions({"balanced"}),
-        None,
-    )
+        None, 'Weights of the classes\' rows: a dictionary, or "balanced".', dict, StrOptions({"balanced"}), None,
+    )  # fmt: skip
 
     _numeric: ClassVar[bool] = False
 
@@ -161,8 +97,7 @@ class MLPClassifier(ClassifierMixin, Perceptron):
             )
         if _check_partial_fit_first_call(self, classes):
             several = type_of_target(y).startswith("multilabel")
-            self._labels = Labels.of(y if several else np.asarray(classes))
-            self.classes_ = self._labels.classes
+            self._learn_classes(y if several else np.asarray(classes))
         return self._fit(X, y, sample_weight, incremental=True)
 
     def predict(self, X: ArrayLike) -> Array:
@@ -174,7 +109,10 @@ class MLPClassifier(ClassifierMixin, Perceptron):
             Rows of features.
         """
         outputs = self._outputs(X)
-        return self._labels.decode(outputs)
+        if self._kind == "multiclass":
+            return self.classes_[outputs.argmax(axis=1)]
+        found = (outputs > 0.5).astype(int)
+        return found if self._kind != "binary" else self.classes_[found[:, 0] * (len(self.classes_) - 1)]
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probability of each class, (n, classes), in the order of ``classes_``.
@@ -198,13 +136,30 @@ class MLPClassifier(ClassifierMixin, Perceptron):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def _targets(self, y: Array, *, first: bool, incremental: bool) -> Array:
+    def _learn_classes(self, y: Any) -> None:
+        check_classification_targets(y)
+        self._kind: LabelKind = type_of_target(y, input_name="y", raise_unknown=True)
+        if self._kind == "multiclass-multioutput":
+            raise EstimatorError(
+                "Multioutput target data is not supported: y has several columns of several classes",
+                fix="fit one classifier a column: sklearn.multioutput.MultiOutputClassifier",
+            )
+        self.classes_ = unique_labels(y)
+
+    def _targets(self, y: Any, *, first: bool, incremental: bool) -> Array:
+        """Return class numbers (n,), or for two classes and for several labels 0 and 1, (n, outputs)."""
         if first and not incremental:
-            self._labels = Labels.of(y)
+            self._learn_classes(y)
         else:
             self._check_classes(y, incremental=incremental)
-        self.classes_, self.n_outputs_ = self._labels.classes, self._labels.outputs
-        return self._labels.encode(y)
+        if self._kind == "multiclass":
+            return np.searchsorted(self.classes_, y)
+        if self._kind == "binary":
+            return np.asarray(y == self.classes_[-1], float)[:, None] * (len(self.classes_) > 1)
+        dense = y.toarray() if scipy.sparse.issparse(y) else y
+        if dense.shape[1:] != self.classes_.shape:
+            raise EstimatorError(f"y has the shape {dense.shape}, and there are {len(self.classes_)} labels")
+        return np.ascontiguousarray(dense > 0, float)
 
     def _check_classes(self, y: Array, *, incremental: bool) -> None:
         classes = unique_labels(y)
@@ -229,13 +184,13 @@ class MLPClassifier(ClassifierMixin, Perceptron):
         return of_class if w is None else of_class * w
 
     def _strata(self, y: Array) -> Array | None:
-        return y if self._labels.kind == "binary" else None  # as scikit-learn does
+        return y if self._kind == "binary" else None  # as scikit-learn does
 
-    def _loss(self) -> tuple[Loss, str]:
+    def _loss(self) -> Loss:
         l2, smoothing = float(self.alpha), float(self.label_smoothing)
-        if self._labels.kind == "multiclass":
-            return SoftmaxCrossEntropy(smoothing=smoothing, l2=l2), "softmax"
-        return BinaryCrossEntropy(outputs="sum", smoothing=smoothing, l2=l2), "logistic"
+        if self._kind == "multiclass":
+            return SoftmaxCrossEntropy(smoothing=smoothing, l2=l2)
+        return BinaryCrossEntropy(outputs="sum", smoothing=smoothing, l2=l2)
 
     def _score_of(self, outputs: Array, t: Array, w: Array | None) -> float:
         right = outputs.argmax(axis=1) == t if t.ndim == 1 else ((outputs > 0.5) == (t > 0.5)).all(axis=1)

@@ -1,4 +1,4 @@
-"""What the two estimators share: parameters, the fit, and what it leaves behind."""
+"""What the two estimators share: parameters, the fit, and its attributes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier as OriginalClassifier
 from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from handgrad.arguments import judged
@@ -28,21 +28,22 @@ from handgrad.sklearn.networks import (
     NORMALISATIONS,
     SCHEDULES,
     build_network,
-    build_optimiser,
     draw_weights,
+    parameter_list,
     parameters_of,
+    predict,
 )
-from handgrad.sklearn.programs import fit_program, predict
-from handgrad.sklearn.solvers import Descent, DescentState, minimise
+from handgrad.sklearn.solvers import descend, minimise
 from handgrad.training.history import EpochRecord
 
 Array = NDArray[Any]
 E = TypeVar("E", bound="type[Perceptron]")
 
-COUNT = Interval(Integral, 1, None, closed="left")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 FRACTION = Interval(Real, 0, 1, closed="left")
+
+OUT_ACTIVATIONS = {"softmax": "softmax", "sigmoid": "logistic", "exponential": "exp", "identity": "identity"}
+"""scikit-learn's names of the rules that make predictions of outputs."""
 
 ATTRIBUTES = """\
 ``network_``
@@ -62,7 +63,7 @@ ATTRIBUTES = """\
 
 
 def parameter(default: Any, meaning: str, *constraints: Any) -> Any:
-    """Declare a parameter: scikit-learn checks its value by the constraints, and the docstring has its meaning."""
+    """Declare a parameter: its meaning, for the docstring, and its constraints where they are not scikit-learn's."""
     return field(default=default, metadata={"meaning": meaning, "constraints": list(constraints)})
 
 
@@ -71,7 +72,10 @@ def completed(cls: E) -> E:
     parameters = {
         each.name: each.metadata for each in sorted(fields(cls), key=lambda each: each.kw_only is True)
     }
-    cls._parameter_constraints = {name: data["constraints"] for name, data in parameters.items()}
+    cls._parameter_constraints = {
+        name: data["constraints"] or OriginalClassifier._parameter_constraints[name]
+        for name, data in parameters.items()
+    }
     entries = "\n".join(
         f"{name}\n{textwrap.fill(data['meaning'], 110, initial_indent='    ', subsequent_indent='    ')}"
         for name, data in parameters.items()
@@ -81,9 +85,7 @@ def completed(cls: E) -> E:
     return cls
 
 
-HIDDEN_LAYER_SIZES = parameter(
-    (100,), "Units of each hidden layer.", "array-like", Interval(Integral, 1, None, closed="left")
-)
+HIDDEN_LAYER_SIZES = parameter((100,), "Units of each hidden layer.")
 ACTIVATION = parameter(
     "relu",
     'Of the hidden layers: "identity", "logistic", "tanh", "relu"; and handgrad\'s other elementwise layers, each by '
@@ -97,15 +99,11 @@ ACTIVATION = parameter(
 class Perceptron(BaseEstimator, ABC):
     """What `MLPClassifier` and `MLPRegressor` share; see there."""
 
-    solver: Literal["lbfgs", "sgd", "adam"] = parameter(
-        "adam", 'The optimiser: "adam", "sgd" or "lbfgs".', StrOptions({"lbfgs", "sgd", "adam"})
-    )
+    solver: Literal["lbfgs", "sgd", "adam"] = parameter("adam", 'The optimiser: "adam", "sgd" or "lbfgs".')
     alpha: float = parameter(
-        0.0001, "Strength of the L2 penalty: a factor of half the sum of squared weights.", NOT_NEGATIVE
+        0.0001, "Strength of the L2 penalty: a factor of half the sum of squared weights."
     )
-    batch_size: int | Literal["auto"] = parameter(
-        "auto", 'Rows of a batch; "auto" is min(200, n).', StrOptions({"auto"}), COUNT
-    )
+    batch_size: int | Literal["auto"] = parameter("auto", 'Rows of a batch; "auto" is min(200, n).')
     learning_rate: str | Schedule = parameter(
         "constant",
         '"constant"; for sgd also "invscaling" (learning_rate_init / t^power_t) and "adaptive" (a fifth, whenever '
@@ -113,46 +111,39 @@ class Perceptron(BaseEstimator, ABC):
         StrOptions({"constant", "invscaling", "adaptive", *SCHEDULES}),
         Schedule,
     )
-    learning_rate_init: float = parameter(0.001, "The first learning rate.", POSITIVE)
-    power_t: float = parameter(0.5, 'The exponent of "invscaling".', NOT_NEGATIVE)
-    max_iter: int = parameter(200, "Epochs at most; with lbfgs, iterations.", COUNT)
-    shuffle: bool = parameter(True, "Whether each epoch takes the rows in a new order.", "boolean")
+    learning_rate_init: float = parameter(0.001, "The first learning rate.")
+    power_t: float = parameter(0.5, 'The exponent of "invscaling".')
+    max_iter: int = parameter(200, "Epochs at most; with lbfgs, iterations.")
+    shuffle: bool = parameter(True, "Whether each epoch takes the rows in a new order.")
     random_state: int | np.random.RandomState | None = parameter(
-        None, "Seeds the weights, the order of rows, the held-out rows, and dropout.", "random_state"
+        None, "Seeds the weights, the order of rows, the held-out rows, and dropout."
     )
     tol: float = parameter(
-        1e-4, "A fit ends when the loss, or with early stopping the score, improves by less.", NOT_NEGATIVE
+        1e-4, "A fit ends when the loss, or with early stopping the score, improves by less."
     )
-    verbose: bool = parameter(False, "Whether to print each epoch's loss.", "verbose")
-    warm_start: bool = parameter(False, "Whether `fit` begins with the weights of the last fit.", "boolean")
+    verbose: bool = parameter(False, "Whether to print each epoch's loss.")
+    warm_start: bool = parameter(False, "Whether `fit` begins with the weights of the last fit.")
     momentum: float = parameter(0.9, "Of sgd.", FRACTION)
-    nesterovs_momentum: bool = parameter(True, "Of sgd.", "boolean")
+    nesterovs_momentum: bool = parameter(True, "Of sgd.")
     early_stopping: bool = parameter(
         False,
         "Whether to hold rows out, to end when the score on them stops improving, and to restore the best weights.",
-        "boolean",
     )
-    validation_fraction: float = parameter(0.1, "The fraction of rows held out for early stopping.", FRACTION)
-    beta_1: float = parameter(0.9, "Of adam.", FRACTION)
-    beta_2: float = parameter(0.999, "Of adam.", FRACTION)
-    epsilon: float = parameter(1e-8, "Of adam.", POSITIVE)
-    n_iter_no_change: float = parameter(
-        10, "Epochs without an improvement by ``tol`` that end a fit.", COUNT, Options(Real, {np.inf})
-    )
-    max_fun: int = parameter(15000, "Evaluations of the loss by lbfgs, at most.", COUNT)
+    validation_fraction: float = parameter(0.1, "The fraction of rows held out for early stopping.")
+    beta_1: float = parameter(0.9, "Of adam.")
+    beta_2: float = parameter(0.999, "Of adam.")
+    epsilon: float = parameter(1e-8, "Of adam.")
+    n_iter_no_change: float = parameter(10, "Epochs without an improvement by ``tol`` that end a fit.")
+    max_fun: int = parameter(15000, "Evaluations of the loss by lbfgs, at most.")
     dropout: float = parameter(0.0, "The fraction of hidden units dropped at random in each step.", FRACTION)
     normalisation: Literal["batch", "layer"] | None = parameter(
-        None,
-        '"batch" or "layer": normalisation before each activation.',
-        StrOptions(set(NORMALISATIONS)),
-        None,
-    )
+        None, '"batch" or "layer": normalisation before each activation.',
+        StrOptions(set(NORMALISATIONS)), None,
+    )  # fmt: skip
     after_epoch: Callable[[EpochRecord], object] | None = parameter(
-        None,
-        "Called with each epoch's record, a `handgrad.training.EpochRecord`; returning True ends the fit.",
-        callable,
-        None,
-    )
+        None, "Called with each epoch's record, a `handgrad.training.EpochRecord`; returning True ends the fit.",
+        callable, None,
+    )  # fmt: skip
 
     _parameter_constraints: ClassVar[dict[str, Any]]
     _numeric: ClassVar[bool]  # whether y holds numbers
@@ -162,8 +153,7 @@ class Perceptron(BaseEstimator, ABC):
         """Return y as the network's loss takes it, and learn the classes if there are any."""
 
     @abstractmethod
-    def _loss(self) -> tuple[Loss, str]:
-        """Return the loss, and scikit-learn's name of the function that makes predictions of outputs."""
+    def _loss(self) -> Loss: ...
 
     @abstractmethod
     def _score_of(self, outputs: Array, t: Array, w: Array | None) -> float:
@@ -203,22 +193,20 @@ class Perceptron(BaseEstimator, ABC):
             dtype=(np.float64, np.float32), reset=first,
         )  # fmt: skip
         column = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
-        t = self._targets(column, first=first, incremental=incremental)
+        arrays = {"x": X, "t": self._targets(column, first=first, incremental=incremental)}
         w = sample_weight
         if w is not None:
             w = _check_sample_weight(w, X, ensure_non_negative=True)
+        if (w := self._row_weights(y, w)) is not None:
+            arrays["w"] = w
         if not incremental or not hasattr(self, "_random_state"):
             self._random_state = check_random_state(self.random_state)
         if first:
-            self._start(X, t)
-        arrays = {"x": X, "t": t}
-        if (w := self._row_weights(y, w)) is not None:
-            arrays["w"] = w
+            self._start(X, arrays["t"])
         if self.solver == "lbfgs":
-            self.n_iter_, self.loss_ = minimise(self, arrays)
-            self._descent_state: DescentState | None = None  # a descent was elsewhere
+            minimise(self, arrays)
         else:
-            self._descend(arrays, y, incremental=incremental)
+            descend(self, arrays, self._strata(y), incremental=incremental)
         if not all(np.isfinite(array).all() for array in self.network_.arrays.values()):
             raise EstimatorError(
                 "Solver produced non-finite parameter weights. The input data may contain large values and need to "
@@ -249,57 +237,17 @@ class Perceptron(BaseEstimator, ABC):
         return sizes
 
     def _start(self, X: Any, t: Array) -> None:
-        """Make the network, and forget what an earlier one learned."""
-        loss, self.out_activation_ = self._loss()
-        units = [X.shape[1], *self._hidden_sizes(), self.n_outputs_]
+        """Build the network, and delete the attributes of an earlier fit."""
+        outputs = t.shape[1] if t.ndim == 2 else len(self.classes_)
+        units = [X.shape[1], *self._hidden_sizes(), outputs]
         self.network_ = build_network(
-            units, self.activation, self.normalisation, float(self.dropout), loss, X.dtype.name
+            units, self.activation, self.normalisation, float(self.dropout), self._loss(), X.dtype.name
         )
         draw_weights(self.network_, self.activation, self._random_state)
-        self.n_layers_, self.n_iter_, self.t_ = len(units), 0, 0
+        self.n_iter_ = self.t_ = 0
         self._descent_state = None
         for name in ("loss_curve_", "best_loss_", "validation_scores_", "best_validation_score_"):
             self.__dict__.pop(name, None)
-
-    def _complete_record(self) -> None:
-        """Make the curves that are missing: all at a first fit, some after another solver or without early stopping."""
-        held, early = vars(self), bool(self.early_stopping)
-        best, score = held.get("best_loss_"), held.get("best_validation_score_")
-        self.loss_curve_: list[float] = held.get("loss_curve_", [])
-        self.best_loss_ = None if early else np.inf if best is None else best
-        self.validation_scores_: list[float] | None = (
-            (held.get("validation_scores_") or []) if early else None
-        )
-        self.best_validation_score_ = None if not early else -np.inf if score is None else score
-
-    def _descend(self, arrays: dict[str, Any], y: Array, *, incremental: bool) -> None:
-        self._complete_record()
-        order, score = np.arange(arrays["x"].shape[0]), None
-        if self.early_stopping:
-            order, held_out = train_test_split(
-                order, random_state=self._random_state, test_size=self.validation_fraction,
-                stratify=self._strata(y),
-            )  # fmt: skip
-            if len(held_out) < 2:
-                raise EstimatorError(
-                    "The validation set is too small. Increase 'validation_fraction' or the size of your dataset."
-                )
-            validation = {name: array[held_out] for name, array in arrays.items()}
-
-            def score() -> float:
-                outputs = predict(self.network_, validation["x"])
-                if not np.isfinite(outputs).all():
-                    return float("nan")
-                return self._score_of(outputs, validation["t"], validation.get("w"))
-
-        if not incremental or self._descent_state is None:
-            seed = int(self._random_state.randint(2**31)) if self.dropout else 0
-            self._descent_state = DescentState(float(self.learning_rate_init), seed)
-        descent = Descent(
-            self, self._descent_state, arrays, order, score, tol=self._tolerance(), incremental=incremental
-        )
-        with fit_program(self.network_, build_optimiser(self), weighted="w" in arrays) as program:
-            descent.run(program)
 
     def _outputs(self, X: Any) -> Array:
         """Return the network's outputs for rows of the user's."""
@@ -342,23 +290,25 @@ class Perceptron(BaseEstimator, ABC):
 
         return load(cls, Path(path))
 
-    @property
-    def coefs_(self) -> list[Array]:
-        """The weights of each layer, which are the network's own: what is changed here is changed there."""
-        return parameters_of(self.network_, "W")
-
-    @coefs_.setter
-    def coefs_(self, arrays: list[ArrayLike]) -> None:
-        parameters_of(self.network_, "W").assign(arrays, "coefs_")
+    coefs_ = parameter_list("W", "The weights of each layer, the network's own: a change here is one there.")
+    intercepts_ = parameter_list("b", "The biases of each layer; as `coefs_`.")
 
     @property
-    def intercepts_(self) -> list[Array]:
-        """The biases of each layer; as `coefs_`."""
-        return parameters_of(self.network_, "b")
+    def n_layers_(self) -> int:
+        """Layers, with input and output."""
+        return len(parameters_of(self.network_, "W")) + 1
 
-    @intercepts_.setter
-    def intercepts_(self, arrays: list[ArrayLike]) -> None:
-        parameters_of(self.network_, "b").assign(arrays, "intercepts_")
+    @property
+    def n_outputs_(self) -> int:
+        """Outputs of the network."""
+        return int(self.network_.output_shape[-1])
+
+    @property
+    def out_activation_(self) -> str:
+        """scikit-learn's name of the function that makes predictions of outputs."""
+        loss = self.network_.loss
+        assert loss is not None
+        return OUT_ACTIVATIONS[loss.prediction.name]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")

@@ -1,14 +1,23 @@
-"""From an estimator's parameters to handgrad's own objects: a network with its weights, an optimiser, learning rates."""
+"""From an estimator's parameters and rows to handgrad's own objects: networks, optimisers, bound programs.
+
+Bound programs are cached for every fit of the same shape, which makes fits of few rows quick.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from handgrad.engines import DEFAULT_ENGINE, BoundProgram, bind
 from handgrad.errors import EstimatorError
 from handgrad.layers import ACTIVATIONS as ELEMENTWISE
 from handgrad.layers import (
@@ -28,6 +37,7 @@ from handgrad.layers import (
 )
 from handgrad.network import Network
 from handgrad.network.network import DType
+from handgrad.program import Program
 
 Array = NDArray[Any]
 
@@ -42,6 +52,12 @@ NORMALISATIONS: dict[str, type[Layer]] = {"batch": BatchNorm, "layer": LayerNorm
 
 SCHEDULES: dict[str, Schedule] = {"cosine": Cosine(), "one_cycle": OneCycle()}
 """The learning rates that are known before the training starts; scikit-learn's own follow from it."""
+
+MAX_CACHED = 8
+"""Programs that wait for a fit of their shape: a grid search over a few shapes finds them all, and memory stays small."""
+
+DENSE_ROWS = 4096
+"""Sparse rows that are dense at the same time, about: enough for large batches, and little memory."""
 
 
 def build_network(
@@ -83,17 +99,96 @@ class ParameterList(list[Array]):
     def __setitem__(self, place: Any, numbers: Any) -> None:
         self[place][...] = numbers
 
-    def assign(self, arrays: list[ArrayLike], name: str) -> None:
-        """Write all arrays into the network, if their shapes are its own."""
-        own, given = [array.shape for array in self], [np.shape(array) for array in arrays]
-        if own != given:
-            raise EstimatorError(f"{name} are {own}, and {given} are given")
-        for place, numbers in enumerate(arrays):
-            self[place] = numbers
-
 
 def parameters_of(network: Network, letter: str) -> ParameterList:
     """Return the weights ("W") or the biases ("b") of the linear layers, in order."""
     return ParameterList(
         array for name, array in network.parameters.items() if re.fullmatch(rf"{letter}\d+", name)
     )
+
+
+def parameter_list(letter: str, meaning: str) -> property:
+    """Return the property of an estimator that has the network's weights or biases, and writes into them."""
+
+    def assign(estimator: Any, arrays: list[ArrayLike]) -> None:
+        found = parameters_of(estimator.network_, letter)
+        own, given = [array.shape for array in found], [np.shape(array) for array in arrays]
+        if own != given:
+            name = {"W": "coefs_", "b": "intercepts_"}[letter]
+            raise EstimatorError(f"{name} are {own}, and {given} are given")
+        for array, numbers in zip(found, arrays, strict=True):
+            array[...] = numbers
+
+    return property(lambda estimator: parameters_of(estimator.network_, letter), assign, doc=meaning)
+
+
+_cache: OrderedDict[tuple[str, ...], FitProgram] = OrderedDict()
+
+
+@dataclass(frozen=True)
+class FitProgram:
+    """A program, bound to ``arrays`` of its own: parameters, buffers and the optimiser's slots."""
+
+    program: Program
+    bound: BoundProgram
+    arrays: dict[str, Array]
+
+    def load(self, arrays: dict[str, Array]) -> None:
+        """Copy numbers in, by name; what is not given is 0."""
+        for name, own in self.arrays.items():
+            own[...] = arrays.get(name, 0)
+
+    def store(self, network: Network) -> None:
+        """Copy the numbers into the network's arrays."""
+        for name, array in network.arrays.items():
+            array[...] = self.arrays[name]
+
+
+@contextmanager
+def fit_program(network: Network, optimiser: Optimiser | None, *, weighted: bool) -> Iterator[FitProgram]:
+    """Lend the training program of a network: with an optimiser's updates, or with the gradients as outputs.
+
+    Nobody else has it meanwhile. Taking and giving back are single operations on the dictionary, so that threads
+    need no lock; one that finds nothing makes a program of its own.
+    """
+    at_any_rate = optimiser and replace(optimiser, learning_rate=1.0)  # the rate comes with each epoch
+    key = (repr(network), str(network.row), network.dtype, repr(at_any_rate), str(weighted))
+    found = _cache.pop(key, None)
+    if found is None:
+        program = network.program(optimiser, weighted=weighted)
+        program = program.keeping("total", "count") if optimiser else program.without_updates()
+        arrays = {name: array.copy() for name, array in network.arrays.items()}
+        arrays |= {name: np.zeros(shape, network.dtype) for name, shape in program.slots.items()}
+        found = FitProgram(program, bind(DEFAULT_ENGINE, program, arrays), arrays)
+    try:
+        yield found
+    finally:
+        _cache[key] = found
+        while len(_cache) > MAX_CACHED:
+            _cache.popitem(last=False)
+
+
+def dense(array: Any) -> Array:
+    """Return a sparse matrix as an array, and an array as it is."""
+    return array.toarray() if scipy.sparse.issparse(array) else array
+
+
+def dense_chunks(
+    arrays: dict[str, Any], order: Array, batch_size: int
+) -> Iterator[tuple[dict[str, Array], Array]]:
+    """Yield arrays that an engine reads and the order of their rows: all, or of sparse rows some batches at a time."""
+    if not scipy.sparse.issparse(arrays["x"]):
+        yield arrays, order
+        return
+    length = max(DENSE_ROWS // batch_size, 1) * batch_size
+    for start in range(0, len(order), length):
+        rows = order[start : start + length]
+        yield {name: dense(array[rows]) for name, array in arrays.items()}, np.arange(len(rows))
+
+
+def predict(network: Network, x: Any) -> Array:
+    """Return a network's output for each row of dense or sparse features."""
+    if not scipy.sparse.issparse(x):
+        return network.predict(x)
+    starts = range(0, x.shape[0], DENSE_ROWS)
+    return np.concatenate([network.predict(dense(x[start : start + DENSE_ROWS])) for start in starts])

@@ -21,7 +21,7 @@ from handgrad.errors import HandgradError, RunError
 from handgrad.files import Tensors, check_arrays, parse_versioned, read_file, write_file
 from handgrad.layers import Schedule
 from handgrad.runs import Run, load_run, save_run
-from handgrad.sklearn.classifier import LabelKind, Labels
+from handgrad.sklearn.classifier import LabelKind
 from handgrad.sklearn.networks import build_optimiser
 from handgrad.sklearn.solvers import DescentState
 from handgrad.specs import schedule_from, to_table
@@ -90,36 +90,33 @@ class _DescentHeader(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 def save(estimator: Any, folder: Path) -> None:
     """Write a fitted estimator into a run folder; see `MLPClassifier.save`."""
-    labels: Labels | None = getattr(estimator, "_labels", None)
-    several = labels is not None and labels.kind == "multilabel-indicator"
-    if labels is not None and len(labels.classes) < 2:
+    kind: LabelKind | None = getattr(estimator, "_kind", None)
+    classes = estimator.classes_ if kind else np.array([])
+    if kind and len(classes) < 2:
         raise RunError(
             f"{folder}: a classifier of one class has nothing to save", fix="fit it to two or more"
         )
     if not hasattr(estimator, "loss_"):
         raise RunError(f"{folder}: there is nothing to save before a first epoch", fix="let fit run longer")
-    names = tuple(map(str, labels.classes)) if labels is not None else ()
+    several, names = kind == "multilabel-indicator", tuple(map(str, classes))
     run = Run(
         estimator.network_,
         source=f"handgrad.sklearn.{type(estimator).__name__}",
-        task="regression" if labels is None or several else "classification",
+        task="regression" if kind is None or several else "classification",
         target=[f"label_{name}" for name in names] if several else None,
         classes=() if several else names,
         feature_names=tuple(map(str, getattr(estimator, "feature_names_in_", ()))),
     )
     save_run(folder, run, _history(estimator), f"# fitted by {run.source}; its parameters are in {NAME}\n")
+    fitted = _FittedAttributes.__struct_fields__
     table = {
         "format": FORMAT,
         "type": type(estimator).__name__,
         "parameters": {name: _plain(value, name) for name, value in estimator.get_params().items()},
-        "fitted": {
-            name: getattr(estimator, name)
-            for name in _FittedAttributes.__struct_fields__
-            if hasattr(estimator, name)
-        },
-        "kind": labels.kind if labels is not None else None,
-        "classes": labels.classes.tolist() if labels is not None else [],
-        "class_type": labels.classes.dtype.str if labels is not None else "",
+        "fitted": {name: getattr(estimator, name) for name in fitted if hasattr(estimator, name)},
+        "kind": kind,
+        "classes": classes.tolist(),
+        "class_type": classes.dtype.str if kind else "",
     }
     _save_descent(estimator, folder)
     write_file(folder / NAME, json.dumps(table, indent=2, default=float) + "\n")
@@ -188,17 +185,14 @@ def _set_fitted(estimator: Any, table: _EstimatorFile, run: Run) -> None:
         raise ValueError("the network takes no rows of features, or has no outputs for each")
     outputs = int(network.output_shape[1])
     if table.kind is not None:
-        estimator._labels = Labels(table.kind, np.array(table.classes, _class_type(table.class_type)))
-        estimator.classes_ = estimator._labels.classes
-        if estimator._labels.outputs != outputs:
+        estimator._kind = table.kind
+        estimator.classes_ = np.array(table.classes, _class_type(table.class_type))
+        if outputs != (1 if table.kind == "binary" else len(table.classes)):
             raise ValueError(f"{len(table.classes)} classes, and the network has {outputs} outputs")
     for name, value in msgspec.structs.asdict(table.fitted).items():
         if value is not msgspec.UNSET:
             setattr(estimator, name, value)
-    estimator.n_outputs_, estimator.n_features_in_ = outputs, network.row[0]
-    estimator.network_ = network
-    estimator.n_layers_ = len(estimator.coefs_) + 1
-    estimator.out_activation_ = estimator._loss()[1]
+    estimator.network_, estimator.n_features_in_ = network, network.row[0]
     if run.feature_names:
         estimator.feature_names_in_ = np.array(run.feature_names, object)
 

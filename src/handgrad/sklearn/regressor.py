@@ -94,22 +94,20 @@ class MLPRegressor(RegressorMixin, Perceptron):
                 fix="give y of 0 or more, or another loss",
             )
         t = np.ascontiguousarray(y.reshape(len(y), -1))
-        if first:
-            self.n_outputs_ = t.shape[1]
-        elif t.shape[1] != self.n_outputs_:
+        if not first and t.shape[1] != self.n_outputs_:
             raise EstimatorError(
                 f"y has {t.shape[1]} outputs, and the network was fitted to {self.n_outputs_}"
             )
         return t
 
-    def _loss(self) -> tuple[Loss, str]:
+    def _loss(self) -> Loss:
         l2 = float(self.alpha)
         match self.loss:
             case "poisson":
-                return Poisson("sum", l2=l2), "exp"
+                return Poisson("sum", l2=l2)
             case "huber":
-                return Huber(float(self.huber_delta), "sum", l2=l2), "identity"
-        return HalfSquaredError("mean", l2=l2), "identity"
+                return Huber(float(self.huber_delta), "sum", l2=l2)
+        return HalfSquaredError("mean", l2=l2)
 
     def _tolerance(self) -> float:
         """Return scikit-learn's, whose squared errors are the mean of the outputs', for a loss that is their sum."""

@@ -2,6 +2,6 @@
 
 from handgrad.training.engine_timing import EngineTime, measure_engines
 from handgrad.training.history import BatchRecord, EpochRecord, History
-from handgrad.training.loop import train
+from handgrad.training.training_run import train
 
 __all__ = ["BatchRecord", "EngineTime", "EpochRecord", "History", "measure_engines", "train"]

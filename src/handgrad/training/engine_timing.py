@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,12 @@ from handgrad.errors import ConfigurationError, EngineError, MissingPackageError
 from handgrad.layers import Adam, Optimiser
 from handgrad.network import Network
 from handgrad.program import Program
-from handgrad.training.subset import checked_rows
+from handgrad.training.training_run import checked_rows
 
 Array = NDArray[Any]
 
 TURNS = 10
 """How often each engine has its turn, so that what slows the machine down for a while slows all; the first warms up."""
-
-CHOICES = (UnsupportedLineError, EngineError, MissingPackageError)
-"""Why an engine may be unable to run a program."""
 
 
 @dataclass(frozen=True)
@@ -120,28 +118,40 @@ def measure_engines(
     ('reference', 1.0, True)
     """
     names = list(ENGINES if engines is None else engines)
-    _check_settings(names, seconds)
-    whole = _epoch(checked_rows(network, x, t, None, ""), batch_size, optimiser or Adam(), seed)
-    program = network.program(optimiser or Adam()).keeping("total", "count")
-    arrays = _arrays(network, whole)
-    arrays |= {name: np.zeros(shape, network.dtype) for name, shape in program.slots.items()}
+    for name in names:
+        if name not in ENGINES:
+            raise ConfigurationError(f"no engine is called {name!r}", fix=nearest(name, ENGINES))
+    if not 0 < seconds < float("inf"):
+        raise ConfigurationError(f"seconds is {seconds!r}", fix="give a number above 0")
+    optimiser, network = optimiser or Adam(), deepcopy(network)
+    epoch = _whole_batches(checked_rows(network, x, t), batch_size, optimiser, seed)
+    network.standardise(epoch.arrays["x"], epoch.order)
+    program = network.program(optimiser).keeping("total", "count")
+    arrays = network.arrays | {name: np.zeros(shape, network.dtype) for name, shape in program.slots.items()}
     report = progress or (lambda name, share: None)
     runners, times = {}, {}
     for name in names:
         report(name, 0.0)
         try:
-            runners[name] = _TimedEngine(name, program, arrays, whole)
-        except CHOICES as error:
+            runners[name] = _TimedEngine(name, program, arrays, epoch)
+        except (UnsupportedLineError, EngineError, MissingPackageError) as error:
             times[name] = EngineTime(name, problem=str(error))
     turns = [(turn, name) for turn in range(TURNS) for name in runners]
     for number, (turn, name) in enumerate(turns):
         report(name, number / len(turns))
         runners[name].turn(seconds / TURNS, counted=turn > 0)
-    times |= {name: runner.time() for name, runner in runners.items()}
-    return _compared([times[name] for name in names], whole.batch_size)
+    steps = {name: float(np.median(runner.turns)) for name, runner in runners.items()}
+    for name, step in steps.items():
+        runner = runners[name]
+        times[name] = EngineTime(
+            name, step, spread=max(runner.turns) / min(runner.turns), startup_seconds=runner.startup,
+            steps=runner.steps, ratio=step / min(steps.values()), rows_per_second=epoch.batch_size / step,
+            facts=runner.bound.facts,
+        )  # fmt: skip
+    return [times[name] for name in names]
 
 
-def _epoch(arrays: dict[str, Array], batch_size: int, optimiser: Optimiser, seed: int) -> Epoch:
+def _whole_batches(arrays: dict[str, Array], batch_size: int, optimiser: Optimiser, seed: int) -> Epoch:
     """Return what every engine runs, in whole batches: a step is a step."""
     rows = np.random.default_rng(seed).permutation(len(arrays["x"]))
     batch_size = min(batch_size, len(rows))
@@ -150,22 +160,11 @@ def _epoch(arrays: dict[str, Array], batch_size: int, optimiser: Optimiser, seed
     return Epoch(arrays, rows[: steps * batch_size], batch_size, rates, 1, seed)
 
 
-def _arrays(network: Network, whole: Epoch) -> dict[str, Array]:
-    """Return what a training of these rows would begin with; the network stays as it is."""
-    before = {name: array.copy() for name, array in network.arrays.items()}
-    try:
-        network.standardise(whole.arrays["x"], whole.order)
-        return {name: array.copy() for name, array in network.arrays.items()}
-    finally:
-        for name, array in network.arrays.items():
-            array[...] = before[name]
-
-
 class _TimedEngine:
     """One engine with the program bound to arrays of its own."""
 
-    def __init__(self, name: str, program: Program, arrays: Mapping[str, Array], whole: Epoch) -> None:
-        self.name, self.start, self.whole = name, arrays, whole
+    def __init__(self, name: str, program: Program, arrays: Mapping[str, Array], epoch: Epoch) -> None:
+        self.start, self.epoch = arrays, epoch
         self.arrays = {key: array.copy() for key, array in arrays.items()}
         self.turns: list[float] = []
         self.steps = 0
@@ -176,13 +175,9 @@ class _TimedEngine:
 
     def run(self, steps: int) -> float:
         """Run so many steps of the epoch; return how long one took."""
-        whole = self.whole
-        part = replace(
-            whole, order=whole.order[: steps * whole.batch_size], learning_rates=whole.learning_rates[:steps]
-        )
         started = time.perf_counter()
         try:
-            self.bound.epoch(part)
+            self.bound.epoch(self.epoch.part(0, steps, 0.0, 0.0))
         except NonFiniteLossError as error:
             raise TrainingError(
                 f"the loss of step {error.batch + 1} is not finite", fix="try a smaller learning rate"
@@ -195,33 +190,9 @@ class _TimedEngine:
         while spent < seconds:
             for name, array in self.arrays.items():
                 array[...] = self.start[name]
-            count = min(len(self.whole), max(1, int(seconds / self.known)))
+            count = min(len(self.epoch), max(1, int(seconds / self.known)))
             self.known = max(self.run(count), 1e-9)
             spent, steps = spent + count * self.known, steps + count
         if counted:
             self.turns.append(spent / steps)
             self.steps += steps
-
-    def time(self) -> EngineTime:
-        """Return what the turns came to."""
-        spread = max(self.turns) / min(self.turns)
-        median = float(np.median(self.turns))
-        return EngineTime(self.name, median, spread, self.startup, self.steps, facts=self.bound.facts)
-
-
-def _compared(times: list[EngineTime], batch_size: int) -> list[EngineTime]:
-    """Fill in what follows from a step's time and from the fastest engine's."""
-    fastest = min((each.step_seconds for each in times if each.step_seconds is not None), default=0.0)
-    return [
-        each if each.step_seconds is None
-        else replace(each, ratio=each.step_seconds / fastest, rows_per_second=batch_size / each.step_seconds)
-        for each in times
-    ]  # fmt: skip
-
-
-def _check_settings(names: list[str], seconds: float) -> None:
-    for name in names:
-        if name not in ENGINES:
-            raise ConfigurationError(f"no engine is called {name!r}", fix=nearest(name, ENGINES))
-    if not 0 < seconds < float("inf"):
-        raise ConfigurationError(f"seconds is {seconds!r}", fix="give a number above 0")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 
 from handgrad.arguments import judged
-from handgrad.errors import DataError
+from handgrad.errors import ConfigurationError, DataError
 from handgrad.notebook_html import HTMLReprMixin, heading, picture
 
 
@@ -136,16 +135,37 @@ class History(HTMLReprMixin):
 
     @judged
     def plot(self, file: str | Path | IO[bytes], *, title: str = "") -> None:
-        """Draw the learning curve, loss above and metric below: a PNG, SVG or PDF, by the file's suffix."""
-        from handgrad.training.plot import draw_learning_curve  # matplotlib is slow to import
+        """Draw the learning curve, loss above and metric below: a PNG, SVG or PDF, by the file's suffix.
 
-        draw_learning_curve(self, file, title)
+        The losses are on a logarithmic axis when all of them are above zero.
+        """
+        from matplotlib.figure import Figure  # slow to import
+        from matplotlib.ticker import MaxNLocator
 
-
-def facts_of(
-    engine: Mapping[str, Any], rows: int, batch_size: int, epochs: Sequence[EpochRecord]
-) -> Mapping[str, Any]:
-    """Return what a run was, for the record; its speed is that of the median epoch, which compiles nothing."""
-    seconds = sorted(record.seconds for record in epochs)[(len(epochs) - 1) // 2] if epochs else 0.0
-    speed = rows / seconds if seconds > 0 else 0.0
-    return {**engine, "rows": rows, "batch_size": batch_size, "rows_per_second": round(speed)}
+        watched = [record for record in self.epochs if record.validation_loss is not None]
+        figure = Figure(figsize=(7, 6 if watched else 3.5), layout="constrained")
+        panels = figure.subplots(2 if watched else 1, sharex=True, squeeze=False)[:, 0]
+        style = {"marker": "o", "markersize": 3} if len(self.epochs) < 40 else {}
+        losses = {record.epoch: record.loss for record in self.epochs}
+        panels[0].plot(losses.keys(), losses.values(), label="training", **style)
+        panels[0].set(ylabel="loss", title=title)
+        if watched:
+            epochs = [record.epoch for record in watched]
+            panels[0].plot(
+                epochs, [record.validation_loss for record in watched], label="validation", **style
+            )
+            panels[1].plot(epochs, [record.validation_metric for record in watched], "C1", **style)
+            panels[1].set(ylabel=f"validation {self.metric.replace('r2', 'R²')}")
+        if all(value > 0 for line in panels[0].lines for value in line.get_ydata()):
+            panels[0].set_yscale("log")
+        for panel in panels:
+            panel.grid(alpha=0.3)
+            panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+            if self.best_epoch is not None:
+                panel.axvline(self.best_epoch, color="0.5", linestyle=":", label="best")
+        panels[0].legend()
+        panels[-1].set_xlabel("epoch")
+        try:
+            figure.savefig(file, dpi=110)
+        except ValueError as error:  # another suffix than those it names
+            raise ConfigurationError(f"{file}: {error}") from None

@@ -1,4 +1,4 @@
-"""How good answers are: accuracy for classes and yes-no answers, R² for values."""
+"""How good predictions are: the mean loss; accuracy for classes and yes-no answers, R² for values."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ from handgrad.layers import Loss
 
 Array = NDArray[Any]
 
+MIN_COUNT = 1e-30
+"""Instead of a sum of weights that are all 0, as in the losses of the rules."""
+
+
+def mean_loss(total: float, count: float) -> float:
+    """Return the loss of what batches came to."""
+    return total / max(count, MIN_COUNT)
+
 
 def metric_name(loss: Loss) -> str:
     """Return the name of the metric that goes with a loss: "accuracy" or "r2"."""
@@ -18,33 +26,13 @@ def metric_name(loss: Loss) -> str:
 
 
 def measure_metric(loss: Loss, prediction: Array, t: Array, sample_weight: Array | None = None) -> float:
-    """Return the metric of a network's predictions.
-
-    Parameters
-    ----------
-    loss
-        The network's loss, which determines what the predictions mean.
-    prediction
-        Probabilities (n, …, C), probabilities of a yes (n, …, O) or values (n, …, O).
-    t
-        The targets.
-    sample_weight
-        How much each row counts, if there are any.
-
-    Examples
-    --------
-    >>> from handgrad import MeanSquaredError, SoftmaxCrossEntropy
-    >>> measure_metric(SoftmaxCrossEntropy(), np.array([[0.9, 0.1], [0.6, 0.4]]), np.array([0, 1]))
-    0.5
-    >>> measure_metric(MeanSquaredError(), np.array([[1.0], [3.0]]), np.array([[1.0], [3.0]]))
-    1.0
-    """
+    """Return the metric of probabilities (n, …, C), probabilities of a yes (n, …, O) or values (n, …, O)."""
     if loss.task == "classification":
-        answers = prediction.argmax(axis=-1)
-        probabilities = t.ndim > answers.ndim
-        right = answers == (t.argmax(axis=-1) if probabilities else t)
-        counts = t != getattr(loss, "ignored", None) if not probabilities else np.ones(right.shape, bool)
-        return _average(right, sample_weight * counts if sample_weight is not None else counts)
+        classes = prediction.argmax(axis=-1)
+        if t.ndim > classes.ndim:
+            return _average(classes == t.argmax(axis=-1), sample_weight)
+        counts = (t != getattr(loss, "ignored", None)).astype(float)
+        return _average(classes == t, counts if sample_weight is None else sample_weight * counts)
     t = t.reshape(prediction.shape)
     if loss.task == "labels":
         return _average(((prediction > 0.5) == (t > 0.5)).mean(axis=-1), sample_weight)
@@ -57,11 +45,9 @@ def r_squared(prediction: Array, t: Array, sample_weight: Array | None = None) -
     An output that never changes scores 1 when it is met exactly and 0 otherwise, as in scikit-learn.
     """
     y, t = (v.reshape(-1, v.shape[-1]).astype(np.float64) for v in (prediction, t))
-    weight = (
-        np.ones((len(t), 1))
-        if sample_weight is None
-        else np.asarray(sample_weight, np.float64).reshape(-1, 1)
-    )
+    weight = np.ones((len(t), 1))
+    if sample_weight is not None:
+        weight = np.asarray(sample_weight, np.float64).reshape(-1, 1)
     unexplained = (weight * (t - y) ** 2).sum(axis=0)
     mean = (weight * t).sum(axis=0) / weight.sum()
     all_of_it = (weight * (t - mean) ** 2).sum(axis=0)
@@ -72,4 +58,4 @@ def r_squared(prediction: Array, t: Array, sample_weight: Array | None = None) -
 
 def _average(right: Array, sample_weight: Array | None) -> float:
     weight = np.ones(right.shape) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    return float((right * weight).sum() / max(weight.sum(), 1e-30))
+    return mean_loss(float((right * weight).sum()), float(weight.sum()))

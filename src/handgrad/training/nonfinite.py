@@ -28,16 +28,7 @@ def explain_nonfinite(
 ) -> TrainingError:
     """Run an epoch again, line by line, up to the batch that failed, and return the error that explains it.
 
-    Parameters
-    ----------
-    program
-        The training program, or the loss's over the validation rows.
-    arrays
-        Parameters, states and slots as they were before the epoch; they are changed.
-    start
-        How large the parameters were when the training began.
-    epoch, batch
-        What ran, and which batch's loss, or its update, was not finite (from 0).
+    ``arrays`` are as they were before the epoch, and are changed; ``start`` is their largest value when training began.
     """
     with np.errstate(all="ignore"):
         for number, given in enumerate(epoch.batches(program)):

@@ -1,44 +1,206 @@
-"""A training run: the bound programs, their arrays, the position, and the best epoch so far."""
+"""`train`, and a training run: the bound programs, their arrays, the position, and the best epoch so far."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from handgrad.engines import BoundProgram, Epoch, NonFiniteLossError, bind
+from handgrad.arguments import Count, Seed, judged
+from handgrad.arrays import Fingerprint, as_array, check_finite
+from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError, bind
 from handgrad.engines.engine import AT_A_TIME
-from handgrad.errors import TrainingError
-from handgrad.fingerprint import Fingerprint
-from handgrad.layers import Optimiser
+from handgrad.errors import ConfigurationError, DataError, TrainingError, nearest
+from handgrad.layers import Adam, Constant, Optimiser, Schedule
 from handgrad.network import Network
 from handgrad.program import Program
-from handgrad.training.history import BatchRecord, EpochRecord, History
-from handgrad.training.metrics import measure_metric, metric_name
+from handgrad.training.history import BatchRecord, EpochRecord, History, requests_stop
+from handgrad.training.metrics import mean_loss, measure_metric, metric_name
 from handgrad.training.nonfinite import explain_nonfinite, largest
-from handgrad.training.progress import Progress
-from handgrad.training.subset import Subset
+from handgrad.training.progress import Progress, progress_for
 from handgrad.training.training_state import CheckpointStore, Done, EpochEnd, TrainingState
 
 Array = NDArray[Any]
+Validation = float | tuple[ArrayLike, ArrayLike] | None
 
 logger = logging.getLogger(__name__)
 
 
-class TrainingRun:
-    """One training.
+@judged
+def train(
+    network: Network,
+    x: ArrayLike,
+    t: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    validation: Validation = None,
+    epochs: Count = 20,
+    batch_size: Count = 32,
+    optimiser: Optimiser | None = None,
+    schedule: Schedule | None = None,
+    patience: Count | None = None,
+    seed: Seed = 0,
+    shuffle: bool = True,
+    engine: str = "compiled",
+    progress: bool | None = None,
+    after_epoch: Callable[[EpochRecord], object] | None = None,
+    after_batch: Callable[[BatchRecord], None] | None = None,
+    checkpoints: CheckpointStore | None = None,
+) -> History:
+    """Train a network on rows; its parameters are changed in place.
 
     Parameters
     ----------
-    network, training, watched, optimiser, batch_size, seed, shuffle, engine
-        As given to `train`, and checked.
-    after_batch, checkpoints
-        What is called within an epoch.
+    network
+        With a loss. A `Standardise` layer is fitted on the training rows first.
+    x, t
+        Rows (n, …) and targets: class numbers (n,), or values (n, outputs).
+    sample_weight
+        How much each row counts in the loss, (n,).
+    validation
+        Rows to watch: the share of x to keep aside (drawn with ``seed``), or arrays (x, t) of their own.
+    epochs, batch_size
+        How often to go over the rows, and how many at a time; the last batch of an epoch may be shorter.
+    optimiser, schedule
+        `Adam` at a constant learning rate when not given.
+    patience
+        Stop when the validation loss has not fallen for so many epochs, and keep the best weights.
+    seed
+        Of the shuffling, the random masks and the validation rows.
+    shuffle
+        Whether each epoch takes the rows in a new order.
+    engine
+        Its name in `handgrad.engines.ENGINES`: "compiled", "reference" (NumPy, line by line), … Where it cannot run a
+        line, the reference engine takes over, with a notice that names the line.
+    progress
+        Whether to show a bar; by default where standard error is a terminal.
+    after_epoch, after_batch
+        Called with each epoch's and each batch's record. True from ``after_epoch`` ends the training. A call
+        at every batch takes longer than a small batch does.
+    checkpoints
+        Where the state is saved now and then, so that an interrupted training resumes as if it had not been:
+        `handgrad.Checkpoints`.
+
+    Returns
+    -------
+    History
+        Every epoch's losses and metric. After Ctrl-C ``stopped`` is "interrupted", and the network has the weights
+        of the last finished epoch.
+
+    Raises
+    ------
+    ShapeError, DataError, ConfigurationError
+        When the rows, the targets or a setting do not fit.
+    TrainingError
+        When the loss is not finite: it names the first line of the program where that was so, and the likely
+        cause; the network has the weights of the last finished epoch.
+
+    Examples
+    --------
+    >>> from handgrad import Linear, Network, ReLU, SoftmaxCrossEntropy
+    >>> from handgrad.data import xor
+    >>> rows = xor(rows=400)
+    >>> network = Network(Linear(2, 16), ReLU(), Linear(16, 2), loss=SoftmaxCrossEntropy())
+    >>> history = train(network, rows.x, rows.t, validation=0.2, epochs=40, optimiser=Adam(0.01))
+    >>> history.epochs[-1].validation_metric > 0.9
+    True
     """
+    if engine not in ENGINES:
+        raise ConfigurationError(f"train: no engine is called {engine!r}", fix=nearest(engine, ENGINES))
+    training, watched = divide_rows(network, x, t, sample_weight, validation, seed)
+    optimiser, schedule = optimiser or Adam(), schedule or Constant()
+    if patience is not None and watched is None:
+        raise ConfigurationError("train: patience needs validation rows", fix="give validation=0.1")
+    network.standardise(training.arrays["x"], training.order)
+    run = TrainingRun(
+        network, training, watched, optimiser, batch_size, seed, shuffle, engine, after_batch, checkpoints
+    )
+    rates = schedule.rates(optimiser.learning_rate, epochs, run.steps)
+    with checkpoints or nullcontext():
+        if checkpoints is not None:
+            share = validation if isinstance(validation, float) else watched is not None
+            run.resume(checkpoints, {
+                "network": network, "dtype": network.dtype, "validation": share, "epochs": epochs,
+                "batch size": batch_size, "optimiser": optimiser, "schedule": schedule, "patience": patience,
+                "seed": seed, "shuffle": shuffle,
+            })  # fmt: skip
+        try:
+            with progress_for(progress, epochs, len(training), run.history.metric) as bar:
+                run.epochs(rates, epochs, patience, bar, after_epoch)
+            if patience is not None:
+                run.restore(run.last.best)
+                run.history.best_epoch = run.last.best_epoch
+        except KeyboardInterrupt:
+            run.interrupt()
+    seconds = [record.seconds for record in run.history.epochs] or [0.0]
+    median = sorted(seconds)[(len(seconds) - 1) // 2]  # of the first epoch, some is for compiling
+    speed = len(training) / median if median > 0 else 0.0
+    facts = {"rows": len(training), "batch_size": batch_size, "rows_per_second": round(speed)}
+    run.history.facts |= {**run.step.facts, **facts}
+    return run.history
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Rows to train or validate on: the arrays x, t and, where rows have weights, w; the numbers of the rows."""
+
+    arrays: dict[str, Array]
+    order: Array
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+
+def divide_rows(
+    network: Network, x: ArrayLike, t: ArrayLike, sample_weight: ArrayLike | None, validation: Validation,
+    seed: int,
+) -> tuple[Subset, Subset | None]:  # fmt: skip
+    """Check the arrays and divide them into training and validation rows."""
+    arrays = checked_rows(network, x, t, sample_weight)
+    rows = np.arange(len(arrays["x"]))
+    if validation is None:
+        return Subset(arrays, rows), None
+    if isinstance(validation, tuple | list):
+        if len(validation) != 2:
+            raise ConfigurationError(
+                f"train: validation holds {len(validation)} arrays",
+                fix="give two, (x, t), or a share of the rows",
+            )
+        watched = checked_rows(network, *validation, which="validation ")
+        return Subset(arrays, rows), Subset(watched, np.arange(len(watched["x"])))
+    held_out = round(len(rows) * validation) if 0 < validation < 1 else 0
+    if not 0 < held_out < len(rows):
+        raise ConfigurationError(
+            f"train: validation is {validation}: {held_out} of {len(rows)} rows",
+            fix="give a share between 0 and 1 that leaves rows on both sides, or arrays (x, t)",
+        )
+    shuffled = np.random.default_rng(seed).permutation(rows)
+    return Subset(arrays, np.sort(shuffled[held_out:])), Subset(arrays, np.sort(shuffled[:held_out]))
+
+
+def checked_rows(
+    network: Network, x: ArrayLike, t: ArrayLike, sample_weight: ArrayLike | None = None, which: str = ""
+) -> dict[str, Array]:
+    """Return the arrays of some rows, x and t and perhaps w, after all of the training's checks."""
+    x, t = network.check_rows(x, t), as_array(f"{which}t", t)
+    if len(x) == 0:
+        raise DataError(f"{which}x has no rows")
+    if t.shape[:1] != x.shape[:1]:
+        raise DataError(f"{which}x has {len(x)} rows and t has {len(t) if t.ndim else 'none'}")
+    arrays = network.check_batch(x, t, sample_weight)
+    for name, array in arrays.items():
+        check_finite(f"{which}{name}", array)
+    return arrays
+
+
+class TrainingRun:
+    """One training, of settings that `train` has checked."""
 
     def __init__(
         self, network: Network, training: Subset, watched: Subset | None, optimiser: Optimiser,
@@ -54,12 +216,11 @@ class TrainingRun:
         slots = {name: np.zeros(shape, network.dtype) for name, shape in self.program.slots.items()}
         self.arrays: dict[str, Array] = {**network.arrays, **slots}
         self.step: BoundProgram = bind(engine, self.program, self.arrays)
-        self.validation_program = network.loss_program(weighted=watched is not None and "w" in watched.arrays)
+        self.loss_program = network.loss_program(weighted=watched is not None and "w" in watched.arrays)
         if watched is not None:
-            answer = network.evaluation_program(prediction=True)
-            self.validation, self.answering = (
+            self.validation, self.prediction = (
                 bind(self.step.facts["engine"], program, self.arrays)
-                for program in (self.validation_program, answer)
+                for program in (self.loss_program, network.evaluation_program(prediction=True))
             )
         self.history = History(metric_name(network.loss))
         start = self.copy()
@@ -78,16 +239,15 @@ class TrainingRun:
         for name, array in self.arrays.items():
             array[...] = arrays[name]
 
-    def resume(self, settings: Mapping[str, object]) -> None:
+    def resume(self, checkpoints: CheckpointStore, settings: Mapping[str, object]) -> None:
         """Resume from the state in the checkpoints, if there is one of this same training."""
-        assert self.checkpoints is not None
         arrays = dict(self.training.arrays)
         if self.watched is not None and self.watched.arrays is not self.training.arrays:
             arrays |= {f"validation {name}": array for name, array in self.watched.arrays.items()}
         in_files = ("targets='probabilities'", "targets='shares'")  # as 0.1 has it
         self.settings = {name: repr(value).replace(*in_files) for name, value in settings.items()}
         self.data = {name: Fingerprint.of(array) for name, array in arrays.items()}
-        state = self.checkpoints.load(self.arrays)
+        state = checkpoints.load(self.arrays)
         if state is None:
             return
         state.check(self.state())
@@ -98,16 +258,11 @@ class TrainingRun:
         logger.info("going on after epoch %d and %d batches", *self.saved)
 
     def state(self) -> TrainingState:
-        """Return all that is needed to go on from here."""
+        """Return all that is needed to resume from here."""
+        facts = {**self.step.facts, "numpy": np.__version__}
+        now = self.arrays if self.done.batches else {}
         return TrainingState(
-            settings=self.settings,
-            data=self.data,
-            facts={**self.step.facts, "numpy": np.__version__},
-            history=self.history,
-            done=self.done,
-            start=self.start,
-            last=self.last,
-            now=self.arrays if self.done.batches else {},
+            self.settings, self.data, facts, self.history, self.done, self.start, self.last, now
         )
 
     def save(self, *, due: bool = False) -> None:
@@ -127,35 +282,38 @@ class TrainingRun:
         self.history.stopped = "interrupted"
         self.save(due=True)
 
-    def is_out_of_patience(self, patience: int | None) -> bool:
-        """Whether the validation loss has not fallen for too long."""
-        return patience is not None and self.last.waited >= patience
+    def epochs(
+        self, rates: Array, epochs: int, patience: int | None, bar: Progress,
+        after_epoch: Callable[[EpochRecord], object] | None,
+    ) -> None:  # fmt: skip
+        """Train until all epochs are done, patience has run out or ``after_epoch`` requests the stop."""
+        enough, asked = np.inf if patience is None else patience, False
+        while len(self.history.epochs) < epochs and self.last.waited < enough and not asked:
+            record = self.epoch(rates, bar)
+            bar.finished(record)
+            asked = after_epoch is not None and requests_stop(after_epoch(record))
+            self.save(due=asked)
+        self.history.stopped = "early" if len(self.history.epochs) < epochs else "finished"
 
     def epoch(self, rates: Array, bar: Progress) -> EpochRecord:
-        """Train for one epoch, or what is left of it, then measure the validation rows.
-
-        ``rates`` are the learning rates of all steps of the training.
-        """
-        number = self.last.epoch
+        """Train for one epoch, or what is left of it, then measure the validation rows; ``rates`` are all steps'."""
+        number, rows = self.last.epoch, self.training
         rates = rates[number * self.steps : (number + 1) * self.steps]
-        rows = self.training
-        order = (
-            np.random.default_rng([self.seed, number]).permutation(len(rows)) if self.shuffle else slice(None)
-        )
-        epoch = Epoch(
-            rows.arrays, rows.order[order], self.batch_size, rates, number * self.steps + 1, self.seed
-        )
+        order = rows.order
+        if self.shuffle:
+            order = order[np.random.default_rng([self.seed, number]).permutation(len(rows))]
+        epoch = Epoch(rows.arrays, order, self.batch_size, rates, number * self.steps + 1, self.seed)
         started = time.perf_counter() - self.done.seconds
         while self.done.batches < len(epoch):
             self.batches(epoch, started, bar)
         arrays = self.copy()
-        finite = all(np.isfinite(array).all() for array in arrays.values())
-        if not finite:  # since the last update, which no later loss of this epoch has shown
+        if not all(np.isfinite(array).all() for array in arrays.values()):
+            # since the last update, which no later loss of this epoch has shown
             raise self.explained(self.program, self.last.arrays, epoch, len(epoch) - 1)
         validation_loss, validation_metric = self.validate()
         record = EpochRecord(
             epoch=number + 1,
-            loss=self.done.total / max(self.done.count, 1e-30),
+            loss=mean_loss(self.done.total, self.done.count),
             validation_loss=validation_loss,
             validation_metric=validation_metric,
             learning_rate=float(rates[-1]),
@@ -182,7 +340,7 @@ class TrainingRun:
         self.seconds_per_batch = max((now - began) / (until - before.batches), 1e-9)
         self.done = Done(until, total, count, now - started)
         if self.after_batch is not None:
-            loss = (total - before.total) / max(count - before.count, 1e-30)
+            loss = mean_loss(total - before.total, count - before.count)
             number = self.last.epoch
             step, rate = number * self.steps + until, float(epoch.learning_rates[until - 1])
             self.after_batch(BatchRecord(number + 1, until, step, loss, rate))
@@ -195,7 +353,7 @@ class TrainingRun:
             return 1
         if self.checkpoints is None:
             return left
-        if self.seconds_per_batch is None:  # nothing is known yet: one, to be measured
+        if self.seconds_per_batch is None:  # one, to be measured
             return 1
         return int(np.clip(self.checkpoints.seconds / self.seconds_per_batch, 1, left))
 
@@ -203,23 +361,18 @@ class TrainingRun:
         """Return the loss and the metric of the validation rows."""
         if self.watched is None:
             return None, None
-        rows, loss = self.watched, self.network.loss
+        arrays, order, loss = self.watched.arrays, self.watched.order, self.network.loss
         assert loss is not None
-        epoch = Epoch(rows.arrays, rows.order)
+        epoch = Epoch(arrays, order)
         try:
             total, count = self.validation.epoch(epoch)
         except NonFiniteLossError as error:
-            raise self.explained(self.validation_program, self.copy(), epoch, error.batch) from None
-        prediction = self.answers(rows.arrays["x"][rows.order])
-        w = rows.arrays["w"][rows.order] if "w" in rows.arrays else None
-        return total / max(count, 1e-30), measure_metric(loss, prediction, rows.arrays["t"][rows.order], w)
-
-    def answers(self, x: Array) -> Array:
-        """Return the network's answer for each row, some rows at a time."""
-        batches = (
-            self.answering.run(x=x[start : start + AT_A_TIME]) for start in range(0, len(x), AT_A_TIME)
-        )
-        return np.concatenate([next(iter(outputs.values())) for outputs in batches])
+            raise self.explained(self.loss_program, self.copy(), epoch, error.batch) from None
+        x, t = arrays["x"][order], arrays["t"][order]
+        w = arrays["w"][order] if "w" in arrays else None
+        parts = (self.prediction.run(x=x[k : k + AT_A_TIME]) for k in range(0, len(x), AT_A_TIME))
+        prediction = np.concatenate([next(iter(outputs.values())) for outputs in parts])
+        return mean_loss(total, count), measure_metric(loss, prediction, t, w)
 
     def explained(
         self, program: Program, arrays: Mapping[str, Array], epoch: Epoch, batch: int
@@ -227,8 +380,3 @@ class TrainingRun:
         """Go back to the last finished epoch, and explain where what followed was first not finite."""
         self.restore(self.last.arrays)
         return explain_nonfinite(program, arrays, self.start, epoch, batch)
-
-    def restore_best(self) -> None:
-        """Go back to the epoch of the lowest validation loss."""
-        self.restore(self.last.best)
-        self.history.best_epoch = self.last.best_epoch

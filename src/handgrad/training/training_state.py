@@ -1,4 +1,4 @@
-"""A training in the middle, as plain data: all that is needed to go on as if it had never stopped.
+"""A training in the middle, as plain data: all that is needed to resume as if it had never stopped.
 
 Orders of rows are drawn from (seed, epoch), masks from (seed, step), and the learning rates of all steps are known
 before the first. So the seed among the settings and the position are the whole state of what is random or scheduled.
@@ -13,8 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
+from handgrad.arrays import Fingerprint, find_change
 from handgrad.errors import ConfigurationError, DataError, EngineError, notify
-from handgrad.fingerprint import Fingerprint, find_change
 from handgrad.training.history import EpochRecord, History
 
 Array = NDArray[Any]
@@ -32,26 +32,14 @@ class Done:
 
 @dataclass(frozen=True)
 class EpochEnd:
-    """A training at the end of an epoch.
-
-    Attributes
-    ----------
-    epoch
-        How many are finished.
-    arrays
-        Parameters, states and the optimiser's slots.
-    best
-        The same at the end of the epoch with the lowest validation loss.
-    best_loss, best_epoch, waited
-        That loss, that epoch, and how many there were since.
-    """
+    """A training at the end of an epoch: parameters, buffers and slots, now and at the lowest validation loss."""
 
     epoch: int
     arrays: Mapping[str, Array]
     best: Mapping[str, Array]
     best_loss: float = float("inf")
     best_epoch: int = 0
-    waited: int = 0
+    waited: int = 0  # epochs since the best
 
     def after(self, record: EpochRecord, arrays: Mapping[str, Array]) -> EpochEnd:
         """Return the end of the next epoch."""
@@ -63,49 +51,19 @@ class EpochEnd:
 
 @dataclass(frozen=True)
 class TrainingState:
-    """A training between two batches.
+    """A training between two batches."""
 
-    Attributes
-    ----------
-    settings
-        What it was started with, each as text.
-    data
-        The fingerprints of the arrays it learns from and watches.
-    facts
-        What runs it: engine, BLAS library, threads.
-    history
-        Its finished epochs.
-    done
-        How far it is in the epoch after those.
-    start
-        The largest value of each array when it began, for the explanation of a loss that is not finite.
-    last
-        The end of the last finished epoch.
-    now
-        The arrays in the middle of an epoch; {} between two.
-    """
-
-    settings: Mapping[str, str]
+    settings: Mapping[str, str]  # what it was started with, each as text
     data: Mapping[str, Fingerprint]
-    facts: Mapping[str, Any]
+    facts: Mapping[str, Any]  # what runs it: engine, BLAS library, threads
     history: History
     done: Done
-    start: Mapping[str, float]
+    start: Mapping[str, float]  # the largest value of each array when it began
     last: EpochEnd
-    now: Mapping[str, Array]
+    now: Mapping[str, Array]  # the arrays in the middle of an epoch; {} between two
 
     def check(self, other: TrainingState) -> None:
-        """Check that the training in ``other``, which is about to start, is the one that this state is of.
-
-        Raises
-        ------
-        ConfigurationError
-            When a setting is another; it names it.
-        DataError
-            When the data has changed; it states how.
-        EngineError
-            When another engine would run it.
-        """
+        """Check that the training in ``other``, which is about to start, is the one that this state is of."""
         for name in self.settings.keys() | other.settings.keys():
             before, now = self.settings.get(name), other.settings.get(name)
             if before != now:
@@ -131,7 +89,7 @@ class TrainingState:
 
 @runtime_checkable
 class CheckpointStore(Protocol):
-    """Where a training puts its state, and finds it again; entered for as long as it trains."""
+    """Where a training saves its state, and finds it again; entered for as long as it trains."""
 
     @property
     def seconds(self) -> float:
@@ -144,10 +102,10 @@ class CheckpointStore(Protocol):
     ) -> None: ...
 
     def load(self, arrays: Mapping[str, Array]) -> TrainingState | None:
-        """Return the state to go on from, whose arrays are of the names, shapes and types of these; None to begin."""
+        """Return the state to resume from, whose arrays are of the names, shapes and types of these; None to begin."""
 
     def is_due(self, *, between_epochs: bool) -> bool:
         """Whether a state should be saved now."""
 
     def save(self, state: TrainingState) -> None:
-        """Keep a state; its arrays change when training goes on."""
+        """Save a state; its arrays change when training goes on."""
