@@ -35,7 +35,7 @@ HOMES = {
         "handgrad.network.saving handgrad.runs handgrad.sklearn.persistence handgrad.specs handgrad.training.history",
         "tables of others become checked objects",
     ),
-    "pooch": ("handgrad.data.download", "an extra: the one place that downloads"),
+    "pooch": ("handgrad.data.builtin", "an extra: the one place that downloads"),
     "pyarrow": ("handgrad.data.parquet_table", "an extra: the one place that reads Parquet"),
     "rich": ("handgrad.training.progress", "slow to import: the one place that draws a bar"),
     "safetensors": (
@@ -121,7 +121,7 @@ def test_only_the_download_speaks_to_the_network() -> None:
         for module, path in MODULES.items()
     }
     assert {module: packages for module, packages in used.items() if packages} == {
-        "handgrad.data.download": {"pooch"}
+        "handgrad.data.builtin": {"pooch"}
     }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from handgrad.data.download import MIRRORS, SHA256, fetch, fetch_mnist
+from handgrad.data.builtin import MIRRORS, SHA256, fetch, fetch_mnist
 from handgrad.errors import DataError, MissingPackageError
 
 CONTENTS = {"a.gz": b"first", "b.gz": b"second file"}
@@ -93,7 +93,7 @@ def test_mnist_is_fetched_into_the_cache_folder_of_the_user(
 ) -> None:
     asked = []
     monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / project)
-    monkeypatch.setattr("handgrad.data.download.fetch", lambda *asking: asked.append(asking) or asking[2])
+    monkeypatch.setattr("handgrad.data.builtin.fetch", lambda *asking: asked.append(asking) or asking[2])
     assert fetch_mnist() == tmp_path / "handgrad" / "mnist"
     assert asked == [(SHA256, MIRRORS, tmp_path / "handgrad" / "mnist")]
 

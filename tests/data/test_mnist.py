@@ -37,7 +37,7 @@ def test_the_environment_variable_names_the_folder(
 
 def test_the_download_cache_is_the_last_place(mnist_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HANDGRAD_MNIST", raising=False)
-    monkeypatch.setattr("handgrad.data.idx.fetch_mnist", lambda: mnist_folder)
+    monkeypatch.setattr("handgrad.data.builtin.fetch_mnist", lambda: mnist_folder)
     assert len(mnist()) == 19
 
 

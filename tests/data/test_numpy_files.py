@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from handgrad.data import read_npy, read_npz, untrusted
+from handgrad.data import read_npy, read_npz, reading
 from handgrad.errors import DataError
 
 
@@ -146,7 +146,7 @@ def test_a_small_archive_that_unpacks_to_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Deflate packs zeros a thousand times, so that the sizes are summed before anything is unpacked."""
-    monkeypatch.setattr(untrusted, "FREE", 2**20)
+    monkeypatch.setattr(reading, "FREE", 2**20)
     zeros = saved(np.zeros((600, 1000), np.uint8))
     path = archive(tmp_path / "d.npz", {"x.npy": zeros, "t.npy": zeros})
     with pytest.raises(DataError, match=r"d\.npz: the file claims 1200256 bytes of contents, and 1048576 is"):

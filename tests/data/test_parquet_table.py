@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from handgrad.data import Dataset, read_parquet, untrusted
+from handgrad.data import Dataset, read_parquet, reading
 from handgrad.errors import DataError, MissingPackageError
 
 Read = Callable[..., Dataset]
@@ -93,7 +93,7 @@ def test_text_and_several_columns_do_not_suit_every_task(read: Read) -> None:
 
 def test_a_small_file_that_claims_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A column of one repeated value takes next to no place in a file."""
-    monkeypatch.setattr(untrusted, "FREE", 2**20)
+    monkeypatch.setattr(reading, "FREE", 2**20)
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"x": np.zeros(200_000), "y": np.ones(200_000)}), path)
     with pytest.raises(

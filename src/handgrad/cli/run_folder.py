@@ -20,7 +20,8 @@ import msgspec
 from handgrad.checkpoints import NAME, Checkpoints, read_past
 from handgrad.cli.options import read_settings
 from handgrad.configuration import Configuration, write_configuration
-from handgrad.data.sources import BUILT_IN, takes
+from handgrad.data.builtin import BUILT_IN
+from handgrad.data.sources import takes
 from handgrad.errors import ConfigurationError, RunError, notify
 from handgrad.files import write_file
 from handgrad.network import Network

@@ -1,9 +1,9 @@
 """Data: sets that come with handgrad, readers of files, and what must hold of data before it is used."""
 
-from handgrad.data.builtin import digits, moons, spirals, xor
+from handgrad.data.builtin import digits, mnist, moons, spirals, xor
 from handgrad.data.csv_table import read_csv
 from handgrad.data.dataset import Dataset, Split, Task, split
-from handgrad.data.idx import mnist, read_idx
+from handgrad.data.idx import read_idx
 from handgrad.data.numpy_files import read_npy, read_npz
 from handgrad.data.parquet_table import read_parquet
 from handgrad.data.sources import load, load_features

@@ -1,11 +1,14 @@
-"""Sets that come with handgrad: handwritten digits, and points of the plane that no straight line divides.
+"""Sets known by name: handwritten digits, points of the plane that no straight line divides, and MNIST, downloaded.
 
 digits.txt states where the digits are from.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +16,22 @@ from numpy.typing import NDArray
 
 from handgrad.arguments import Seed, judged
 from handgrad.data.dataset import Dataset
-from handgrad.errors import DataError
+from handgrad.data.idx import read_idx
+from handgrad.errors import DataError, need
 
 TURNS = 1.5  # of each spiral's arm
+
+MNIST_VARIABLE = "HANDGRAD_MNIST"
+MIRRORS = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+)
+SHA256 = {
+    "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+    "train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+    "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+    "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+}
 
 
 def digits() -> Dataset:
@@ -78,12 +94,8 @@ def spirals(rows: int = 1000, noise: float = 0.03, seed: Seed = 0, arms: int = 2
 
     Parameters
     ----------
-    rows
-        How many points, ``arms`` or more, shared equally between the classes.
-    noise
-        Standard deviation of the normal noise added to each coordinate.
-    seed
-        The same seed gives the same points.
+    rows, noise, seed
+        As for `moons`; a row or more for each arm.
     arms
         How many classes, 2 or more.
 
@@ -115,12 +127,8 @@ def xor(rows: int = 1000, noise: float = 0.1, seed: Seed = 0) -> Dataset:
 
     Parameters
     ----------
-    rows
-        How many points, 2 or more, shared equally between the classes.
-    noise
-        Standard deviation of the normal noise added to each coordinate.
-    seed
-        The same seed gives the same points.
+    rows, noise, seed
+        As for `moons`.
 
     Returns
     -------
@@ -162,3 +170,116 @@ def _finish(
     x = x + noise * rng.standard_normal(x.shape)
     classes = tuple(str(number) for number in range(t.max() + 1))
     return Dataset(name, x, t, "classification", classes, feature_names=("x1", "x2"))
+
+
+@judged
+def mnist(folder: str | os.PathLike[str] | None = None) -> Dataset:
+    """Read the MNIST digits, or a set in the same four files, such as Fashion-MNIST.
+
+    Parameters
+    ----------
+    folder
+        Where the four files are, packed with gzip or not. Without it, the folder that the environment
+        variable ``HANDGRAD_MNIST`` names; without that, the download cache, which is filled when it is empty.
+
+    Returns
+    -------
+    Dataset
+        ``x`` uint8 of shape (70000, 784), ``t`` of shape (70000,), classes 0 to 9. The last 10,000 rows are
+        the fixed test set.
+
+    Raises
+    ------
+    DataError
+        When a file is missing or wrong, or nothing can be downloaded.
+    MissingPackageError
+        When a download is needed, and pooch is not installed.
+
+    Examples
+    --------
+    >>> mnist("no-such-folder")
+    Traceback (most recent call last):
+    handgrad.errors.DataError: no-such-folder: there is no file train-images-idx3-ubyte
+      fix    put the four MNIST files there, or name their folder in HANDGRAD_MNIST
+    """
+    place = Path(folder or os.environ.get(MNIST_VARIABLE) or fetch_mnist())
+    x, t = _read_pair(place, "train")
+    x_test, t_test = _read_pair(place, "t10k")
+    if x.shape[1:] != x_test.shape[1:]:
+        raise DataError(
+            f"{place}: train has images of {x.shape[1:]} pixels and t10k of {x_test.shape[1:]}; they must agree"
+        )
+    train_rows, rows = len(x), len(x) + len(x_test)
+    x.resize((rows, *x.shape[1:]), refcheck=False)  # in place: a copy would take as long as reading it
+    x[train_rows:] = x_test
+    return Dataset(
+        name="mnist",
+        x=x.reshape(rows, -1),
+        t=np.concatenate([t, t_test]).astype(np.int64),
+        task="classification",
+        classes=tuple("0123456789"),
+        test_rows=len(x_test),
+    )
+
+
+def _read_pair(folder: Path, part: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Read images, shape (n, height, width), and their labels, shape (n,)."""
+    images = _read_bytes(folder, f"{part}-images", rank=3)
+    labels = _read_bytes(folder, f"{part}-labels", rank=1)
+    if len(images) != len(labels):
+        raise DataError(
+            f"{folder}: {part} has {len(images)} images and {len(labels)} labels; they must agree"
+        )
+    return images, labels
+
+
+def _read_bytes(folder: Path, stem: str, rank: int) -> NDArray[np.uint8]:
+    names = [f"{stem}{mark}idx{rank}-ubyte{suffix}" for mark in "-." for suffix in ("", ".gz")]
+    path = next((folder / name for name in names if (folder / name).is_file()), None)
+    if path is None:
+        raise DataError(
+            f"{folder}: there is no file {names[0]}",
+            fix=f"put the four MNIST files there, or name their folder in {MNIST_VARIABLE}",
+        )
+    values = read_idx(path)
+    if values.dtype != np.uint8 or values.ndim != rank:
+        raise DataError(f"{path}: bytes of rank {rank} expected, {values.dtype} of rank {values.ndim} found")
+    return values
+
+
+def fetch_mnist() -> Path:
+    """Return the folder of the four MNIST files, downloading those that the user's cache folder lacks."""
+    why = "mnist: HANDGRAD_MNIST names no folder with the four files, and downloading them"
+    pooch = need("pooch", why, "download")
+    return fetch(SHA256, MIRRORS, Path(pooch.os_cache("handgrad"), "mnist"))
+
+
+def fetch(hashes: Mapping[str, str], mirrors: Sequence[str], folder: Path) -> Path:
+    """Download the files that ``folder`` lacks, each from the first mirror that has it intact, and return ``folder``."""
+    import pooch
+
+    for name, sha256 in hashes.items():
+        failures = []
+        for mirror in mirrors:
+            try:
+                pooch.retrieve(mirror + name, known_hash=f"sha256:{sha256}", fname=name, path=folder)
+            except (OSError, ValueError) as error:  # the network or the disk; a wrong SHA-256
+                failures.append(f"{mirror}: {type(error).__name__}: {error!s:.90}")
+            else:
+                break
+        else:
+            raise DataError(
+                f"{name}: no mirror gave the file",
+                given="\n         ".join(failures),
+                fix=f"get {', '.join(SHA256)} by hand, and set HANDGRAD_MNIST to their folder",
+            )
+    return folder
+
+
+BUILT_IN: dict[str, Callable[[], Dataset]] = {
+    "digits": digits,
+    "mnist": mnist,
+    "moons": moons,
+    "spirals": spirals,
+    "xor": xor,
+}

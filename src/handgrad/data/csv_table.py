@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.arguments import judged
-from handgrad.data.columns import Contents, Request, Selection, make_dataset, select
 from handgrad.data.dataset import Dataset, Task
-from handgrad.data.untrusted import reading
+from handgrad.data.reading import Contents, Request, Selection, make_dataset, reading, select
 from handgrad.errors import DataError
 
 

@@ -14,9 +14,8 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from handgrad.arguments import judged
-from handgrad.data.columns import Contents, Request, make_dataset
 from handgrad.data.dataset import Dataset, Task
-from handgrad.data.untrusted import check_claim, check_shape, reading
+from handgrad.data.reading import Contents, Request, check_claim, check_shape, make_dataset, reading
 from handgrad.errors import DataError
 
 NUMBERS = "biuf"

@@ -16,22 +16,14 @@ from numpy.typing import NDArray
 
 from handgrad.arguments import judged
 from handgrad.arrays import check_finite
-from handgrad.data.builtin import digits, moons, spirals, xor
-from handgrad.data.columns import Contents, Request, make_dataset
+from handgrad.data.builtin import BUILT_IN, mnist
 from handgrad.data.csv_table import csv_contents
 from handgrad.data.dataset import Dataset, Task
-from handgrad.data.idx import mnist, read_idx
+from handgrad.data.idx import read_idx
 from handgrad.data.numpy_files import npy_contents, npz_contents
 from handgrad.data.parquet_table import parquet_contents
+from handgrad.data.reading import Contents, Request, make_dataset
 from handgrad.errors import DataError, nearest
-
-BUILT_IN: dict[str, Callable[[], Dataset]] = {
-    "digits": digits,
-    "mnist": mnist,
-    "moons": moons,
-    "spirals": spirals,
-    "xor": xor,
-}
 
 
 @dataclass(frozen=True)

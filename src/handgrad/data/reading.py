@@ -1,4 +1,4 @@
-"""From a file to a data set: what is asked for, which columns are features or targets, and targets as classes or values.
+"""What readers of files share: the request and its answer, columns, targets, errors and limits for untrusted files.
 
 A format's reader answers a `Request` with `Contents`, and `make_dataset` does what is the same for all of them.
 """
@@ -6,7 +6,8 @@ A format's reader answers a `Request` with `Contents`, and `make_dataset` does w
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,12 @@ from numpy.typing import NDArray
 
 from handgrad.data.dataset import Dataset, Task
 from handgrad.errors import DataError, nearest
+
+# A compressed file may ask for LARGEST bytes of memory at most, and above FREE for RATIO times its own size: deflate
+# packs zeros 1,000 times, so that 1 MB could ask for 1 GB, whereas measured data is rarely packed 50 times (MNIST: 5).
+LARGEST = 16 * 2**30
+RATIO = 200
+FREE = 2**28
 
 MAX_LISTED = 20
 """Names of columns in an error, at most: more would hide the problem."""
@@ -35,15 +42,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds: features (n, ...), and targets (n,) or (n, k) as numbers, booleans or texts.
-
-    ``place`` names the targets in errors; ``task`` is None where the values decide.
-    """
+    """What a file holds: features (n, ...), and targets (n,) or (n, k) as numbers, booleans or texts."""
 
     x: NDArray[Any]
     targets: NDArray[Any] | None = None
-    place: str = ""
-    task: Task | None = None
+    place: str = ""  # of the targets, in errors
+    task: Task | None = None  # None where the values decide
     feature_names: tuple[str, ...] = ()
 
 
@@ -109,15 +113,14 @@ def _positions(path: Path, names: tuple[str, ...], wanted: Sequence[str]) -> tup
 
 def _check_names(path: Path, header: Sequence[str]) -> tuple[str, ...]:
     names = tuple(name.strip() for name in header)
-    for index, name in enumerate(names):
+    for number, name in enumerate(names, 1):
         if not name:
             raise DataError(
-                f"{path}: column {index + 1} of {len(names)} has no name",
+                f"{path}: column {number} of {len(names)} has no name",
                 fix="name it, or leave it out, as pandas does with to_csv(index=False)",
             )
-        if name in names[:index]:
-            first = names.index(name) + 1
-            raise DataError(f"{path}: columns {first} and {index + 1} have the same name, {name!r}")
+        if (first := names.index(name) + 1) < number:
+            raise DataError(f"{path}: columns {first} and {number} have the same name, {name!r}")
     return names
 
 
@@ -146,23 +149,48 @@ def encode(
                 fix="choose another target, or the task classification",
             )
         return task, values.astype(np.float64), ()
-    labels = _check_labels(place, values)
-    names = sorted(set(labels))
-    number = {name: index for index, name in enumerate(names)}
-    t = np.array([number[label] for label in labels], dtype=np.int64)
-    return task, t, tuple(map(str, names))
-
-
-def _check_labels(place: str, values: NDArray[Any]) -> list[Any]:
     if values.ndim != 1:
         raise DataError(f"{place}: classification takes one target, and this one has shape {values.shape}")
-    labels: list[Any] = values.tolist()
-    if values.dtype.kind != "f":
-        return labels
-    for row, label in enumerate(labels):
-        if not label.is_integer():
+    if values.dtype.kind == "f":
+        row = int(np.argmin(np.isfinite(values) & (values == np.floor(values))))
+        if not (label := values[row].item()).is_integer():
             raise DataError(
                 f"{place}: the target of row {row} is {label}, and classes are text or whole numbers",
                 fix="choose another target, or the task regression",
             )
-    return [int(label) for label in labels]
+        values = values.astype(np.int64)
+    names, t = np.unique(values, return_inverse=True)
+    return task, t.astype(np.int64), tuple(map(str, names.tolist()))
+
+
+@contextmanager
+def reading(path: Path, *damage: type[Exception]) -> Iterator[None]:
+    """Turn ``OSError``, and what the format's own code raises for damage, into a ``DataError`` that names the file."""
+    unreadable: tuple[type[Exception], ...] = (OSError, *damage)
+    try:
+        yield
+    except FileNotFoundError as error:
+        fix = "check the path; it is looked up from the current folder"
+        raise DataError(f"{path}: there is no such file", fix=fix) from error
+    except unreadable as error:
+        problem = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: the file cannot be read: {problem}") from error
+
+
+def check_shape(path: Path, shape: tuple[int, ...]) -> None:
+    """Refuse an array without entries: it is no data, and its other sizes are free to be absurd."""
+    if not shape or min(shape) < 1:
+        raise DataError(f"{path}: the array has shape {shape}, and one axis or more of 1 or more is needed")
+
+
+def check_claim(path: Path, claimed: int) -> None:
+    """Check the bytes that a compressed file claims to hold, before anything is allocated for it."""
+    if claimed <= FREE:
+        return
+    limit = min(LARGEST, max(FREE, RATIO * path.stat().st_size))
+    if claimed > limit:
+        raise DataError(
+            f"{path}: the file claims {claimed} bytes of contents, and {limit} is the limit for a compressed "
+            f"file of {path.stat().st_size} bytes",
+            fix="if the data is sound, store it unpacked, or as .npy, which is not read into memory at once",
+        )
