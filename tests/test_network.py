@@ -331,7 +331,7 @@ def test_arrays_are_set_to_arrays_of_their_shape_only(numbers: Any) -> None:
     before = network.parameters["W1"].copy()
     with pytest.raises(ShapeError, match=r"^W1 is \(2, 1\), and \(.*\) is given$"):
         network.parameters["W1"] = numbers
-    with pytest.raises(ConfigurationError, match=r"^the network keeps no 'w1'\n  fix    did you mean 'W1'"):
+    with pytest.raises(ConfigurationError, match=r"^the network has no 'w1'\n  fix    did you mean 'W1'"):
         network.parameters["w1"] = numbers
     np.testing.assert_array_equal(network.parameters["W1"], before)
 

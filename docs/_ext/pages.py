@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from markup import inline, table
 from rule_pages import rule_index
 
-import handgrad.rules.kinds
+import handgrad.rules.signature
 from handgrad.checking import MISTAKES
 from handgrad.cli import group
 from handgrad.cli.options import SETTINGS
@@ -67,10 +67,11 @@ def generate(kind: str, *names: str) -> str:
 
 def kinds() -> str:
     """Return what an argument of a rule may be besides a value, each as an entry of the reference."""
-    lines = ast.parse(inspect.getsource(handgrad.rules.kinds)).body
+    lines = ast.parse(inspect.getsource(handgrad.rules.signature)).body
     entries = []
     for declared, said in pairwise(lines):
-        if isinstance(declared, ast.Assign) and isinstance(said, ast.Expr):
+        kind = isinstance(declared, ast.Assign) and ast.unparse(declared.value).startswith("Annotated")
+        if kind and isinstance(said, ast.Expr):
             name, meaning = ast.unparse(declared.targets[0]), ast.literal_eval(said.value)
             entries.append(f"```{{py:data}} handgrad.rules.{name}\n{inline(meaning)}\n```")
     return "\n\n".join(entries)

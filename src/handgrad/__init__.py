@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from handgrad.errors import TrainingError as TrainingError
     from handgrad.explaining.explainer import explain as explain
     from handgrad.explaining.record import Explanation as Explanation
-    from handgrad.layers.composition import *
     from handgrad.layers.elementwise import *
     from handgrad.layers.initialisers import INITIALISERS as INITIALISERS
-    from handgrad.layers.layer import Layer as Layer
+    from handgrad.layers.layer import *
     from handgrad.layers.loss_functions import *
     from handgrad.layers.optimisers import *
     from handgrad.layers.parametric import *

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from handgrad import Linear, MeanSquaredError, Network, Standardise
-from handgrad.layers.statistics import common_statistics, feature_statistics
+from handgrad.layers.initialisers import common_statistics, feature_statistics
 
 Statistics = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +21,9 @@ from handgrad.engines.reference import BoundReference
 from handgrad.errors import ConfigurationError, DataError, HandgradError, ShapeError
 from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
 from handgrad.layers.graph import is_reduction
-from handgrad.layers.statistics import STATISTICS
-from handgrad.network import batch_checks
-from handgrad.network.named_arrays import Array, Arrays
+from handgrad.layers.initialisers import STATISTICS
+from handgrad.network import array_checks
+from handgrad.network.array_checks import Array, Arrays
 from handgrad.notebook_html import HTMLReprMixin, heading, table
 from handgrad.program import Loop, Program
 from handgrad.program.builder import write_evaluation, write_loss, write_training
@@ -85,9 +86,8 @@ class Network(HTMLReprMixin):
         self.loss, self.seed, self.dtype = loss, seed, dtype
         self.row = self._row(inputs)
         self._graphs: dict[bool, tuple[Graph, tuple[Value, ...], Value, Value | None]] = {}
-        graph = self._connect(weighted=False)[0]
-        plan = Program("", (), (), graph.parameters, graph.states, {}, (), dtype)
-        arrays = plan.initial(seed)
+        graph = self.graph()
+        arrays = Program("", (), (), graph.parameters, graph.states, {}, (), dtype).initial(seed)
         self.parameters = Arrays({name: arrays[name] for name in graph.parameters})
         self.states = Arrays({name: arrays[name] for name in graph.states})
         self._answers: dict[bool, BoundReference] = {}
@@ -102,11 +102,18 @@ class Network(HTMLReprMixin):
         return f"Network({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
-        rows = [(node.layer, *_makes_and_keeps(node)) for node in self.nodes()]
+        rows = []
+        for node in self.nodes():
+            keeps = [value for value in node.inputs if value.kind in ("parameter", "state")]
+            takes = [value for value in node.inputs if value not in keeps]
+            named = (
+                ", ".join(f"{value.name} {show_shape(value.shape)}" for value in values)
+                for values in ([node.output], takes, keeps)
+            )
+            rows.append((node.layer, *named))
         head = "" if self.loss is None else f" · loss {self.loss!r}"
-        return heading(f"{self.title}{head}") + table(
-            ("layer", "makes", "from", "keeps"), rows, code=(1, 2, 3)
-        )
+        columns = ("layer", "makes", "from", "keeps")
+        return heading(f"{self.title}{head}") + table(columns, rows, code=(1, 2, 3))
 
     def _row(self, inputs: int | tuple[int, ...] | None) -> tuple[int, ...]:
         if isinstance(inputs, int):
@@ -121,38 +128,35 @@ class Network(HTMLReprMixin):
 
     def _connect(self, *, weighted: bool) -> tuple[Graph, tuple[Value, ...], Value, Value | None]:
         """Return the graph with its inputs, the output and the loss: built once, with row weights and without."""
-        if weighted not in self._graphs:
-            self._graphs[weighted] = self._build(weighted=weighted)
-        return self._graphs[weighted]
-
-    def _build(self, *, weighted: bool) -> tuple[Graph, tuple[Value, ...], Value, Value | None]:
+        if weighted in self._graphs:
+            return self._graphs[weighted]
         graph = Graph()
         x = graph.input("x", ("n", *self.row), "input")
         output = self.body.connect(graph, x)
         if any(_reads_indices(node, x) for node in graph.nodes):
             x = replace(x, kind="index")
         if self.loss is None:
-            return graph, (x,), output, None
+            self._graphs[weighted] = graph, (x,), output, None
+            return self._graphs[weighted]
         graph.part, graph.origin = "loss", repr(self.loss)
         shape, kind = self.loss.target(output.shape)
         t = graph.input("t", shape, kind)
-        rows = shape if kind == "class" else output.shape[:-1]
-        w = graph.input("w", rows, "weight") if weighted else None
+        w = graph.input("w", shape if kind == "class" else output.shape[:-1], "weight") if weighted else None
         loss = self.loss.connect(graph, output, t, w)
         self._check_loss(graph, loss, w)
-        return graph, (x, t, *([w] if w is not None else [])), output, loss
+        self._graphs[weighted] = graph, (x, t) if w is None else (x, t, w), output, loss
+        return self._graphs[weighted]
 
     def _check_loss(self, graph: Graph, loss: Value, w: Value | None) -> None:
         """Check what a loss of the user's own has connected."""
-        last = graph.nodes[-1].rule
+        last, problem = graph.nodes[-1].rule, ""
         if loss.shape != () or not is_reduction(last):
+            problem = f"its last rule, {last.name}, is no reduction to one loss with its total and count"
+        elif w is not None and not any(w in node.inputs for node in graph.nodes):
+            problem = "the rows have weights, and its connect makes no use of them"
+        if problem:
             raise ConfigurationError(
-                f"{self.loss!r}: its last rule, {last.name}, is no reduction to one loss with its total and count",
-                fix="end its connect with handgrad.layers.reduce_to_mean(graph, l, w)",
-            )
-        if w is not None and not any(w in node.inputs for node in graph.nodes):
-            raise ConfigurationError(
-                f"{self.loss!r}: the rows have weights, and its connect makes no use of them",
+                f"{self.loss!r}: {problem}",
                 fix="end its connect with handgrad.layers.reduce_to_mean(graph, l, w)",
             )
 
@@ -164,9 +168,8 @@ class Network(HTMLReprMixin):
     @property
     def title(self) -> str:
         """What the network is, in one line."""
-        graph = self._connect(weighted=False)[0]
         sizes: list[Size] = [self.row[-1] if self.row else "index"]
-        sizes += [size for node in graph.nodes if (size := _width(node)) is not None]
+        sizes += [size for node in self.nodes() if (size := _width(node)) is not None]
         count = sum(array.size for array in self.parameters.values())
         return f"network {' → '.join(map(str, sizes))} · {count:,} parameters"
 
@@ -259,9 +262,8 @@ class Network(HTMLReprMixin):
     def standardise(self, x: ArrayLike, rows: Array | None = None) -> None:
         """Fit the network's `Standardise` layer, if it has one, on the rows of ``x`` (or some of them)."""
         x = as_array("x", x)
-        fits = {name: kept.fit for name, kept in self._connect(weighted=False)[0].states.items() if kept.fit}
-        if fits and rows is not None and len(rows) < len(x):
-            x = x[rows]
+        fits = {name: kept.fit for name, kept in self.graph().states.items() if kept.fit}
+        x = x[rows] if fits and rows is not None and len(rows) < len(x) else x
         with np.errstate(over="ignore"):  # training names data that is too large
             fitted = {function: STATISTICS[function](x) for function in {kind for kind, _ in fits.values()}}
             for name, (function, which) in fits.items():
@@ -376,9 +378,9 @@ class Network(HTMLReprMixin):
         self._need_loss()
         x = self.check_rows(x, t)
         batch = {"x": x, "t": self.check_targets(t, len(x))}
-        return (
-            batch if sample_weight is None else batch | {"w": self.check_sample_weight(sample_weight, len(x))}
-        )
+        if sample_weight is not None:
+            batch["w"] = self.check_sample_weight(sample_weight, len(x))
+        return batch
 
     def check_rows(self, x: ArrayLike, t: ArrayLike | None = None) -> Array:
         """Return ``x`` as an array, or raise an error when its rows are not the network's input.
@@ -386,7 +388,7 @@ class Network(HTMLReprMixin):
         With the targets ``t`` beside it, the error recognises that the two are swapped.
         """
         try:
-            return batch_checks.check_rows(x, self.row, self.entries, first=self.body.layers[0])
+            return array_checks.check_rows(x, self.row, self.entries, first=self.body.layers[0])
         except (ShapeError, DataError):
             if t is not None and self._are_swapped(x, t):
                 raise ShapeError(
@@ -398,14 +400,12 @@ class Network(HTMLReprMixin):
 
     def _are_swapped(self, x: ArrayLike, t: ArrayLike) -> bool:
         """Whether rows and targets fit in each other's place, and the targets not in their own."""
-        try:
+        with suppress(HandgradError):
             self.check_targets(x, len(self.check_rows(t)))
-        except HandgradError:
-            return False
-        try:
-            self.check_targets(t, len(np.asarray(t)))
-        except HandgradError:
-            return True
+            try:
+                self.check_targets(t, len(np.asarray(t)))
+            except HandgradError:
+                return True
         return False
 
     @cached_property
@@ -424,12 +424,12 @@ class Network(HTMLReprMixin):
         """
         self._need_loss()
         assert self.loss is not None
-        return batch_checks.check_targets(t, rows, self.loss, self.output_shape)
+        return array_checks.check_targets(t, rows, self.loss, self.output_shape)
 
     def check_sample_weight(self, sample_weight: ArrayLike, rows: int) -> Array:
         """Return the row weights, or raise an error; (n,) also fits rows of several answers, (n, time)."""
         shape = next(value.shape for value in self._connect(weighted=True)[1] if value.name == "w")
-        return batch_checks.check_sample_weight(sample_weight, rows, shape)
+        return array_checks.check_sample_weight(sample_weight, rows, shape)
 
     def _need_loss(self) -> None:
         if self.loss is None:
@@ -444,17 +444,6 @@ class Network(HTMLReprMixin):
         (name,) = bound.program.outputs
         starts = range(0, max(len(x), 1), batch_size)
         return np.concatenate([bound.run(x=x[start : start + batch_size])[name] for start in starts])
-
-
-def _makes_and_keeps(node: Node) -> tuple[str, str, str]:
-    """Return the value a node makes, what it makes it from and the arrays it keeps, each with its shape."""
-    keeps = [value for value in node.inputs if value.kind in ("parameter", "state")]
-    takes = [value for value in node.inputs if value not in keeps]
-    made, taken, kept = (
-        ", ".join(f"{value.name} {show_shape(value.shape)}" for value in values)
-        for values in ([node.output], takes, keeps)
-    )
-    return made, taken, kept
 
 
 def _reads_indices(node: Node, x: Value) -> bool:

@@ -40,7 +40,7 @@ class FileHead(msgspec.Struct, kw_only=True):
 
 
 def network_to_table(network: Network) -> dict[str, Any]:
-    """Return a network as a table; see `NetworkTable`."""
+    """Return a network as a `NetworkTable`."""
     return {
         "layers": [to_table(layer) for layer in network.body.layers],
         "loss": to_table(network.loss) if network.loss is not None else None,
@@ -106,18 +106,8 @@ def read_network(
 ) -> Network:
     """Make a network from its table and fill it from an open file, comparing shapes before any array is made.
 
-    Parameters
-    ----------
-    table, own_files
-        What `network_to_table` and `own_kinds` returned.
-    tensors
-        The arrays.
-    place
-        Of the table, for errors.
-    own
-        Layers and losses that are not handgrad's: a file never names code to be run.
-    call
-        How to open the file with such a layer, ``{}``.
+    ``table`` and ``own_files`` are what `network_to_table` and `own_kinds` returned; ``own`` are layers and losses that are
+    not handgrad's, as a file never names code to be run; ``place`` and ``call`` (how to open such a file) are for errors.
     """
     for name in own_files.keys() - {kind.__name__ for kind in own}:
         raise RunError(
@@ -150,14 +140,7 @@ def network_from(
 ) -> Network:
     """Make a network from what `network_to_table` returned; its arrays start anew.
 
-    Parameters
-    ----------
-    values, place
-        The table, and what begins its errors.
-    own
-        Layers and losses in it that are not handgrad's.
-    check
-        Called with what the layers will keep, by name, before any of it is made.
+    ``check`` is called with what the layers will hold, by name, before any of it is made.
     """
     kinds = {kind.__name__: kind for kind in own}
     own_layers = {name: kind for name, kind in kinds.items() if issubclass(kind, Layer)}

@@ -13,8 +13,8 @@ from typing import Any
 from handgrad.arguments import Count, Judged, Seed
 from handgrad.errors import ConfigurationError
 from handgrad.layers import INITIALISERS, Constant, Optimiser, Parameter, Schedule, Value
+from handgrad.layers.initialisers import STATISTICS
 from handgrad.layers.layer import field_values
-from handgrad.layers.statistics import STATISTICS
 from handgrad.program.lines_in_python import function_source
 from handgrad.program.program import Program
 from handgrad.rules import PRIMITIVES

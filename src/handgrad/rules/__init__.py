@@ -7,9 +7,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from handgrad.rules.activations import *
-from handgrad.rules.combination import *
-from handgrad.rules.embedding import *
-from handgrad.rules.kinds import *
 from handgrad.rules.linear import *
 from handgrad.rules.losses import *
 from handgrad.rules.normalisation import *

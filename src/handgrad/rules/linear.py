@@ -1,9 +1,10 @@
-"""Affine maps of rows: the layer every network is made of, in both layouts of its weights."""
+"""Linear maps of rows: matrix products, in both layouts of the weights; rows of a table; the sum of two values."""
 
-from handgrad.rules.primitives import rows
+from handgrad.rules.primitives import add_rows_at, rows
 from handgrad.rules.rule import rule
+from handgrad.rules.signature import Index
 
-__all__ = ["linear", "linear_out_in", "linear_out_in_without_bias", "linear_without_bias"]
+__all__ = ["add", "embedding", "linear", "linear_out_in", "linear_out_in_without_bias", "linear_without_bias"]
 
 
 @rule("N... I, I O, O -> N... O")
@@ -84,3 +85,40 @@ def linear_out_in_without_bias_backward(dz, x, W):
     dx = dz @ W  # x reaches every column of z through a row of W: sum over them
     dW = rows(dz).T @ rows(x)  # the same W serves every row: the rows add up, in W's own layout
     return dx, dW
+
+
+@rule("N..., V D -> N... D")
+def embedding(i: Index, E):
+    """Look up a row of the table for each index: ``h = E[i]``.
+
+    Shapes
+        i (N...,) whole numbers from 0 to V - 1, E (V, D) -> h (N..., D)
+    Gradient
+        dE[v] = Σ over the places where i = v of dh: repeated indices add up.
+    Differs
+        ``dE[i] += dh`` in NumPy keeps only the last of repeated indices.
+    Source
+        Bengio, Ducharme, Vincent, Jauvin, A Neural Probabilistic Language Model, JMLR 3 (2003).
+    """
+    h = E[i]
+    return h
+
+
+@embedding.backward
+def embedding_backward(dh, i, E):
+    dE = add_rows_at(i, dh, E)  # a row looked up several times adds its gradients up
+    return dE
+
+
+@rule("A..., A... -> A...")
+def add(x, y):
+    """Add two values of one shape, as a residual connection does: ``r = x + y``, so ``dx = dy = dr``."""
+    r = x + y
+    return r
+
+
+@add.backward
+def add_backward(dr):
+    dx = dr  # a sum hands its gradient to each part unchanged
+    dy = dr  # a sum hands its gradient to each part unchanged
+    return dx, dy

@@ -7,8 +7,8 @@ each row its share dl of the gradient, and the row's rule multiplies by it.
 import numpy as np
 
 from handgrad.rules.activations import sigmoid_of
-from handgrad.rules.kinds import Probabilities, State, Target, Weight
 from handgrad.rules.rule import rule
+from handgrad.rules.signature import Probabilities, State, Target, Weight
 
 __all__ = [
     "binary_cross_entropy",

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from handgrad.rules.kinds import State
 from handgrad.rules.primitives import rows
 from handgrad.rules.rule import rule
+from handgrad.rules.signature import State
 
 __all__ = ["batch_norm", "batch_norm_evaluation", "layer_norm", "standardise"]
 

@@ -1,8 +1,8 @@
 """Dropout, whose mask is an explicit input, and the identity it becomes outside training."""
 
-from handgrad.rules.kinds import Mask
 from handgrad.rules.primitives import uniform
 from handgrad.rules.rule import rule
+from handgrad.rules.signature import Mask
 
 __all__ = ["dropout", "identity"]
 

@@ -1,13 +1,41 @@
-"""Signatures in axis letters: ``"N... I, I O, O -> N... O"`` says every shape a rule takes and gives."""
+"""What a rule's arguments are: shapes in axis letters, ``"N... I, I O, O -> N... O"``, and kinds.
+
+A kind is an annotation, ``def embedding(i: Index, W)``: an argument without one is a value that has a gradient.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Any
+
+from numpy.typing import NDArray
 
 from handgrad.errors import RuleError, ShapeError
 
-__all__ = ["Shape", "Signature", "Size", "show_shape"]
+__all__ = [
+    "Index", "Mask", "Probabilities", "Shape", "Signature", "Size", "State", "Target", "Weight", "show_shape",
+]  # fmt: skip
+
+Array = NDArray[Any]
+
+Index = Annotated[Array, "index"]
+"""Integer positions in another argument's first axis."""
+
+Target = Annotated[Array, "target"]
+"""What the network should have said: class numbers or values."""
+
+Probabilities = Annotated[Array, "probabilities"]
+"""Targets that are the probability of each class: along the last axis they add up to 1."""
+
+Weight = Annotated[Array, "weight"]
+"""How much each row counts, zero or more."""
+
+Mask = Annotated[Array, "mask"]
+"""Random truth values, drawn by the rule's ``sample`` lines before the forward lines run."""
+
+State = Annotated[Array, "state"]
+"""An array kept between steps that no gradient trains: running statistics, an optimiser's moments."""
 
 Size = int | str
 """An axis length: a number, or ``"n"`` for the rows of a batch."""

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from handgrad.rules.kinds import Probabilities, State, Target, Weight
 from handgrad.rules.primitives import one_hot
 from handgrad.rules.rule import rule
+from handgrad.rules.signature import Probabilities, State, Target, Weight
 
 __all__ = [
     "class_weighted_rows",

@@ -5,8 +5,8 @@
 
 import numpy as np
 
-from handgrad.rules.kinds import State
 from handgrad.rules.rule import rule, update
+from handgrad.rules.signature import State
 
 __all__ = [
     "adam",

@@ -1,29 +1,54 @@
-"""Checks of what a network is called with: rows, targets and sample weights."""
+"""The arrays of a network, and checks of what it is called with: rows, targets and sample weights."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from handgrad.arrays import as_array
-from handgrad.errors import DataError, ShapeError
+from handgrad.errors import ConfigurationError, DataError, ShapeError, nearest
 from handgrad.layers import Layer, Loss
-from handgrad.network.named_arrays import Array
 from handgrad.rules import Shape, show_shape
+
+Array = NDArray[Any]
+
+
+class Arrays(MutableMapping[str, Array]):
+    """A network's parameters or buffers by name, with fixed shapes and types: setting one copies the numbers into it."""
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self._arrays = dict(arrays)
+
+    def __getitem__(self, name: str) -> Array:
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __repr__(self) -> str:
+        return repr(self._arrays)
+
+    def __delitem__(self, name: str) -> None:
+        raise ConfigurationError(f"{name} cannot be taken from its network", fix="set it to other numbers")
+
+    def __setitem__(self, name: str, numbers: Any) -> None:
+        if name not in self:
+            raise ConfigurationError(f"the network has no {name!r}", fix=nearest(name, self))
+        if np.shape(numbers) != self[name].shape:
+            raise ShapeError(
+                f"{name} is {show_shape(self[name].shape)}, and {show_shape(np.shape(numbers))} is given"
+            )
+        self[name][...] = numbers
 
 
 def check_rows(x: ArrayLike, row: tuple[int, ...], entries: int | None, *, first: Layer) -> Array:
-    """Return ``x`` as an array of such rows, or raise the reason why it is none.
-
-    Parameters
-    ----------
-    row
-        The shape of one row.
-    entries
-        How many rows the table has that indices look up; None for rows of values.
-    first
-        The layer that takes them, for the error.
-    """
+    """Return ``x`` as an array of such rows, whose indices are below ``entries``, or raise the reason why it is none."""
     x = as_array("x", x)
     if x.shape[1:] != row or x.ndim == 0:
         raise ShapeError(
