@@ -349,14 +349,13 @@ def test_the_graph_has_the_rules_that_are_written_out() -> None:
 @pytest.mark.parametrize(("weighted", "graphs"), [(False, 1), (True, 2)])
 def test_the_graph_is_built_once(weighted: bool, graphs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """For all programs, checks and titles of one network; with row weights it is another graph."""
-    built: list[Network] = []
-    build = Network._build
+    built: list[Graph] = []
 
-    def noted(self: Network, *, weighted: bool) -> Any:
-        built.append(self)
-        return build(self, weighted=weighted)
+    def counted() -> Graph:
+        built.append(Graph())
+        return built[-1]
 
-    monkeypatch.setattr(Network, "_build", noted)
+    monkeypatch.setattr("handgrad.network.network.Graph", counted)
     network = Network(Linear(2, 3), ReLU(), Linear(3, 1), loss=MeanSquaredError())
     x = np.ones((4, 2))
     train(network, x, x[:, :1], sample_weight=np.ones(4) if weighted else None, epochs=1)
