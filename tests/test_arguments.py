@@ -12,10 +12,10 @@ import pytest
 import handgrad
 from handgrad import Adam, ConfigurationError, Dropout, HandgradError, Layer, Linear, Optimiser, data, train
 from handgrad.arguments import ELSEWHERE, Count, judged
-from handgrad.layers import KINDS, OPTIMISERS
+from handgrad.layers import KINDS, LAYERS, OPTIMISERS
 from handgrad.rules import linear, relu
 from handgrad.runs import load_run
-from handgrad.specs import layer_from
+from handgrad.specs import from_table
 from handgrad.testing import assert_right
 from handgrad.training import measure_engines
 
@@ -338,7 +338,7 @@ def test_what_is_judged_shows_its_own_arguments() -> None:
     "call",
     [
         lambda: handgrad.rules.dropout(np.ones(2), np.ones(2), p=0.5),
-        lambda: layer_from({"type": "Dropout", "p": 0.5}, "here"),
+        lambda: from_table({"type": "Dropout", "p": 0.5}, "here", LAYERS),
     ],
 )
 def test_rules_and_tables_know_the_names_of_other_libraries_too(call: Any) -> None:

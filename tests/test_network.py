@@ -35,6 +35,7 @@ from handgrad import (
     Tanh,
     train,
 )
+from handgrad.layers import Graph
 
 Array = NDArray[Any]
 

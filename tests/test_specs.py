@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from functools import partial
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -27,15 +28,7 @@ from handgrad import (
 from handgrad.layers import LAYERS, LOSSES, OPTIMISERS, SCHEDULES
 from handgrad.layers.layer import show_call
 from handgrad.network.saving import network_from, network_to_table
-from handgrad.specs import (
-    explain,
-    find,
-    layer_from,
-    loss_from,
-    optimiser_from,
-    schedule_from,
-    to_table,
-)
+from handgrad.specs import explain, find, from_table, to_table
 
 # A value of each field that is not its default; other fields take any value of their type.
 SPECIAL: dict[str, Any] = {
@@ -52,12 +45,7 @@ SPECIAL: dict[str, Any] = {
     "every": 3,
     "targets": "classes",
 }
-READERS = [
-    (LAYERS, layer_from),
-    (LOSSES, loss_from),
-    (OPTIMISERS, optimiser_from),
-    (SCHEDULES, schedule_from),
-]
+READERS = [(kinds, partial(from_table, kinds=kinds)) for kinds in (LAYERS, LOSSES, OPTIMISERS, SCHEDULES)]
 KINDS = [
     (kind, reader) for kinds, reader in READERS for kind in kinds.values() if not issubclass(kind, Sequential)
 ]
@@ -84,7 +72,7 @@ def test_files_have_the_word_of_0_1_for_probabilities() -> None:
     made = SoftmaxCrossEntropy("probabilities", smoothing=0.25)
     table = {"type": "SoftmaxCrossEntropy", "targets": "shares", "smoothing": 0.25}
     assert to_table(made) == table
-    assert same(loss_from(table), made)
+    assert same(from_table(table, "loss", LOSSES), made)
 
 
 @pytest.mark.parametrize(("kind", "reader"), KINDS, ids=[kind.__name__ for kind, _ in KINDS])
@@ -115,7 +103,7 @@ def test_the_defaults_are_left_out() -> None:
 def test_layers_of_layers_go_there_and_back() -> None:
     """As deep as they are."""
     made = Residual(Linear(3, 3), Sequential(Tanh(), Residual(ReLU())), Linear(3, 3, bias=False))
-    assert same(layer_from(to_table(made), "layers[0]"), made)
+    assert same(from_table(to_table(made), "layers[0]", LAYERS), made)
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
@@ -188,7 +176,7 @@ def test_a_wrong_table_is_named_by_its_place(case: str) -> None:
     """Place, value, and what is wanted."""
     table, message = WRONG[case]
     with pytest.raises(ConfigurationError) as caught:
-        layer_from(table, "here")
+        from_table(table, "here", LAYERS)
     assert str(caught.value) == message
 
 

@@ -130,7 +130,7 @@ class Checkpoints(CheckpointStore):
         self.path.unlink(missing_ok=True)
 
 
-class _Epoch(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class _Epoch(msgspec.Struct, forbid_unknown_fields=True):
     """An `EpochEnd` without its arrays; whether the best is another decides which arrays the file has."""
 
     epoch: Count
@@ -167,34 +167,17 @@ def write_checkpoint(path: Path, state: TrainingState, notes: Mapping[str, int])
         for group, members in groups.items()
         for name, array in members.items()
     }
+    best_loss = last.best_loss if last.best_epoch else None
     header = _Header(
-        format=FORMAT,
-        settings=dict(state.settings),
-        data=dict(state.data),
-        facts=dict(state.facts),
-        history=state.history,
-        done=state.done,
-        start=dict(state.start),
-        last=_Epoch(
-            epoch=last.epoch,
-            best_loss=last.best_loss if last.best_epoch else None,
-            best_epoch=last.best_epoch,
-            waited=last.waited,
-            best_is_other="best" in groups,
-        ),
-        notes=dict(notes),
-    )
+        format=FORMAT, settings=dict(state.settings), data=dict(state.data), facts=dict(state.facts),
+        history=state.history, done=state.done, start=dict(state.start), notes=dict(notes),
+        last=_Epoch(last.epoch, best_loss, last.best_epoch, last.waited, "best" in groups),
+    )  # fmt: skip
     write_file(path, save(arrays, metadata={"handgrad": msgspec.json.encode(header).decode()}))
 
 
 def read_checkpoint(path: Path, arrays: Mapping[str, Array]) -> TrainingState:
-    """Read a state, whose arrays must have the names, shapes and types of ``arrays``.
-
-    Raises
-    ------
-    RunError
-        When the file is missing, damaged, of a newer format, or of another network.
-    """
+    """Read a state, whose arrays must have the names, shapes and types of ``arrays``; raises `RunError` otherwise."""
     with Tensors.open(path) as tensors:
         header = _read_header(tensors)
         groups = ["last", *["now"] * (header.done.batches > 0), *["best"] * header.last.best_is_other]
@@ -212,7 +195,7 @@ def read_checkpoint(path: Path, arrays: Mapping[str, Array]) -> TrainingState:
 
 
 def read_past(path: Path) -> tuple[History, dict[str, int]]:
-    """Return the history and the notes in a checkpoint; raises `RunError` as `read_checkpoint`."""
+    """Return the history and the notes in a checkpoint."""
     with Tensors.open(path) as tensors:
         header = _read_header(tensors)
     return header.history, header.notes

@@ -18,6 +18,10 @@ from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError
 from handgrad.layers import (
     ACTIVATIONS,
+    LAYERS,
+    LOSSES,
+    OPTIMISERS,
+    SCHEDULES,
     BatchNorm,
     Dropout,
     Embedding,
@@ -34,7 +38,7 @@ from handgrad.layers import (
     Tanh,
 )
 from handgrad.network import Network
-from handgrad.specs import explain, find, layer_from, loss_from, optimiser_from, schedule_from
+from handgrad.specs import explain, find, from_table
 
 NORMALISATIONS: dict[str, type[Layer]] = {"batch": BatchNorm, "layer": LayerNorm}
 
@@ -97,16 +101,16 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     def optimiser(self) -> Optimiser:
         """Make the optimiser."""
-        return optimiser_from(self.training.optimiser, "training.optimiser")
+        return from_table(self.training.optimiser, "training.optimiser", OPTIMISERS)
 
     def schedule(self) -> Schedule:
         """Make the schedule."""
-        return schedule_from(self.training.schedule, "training.schedule")
+        return from_table(self.training.schedule, "training.schedule", SCHEDULES)
 
     def loss(self, dataset: Dataset) -> Loss:
         """Make the loss: as set, or the one that goes with the task."""
         if self.network.loss is not None:
-            return loss_from(self.network.loss, "network.loss")
+            return from_table(self.network.loss, "network.loss", LOSSES)
         return SoftmaxCrossEntropy() if dataset.task == "classification" else MeanSquaredError()
 
     def build(self, dataset: Dataset) -> Network:
@@ -132,7 +136,7 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         find(self.training.engine, ENGINES, "training.engine")
         self._explicit()
         if self.network.loss is not None:
-            loss_from(self.network.loss, "network.loss")
+            from_table(self.network.loss, "network.loss", LOSSES)
         if self.training.patience is not None and not self.data.validation:
             raise ConfigurationError(
                 "training.patience: there are no validation rows to watch", fix="set data.validation to 0.1"
@@ -146,7 +150,8 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         return [Standardise(over="all" if over == "all" or (over == "auto" and pixels) else "feature")]
 
     def _explicit(self) -> list[Layer]:
-        layers = [layer_from(table, f"network.layers[{k}]") for k, table in enumerate(self.network.layers)]
+        tables = enumerate(self.network.layers)
+        layers = [from_table(table, f"network.layers[{k}]", LAYERS) for k, table in tables]
         defaults = NetworkSettings()
         for name in ("hidden", "activation", "normalisation", "dropout"):
             if layers and getattr(self.network, name) != getattr(defaults, name):
@@ -195,20 +200,10 @@ def _outputs(dataset: Dataset, loss: Loss) -> int:
 
 
 def read_configuration(path: Path | None, overrides: Mapping[str, Any]) -> Configuration:
-    """Read a TOML file, if there is one, and put command-line options over it.
+    """Read a TOML file, if there is one, and put command-line options over it, those that are not None.
 
-    Parameters
-    ----------
-    path
-        The file, with the tables [data], [network] and [training].
-    overrides
-        Settings by dotted name, ``{"training.epochs": 5}``; those that are None are left out. A name of a
-        setting of the optimiser, ``training.optimiser.learning_rate``, goes into its table.
-
-    Raises
-    ------
-    ConfigurationError
-        With file, line and the nearest key when a key is unknown, or what was expected of a value.
+    Options have dotted names, ``{"training.epochs": 5}``; ``training.optimiser.learning_rate`` goes into its table.
+    Raises `ConfigurationError` with file, line and the nearest key, or what was expected of a value.
     """
     text, tables = _read_toml(path)
     given = {name: value for name, value in overrides.items() if value is not None}
@@ -287,13 +282,7 @@ def _located(
 
 
 def _line_of(setting: str, text: str) -> int:
-    r"""Return the line of a TOML text that sets something, or the nearest table around it; 0 when none does.
-
-    Examples
-    --------
-    >>> _line_of("training.epochs", "[network]\nepochs = 3\n[training]\nseed = 1\nepochs = 0")
-    5
-    """
+    """Return the line of a TOML text that sets something, or the nearest table around it; 0 when none does."""
     table, tables, longest, found = "", Counter[str](), 0, 0
     for number, row in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*(\[\[?)\s*([\w.-]+)", row):

@@ -98,7 +98,9 @@ def save_run(
     write_file(folder / "config.toml", configuration)
     write_file(folder / "history.jsonl", history.to_json_lines())
     write_file(folder / "history.csv", history_as_csv(history.epochs))
-    write_file(folder / "learning_curve.png", _picture(history, run.network.title))
+    picture = BytesIO()
+    history.plot(picture, title=run.network.title)
+    write_file(folder / "learning_curve.png", picture.getvalue())
     write_snapshots(folder, snapshots)
     head = {"format": FORMAT, "network": network_to_table(run.network), "own": own_kinds(run.network)}
     rest = {name: value for name, value in vars(run).items() if name != "network"}
@@ -121,12 +123,6 @@ def write_snapshots(folder: Path, snapshots: Sequence[Snapshot]) -> None:
         write_file(path, "".join(msgspec.json.encode(each).decode() + "\n" for each in snapshots))
     else:
         path.unlink(missing_ok=True)
-
-
-def _picture(history: History, title: str) -> bytes:
-    file = BytesIO()
-    history.plot(file, title=title)
-    return file.getvalue()
 
 
 @judged
@@ -156,12 +152,8 @@ def load_run(folder: str | os.PathLike[str], *, own: Sequence[type[Layer] | type
     outputs = int(network.output_shape[-1])
     if table.task == "classification" and max(outputs, 2) != len(table.classes):
         raise RunError(f"{path}: {len(table.classes)} classes, and the network has {outputs} outputs")
-    described = {
-        name: value
-        for name, value in structs.asdict(table).items()
-        if name not in ("format", "network", "own")
-    }
-    return Run(network, **described)
+    described = structs.asdict(table)
+    return Run(network, **{name: described[name] for name in Run.__match_args__[1:]})
 
 
 def read_facts(folder: Path) -> dict[str, str | int]:
@@ -181,13 +173,7 @@ def read_facts(folder: Path) -> dict[str, str | int]:
 
 
 def read_snapshots(folder: Path) -> tuple[Snapshot, ...]:
-    """Return the snapshots of a run's training; () when none were recorded.
-
-    Raises
-    ------
-    RunError
-        When the file is damaged; it names the line.
-    """
+    """Return the snapshots of a run's training, () when none were recorded; a `RunError` names a damaged line."""
     from handgrad.explaining.record import Snapshot
 
     path = folder / "snapshots.jsonl"
@@ -238,17 +224,10 @@ def _read_table(path: Path) -> _RunTable:
 
 
 def match_classes(run: Run, dataset: Dataset) -> Array:
-    """Return the targets of a data set in the run's class numbers.
-
-    Raises
-    ------
-    DataError
-        When a row has a class that the run does not know.
-    """
+    """Return the targets of a data set in the run's class numbers; raises `DataError` for a class it has not."""
     if not run.classes or dataset.classes == run.classes:
         return dataset.t
-    unknown = [name for name in dataset.classes if name not in run.classes]
-    if unknown:
+    if unknown := [name for name in dataset.classes if name not in run.classes]:
         raise DataError(
             f"{dataset.name}: the class {unknown[0]!r} is not one of the run's",
             given=f"the run's classes are {', '.join(run.classes)}",
@@ -261,7 +240,6 @@ def match_features(run: Run, dataset: Dataset) -> Array:
     """Return the rows of a data set with the run's columns, in the run's order; raises `DataError` when one is missing."""
     if dataset.feature_names == run.feature_names or not run.feature_names or not dataset.feature_names:
         return dataset.x
-    missing = [name for name in run.feature_names if name not in dataset.feature_names]
-    if missing:
+    if missing := [name for name in run.feature_names if name not in dataset.feature_names]:
         raise DataError(f"{dataset.name}: there is no column {missing[0]!r}, which the run was trained on")
     return dataset.x[:, [dataset.feature_names.index(name) for name in run.feature_names]]

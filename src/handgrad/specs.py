@@ -8,40 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from handgrad.arguments import other_name
 from handgrad.errors import ConfigurationError, nearest
-from handgrad.layers import (
-    LAYERS,
-    LOSSES,
-    OPTIMISERS,
-    SCHEDULES,
-    Layer,
-    Loss,
-    Optimiser,
-    Schedule,
-    Sequential,
-    SoftmaxCrossEntropy,
-)
+from handgrad.layers import Layer, Loss, Optimiser, Schedule, Sequential, SoftmaxCrossEntropy
 
 T = TypeVar("T")
 
-NO_OWN: Mapping[str, Any] = MappingProxyType({})
-
 
 def to_table(made: Layer | Loss | Optimiser | Schedule) -> dict[str, Any]:
-    """Return a layer, loss, optimiser or schedule as a table of its type and what is not at its default.
-
-    Examples
-    --------
-    >>> from handgrad import Linear
-    >>> to_table(Linear(64, 10, bias=False))
-    {'type': 'Linear', 'inputs': 64, 'outputs': 10, 'bias': False}
-    """
+    """Return a layer, loss, optimiser or schedule as a table of its type and what is not at its default."""
     table: dict[str, Any] = {"type": type(made).__name__}
     if isinstance(made, Sequential):
         return table | {"layers": [to_table(layer) for layer in made.layers]}
@@ -54,36 +33,17 @@ def to_table(made: Layer | Loss | Optimiser | Schedule) -> dict[str, Any]:
     return table
 
 
-def layer_from(table: object, place: str, own: Mapping[str, type[Layer]] = NO_OWN) -> Layer:
-    """Make a layer from its table; ``place`` begins its errors, ``own`` are layers that are not handgrad's."""
-    kind, values = _choose(table, place, {**LAYERS, **own})
-    if issubclass(kind, Sequential):
-        layers = values.pop("layers", None)
-        _no_more(values, place, kind, ("layers",))
-        if not isinstance(layers, list):
-            raise ConfigurationError(
-                f"{place}.layers is {layers!r}", fix="give a list of tables, one a layer"
-            )
-        return kind(*(layer_from(layer, f"{place}.layers[{k}]", own) for k, layer in enumerate(layers)))
-    return _make(kind, values, place)
-
-
-def loss_from(table: object, place: str = "loss", own: Mapping[str, type[Loss]] = NO_OWN) -> Loss:
-    """Make a loss from its table, or from its name alone; ``own`` are losses that are not handgrad's."""
-    kind, values = _choose(table, place, {**LOSSES, **own})
-    return _make(kind, values, place)
-
-
-def optimiser_from(table: object, place: str = "optimiser") -> Optimiser:
-    """Make an optimiser from its table, or from its name alone."""
-    kind, values = _choose(table, place, OPTIMISERS)
-    return _make(kind, values, place)
-
-
-def schedule_from(table: object, place: str = "schedule") -> Schedule:
-    """Make a schedule from its table, or from its name alone."""
-    kind, values = _choose(table, place, SCHEDULES)
-    return _make(kind, values, place)
+def from_table(table: object, place: str, kinds: Mapping[str, type[T]]) -> T:
+    """Make one of ``kinds`` from its table, or from its name alone; ``place`` begins its errors."""
+    kind, values = _choose(table, place, kinds)
+    if not issubclass(kind, Sequential):
+        return _make(kind, values, place)
+    layers = values.pop("layers", None)
+    _no_more(values, place, kind, ("layers",))
+    if not isinstance(layers, list):
+        raise ConfigurationError(f"{place}.layers is {layers!r}", fix="give a list of tables, one a layer")
+    inner: list[Any] = [from_table(layer, f"{place}.layers[{k}]", kinds) for k, layer in enumerate(layers)]
+    return kind(*inner)
 
 
 def find(name: str, kinds: Mapping[str, T], place: str) -> T:

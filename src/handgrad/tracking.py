@@ -22,14 +22,7 @@ COLUMNS = [field.name for field in fields(EpochRecord)]
 
 
 def history_as_csv(epochs: Sequence[EpochRecord]) -> str:
-    """Return a history as a table, a line an epoch.
-
-    Examples
-    --------
-    >>> print(history_as_csv([EpochRecord(1, 0.5, None, None, 0.1, 2.0)]), end="")
-    epoch,loss,validation_loss,validation_metric,learning_rate,seconds
-    1,0.5,,,0.1,2.0
-    """
+    """Return a history as a table, a line an epoch."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([COLUMNS, *(asdict(each).values() for each in epochs)])
     return text.getvalue()
@@ -123,9 +116,8 @@ class TensorBoard:
         """Write an epoch, visible at once."""
         from tensorboardX import SummaryWriter
 
-        if (
-            self.writer is None
-        ):  # what was written of this epoch and later, before an interruption, is ignored
+        if self.writer is None:
+            # What was written of this epoch and later, before an interruption, is ignored.
             self.writer = SummaryWriter(str(self.folder), purge_step=record.epoch)
         values = {
             "loss/training": record.loss,

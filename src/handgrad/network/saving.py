@@ -15,7 +15,7 @@ from handgrad.errors import ConfigurationError, HandgradError, RunError
 from handgrad.files import Tensors, check_arrays, parse_json, write_file
 from handgrad.layers import LAYERS, LOSSES, Graph, Layer, Loss, Parameter, Sequential
 from handgrad.network.network import Network
-from handgrad.specs import explain, layer_from, loss_from, to_table
+from handgrad.specs import explain, from_table, to_table
 
 FORMAT = 1
 """Of files that `save_network` writes; a change that this version cannot read counts it up."""
@@ -143,14 +143,14 @@ def network_from(
     ``check`` is called with what the layers will hold, by name, before any of it is made.
     """
     kinds = {kind.__name__: kind for kind in own}
-    own_layers = {name: kind for name, kind in kinds.items() if issubclass(kind, Layer)}
-    own_losses = {name: kind for name, kind in kinds.items() if issubclass(kind, Loss)}
+    known_layers = LAYERS | {name: kind for name, kind in kinds.items() if issubclass(kind, Layer)}
+    known_losses = LOSSES | {name: kind for name, kind in kinds.items() if issubclass(kind, Loss)}
     try:
         table = msgspec.convert(values, NetworkTable)
     except msgspec.ValidationError as error:
         raise explain(error, values, NetworkTable, place) from None
-    layers = [layer_from(layer, f"{place}.layers[{k}]", own_layers) for k, layer in enumerate(table.layers)]
-    loss = loss_from(table.loss, f"{place}.loss", own_losses) if table.loss is not None else None
+    layers = [from_table(layer, f"{place}.layers[{k}]", known_layers) for k, layer in enumerate(table.layers)]
+    loss = from_table(table.loss, f"{place}.loss", known_losses) if table.loss is not None else None
     try:
         if check is not None:
             graph = Graph()

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from handgrad.errors import HandgradError, RunError
 from handgrad.files import Tensors, check_arrays, parse_versioned, read_file, write_file
-from handgrad.layers import Schedule
+from handgrad.layers import SCHEDULES, Schedule
 from handgrad.runs import Run, load_run, save_run
 from handgrad.sklearn.classifier import LabelKind
 from handgrad.sklearn.networks import build_optimiser
 from handgrad.sklearn.solvers import DescentState
-from handgrad.specs import schedule_from, to_table
+from handgrad.specs import from_table, to_table
 from handgrad.training import EpochRecord, History
 from handgrad.training.metrics import metric_name
 
@@ -170,7 +170,9 @@ def load(kind: type[E], folder: Path) -> E:
 def _parameters(plain: dict[str, Any], place: str) -> dict[str, Any]:
     parameters = dict(plain)
     if isinstance(parameters.get("learning_rate"), dict):
-        parameters["learning_rate"] = schedule_from(parameters["learning_rate"], f"{place}: learning_rate")
+        parameters["learning_rate"] = from_table(
+            parameters["learning_rate"], f"{place}: learning_rate", SCHEDULES
+        )
     if isinstance(parameters.get("class_weight"), list):
         parameters["class_weight"] = dict(parameters["class_weight"])
     if isinstance(parameters.get("hidden_layer_sizes"), list):
