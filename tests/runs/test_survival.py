@@ -221,7 +221,7 @@ def test_a_folder_that_cannot_be_written_is_known_at_the_start(
     def refuse(*arguments: Any) -> int:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr("handgrad.locks.os.open", refuse)
+    monkeypatch.setattr("handgrad.files.os.open", refuse)
     with pytest.raises(RunError, match="run: cannot be written: Read-only file system"):
         train(network(), X, T, checkpoints=Checkpoints(tmp_path / "run"), **HOW)
     assert list(tmp_path.iterdir()) == []

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 import click
 
+from handgrad.arrays import Fingerprint, find_change
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.configuration import MOST_BYTES, Configuration, read_configuration
 from handgrad.data import Dataset, Split, load, split
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError, DataError
 from handgrad.files import check_file
-from handgrad.arrays import Fingerprint, find_change
 from handgrad.layers import ACTIVATIONS, LOSSES, OPTIMISERS, SCHEDULES
 from handgrad.network import Network
 
