@@ -17,7 +17,6 @@ import numpy as np
 
 from handgrad.checking.repair.expressions import (
     Expression,
-    called,
     dimensions,
     fill,
     is_float,
@@ -28,6 +27,7 @@ from handgrad.checking.repair.expressions import (
     same,
     sizes,
 )
+from handgrad.checking.repair.module_source import called, calls_in
 
 LOCAL, POINT, AXIS, SHAPE = "wrong-local-derivative", "wrong-evaluation-point", "wrong-axis", "wrong-shape"
 SIZE, TRANSPOSED, ELEMENTWISE = "batch-mean-vs-sum", "transposed", "elementwise-instead-of-matmul"
@@ -205,7 +205,7 @@ def _broadcasts(value: Any, to: Any) -> bool:
 
 def in_context(place: Expression, edited: Edited) -> Edited:
     """Return an edit with the mistake that its surroundings name: an axis, an index, a call that came or went."""
-    code = _around(place) or _by_calls(place.node, edited.new)
+    code = _around(place) or _by_calls(place, edited.new)
     if code is None and edited.undoes == FACTOR and not is_of_a_term(place):
         code = LOCAL
     return edited if code is None else edited._replace(undoes=code, makes=code)
@@ -263,11 +263,12 @@ def outline(node: ast.AST) -> str:
     return ast.unparse(Dots().visit(copy.deepcopy(node)))
 
 
-def _by_calls(old: ast.AST, new: ast.AST) -> str | None:
-    before, after = ({called(node) for node in ast.walk(tree)} for tree in (old, new))
-    if any(".random." in ast.unparse(node.func) for node in ast.walk(old) if isinstance(node, ast.Call)):
+def _by_calls(place: Expression, new: ast.AST) -> str | None:
+    if place.draws:
         return "nondeterministic"
-    return next((_CALLS[name] for name in sorted(before ^ after) if name in _CALLS), None)
+    known = place.source.calls
+    changed = calls_in(place.node, known) ^ calls_in(new, known)
+    return next((_CALLS[name] for name in sorted(changed) if name in _CALLS), None)
 
 
 def everywhere(node: Any, parts: Mapping[str, ast.expr]) -> Any:

@@ -35,7 +35,6 @@ from handgrad.checking.repair.edit_table import (
 )
 from handgrad.checking.repair.expressions import (
     Expression,
-    called,
     dimensions,
     fill,
     is_float,
@@ -43,7 +42,7 @@ from handgrad.checking.repair.expressions import (
     is_size,
     sizes,
 )
-from handgrad.checking.repair.module_source import Change, Edit
+from handgrad.checking.repair.module_source import Change, Edit, called
 
 MOST_ALIKE = 4  # reductions that are changed together
 KINDRED = (

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from handgrad.checking.repair.instrumentation import Observed
-from handgrad.checking.repair.module_source import ModuleSource
+from handgrad.checking.repair.module_source import ModuleSource, called
 
 UPSTREAM_NAMES = frozenset({"g", "dout", "dy", "upstream", "grad_output"})
 
@@ -40,7 +40,13 @@ class Expression:
         """The number of axes of the value, 0 for a number, -1 for what is neither."""
         return dimensions(self.value)
 
-    @property
+    @cached_property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        calls = (node for node in ast.walk(self.node) if isinstance(node, ast.Call))
+        return any(".random." in ast.unparse(call.func) for call in calls)
+
+    @cached_property
     def upstream(self) -> frozenset[str]:
         """What the upstream gradient is called."""
         first, *inputs = self.source.parameters(self.source.backward) or [""]
@@ -80,12 +86,6 @@ def is_float(value: Any) -> bool:
 def names_in(node: ast.AST) -> set[str]:
     """Return the names in a tree."""
     return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-
-
-def called(node: ast.AST) -> str:
-    """Return the name of the function or method that a node calls, or ""."""
-    function = node.func if isinstance(node, ast.Call) else None
-    return getattr(function, "attr", getattr(function, "id", ""))
 
 
 def same(one: Any, other: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -104,6 +104,14 @@ class ModuleSource:
             for parent in ast.walk(self.tree)
             for child, field, index in _children(parent)
         }
+
+    @cached_property
+    def calls(self) -> dict[int, frozenset[str]]:
+        """The names of the functions and methods that a node and those inside it call, by its id."""
+        found: dict[int, frozenset[str]] = {}
+        for node in reversed(list(ast.walk(self.tree))):
+            found[id(node)] = calls_in(node, found)
+        return found
 
     @cached_property
     def codes(self) -> dict[str, CodeType]:
@@ -276,17 +284,34 @@ def read_source(forward: Callable[..., Any], backward: Callable[..., Any]) -> Mo
 
 
 def compile_unit(unit: ast.stmt, path: str) -> CodeType:
-    """Compile one top-level function or class by itself."""
-    return compile(ast.fix_missing_locations(ast.Module([unit], [])), path, "exec")
+    """Compile one top-level function or class by itself; every node of it has its place in the text."""
+    return compile(ast.Module([unit], []), path, "exec")
 
 
-def settle(new: ast.AST, old: Node, numpy: str) -> None:
+def called(node: ast.AST) -> str:
+    """Return the name of the function or method that a node calls, or ""."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return getattr(function, "attr", getattr(function, "id", ""))
+
+
+def calls_in(node: ast.AST, known: Mapping[int, frozenset[str]]) -> frozenset[str]:
+    """Return the names of the functions and methods that a tree calls, some of whose nodes are known."""
+    if id(node) in known:
+        return known[id(node)]
+    inside = (calls_in(child, known) for child in ast.iter_child_nodes(node))
+    return frozenset({called(node)} - {""}).union(*inside)
+
+
+def settle(new: ast.AST, old: Node, source: ModuleSource) -> None:
     """Make new nodes fit: a place in the text, as compile asks for, and NumPy by the file's name for it."""
-    for node in ast.walk(new):
-        if isinstance(node, ast.expr | ast.stmt | ast.keyword | ast.arg) and not hasattr(node, "lineno"):
-            _at(node, old)
-            if isinstance(node, ast.Name) and node.id == "np":
-                node.id = numpy
+    if id(new) in source.parents:  # the tree's own, with all that it holds
+        return
+    if isinstance(new, ast.expr | ast.stmt | ast.keyword | ast.arg) and not hasattr(new, "lineno"):
+        _at(new, old)
+        if isinstance(new, ast.Name) and new.id == "np":
+            new.id = source.numpy
+    for node in ast.iter_child_nodes(new):
+        settle(node, old, source)
 
 
 def _at(node: Any, old: Node) -> Any:

@@ -16,9 +16,9 @@ import numpy as np
 from handgrad.checking.effort import Effort
 from handgrad.checking.gradient_code import GradientCode, write_gradient
 from handgrad.checking.repair.expression_edits import expression_changes
-from handgrad.checking.repair.expressions import called, expressions
+from handgrad.checking.repair.expressions import expressions
 from handgrad.checking.repair.instrumentation import Observed, observe
-from handgrad.checking.repair.module_source import Change, ModuleSource, SourceError, read_source
+from handgrad.checking.repair.module_source import Change, ModuleSource, SourceError, called, read_source
 from handgrad.checking.repair.other_inputs import OtherInputs
 from handgrad.checking.repair.replacement import rewritings
 from handgrad.checking.repair.run_limits import Guard, OutOfTimeError
