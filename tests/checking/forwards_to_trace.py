@@ -2,7 +2,6 @@
 
 import copy
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -751,16 +750,12 @@ def assigned_through_views(x, v):
     y.T[1] = x[0]
     np.flip(y)[0] = v
     y.flat[3] = 2 * v[0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy 2.5 would have it otherwise
-        y.shape = (3, 5)
-    return y * x + x.real + np.r_[v, v[:2]] - np.c_[v, v][:, :1] + x.mT.mT
+    return y.reshape(3, 5) * x + x.real + np.r_[v, v[:2]] - np.c_[v, v][:, :1] + x.mT.mT
 
 
 @forward(x=n(3, 5), y=positive(3, 5))
 def pythons_own(x, y):
-    (_, rest), (_, left) = divmod(x, y), divmod(2.0, y)
-    z = copy.copy(x) * rest + copy.deepcopy(y) * left + [1.0, 2.0, 0.5, -1.0, 0.25]
+    z = copy.copy(x) * (x % y) + copy.deepcopy(y) * (2.0 % y) + [1.0, 2.0, 0.5, -1.0, 0.25]
     return z + math.floor(x[0, 0]) + math.trunc(x[1, 1] * 3) + (0.5 in x) + len(f"{x[0, 0]:.3f}")
 
 

@@ -4,7 +4,8 @@ from types import FunctionType
 import numpy as np
 import pytest
 
-from handgrad.checking.adjoint import Mutation, adjoints, jacobian, vector_jacobian_product, vjp_table
+from handgrad.checking.adjoint import adjoints, vjp_table
+from handgrad.checking.adjoint.chain_rule import vector_jacobian_product
 from handgrad.checking.forward_trace import trace_forward
 from handgrad.checking.gradient_code import write_gradient
 
@@ -137,21 +138,13 @@ def pass_of_two_paths():
 def test_contributions_add_up_to_the_gradient(pass_of_two_paths):
     trace, upstream = pass_of_two_paths
     gradients = adjoints(trace, trace.values, upstream)
-    for value, readers in trace.readers.items():
-        if value in trace.active:
-            shares = [vector_jacobian_product(o, k, trace.values, gradients[o.output]) for o, k in readers]
-            np.testing.assert_allclose(sum(shares), gradients[value])
-
-
-def test_a_planted_mistake_is_carried_on(pass_of_two_paths):
-    trace, upstream = pass_of_two_paths
-    (total,) = [o for o in trace.operations if o.name == "sum"]
-    cut = Mutation(total.number, 0, lambda flow, operation, values, g: 0 * flow)
-    h, x, W = (trace.values[i] for i in (total.inputs[0], trace.inputs["x"], trace.inputs["W"]))
-    wrong = adjoints(trace, trace.values, upstream, mutations=cut)
-    dz = upstream * h.sum(axis=0) * (1 - h**2)
-    np.testing.assert_allclose(wrong[trace.inputs["W"]], x.T @ dz)
-    np.testing.assert_allclose(wrong[trace.inputs["x"]], dz @ W.T)
+    totals = {trace.output: upstream}
+    for operation, k in trace.edges():
+        product = vector_jacobian_product(operation, k, trace.values, gradients[operation.output])
+        totals[operation.inputs[k]] = totals.get(operation.inputs[k], 0) + product
+    assert totals.keys() == gradients.keys()
+    for value, total in totals.items():
+        np.testing.assert_allclose(total, gradients[value])
 
 
 def test_a_seed_is_a_gradient_that_is_added(pass_of_two_paths):
@@ -164,14 +157,6 @@ def test_a_seed_is_a_gradient_that_is_added(pass_of_two_paths):
     W = trace.inputs["W"]
     np.testing.assert_allclose(both[W], one[W] + other[W])
     assert trace.inputs["x"] not in other
-
-
-def test_the_jacobian_between_two_values(pass_of_two_paths):
-    trace, _ = pass_of_two_paths
-    h = next(o.output for o in trace.operations if o.name == "tanh")
-    z = trace.producer[h].inputs[0]
-    matrix = jacobian(trace, trace.values, z, h)
-    np.testing.assert_allclose(matrix, np.diag(1 - trace.values[h].ravel() ** 2))
 
 
 # ------------------------------------------------------------------ kinks, and where the forward saturates

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.adjoint.vjp_table import Site, axes_text, entry, reduction_text
-from handgrad.checking.forward_trace.operands import Slot, fill, operand_name
+from handgrad.checking.forward_trace.operation import Slot, fill, operand_name
 from handgrad.checking.forward_trace.spelling import NoTextError, forward_text, key_text
 
 # ---------------------------------------------------------------------- reductions

@@ -1,43 +1,34 @@
-"""The chain rule over a trace: the adjoints of all its values, operation by operation from the output back."""
+"""The chain rule over a trace: the adjoints of all its values, operation by operation from the output back.
+
+At a kink every value between the left and the right derivative is right, but not every mixture of them:
+``np.where(x >= 0, 1 / (1 + e), e / (1 + e))`` with ``e = np.exp(-abs(x))`` is smooth at 0, and its gradient is
+right there only if `abs` takes the side that the comparison took. So the operations that have a kink at a
+value are differentiated at slightly perturbed inputs, on the side that the forward's comparisons agree with.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import array_vjps, matrix_vjps  # noqa: F401 - they register entries
-from handgrad.checking.adjoint.kinks import sides
-from handgrad.checking.adjoint.vjp_table import Site, is_broadcasting, local_text, reduced
-from handgrad.checking.forward_trace import Array, ForwardTrace
-from handgrad.checking.forward_trace.operands import operand_name
-from handgrad.checking.forward_trace.tracer import ELEMENTWISE, Operation
+from handgrad.checking.adjoint import array_vjps  # noqa: F401 - it registers entries
+from handgrad.checking.adjoint.vjp_table import vjp_text
+from handgrad.checking.forward_trace import ForwardTrace
+from handgrad.checking.forward_trace.operation import Operation, operand_name
 
+KINKED = frozenset(("absolute", "fabs", "maximum", "minimum", "fmax", "fmin"))
+COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal"))
 _STEP = 6e-4  # about the fifth root of the rounding error: best for a difference of fourth order
 _SMALLEST_SIZE = 0.1  # steps are relative to an entry, but not to one near 0
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """A mistake in one vector-Jacobian product.
-
-    Attributes
-    ----------
-    operation, operand
-        The number of the operation, and which of its operands.
-    change
-        Called with the right product, the operation, the values and the gradient of the operation's output; returns
-        what takes its place.
-    """
-
-    operation: int
-    operand: int
-    change: Callable[[Any, Operation, Sequence[Any], Any], Any]
+_PERTURBATION = 1e-7  # relative: far above rounding, far below what changes a comparison elsewhere
+_recent: list[
+    tuple[ForwardTrace, Sequence[Any], dict[int, dict[int, Any]]]
+] = []  # sides of the last few traces
 
 
 def adjoints(
@@ -45,31 +36,13 @@ def adjoints(
     values: Sequence[Any],
     upstream: Any,
     *,
-    mutations: Mutation | Sequence[Mutation] = (),
     seeds: Mapping[int, Any] | None = None,
     until: Iterable[int] | None = None,
 ) -> dict[int, Any]:
-    """Carry the gradient of the output back to every value that has one.
+    """Carry the gradient of the output back to every value that has one, and return these by number.
 
-    Parameters
-    ----------
-    trace
-        From `trace_forward`.
-    values
-        ``trace.values``, or those of a replay.
-    upstream
-        The gradient of the output; a sequence of them when forward returns several; None for none.
-    mutations
-        Mistakes to make on the way.
-    seeds
-        Gradients of further values to start from, by number: what is added there.
-    until
-        Only the gradients of these values are wanted: other paths are not followed.
-
-    Returns
-    -------
-    dict
-        Number of a value -> its gradient. What the output does not depend on is not in it.
+    `upstream` is a sequence when forward returns several outputs. `seeds` adds gradients of further values to start
+    from. With `until`, only the paths to these values are followed.
 
     Examples
     --------
@@ -86,8 +59,6 @@ def adjoints(
 
     for index, start in [*_starts(trace, upstream), *(seeds or {}).items()]:
         add(index, np.asarray(start))
-    several = (mutations,) if isinstance(mutations, Mutation) else mutations
-    changes = {(mutation.operation, mutation.operand): mutation.change for mutation in several}
     wanted = trace.active if until is None else trace.active & trace.descendants(until)
     at_kinks = sides(trace, values)
     with np.errstate(all="ignore"):
@@ -98,10 +69,7 @@ def adjoints(
             for k, index in enumerate(operation.inputs):
                 if index in wanted:
                     at_kink = at_kinks.get(operation.number)
-                    product = vector_jacobian_product(operation, k, values, gradient, at_kink)
-                    if change := changes.get((operation.number, k)):
-                        product = change(product, operation, values, gradient)
-                    add(index, product)
+                    add(index, vector_jacobian_product(operation, k, values, gradient, at_kink))
     return gradients
 
 
@@ -114,6 +82,11 @@ def _starts(trace: ForwardTrace, upstream: Any) -> list[tuple[int, Any]]:
     return [(i, g) for i, g in zip(trace.outputs, upstream, strict=True) if g is not None]
 
 
+# ---------------------------------------------------------------------- one product
+
+_NAME = re.compile(r"\b([abcg]|out|v\d+)\b")
+
+
 def vector_jacobian_product(
     operation: Operation,
     k: int,
@@ -121,70 +94,26 @@ def vector_jacobian_product(
     gradient: Any,
     at_kink: Mapping[int, Any] | None = None,
 ) -> Any:
-    """Return the gradient of operand `k` through an operation, from the gradient of its output.
-
-    `at_kink` has the operands to take at a kink (see `handgrad.checking.adjoint.kinks`).
-    """
+    """Return the gradient of operand `k` from that of the output; `at_kink` has operands to take in place of values."""
     if at_kink:
-        values = [*values]
-        for i, value in at_kink.items():
-            values[i] = value
-    site = Site(operation, k, values)
-    text = local_text(site)
+        values = [at_kink.get(i, value) for i, value in enumerate(values)]
+    text, shape = vjp_text(operation, k, values), np.shape(values[operation.inputs[k]])
     if text is None:
         return _numerical_product(operation, k, values, gradient)
-    shape = site.shape(k)
     product = _run(text, operation, values, gradient)
-    if is_broadcasting(operation):
+    if operation.is_elementwise:
         if not np.isfinite(product).all():
             product = np.where(gradient == 0, 0, product)  # 0 times infinity: no gradient stays none
         if product.shape != shape:
-            product = summed(np.broadcast_to(product, np.shape(values[operation.output])), shape)
+            product = _summed(np.broadcast_to(product, np.shape(values[operation.output])), shape)
     return product
 
 
-def vjp_text(operation: Operation, k: int, values: Sequence[Any]) -> str | None:
-    """Return the text of operand `k`'s gradient, with the sums over what was broadcast; None if there is none."""
-    site = Site(operation, k, values)
-    text = local_text(site)
-    if text is None or not is_broadcasting(operation):
-        return text
-    return reduced(text, np.shape(site.out), site.shape(k))
-
-
-def stretched_axes(full: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the axes along which a shape was broadcast to the full one.
-
-    Examples
-    --------
-    >>> stretched_axes((7, 5, 3), (1, 3)), stretched_axes((5, 3), (5, 3))
-    ((0, 1), ())
-    """
-    extra = len(full) - len(shape)
-    ones = (k + extra for k, n in enumerate(shape) if n == 1 and full[k + extra] != 1)
-    return (*range(extra), *ones)
-
-
-def summed(gradient: Any, shape: tuple[int, ...]) -> Any:
+def _summed(gradient: Any, shape: tuple[int, ...]) -> Any:
     """Sum a gradient over what was broadcast, to the operand's shape."""
-    return gradient.sum(axis=stretched_axes(np.shape(gradient), shape)).reshape(shape)
-
-
-def jacobian(trace: ForwardTrace, values: Sequence[Any], from_value: int, to_value: int) -> Array:
-    """Return the matrix of derivatives of one value's entries (rows) by another's (columns)."""
-    rows, columns = int(np.size(values[to_value])), int(np.size(values[from_value]))
-    matrix = np.zeros((rows, columns))
-    for row, basis in enumerate(np.eye(rows) if columns else ()):
-        seeds = {to_value: basis.reshape(np.shape(values[to_value]))}
-        found = adjoints(trace, values, None, seeds=seeds, until=[from_value])
-        if from_value in found:
-            matrix[row] = np.ravel(found[from_value])
-    return matrix
-
-
-# ---------------------------------------------------------------------- one product
-
-_NAME = re.compile(r"\b([abcg]|out|v\d+)\b")
+    extra = gradient.ndim - len(shape)
+    ones = [k + extra for k, n in enumerate(shape) if n == 1 and gradient.shape[k + extra] != 1]
+    return gradient.sum(axis=(*range(extra), *ones)).reshape(shape)
 
 
 @lru_cache(maxsize=4096)
@@ -220,7 +149,7 @@ def _numerical_product(operation: Operation, k: int, values: Sequence[Any], grad
         fine = (run(mine + direction / 2) - run(mine - direction / 2)) / step
         return (4 * fine - coarse) / 3
 
-    if operation.kind == ELEMENTWISE and mine.shape == np.shape(values[operation.output]):
+    if operation.is_elementwise and mine.shape == np.shape(values[operation.output]):
         return gradient * difference(steps, steps)
     result = np.zeros(mine.size)
     for j in range(mine.size):
@@ -228,3 +157,59 @@ def _numerical_product(operation: Operation, k: int, values: Sequence[Any], grad
         direction[j] = steps.flat[j]
         result[j] = np.sum(gradient * difference(direction.reshape(mine.shape), steps.flat[j]))
     return result.reshape(mine.shape)
+
+
+# ---------------------------------------------------------------------- kinks
+
+
+def sides(trace: ForwardTrace, values: Sequence[Any]) -> dict[int, dict[int, Any]]:
+    """Return, for each operation at a kink, the operands it is to be differentiated at: value -> array to use instead."""
+    for known, at, found in _recent:
+        if known is trace and at is values:
+            return found
+    found = _find_sides(trace, values)
+    _recent.insert(0, (trace, values, found))
+    del _recent[4:]
+    return found
+
+
+def _find_sides(trace: ForwardTrace, values: Sequence[Any]) -> dict[int, dict[int, Any]]:
+    with np.errstate(all="ignore"):
+        found = ((o, _ties(o, values)) for o in trace.operations if o.name in KINKED | COMPARISONS)
+        ties = [(o, tie) for o, tie in found if np.any(tie)]
+        if not any(o.name in KINKED for o, _ in ties):
+            return {}
+        for direction in (-1.0, 1.0):
+            moved = trace.replay(_perturbed_inputs(trace, values, direction))
+            if all(
+                np.all((values[o.output] == moved[o.output]) | ~np.asarray(tie))
+                for o, tie in ties
+                if o.name in COMPARISONS
+            ):
+                break
+    return {
+        o.number: {
+            i: np.where(tie & np.isfinite(moved[i]), moved[i], values[i])
+            for i in o.inputs
+            if np.shape(values[i]) == np.shape(tie)
+        }
+        for o, tie in ties
+        if o.name in KINKED
+    }
+
+
+def _ties(operation: Operation, values: Sequence[Any]) -> Any:
+    """Return where an operation is at a kink or a jump."""
+    return values[operation.inputs[0]] == (values[operation.inputs[1]] if len(operation.inputs) > 1 else 0)
+
+
+def _perturbed_inputs(trace: ForwardTrace, values: Sequence[Any], direction: float) -> dict[str, Any]:
+    """Return the inputs a little larger or smaller; what was equal stays equal."""
+    inputs = {}
+    for name, i in trace.inputs.items():
+        value = values[i]
+        if i in trace.active and np.size(value):
+            scale = np.max(np.abs(value)) or 1.0
+            value = value + direction * _PERTURBATION * np.where(value == 0, scale, np.abs(value))
+        inputs[name] = value
+    return inputs

@@ -7,74 +7,53 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.forward_trace.numpy_functions import (
-    SPECIAL,
-    as_array,
-    bare,
-    call,
-    holds_traced,
-    opaque,
-    special,
-    ufunc,
-)
-from handgrad.checking.forward_trace.operands import as_strided
+from handgrad.checking.forward_trace.numpy_functions import SPECIAL, opaque, special
+from handgrad.checking.forward_trace.operation import as_strided
 from handgrad.checking.forward_trace.traced_array import TracedArray, UntraceableError
-from handgrad.checking.forward_trace.tracer import Tracer
+from handgrad.checking.forward_trace.tracer import Tracer, bare, holds_traced
 
 # ---------------------------------------------------------------------- arrays made, copied, converted
 
 
 @special
 def _array(tracer: Tracer, item: Any, dtype: Any = None, *, ndmin: int = 0, **_: Any) -> Any:
-    if type(item) is TracedArray:
-        result = _copy(tracer, item)
-    elif holds_traced(item):
-        result = _stack(tracer, item)
-    else:
+    if not holds_traced(item):
         return tracer.constant(np.array(item, dtype=dtype, ndmin=ndmin))
+    result = _copy(tracer, item) if type(item) is TracedArray else tracer.array(item)
     if dtype is not None:
-        result = _astype(tracer, result, dtype)
+        result = result.astype(dtype)
     return result[(None,) * (ndmin - result.ndim)] if result.ndim < ndmin else result
-
-
-@special
-def _fromiter(tracer: Tracer, items: Any, dtype: Any = None, count: int = -1) -> Any:
-    return _array(tracer, list(items)[: count if count >= 0 else None], dtype)
 
 
 @special
 def _asarray(tracer: Tracer, item: Any, dtype: Any = None, **_: Any) -> Any:
     if type(item) is not TracedArray:
         return _array(tracer, item, dtype)
+    if dtype is not None and np.dtype(dtype) != item.dtype:
+        return item.astype(dtype)
     plain = item.plain()
-    if dtype is not None and np.dtype(dtype) != plain.dtype:
-        return _astype(tracer, item, dtype)
     return item if type(plain) is np.ndarray else TracedArray(tracer, np.asarray(plain), item.index())
 
 
 @special
 def _ascontiguousarray(tracer: Tracer, item: Any, dtype: Any = None, **_: Any) -> Any:
-    array = _asarray(tracer, item, dtype)
-    if array.ndim and not array.flags.c_contiguous:
-        return TracedArray(tracer, np.ascontiguousarray(array.plain()), array.index())
-    return array if array.ndim else array[None]
+    return _copy(tracer, _asarray(tracer, item, dtype))
 
 
 @special
 def _copy(tracer: Tracer, item: Any, order: Any = "C", **_: Any) -> Any:
-    array = _asarray(tracer, item)
+    array = tracer.array(item)
     return TracedArray(tracer, np.array(array.plain(), order=order), array.index())
 
 
 @special
 def _flatten(tracer: Tracer, item: Any, order: Any = "C") -> Any:
-    return _copy(tracer, _reshape(tracer, item, -1, order=order))
+    return _copy(tracer, np.reshape(item, -1, order=order))
 
 
 @special
 def _astype(tracer: Tracer, item: Any, dtype: Any, **_: Any) -> Any:
-    dtype = np.dtype(dtype)
-    array = _asarray(tracer, item) if isinstance(item, (list, tuple)) else item
+    array, dtype = tracer.array(item), np.dtype(dtype)
     if array.dtype != dtype:
         return tracer.apply("astype", np.ndarray.astype, (array,), {"dtype": dtype})
     plain = np.array(array.plain(), order="K")
@@ -82,7 +61,7 @@ def _astype(tracer: Tracer, item: Any, dtype: Any, **_: Any) -> Any:
 
 
 @special
-def _item(tracer: Tracer, array: Any, *where: Any) -> Any:
+def _item(_: Tracer, array: Any, *where: Any) -> Any:
     if where:
         return array[where] if len(where) > 1 else array.flat[where[0]]
     return array.flat[0] if array.ndim else array[()]
@@ -105,8 +84,7 @@ def _empty_like(tracer: Tracer, a: Any, *args: Any, **options: Any) -> Any:
 def _reshape(
     tracer: Tracer, a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None, **_: Any
 ) -> Any:
-    shape = shape if shape is not None else newshape
-    a = _asarray(tracer, a)
+    a, shape = _asarray(tracer, a), shape if shape is not None else newshape
     if order in ("K", "A"):
         order = "F" if a.flags.f_contiguous and not a.flags.c_contiguous else "C"
     sizes = tuple(shape) if np.ndim(bare(shape)) else (shape,)
@@ -117,7 +95,7 @@ def _reshape(
 @special
 def _ravel(tracer: Tracer, a: Any, order: str = "C") -> Any:
     a = _asarray(tracer, a)
-    return a if a.ndim == 1 else _reshape(tracer, a, -1, order=order)
+    return a if a.ndim == 1 else np.reshape(a, -1, order=order)  # type: ignore[call-overload]
 
 
 @special
@@ -131,20 +109,20 @@ def _transpose(tracer: Tracer, a: Any, axes: Any = None) -> Any:
 
 @special
 def _expand_dims(tracer: Tracer, a: Any, axis: Any) -> Any:
-    a, axes = as_array(tracer, a), tuple(int(k) for k in np.atleast_1d(bare(axis)))
+    a, axes = _asarray(tracer, a), tuple(int(k) for k in np.atleast_1d(bare(axis)))
     fixed = tuple(sorted(k % (a.ndim + len(axes)) for k in axes))
     return tracer.apply("expand_dims", np.expand_dims, (a,), {"axis": fixed}) if axes else a
 
 
 @special
-def _trace(tracer: Tracer, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, **options: Any) -> Any:
-    return call(tracer, "sum", (call(tracer, "diagonal", (a, offset, axis1, axis2), {}), -1), options)
+def _trace(_: Tracer, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, **options: Any) -> Any:
+    return np.diagonal(a, offset, axis1, axis2).sum(-1, **options)
 
 
 @special
 def _broadcast_arrays(tracer: Tracer, *arrays: Any, **_: Any) -> Any:
     shape = np.broadcast_shapes(*(np.shape(bare(a)) for a in arrays))
-    return tuple(call(tracer, "broadcast_to", (a, shape), {}) for a in arrays)
+    return tuple(np.broadcast_to(tracer.array(a), shape) for a in arrays)
 
 
 def _joined(function: Any) -> Any:
@@ -153,9 +131,8 @@ def _joined(function: Any) -> Any:
 
 @special
 def _concatenate(tracer: Tracer, parts: Any, axis: Any = 0, dtype: Any = None, **_: Any) -> Any:
-    operands = [as_array(tracer, p) if axis is not None else _ravel(tracer, p) for p in parts]
-    axis = 0 if axis is None else axis
-    result = tracer.apply("concatenate", _joined(np.concatenate), operands, {"axis": axis})
+    operands = [tracer.array(p) if axis is not None else _ravel(tracer, p) for p in parts]
+    result = tracer.apply("concatenate", _joined(np.concatenate), operands, {"axis": axis or 0})
     return result if dtype is None else result.astype(dtype)
 
 
@@ -167,20 +144,10 @@ def _stack(tracer: Tracer, parts: Any, axis: int = 0, dtype: Any = None, **_: An
 
 @special
 def _array_split(tracer: Tracer, a: Any, sections: Any, axis: int = 0) -> Any:
-    a = as_array(tracer, a)
-    n, before = a.shape[axis], (slice(None),) * (axis % a.ndim)
-    if isinstance(sections, (int, np.integer)):
-        ends = np.cumsum([0] + [len(p) for p in np.array_split(np.arange(n), sections)])
-    else:
-        ends = np.array([0, *(bare(k) for k in sections), n])
-    return [a[(*before, slice(int(i), int(j)))] for i, j in pairwise(ends)]
-
-
-@special
-def _split(tracer: Tracer, a: Any, sections: Any, axis: int = 0) -> Any:
-    if isinstance(sections, (int, np.integer)) and as_array(tracer, a).shape[axis] % sections:
-        raise ValueError("array split does not result in an equal division")
-    return _array_split(tracer, a, sections, axis)
+    a = tracer.array(a)
+    numbers = np.array_split(np.arange(a.shape[axis]), bare(sections))
+    ends = np.cumsum([0, *map(len, numbers)]).tolist()
+    return [a[(*[slice(None)] * (axis % a.ndim), slice(*two))] for two in pairwise(ends)]
 
 
 # ---------------------------------------------------------------------- entries chosen, and written
@@ -189,21 +156,17 @@ def _split(tracer: Tracer, a: Any, sections: Any, axis: int = 0) -> Any:
 @special
 def _where(tracer: Tracer, condition: Any, *branches: Any, **named: Any) -> Any:
     if not branches:
-        return _nonzero(tracer, condition)
+        return opaque(tracer, "np.nonzero", np.nonzero, (condition,), {})
     return tracer.apply("where", np.where, (condition, *branches, *named.values()), {})
 
 
 @special
-def _nonzero(tracer: Tracer, a: Any) -> Any:
-    return opaque(tracer, "np.nonzero", np.nonzero, (a,), {})
-
-
-@special
 def _clip(tracer: Tracer, a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **named: Any) -> Any:
-    low, high = named.get("min", a_min), named.get("max", a_max)
-    if high is None or low is None:
-        bound = np.maximum if high is None else np.minimum
-        return ufunc(tracer, bound, "__call__", (a, low if high is None else high), {"out": out})
+    a, low, high = tracer.array(a), named.get("min", a_min), named.get("max", a_max)
+    if high is None:
+        return np.maximum(a, low, out=out)
+    if low is None:
+        return np.minimum(a, high, out=out)
     result = tracer.apply("clip", np.clip, (a, low, high), {})
     return result if out is None else out.assign(result)
 
@@ -220,24 +183,14 @@ def _select(tracer: Tracer, conditions: Any, choices: Any, default: Any = 0) -> 
 def _take(tracer: Tracer, a: Any, indices: Any, axis: Any = None, *, mode: str = "raise") -> Any:
     if mode != "raise":
         return opaque(tracer, "np.take", np.take, (a, indices), {"axis": axis, "mode": mode})
-    a = _ravel(tracer, a) if axis is None else as_array(tracer, a)
+    a = _ravel(tracer, a) if axis is None else tracer.array(a)
     key = (slice(None),) * (0 if axis is None else axis % a.ndim)
-    return a[(*key, as_array(tracer, indices))].copy()
+    return a[(*key, tracer.array(indices))].copy()
 
 
 @special
-def _apply_along_axis(tracer: Tracer, function: Any, axis: int, arr: Any, *args: Any, **options: Any) -> Any:
-    moved = call(tracer, "moveaxis", (as_array(tracer, arr), axis, -1), {})
-    shape = moved.shape[:-1]
-    results = [as_array(tracer, function(moved[where], *args, **options)) for where in np.ndindex(*shape)]
-    inner = results[0].shape
-    stacked = call(tracer, "stack", (results,), {}).reshape((*shape, *inner))
-    return call(tracer, "moveaxis", (stacked, -1, axis), {}) if len(inner) == 1 else stacked
-
-
-@special
-def _copyto(tracer: Tracer, dst: Any, src: Any, where: Any = True, **_: Any) -> None:
-    dst[...] = src if where is True else _where(tracer, where, src, dst)
+def _copyto(_: Tracer, dst: Any, src: Any, where: Any = True, **_options: Any) -> None:
+    dst[...] = src if where is True else np.where(where, src, dst)
 
 
 # ---------------------------------------------------------------------- products
@@ -245,22 +198,18 @@ def _copyto(tracer: Tracer, dst: Any, src: Any, where: Any = True, **_: Any) -> 
 
 @special
 def _dot(tracer: Tracer, a: Any, b: Any) -> Any:
-    a, b = as_array(tracer, a), as_array(tracer, b)
-    if a.ndim and b.ndim and (b.ndim == 1 or (a.ndim <= 2 and b.ndim == 2)):
-        return tracer.apply("matmul", np.dot, (a, b), {})
+    a, b = tracer.array(a), tracer.array(b)
     if not a.ndim or not b.ndim:
-        return tracer.apply("multiply", np.multiply, (a, b), {})
-    return _contraction(tracer, np.dot, a, b, (a.ndim - 1,), (b.ndim - 2,))
+        return np.multiply(a, b)
+    if b.ndim == 1 or (a.ndim <= 2 and b.ndim == 2):
+        return tracer.apply("matmul", np.dot, (a, b), {})
+    return _contraction(tracer, np.dot, a, b, [a.ndim - 1], [b.ndim - 2])
 
 
 @special
 def _inner(tracer: Tracer, a: Any, b: Any) -> Any:
-    a, b = as_array(tracer, a), as_array(tracer, b)
-    if a.ndim < 2 and b.ndim < 2:
-        return _dot(tracer, a, b)
-    if not a.ndim or not b.ndim:
-        return tracer.apply("multiply", np.multiply, (a, b), {})
-    return _contraction(tracer, np.inner, a, b, (a.ndim - 1,), (b.ndim - 1,))
+    b = tracer.array(b)
+    return _dot(tracer, a, b if b.ndim < 2 else np.swapaxes(b, -1, -2))
 
 
 @special
@@ -270,25 +219,16 @@ def _vdot(tracer: Tracer, a: Any, b: Any) -> Any:
 
 @special
 def _tensordot(tracer: Tracer, a: Any, b: Any, axes: Any = 2) -> Any:
-    a, b = as_array(tracer, a), as_array(tracer, b)
-    if isinstance(axes, (int, np.integer)):
-        left, right = tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
-    else:
-        left, right = (
-            tuple(int(k) % n for k in np.atleast_1d(part))
-            for part, n in zip(axes, (a.ndim, b.ndim), strict=True)
-        )
-    return _contraction(tracer, np.tensordot, a, b, left, right, axes=axes)
+    a, b = tracer.array(a), tracer.array(b)
+    left, right = (range(-axes, 0), range(axes)) if isinstance(axes, (int, np.integer)) else axes
+    return _contraction(
+        tracer, np.tensordot, a, b,
+        [int(k) % a.ndim for k in np.atleast_1d(left)], [int(k) % b.ndim for k in np.atleast_1d(right)], axes=axes,
+    )  # fmt: skip
 
 
 def _contraction(
-    tracer: Tracer,
-    function: Any,
-    a: Any,
-    b: Any,
-    left: tuple[int, ...],
-    right: tuple[int, ...],
-    **options: Any,
+    tracer: Tracer, function: Any, a: Any, b: Any, left: list[int], right: list[int], **options: Any
 ) -> Any:
     """Record a sum over pairs of axes as the einsum that it is; `function` gives its last bits."""
     letters = iter("ijklmnopqrstuvwxyzabcdefgh")
@@ -326,15 +266,14 @@ def _slogdet(tracer: Tracer, a: Any) -> Any:
     return sign, tracer.apply("logabsdet", lambda a: np.linalg.slogdet(a)[1], (a,), {})
 
 
+def _result_type(_: Tracer, *items: Any) -> Any:
+    return np.result_type(*map(bare, items))
+
+
 _others: dict[str, Any] = {
     "asanyarray": _asarray,
-    "asfarray": _asarray,
+    "result_type": _result_type,
     "lib.stride_tricks.as_strided": _as_strided,
     "linalg.slogdet": _slogdet,
-    "ndenumerate": lambda tracer, a, **_: ((where, a[where]) for where in np.ndindex(*np.shape(bare(a)))),
-    "result_type": lambda tracer, *items: np.result_type(*map(bare, items)),
-    "allclose": lambda tracer, *args, **options: np.allclose(*map(bare, args), **options),
-    "may_share_memory": lambda tracer, *args: False,
-    "shares_memory": lambda tracer, *args: False,
 }
-SPECIAL.update(_others)
+SPECIAL |= _others

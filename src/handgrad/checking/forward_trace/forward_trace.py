@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.forward_trace import array_functions, numpy_functions  # noqa: F401 - the first registers functions
+from handgrad.checking.forward_trace import numpy_functions
+from handgrad.checking.forward_trace.operation import Operation
 from handgrad.checking.forward_trace.stand_ins import through_source, traced_scope
 from handgrad.checking.forward_trace.traced_array import UntraceableError
-from handgrad.checking.forward_trace.tracer import Operation, Tracer
+from handgrad.checking.forward_trace.tracer import Tracer
 from handgrad.tolerance import close
-
-Array = np.ndarray[Any, Any]
 
 # Their output is constant between jumps: no gradient passes.
 DISCRETE = frozenset((
@@ -33,44 +32,22 @@ DISCRETE = frozenset((
 
 @dataclass(frozen=True, eq=False)
 class ForwardTrace:
-    """A forward pass, operation by operation.
-
-    Attributes
-    ----------
-    operations
-        In the order in which they ran.
-    values
-        What was computed: inputs, constants and the outputs of operations, as NumPy gave them (arrays and
-        NumPy scalars; constants may be Python numbers).
-    inputs
-        Name of an input -> number of its value.
-    outputs
-        The numbers of what forward returned: one, or several for a tuple.
-    names
-        Value -> the variable of the user's source that first held it, where that is known.
-    texts
-        Input or constant -> how it is written, where that is known.
-    spellings
-        Function -> how the user's module calls it, for functions that are not NumPy's.
-    modules
-        The user's name of a module -> the module, for those that spellings begin with.
-    constants
-        The values that do not depend on the inputs.
-    active
-        The values with a gradient: what depends, smoothly almost everywhere, on an input of real numbers.
-    """
+    """A forward pass, operation by operation, in the order in which they ran."""
 
     operations: tuple[Operation, ...]
-    values: list[Any]
-    inputs: dict[str, int]
-    outputs: tuple[int, ...]
-    names: dict[int, str]
-    texts: dict[int, str]
-    constants: frozenset[int]
-    active: frozenset[int]
-    spellings: dict[Any, str] = field(repr=False)
-    modules: dict[str, Any] = field(repr=False)
-    readers: dict[int, tuple[tuple[Operation, int], ...]] = field(repr=False)
+    values: list[Any]  # inputs, constants and outputs of operations, as NumPy gave them
+    inputs: dict[str, int]  # name of an input -> number of its value
+    outputs: tuple[int, ...]  # the values that forward returned
+    names: dict[int, str]  # value -> the variable of the user's source that first held it
+    texts: dict[int, str]  # input or constant -> how it is written
+    constants: set[int]  # the values that do not depend on the inputs
+    active: set[
+        int
+    ]  # those with a gradient: they depend, smoothly almost everywhere, on an input of real numbers
+    spellings: dict[Any, str] = field(
+        repr=False
+    )  # function that is not NumPy's -> how the user's module calls it
+    modules: dict[str, Any] = field(repr=False)  # the user's name of a module that spellings begin with
     producer: dict[int, Operation] = field(repr=False)
 
     @property
@@ -127,22 +104,10 @@ def trace_forward(
     inputs: Mapping[str, Any],
     functions: Sequence[FunctionType] = (),
 ) -> ForwardTrace:
-    """Run `forward` once and record what it does.
+    """Run `forward` once on a dict of array-likes, and record what it does; an `UntraceableError` if it cannot be.
 
-    Parameters
-    ----------
-    forward
-        Called with the dict of inputs, which are array-likes.
-    inputs
-        Name to array.
-    functions
-        The functions that forward may call: while forward runs, the modules they are defined in see a NumPy
-        that accepts traced arrays. Everything is restored, whatever happens.
-
-    Raises
-    ------
-    UntraceableError
-        With the reason, when something cannot be followed.
+    While it runs, the modules that define `functions`, those forward may call, see a NumPy that accepts traced
+    arrays. Everything is restored, whatever happens.
 
     Examples
     --------
@@ -152,38 +117,24 @@ def trace_forward(
     ['exp', 'sum']
     """
     scopes = list({id(f.__globals__): f.__globals__ for f in functions if _is_users(f)}.values())
+    tracer = Tracer(scopes, numpy_functions, through_source)
     try:
-        tracer, trace = _run(forward, inputs, scopes, builtins=True)
+        with np.errstate(all="ignore"), traced_scope(tracer, scopes):
+            traced = {name: tracer.input(name, value) for name, value in inputs.items()}
+            known = {name: tracer.index_of(value) for name, value in traced.items()}
+            outputs = tuple(tracer.index_of(part) for part in _parts(forward(dict(traced))))
     except UntraceableError:
         raise
-    except Exception:  # code that looks closely at `int`, `float` or `len` may do without their stand-ins
-        try:
-            tracer, trace = _run(forward, inputs, scopes, builtins=False)
-        except UntraceableError:
-            raise
-        except Exception as error:
-            raise UntraceableError(f"{type(error).__name__} while tracing: {error}") from error
+    except Exception as error:
+        raise UntraceableError(f"{type(error).__name__} while tracing: {error}") from error
+    trace = _trace(tracer, known, outputs)
     if tracer.leaked and not _is_faithful(trace, forward):
         raise UntraceableError("a value became a plain number on its way to the output")
     return trace
 
 
-def _run(
-    forward: Callable[[dict[str, Any]], Any],
-    inputs: Mapping[str, Any],
-    scopes: Sequence[dict[str, Any]],
-    *,
-    builtins: bool,
-) -> tuple[Tracer, ForwardTrace]:
-    """Run forward on traced inputs."""
-    tracer = Tracer(scopes, numpy_functions, through_source)
-    with np.errstate(all="ignore"), traced_scope(tracer, scopes, builtins=builtins):
-        traced = {name: tracer.input(name, value) for name, value in inputs.items()}
-        known = {name: tracer.index_of(value) for name, value in traced.items()}
-        result = forward(dict(traced))
-        parts = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-        outputs = tuple(tracer.index_of(part) for part in parts)
-    return tracer, _recording(tracer, known, outputs)
+def _parts(result: Any) -> tuple[Any, ...]:
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
 
 def _is_users(function: FunctionType) -> bool:
@@ -204,26 +155,21 @@ def _is_faithful(trace: ForwardTrace, forward: Callable[[dict[str, Any]], Any]) 
     values = trace.replay(inputs)
     with np.errstate(all="ignore"):
         result = forward({name: value.copy() for name, value in inputs.items()})
-    parts = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-    return all(close(values[i], part) for i, part in zip(trace.outputs, parts, strict=True))
+    return all(close(values[i], part) for i, part in zip(trace.outputs, _parts(result), strict=True))
 
 
-def _recording(tracer: Tracer, inputs: dict[str, int], outputs: tuple[int, ...]) -> ForwardTrace:
-    """Leave out what the output does not need, and note who reads what."""
-    needed = set(outputs)
-    operations: list[Operation] = []
+def _trace(tracer: Tracer, inputs: dict[str, int], outputs: tuple[int, ...]) -> ForwardTrace:
+    """Leave out what the output does not need, and note which values have a gradient."""
+    needed, operations = set(outputs), []
     for operation in reversed(tracer.operations):
         if operation.output in needed:
             needed.update(operation.inputs)
             operations.append(operation)
     operations.reverse()
     active = {i for i in inputs.values() if tracer.values[i].dtype.kind == "f"}
-    readers: dict[int, list[tuple[Operation, int]]] = {}
     for operation in operations:
-        for k, i in enumerate(operation.inputs):
-            readers.setdefault(i, []).append((operation, k))
         is_real = tracer.values[operation.output].dtype.kind == "f"
-        if is_real and operation.name not in DISCRETE and any(i in active for i in operation.inputs):
+        if is_real and operation.name not in DISCRETE and not active.isdisjoint(operation.inputs):
             active.add(operation.output)
     return ForwardTrace(
         operations=tuple(operations),
@@ -232,10 +178,9 @@ def _recording(tracer: Tracer, inputs: dict[str, int], outputs: tuple[int, ...])
         outputs=outputs,
         names=tracer.names,
         texts=tracer.texts,
-        constants=frozenset(tracer.constant_values),
+        constants=tracer.constant_values,
+        active=active,
         spellings=tracer.spellings,
         modules=tracer.modules,
-        active=frozenset(active),
-        readers={i: tuple(found) for i, found in readers.items()},
         producer={operation.output: operation for operation in operations},
     )

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.forward_trace.operands import Slot, add_at, call_template, fill
+from handgrad.checking.forward_trace.operation import Slot, add_at, call_template, fill
 from handgrad.checking.forward_trace.traced_array import TracedArray, UntraceableError
-from handgrad.checking.forward_trace.tracer import Tracer
+from handgrad.checking.forward_trace.tracer import Tracer, holds_traced
 
 # Recorded as one operation: the first argument is an operand, or the first two, and all others are options.
 _OPERANDS = {
@@ -32,14 +32,9 @@ _OPERANDS = {
 }  # fmt: skip
 # Their Python source would be recorded as operations that nobody recognises.
 _OPAQUE = frozenset((
-    "median", "percentile", "quantile", "nanmedian", "lib.stride_tricks.sliding_window_view",
+    "median", "percentile", "quantile", "nanmedian", "lib.stride_tricks.sliding_window_view", "nonzero",
     "convolve", "correlate", "choose", "compress", "linalg.eigh", "linalg.eigvalsh", "linalg.svd", "linalg.qr", "linalg.pinv",
     "linalg.lstsq", "linalg.cond", "linalg.slogdet",
-))  # fmt: skip
-_METHODS = frozenset((
-    "all", "any", "argmax", "argmin", "argsort", "astype", "choose", "clip", "compress", "copy", "cumprod", "cumsum",
-    "diagonal", "dot", "flatten", "item", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "reshape",
-    "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var",
 ))  # fmt: skip
 SPECIAL: dict[str, Callable[..., Any]] = {}
 
@@ -53,17 +48,7 @@ def special(function: Callable[..., Any]) -> Callable[..., Any]:
 _PRIVATE = re.compile(r"^numpy\.(_core\.\w+\.)?")  # where NumPy keeps a function is not how it is called
 
 
-def call(tracer: Tracer, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Run a function of NumPy, by its name (``"linalg.norm"``), on traced arguments."""
-    if name in SPECIAL:
-        return _special(tracer, name, args, options)
-    function: Any = np
-    for part in name.split("."):
-        function = getattr(function, part)
-    return call_function(tracer, function, args, options)
-
-
-def call_function(tracer: Tracer, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def call(tracer: Tracer, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Run a function of NumPy on traced arguments."""
     if isinstance(function, np.ufunc):
         return ufunc(tracer, function, "__call__", args, options)
@@ -77,7 +62,7 @@ def call_function(tracer: Tracer, function: Any, args: tuple[Any, ...], options:
     if isinstance(source, FunctionType) and name not in _OPAQUE:
         # It fails where C code is further down, or by a mistake of the caller's, which is raised again below.
         try:
-            result = tracer.through_source(source)(*args, **options)
+            result = tracer.through_source(tracer, source)(*args, **options)
             if tracer.leaked == leaked:
                 return _only_named(tracer, result, start)
         except Exception:
@@ -117,16 +102,16 @@ def method(
     """Run a method of an array."""
     if name in ("reshape", "transpose") and len(args) > 1:
         args = (args,)
-    if name in _METHODS:
-        return call(tracer, name, (array, *args), options)
-    if name in ("conj", "conjugate"):
-        return tracer.apply("conjugate", np.conjugate, (array,), {})
     if name == "fill":
         array[...] = args[0]
     elif name == "sort":
-        array.assign(call(tracer, "sort", (array, *args), options))
+        array.assign(np.sort(array, *args, **options))
     elif name == "put":
         array.flat[args[0]] = args[1]
+    elif name in SPECIAL:
+        return _special(tracer, name, (array, *args), options)
+    elif hasattr(np, name) and name not in ("partition", "resize"):  # these change the array in place
+        return call(tracer, getattr(np, name), (array, *args), options)
     elif name != "setflags":
         raise UntraceableError(f"the method {name} of an array is not followed")
     return None
@@ -144,7 +129,7 @@ def _known(
     operands = [given.pop(n) for n in list(_signature(function).parameters)[: _OPERANDS[name]]]
     out = given.pop("out", None)
     fixed = {n: _static(o) for n, o in given.items()}
-    if any(holds_traced(o) for o in fixed.values()):
+    if holds_traced(fixed):
         result = opaque(tracer, f"np.{name}", function, tuple(operands), given)
     else:
         result = tracer.apply(name.removeprefix("linalg."), function, operands, fixed)
@@ -153,30 +138,9 @@ def _known(
 
 def _static(option: Any) -> Any:
     """Turn traced integers (an axis, a shift) into plain ones."""
-    if type(option) is TracedArray and option.plain().dtype.kind in "iub":
-        return option.plain() if option.plain().ndim else option.plain()[()]
-    if type(option) is tuple or type(option) is list:
-        return type(option)(_static(part) for part in option)
-    return option
-
-
-def as_array(tracer: Tracer, item: Any) -> Any:
-    """Return what NumPy's asarray makes of something."""
-    return call(tracer, "asarray", (item,), {})
-
-
-def bare(item: Any) -> Any:
-    """Return the plain value of a traced one, anything else as it is."""
-    return item.plain() if type(item) is TracedArray else item
-
-
-def holds_traced(item: Any) -> bool:
-    """Whether a traced value is somewhere in an argument."""
-    if type(item) is TracedArray:
-        return True
-    if type(item) in (list, tuple):
-        return any(map(holds_traced, item))
-    return type(item) is dict and any(map(holds_traced, item.values()))
+    if type(option) is TracedArray and option.dtype.kind in "iub":
+        return option.plain() if option.ndim else option.plain()[()]
+    return type(option)(map(_static, option)) if type(option) in (tuple, list) else option
 
 
 # ---------------------------------------------------------------------- any other function
@@ -187,7 +151,7 @@ def opaque(
 ) -> Any:
     """Run a function that nothing is known of, as one operation (several, when it returns several arrays)."""
     operands: list[Any] = []
-    template = (_template(tuple(args), operands), _template(dict(options), operands))
+    template = _template((tuple(args), dict(options)), operands)
     given, named = fill(template, [o.plain() for o in operands])
     result = function(*given, **named)
     fixed = {"function": function, "template": template}
@@ -217,7 +181,8 @@ def _template(item: Any, operands: list[Any]) -> Any:
 
 # ---------------------------------------------------------------------- ufuncs and their methods
 
-_REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+_REDUCTIONS = {"add": np.sum, "multiply": np.prod, "maximum": np.max, "minimum": np.min}
+_USUAL = {"dtype": None, "out": None, "keepdims": False, "initial": np._NoValue, "where": True}
 
 
 def ufunc(
@@ -231,7 +196,7 @@ def ufunc(
         out, args = args[function.nin :] or out, args[: function.nin]
     if type(out) is tuple:
         out = out[0] if out else None
-    args = tuple(as_array(tracer, a) if isinstance(a, (list, tuple)) else a for a in args)
+    args = tuple(tracer.array(a) if isinstance(a, (list, tuple)) else a for a in args)
     return _stored(_run_ufunc(tracer, function, how, args, options, out), out, function.__name__)
 
 
@@ -245,20 +210,18 @@ def _run_ufunc(
         if where is True or where is np._NoValue:
             return result
         rest = out if type(out) is TracedArray else tracer.constant(np.zeros_like(result.plain()))
-        return call(tracer, "where", (where, result, rest), {})
+        return np.where(where, result, rest)
     if how == "reduce" and name in _REDUCTIONS:
-        names = ("axis", "dtype", "out", "keepdims", "initial", "where")
-        given = {"axis": 0} | dict(zip(names, args[1:], strict=False)) | options
-        usual = {"dtype": None, "out": None, "keepdims": False, "initial": np._NoValue, "where": True}
-        given = {n: v for n, v in given.items() if n == "axis" or v is not usual[n]}
+        given = {"axis": 0} | dict(zip(("axis", *_USUAL), args[1:], strict=False)) | options
+        given = {n: v for n, v in given.items() if n == "axis" or v is not _USUAL[n]}
         return call(tracer, _REDUCTIONS[name], args[:1], given)
     if how == "accumulate" and name in ("add", "multiply"):
         axis = args[1] if len(args) > 1 else options.get("axis", 0)
-        return call(tracer, "cumsum" if name == "add" else "cumprod", (args[0], axis), {})
+        return call(tracer, np.cumsum if name == "add" else np.cumprod, (args[0], axis), {})
     if how == "outer" and function.nin == 2:
-        left, right = (as_array(tracer, a) for a in args[:2])
-        left = call(tracer, "reshape", (left, tuple(left.shape) + (1,) * right.ndim), {})
-        return tracer.apply(name, function, (left, right), options)
+        left, right = map(tracer.array, args[:2])
+        column = np.reshape(left, (*left.shape, *[1] * right.ndim))
+        return tracer.apply(name, function, (column, right), options)
     run = function if how == "__call__" else getattr(function, how)
     return opaque(tracer, f"np.{name}" if how == "__call__" else f"np.{name}.{how}", run, args, options)
 
@@ -269,7 +232,6 @@ def _at(tracer: Tracer, function: np.ufunc, array: Any, key: Any, value: Any = N
         raise UntraceableError(f"np.{name}.at writes into an array that the trace cannot see")
     if name not in ("add", "subtract"):
         raise UntraceableError(f"np.{name}.at is not followed")
-    if name == "subtract":
-        value = tracer.apply("negative", np.negative, (value,), {})
     template, rest = tracer.split_key(key)
+    value = value if name == "add" else np.negative(tracer.array(value))
     array.write(tracer.apply("add_at", add_at, (array, value, *rest), {"key": template}))

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.forward_trace.operands import Slot, operand_name
-from handgrad.checking.forward_trace.symbolic_sizes import SymbolicShape, SymbolicSize
-from handgrad.checking.forward_trace.tracer import Operation
+from handgrad.checking.forward_trace.operation import Operation, Slot, operand_name
+from handgrad.checking.forward_trace.traced_array import SymbolicShape, SymbolicSize
 
 _LONGEST_INTEGERS, _LONGEST_FLOATS = 64, 16  # a longer array in a line of source is data, not code
 _OPERATORS = {
@@ -204,14 +203,14 @@ def _einsum_text(given: dict[str, Any], names: list[str]) -> str:
 
 
 def _draw_text(given: dict[str, Any], _: list[str]) -> str:
-    draws, count = given["draws"], given["count"]
+    generator, count = given["generator"], given["count"]
     calls = []
-    for name, args, options in draws.calls[:count]:
+    for name, args, options in generator.calls[:count]:
         parts = [literal(a) for a in args] + [f"{n}={literal(a)}" for n, a in options.items()]
         calls.append(f"{name}({', '.join(parts)})")
     if count == 1:
-        return f"{draws.text}.{calls[0]}"
-    return "\n".join([f"p = {draws.text}", *(f"p.{call}" for call in calls)])
+        return f"{generator.text}.{calls[0]}"
+    return "\n".join([f"p = {generator.text}", *(f"p.{call}" for call in calls)])
 
 
 _SPELLINGS: dict[str, Any] = {

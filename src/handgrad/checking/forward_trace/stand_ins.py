@@ -2,13 +2,13 @@
 
 A traced array takes part in NumPy's own protocols, so most of a forward needs none of this. What NumPy does not
 hand over is replaced: functions that make arrays (what is assigned to their entries is to be traced too), that
-convert (``np.asarray``, ``float``), and the functions of `math`.
+convert (``np.asarray``, ``float``), random generators, and the functions of `math`.
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -16,20 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.forward_trace import numpy_functions
-from handgrad.checking.forward_trace.numpy_functions import holds_traced
-from handgrad.checking.forward_trace.random_generators import GeneratorMaker, TracedGenerator, untraced
-from handgrad.checking.forward_trace.symbolic_sizes import SymbolicSize
-from handgrad.checking.forward_trace.traced_array import TracedArray
-from handgrad.checking.forward_trace.tracer import Tracer
+from handgrad.checking.forward_trace import array_functions, numpy_functions  # noqa: F401 - the first registers functions
+from handgrad.checking.forward_trace.traced_array import SymbolicSize, TracedArray, UntraceableError
+from handgrad.checking.forward_trace.tracer import Tracer, holds_traced
 
 _ABSENT = object()
 _LIBRARIES = ("numpy", "math", "scipy")
 _RANDOM = (np.random.Generator, np.random.RandomState)
-_MATH = {
-    "fabs": "absolute", "pow": "power", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
-    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
-}  # fmt: skip
+_CACHED_DEPTH = 4  # how deep in lists, dicts and attributes a user's function caches traced values
 
 
 def stand_in(tracer: Tracer, item: Any, text: str) -> Any:
@@ -40,36 +34,29 @@ def stand_in(tracer: Tracer, item: Any, text: str) -> Any:
         return tracer.constant(item, text) if item.dtype.kind in "fiub" else item
     if isinstance(item, _RANDOM):
         return TracedGenerator(tracer, item)
-    if isinstance(item, np.vectorize):
-        tracer.spellings[item] = text
-        return _Function(tracer, item)
-    if type(item) is type(np.r_) or type(item) is type(np.c_):
+    if type(item) in (type(np.r_), type(np.c_)):
         return _Joiner(tracer, item)
-    if isinstance(item, type) and issubclass(item, np.generic):
-        return _ScalarType(tracer, item) if item in np.sctypeDict.values() else item
-    if item is np.vectorize or item is np.frompyfunc:
-        return lambda function, *args, **options: _Function(
-            tracer, np.vectorize(function, **(options if item is np.vectorize else {}))
-        )
-    owner = getattr(item, "__self__", None)
-    home = "numpy.random" if isinstance(owner, _RANDOM) else getattr(item, "__module__", None) or ""
+    if item is np.vectorize:
+        return lambda *args, **options: _Function(tracer, np.vectorize(*args, **options))
     if item is np.random.default_rng or item is np.random.RandomState:
-        return GeneratorMaker(tracer, item, text)
-    if isinstance(item, np.ufunc):
-        home = home or "numpy" if getattr(np, item.__name__, None) is item else "scipy"
-    if not callable(item) or (isinstance(item, type) and item is not np.ndenumerate):
+        return partial(_generator, tracer, item, text)
+    if isinstance(item, type):
+        return _ScalarType(tracer, item) if item in np.sctypeDict.values() else item
+    home = _home(item)
+    if not callable(item) or home.split(".")[0] not in _LIBRARIES:
         return item
-    if home.startswith("numpy.random"):
-        return lambda *args, **options: tracer.constants(
-            item(*untraced(item, args), **untraced(item, options))
-        )
-    if home == "math":
-        return _math_function(tracer, item, text)
-    if home.split(".")[0] in _LIBRARIES:
-        if not home.startswith("numpy"):
-            tracer.spellings[item] = text
-        return _Function(tracer, item)
-    return item
+    if not home.startswith("numpy") or isinstance(item, np.vectorize):
+        tracer.spellings[item] = text
+    return _math_function(tracer, item, text) if home == "math" else _Function(tracer, item)
+
+
+def _home(item: Any) -> str:
+    """Return the module that a function belongs to."""
+    if isinstance(getattr(item, "__self__", None), _RANDOM):
+        return "numpy.random"
+    if isinstance(item, np.ufunc):
+        return "numpy" if getattr(np, item.__name__, None) is item else "scipy"
+    return getattr(item, "__module__", None) or ""
 
 
 class _Module:
@@ -92,13 +79,15 @@ class _Function:
         self._tracer, self._function = tracer, function
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        tracer, function = self._tracer, self._function
-        if not (holds_traced(args) or holds_traced(options) or function is np.fromiter):
+        tracer, function, home = self._tracer, self._function, _home(self._function)
+        if home.startswith("numpy.random"):
+            args, options = untraced(function, args), untraced(function, options)
+        if not (holds_traced(args) or holds_traced(options)):
             return tracer.constants(function(*args, **options))
         if isinstance(function, np.vectorize) and not options:
             return tracer.apply("elementwise", function, args, {})
-        if (getattr(function, "__module__", None) or "numpy").startswith("numpy"):
-            return numpy_functions.call_function(tracer, function, args, options)
+        if home.startswith("numpy"):
+            return numpy_functions.call(tracer, function, args, options)
         return numpy_functions.opaque(tracer, function.__name__, function, args, options)
 
     def __getattr__(self, name: str) -> Any:
@@ -112,7 +101,7 @@ class _Joiner:
         self._tracer, self._joiner = tracer, joiner
 
     def __getitem__(self, key: Any) -> Any:
-        return self._tracer.through_source(type(self._joiner).__getitem__)(self._joiner, key)
+        return through_source(self._tracer, type(self._joiner).__getitem__)(self._joiner, key)
 
 
 class _ScalarType:
@@ -125,10 +114,10 @@ class _ScalarType:
         if not holds_traced(args):
             return self._kind(*args)
         if self._kind is int:
-            text = self._tracer.text_of(args[0].index()) if type(args[0]) is TracedArray else ""
+            text = args[0].text() if type(args[0]) is TracedArray else ""
             return SymbolicSize(int(args[0]), f"int({text})", args[0]) if text else int(args[0])
-        array = numpy_functions.as_array(self._tracer, args[0])
-        return self._tracer.call("astype", (array.item() if self._kind is float else array, self.dtype), {})
+        array = self._tracer.array(args[0])
+        return (array.item() if self._kind is float else array).astype(self.dtype)
 
     def __instancecheck__(self, instance: Any) -> bool:
         return isinstance(instance, self._kind)
@@ -144,8 +133,8 @@ class _ScalarType:
 
 
 def _math_function(tracer: Tracer, function: Any, text: str) -> Any:
-    name = function.__name__
-    ufunc = _MATH.get(name, name) if isinstance(getattr(np, _MATH.get(name, name), None), np.ufunc) else None
+    ufunc = getattr(np, function.__name__, None)
+    name = ufunc.__name__ if isinstance(ufunc, np.ufunc) else "elementwise"
 
     def plain(*numbers: Any) -> Any:
         return np.float64(function(*numbers))
@@ -158,25 +147,100 @@ def _math_function(tracer: Tracer, function: Any, text: str) -> Any:
             return function(*args)
         if name in ("floor", "ceil", "trunc"):
             return function(float(args[0]))
-        numbers = tuple(a.item() if type(a) is TracedArray else a for a in args)
-        return tracer.apply(ufunc or "elementwise", plain, numbers, {})
+        return tracer.apply(name, plain, [a.item() if type(a) is TracedArray else a for a in args], {})
 
     return call
 
 
 def _builtins(tracer: Tracer) -> dict[str, Any]:
     def length(item: Any) -> int:
-        text = tracer.text_of(item.index()) if type(item) is TracedArray else ""
+        text = item.text() if type(item) is TracedArray else ""
         return SymbolicSize(len(item), f"len({text})") if text else len(item)
 
     return {"len": length, "float": _ScalarType(tracer, float), "int": _ScalarType(tracer, int)}
+
+
+# ---------------------------------------------------------------------- random generators
+
+
+class TracedGenerator:
+    """A random generator: made from a known seed, its draws are values of the trace, else constants."""
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        generator: Any,
+        make: Callable[..., Any] | None = None,
+        seed: Any = None,
+        text: str = "",
+    ) -> None:
+        self._tracer, self.generator, self._make, self._seed = tracer, generator, make, seed
+        self.text = text  # with the operand's letter in it: "np.random.default_rng(int(a))"
+        self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        plain = getattr(self.generator, name)
+        return partial(self._draw, plain) if callable(plain) else plain
+
+    def _draw(self, plain: Any, *args: Any, **options: Any) -> Any:
+        tracer, args, options = self._tracer, untraced(plain, args), untraced(plain, options)
+        result = plain(*args, **options)
+        if self._make is None:
+            return tracer.constants(result)
+        self.calls.append((plain.__name__, args, options))
+        if not isinstance(result, (np.ndarray, np.generic, float, int)):
+            return result
+        value = result if isinstance(result, (np.ndarray, np.generic)) else np.asarray(result)[()]
+        operands = [self._seed] if type(self._seed) is TracedArray else []
+        which = {"generator": self, "count": len(self.calls)}
+        return TracedArray(tracer, value, tracer.record("draw", self._drawn_again, operands, which, value))
+
+    def _drawn_again(self, *seed: Any, count: int, **_: Any) -> Any:
+        """Return what the call number `count` draws from a generator made anew."""
+        assert self._make is not None
+        value, result = seed[0] if seed else self._seed, None
+        generator = self._make(int(value) if np.ndim(value) == 0 else value)
+        for name, args, options in self.calls[:count]:
+            result = getattr(generator, name)(*args, **options)
+        return result
+
+
+def _generator(tracer: Tracer, function: Any, text: str, *args: Any, **options: Any) -> TracedGenerator:
+    """Make a generator that remembers its seed."""
+    generator = function(*untraced(function, args), **untraced(function, options))
+    seed = args[0] if len(args) == 1 and not options else None
+    if isinstance(seed, SymbolicSize) and seed.origin is not None:
+        return TracedGenerator(tracer, generator, function, seed.origin, f"{text}(int(a))")
+    if type(seed) is TracedArray:
+        return TracedGenerator(tracer, generator, function, seed, f"{text}(a)")
+    if isinstance(seed, int):
+        written = seed.text if isinstance(seed, SymbolicSize) else repr(seed)
+        return TracedGenerator(tracer, generator, function, seed, f"{text}({written})")
+    return TracedGenerator(tracer, generator)
+
+
+def untraced(function: Any, given: Any) -> Any:
+    """Return the plain values of arguments that nothing is differentiated by."""
+    if isinstance(given, (tuple, list)):
+        return type(given)(untraced(function, item) for item in given)
+    if isinstance(given, dict):
+        return {name: untraced(function, item) for name, item in given.items()}
+    if type(given) is not TracedArray:
+        return given
+    name = function.__name__
+    if (given.index() is not None and given.dtype.kind == "f") or name == "shuffle":
+        raise UntraceableError(f"what {name} gives depends on a computed value")
+    return given.plain()
+
+
+# ---------------------------------------------------------------------- scopes of functions, replaced
 
 
 class _ArrayConverter:
     """What NumPy's own source converts its arguments with, which is written in C."""
 
     def __init__(self, tracer: Tracer, *items: Any) -> None:
-        self._arrays = tuple(numpy_functions.as_array(tracer, item) for item in items)
+        self._arrays = tuple(tracer.array(item) for item in items)
 
     def as_arrays(self, **_: Any) -> tuple[Any, ...]:
         return self._arrays
@@ -192,12 +256,9 @@ def through_source(tracer: Tracer, function: FunctionType) -> FunctionType:
     """Return a function of NumPy's that is written in Python, made to accept traced values."""
     scope = tracer.library_scopes.setdefault(id(function.__globals__), {})
     if not scope:
-        scope |= {
-            name: item
-            if name.startswith("__") or isinstance(item, type)
-            else stand_in(tracer, item, f"np.{name}")
-            for name, item in function.__globals__.items()
-        }
+        for name, item in function.__globals__.items():
+            stays = name.startswith("__") or isinstance(item, type)
+            scope[name] = item if stays else stand_in(tracer, item, f"np.{name}")
         scope |= {"__builtins__": builtins, "_array_converter": partial(_ArrayConverter, tracer)}
     copy = FunctionType(
         function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
@@ -207,15 +268,12 @@ def through_source(tracer: Tracer, function: FunctionType) -> FunctionType:
 
 
 @contextmanager
-def traced_scope(tracer: Tracer, scopes: Sequence[dict[str, Any]], *, builtins: bool) -> Iterator[None]:
-    """Replace what the functions of some modules see (`scopes` are their globals), and restore it whatever happens.
-
-    With `builtins`, ``len``, ``float`` and ``int`` are replaced too: they then keep the trace, but are no classes.
-    """
+def traced_scope(tracer: Tracer, scopes: Sequence[dict[str, Any]]) -> Iterator[None]:
+    """Replace what the functions of some modules see (`scopes` are their globals), and restore it whatever happens."""
     changed: list[tuple[dict[str, Any], str, Any, Any]] = []
     try:
         for scope in scopes:
-            found = {n: v for n, v in _builtins(tracer).items() if builtins and n not in scope}
+            found = {n: v for n, v in _builtins(tracer).items() if n not in scope}
             for name, item in scope.items():
                 if not name.startswith("__") and (other := stand_in(tracer, item, name)) is not item:
                     found[name] = other
@@ -232,10 +290,17 @@ def traced_scope(tracer: Tracer, scopes: Sequence[dict[str, Any]], *, builtins: 
             else:
                 scope[name] = before
         for scope in scopes:
-            seen: set[int] = set()
-            for name, item in list(scope.items()):
-                if not name.startswith("__") and (new := _plain(item, seen, 4)) is not item:
-                    scope[name] = new
+            _free(scope, {name: v for name, v in scope.items() if not name.startswith("__")}, set())
+
+
+def _free(holder: Any, parts: dict[Any, Any], seen: set[int], depth: int = _CACHED_DEPTH) -> None:
+    """Put plain arrays in the place of traced ones in what holds some parts, and within these."""
+    for key, part in parts.items():
+        if (new := _plain(part, seen, depth)) is not part:
+            if isinstance(holder, (dict, list)):
+                holder[key] = new
+            else:
+                setattr(holder, key, new)
 
 
 def _plain(item: Any, seen: set[int], depth: int) -> Any:
@@ -251,12 +316,11 @@ def _plain(item: Any, seen: set[int], depth: int) -> Any:
         parts = tuple(_plain(part, seen, depth - 1) for part in item)
         return parts if any(new is not old for new, old in zip(parts, item, strict=True)) else item
     seen.add(id(item))
-    if isinstance(item, (dict, list)):
-        for key, part in list(item.items() if isinstance(item, dict) else enumerate(item)):
-            if (new := _plain(part, seen, depth - 1)) is not part:
-                item[key] = new
+    if isinstance(item, dict):
+        _free(item, dict(item), seen, depth - 1)
+    elif isinstance(item, list):
+        _free(item, dict(enumerate(item)), seen, depth - 1)
     elif not isinstance(item, (ModuleType, np.ndarray, BuiltinFunctionType)):
-        for name, part in list(getattr(item, "__dict__", {}).items()):
-            if not name.startswith("__") and (new := _plain(part, seen, depth - 1)) is not part:
-                setattr(item, name, new)
+        own = getattr(item, "__dict__", {})
+        _free(item, {n: v for n, v in own.items() if not n.startswith("__")}, seen, depth - 1)
     return item

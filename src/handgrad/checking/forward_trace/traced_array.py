@@ -1,4 +1,4 @@
-"""A value that a forward pass computes while it is recorded: an array that remembers where it comes from."""
+"""A value that a forward pass computes while it is traced: an array that remembers where it comes from."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
-
-from handgrad.checking.forward_trace.symbolic_sizes import SymbolicShape, SymbolicSize
 
 if TYPE_CHECKING:  # a tracer writes down traced values, and they what is done to them on their tracer
     from handgrad.checking.forward_trace.tracer import Tracer
@@ -21,8 +19,13 @@ class UntraceableError(Exception):
     """The forward cannot be traced; the message gives the reason. Nothing is wrong with the user's code."""
 
 
+def _of_plain(function: Callable[..., Any]) -> Any:
+    """Return the method that calls a function of Python's on the plain array."""
+    return lambda self, *args: function(self.plain(), *args)
+
+
 class TracedArray(NDArrayOperatorsMixin):
-    """An array of a recorded forward pass.
+    """An array of a traced forward pass.
 
     Its plain value never changes: an assignment to its entries makes a new value, and the views of it
     (slices, transposes) are read again when they are next used.
@@ -50,14 +53,18 @@ class TracedArray(NDArrayOperatorsMixin):
         if self._base is not None and self._base.plain() is not self._seen:
             assert self._view is not None
             name, function, rest, options = self._view
-            fresh = self._tracer.view(name, function, (self._base, *rest), options)
+            fresh = self._tracer.apply(name, function, (self._base, *rest), options)
             self._value, self._index, self._seen = fresh._value, fresh._index, self._base.plain()
         return self._value
 
     def index(self) -> int | None:
-        """Return the number of the recorded value; None for what does not depend on the inputs."""
+        """Return the number of the traced value; None for what does not depend on the inputs."""
         self.plain()
         return self._index
+
+    def text(self) -> str:
+        """Return how an input is written, "" for what is computed."""
+        return self._tracer.texts.get(index, "") if (index := self.index()) is not None else ""
 
     def is_view(self, base: TracedArray, key: tuple[Any, ...]) -> bool:
         """Whether this is ``base[key]``, up to date."""
@@ -74,28 +81,26 @@ class TracedArray(NDArrayOperatorsMixin):
 
     def assign(self, fresh: Any) -> TracedArray:
         """Store a result in place, in this array's dtype, as ``+=`` and ``out=`` do; a scalar is not changed."""
-        tracer, mine = self._tracer, self.plain()
+        mine = self.plain()
         if type(mine) is not np.ndarray:
             return fresh
-        if not isinstance(fresh, TracedArray):
-            fresh = tracer.constant(fresh)
-        theirs = fresh.plain()
-        if not np.can_cast(theirs.dtype, mine.dtype, "same_kind"):
-            raise TypeError(f"cannot store {theirs.dtype} in place in {mine.dtype}")
-        if theirs.dtype != mine.dtype:
-            fresh = tracer.call("astype", (fresh, mine.dtype), {})
-        if theirs.shape != mine.shape:
-            fresh = tracer.call("broadcast_to", (fresh, mine.shape), {})
+        if type(fresh) is not TracedArray:
+            fresh = self._tracer.constant(fresh)
+        if not np.can_cast(fresh.dtype, mine.dtype, "same_kind"):
+            raise TypeError(f"cannot store {fresh.dtype} in place in {mine.dtype}")
+        fresh = fresh.astype(mine.dtype)
+        if fresh.plain().shape != mine.shape:
+            fresh = np.broadcast_to(fresh, mine.shape)
         self.write(fresh)
         return self
 
     # ------------------------------------------------------------------ what NumPy asks
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **options: Any) -> Any:
-        return self._tracer.ufunc(ufunc, method, args, options)
+        return self._tracer.functions.ufunc(self._tracer, ufunc, method, args, options)
 
     def __array_function__(self, function: Any, _types: Any, args: Any, options: Any) -> Any:
-        return self._tracer.call_function(function, args, options)
+        return self._tracer.functions.call(self._tracer, function, args, options)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         value = self.plain()
@@ -103,82 +108,56 @@ class TracedArray(NDArrayOperatorsMixin):
             raise UntraceableError("a value was stored in, or given to, something that the trace cannot see")
         return np.array(value, dtype=dtype)
 
-    # ------------------------------------------------------------------ attributes
-
     @property
     def __class__(self) -> Any:  # isinstance(x, np.ndarray) is true
         return type(self._value)
 
     @__class__.setter
     def __class__(self, _: Any) -> None:
-        raise TypeError("a recorded value has the class of its array")
+        raise TypeError("a traced value has the class of its array")
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape, whose sizes know their spelling."""
-        value = self.plain()
-        text = self._tracer.text_of(self._index)
-        return (
-            SymbolicShape(SymbolicSize(n, f"{text}.shape[{k}]") for k, n in enumerate(value.shape))
-            if text
-            else value.shape
-        )
-
-    @shape.setter
-    def shape(self, shape: Any) -> None:
-        self.write(self._tracer.call("reshape", (self, shape), {}))
+        shape = self.plain().shape
+        if not (text := self.text()):
+            return shape
+        return SymbolicShape(SymbolicSize(n, f"{text}.shape[{k}]") for k, n in enumerate(shape))
 
     @property
     def size(self) -> int:
         """The number of entries."""
-        value = self.plain()
-        text = self._tracer.text_of(self._index)
-        return SymbolicSize(value.size, f"{text}.size") if text else value.size
-
-    @property
-    def T(self) -> Any:  # noqa: N802 - NumPy's name
-        """The transpose."""
-        return self._tracer.call("transpose", (self,), {})
-
-    @property
-    def mT(self) -> Any:  # noqa: N802 - NumPy's name
-        """The transpose of the last two axes."""
-        return self._tracer.call("swapaxes", (self, -1, -2), {})
-
-    @property
-    def real(self) -> TracedArray:
-        """The array itself: only real numbers are recorded."""
-        return self
-
-    @property
-    def flat(self) -> Any:
-        """The entries one after the other."""
-        return self._tracer.call("reshape", (self, -1), {})
-
-    @flat.setter
-    def flat(self, value: Any) -> None:
-        self.flat[:] = value
+        size = self.plain().size
+        return SymbolicSize(size, f"{text}.size") if (text := self.text()) else size
 
     def __getattr__(self, name: str) -> Any:
         tracer, value = self._tracer, self.plain()
+        if name in _COMPUTED:
+            return _COMPUTED[name](self)
         if name in ("ndim", "dtype", "itemsize", "nbytes", "strides", "flags"):
             return getattr(value, name)
         if name.startswith("__") or not hasattr(value, name):
             raise AttributeError(f"{type(value).__name__!r} object has no attribute {name!r}")
-
-        def method(*args: Any, **options: Any) -> Any:
-            return tracer.method(name, self, args, options)
-
-        return method
+        return lambda *args, **options: tracer.functions.method(tracer, name, self, args, options)
 
     # ------------------------------------------------------------------ Python's own protocols
 
-    def __len__(self) -> int:
-        return len(self.plain())
+    __len__ = _of_plain(len)
+    __bool__ = _of_plain(bool)
+    __int__ = _of_plain(int)
+    __index__ = _of_plain(operator.index)
+    __hash__ = _of_plain(hash)
+    __repr__ = _of_plain(repr)
+    __str__ = _of_plain(str)
+    __format__ = _of_plain(format)
+
+    def __float__(self) -> float:
+        value = float(self.plain())
+        self._tracer.leaked |= self._index is not None and self._value.dtype.kind == "f"
+        return value
 
     def __iter__(self) -> Iterator[Any]:
-        for k in range(len(self.plain())):
-            yield self[k]
+        return (self[k] for k in range(len(self)))
 
     def __getitem__(self, key: Any) -> Any:
         return self._tracer.getitem(self, key)
@@ -186,55 +165,84 @@ class TracedArray(NDArrayOperatorsMixin):
     def __setitem__(self, key: Any, value: Any) -> None:
         self.write(self._tracer.setitem(self, key, value))
 
-    def __bool__(self) -> bool:
-        return bool(self.plain())
-
-    def __int__(self) -> int:
-        return int(self.plain())
-
-    def __float__(self) -> float:
-        value = float(self.plain())
-        self._tracer.leaked |= self._index is not None and self._value.dtype.kind == "f"
-        return value
-
-    def __index__(self) -> int:
-        return operator.index(self.plain())
-
     def __contains__(self, item: Any) -> bool:
         return bool((self == item).any())
 
-    def __hash__(self) -> int:
-        return hash(self.plain())
-
-    def __repr__(self) -> str:
-        return repr(self.plain())
-
-    def __str__(self) -> str:
-        return str(self.plain())
-
-    def __format__(self, spec: str) -> str:
-        return format(self.plain(), spec)
-
-    def __copy__(self) -> Any:
+    def __deepcopy__(self, _memo: Any = None) -> Any:
         return self.copy()
 
-    def __deepcopy__(self, _memo: Any) -> Any:
-        return self.copy()
+    __copy__ = __deepcopy__
 
     def __round__(self, digits: int = 0) -> Any:
-        return self._tracer.call("round", (self, digits), {})
+        return self.round(digits)
 
     def __pow__(self, other: Any) -> Any:  # Python's operator has last bits of its own: x ** 2 is np.square
-        return self._tracer.power(self, other)
+        return self._tracer.apply("power", operator.pow, (self, other), {})
 
     def __rpow__(self, other: Any) -> Any:
-        return self._tracer.power(other, self)
+        return self._tracer.apply("power", operator.pow, (other, self), {})
 
     def __ipow__(self, other: Any) -> Any:
         return self.assign(self**other)
 
-    def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
 
-    def __rdivmod__(self, other: Any) -> Any:
-        return other // self, other % self
+_COMPUTED: dict[str, Callable[[TracedArray], Any]] = {
+    "T": np.transpose,
+    "mT": lambda array: np.swapaxes(array, -1, -2),
+    "flat": lambda array: np.reshape(array, -1),
+    "real": lambda array: array,  # only real numbers are traced
+}
+
+
+class SymbolicSize(int):
+    """A size that knows how it is spelled: ``x.shape[0]`` rather than 5.
+
+    Examples
+    --------
+    >>> half = SymbolicSize(6, "len(x)") // 2
+    >>> half, half.text
+    (3, 'len(x) // 2')
+    """
+
+    text: str
+    origin: Any  # the traced integer that it is, or None
+
+    def __new__(cls, value: int, text: str, origin: Any = None) -> SymbolicSize:
+        """Make an integer with a spelling."""
+        size = super().__new__(cls, value)
+        size.text, size.origin = text, origin
+        return size
+
+
+class SymbolicShape(tuple[int, ...]):
+    """A shape that knows how it is spelled."""
+
+    __slots__ = ()
+
+    @property
+    def text(self) -> str:
+        """The spelling, ``x.shape``, from that of the first size."""
+        first = self[0] if self else 0
+        return first.text.removesuffix("[0]") if isinstance(first, SymbolicSize) else ""
+
+
+def _size_operators(symbol: str, compute: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    def spelled(left: Any, right: Any, other: Any) -> Any:
+        if type(other) is int or type(other) is SymbolicSize:
+            return SymbolicSize(compute(int(left), int(right)), f"{_text(left)} {symbol} {_text(right)}")
+        if getattr(other, "__array_priority__", 0) > 0:  # a traced value: its own operator is asked next
+            return NotImplemented
+        return compute(int(left), right) if other is right else compute(left, int(right))
+
+    return lambda size, other: spelled(size, other, other), lambda size, other: spelled(other, size, other)
+
+
+def _text(size: int) -> str:
+    text = size.text if isinstance(size, SymbolicSize) else str(size)
+    return f"({text})" if " " in text else text
+
+
+for _name, _symbol in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//")):
+    _forwards, _backwards = _size_operators(_symbol, getattr(operator, _name))
+    setattr(SymbolicSize, f"__{_name}__", _forwards)
+    setattr(SymbolicSize, f"__r{_name}__", _backwards)

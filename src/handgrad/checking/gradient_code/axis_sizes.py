@@ -7,8 +7,8 @@ import ast
 import numpy as np
 
 from handgrad.checking.forward_trace import ForwardTrace
+from handgrad.checking.forward_trace.operation import Operation
 from handgrad.checking.forward_trace.spelling import parsed
-from handgrad.checking.forward_trace.tracer import ELEMENTWISE, Operation
 
 UPSTREAM = "grad_output"
 """What the generated code calls the gradient of the output."""
@@ -70,7 +70,7 @@ class AxisSizes:
 
     def _computed(self, operation: Operation, shape: tuple[int, ...]) -> Axes | None:
         operands = [self.axes(i) for i in operation.inputs]
-        if operation.kind == ELEMENTWISE:
+        if operation.is_elementwise:
             shapes = [np.shape(self.trace.values[i]) for i in operation.inputs]
             return tuple(self._aligned(operands, shapes, k - len(shape), n) for k, n in enumerate(shape))
         if operation.name == "matmul" and all(operands):

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import adjoints, vector_jacobian_product
-from handgrad.checking.adjoint.kinks import KINKED, sides
-from handgrad.checking.adjoint.vjp_table import Site, is_broadcasting, local_text, reduction_text
+from handgrad.checking.adjoint import KINKED, adjoints
+from handgrad.checking.adjoint.chain_rule import sides, vector_jacobian_product
+from handgrad.checking.adjoint.vjp_table import reduction_text, vjp_text
 from handgrad.checking.forward_trace import ForwardTrace
+from handgrad.checking.forward_trace.operation import Operation
 from handgrad.checking.forward_trace.spelling import NoTextError, parsed
-from handgrad.checking.forward_trace.tracer import Operation
 from handgrad.checking.gradient_code.axis_sizes import UPSTREAM
 from handgrad.checking.gradient_code.code_lines import CodeLines
 from handgrad.checking.gradient_code.known_gradients import known_gradients, perturbed
@@ -228,7 +228,7 @@ class _Writer:
         operation, lazy = term.operation, term.lazy
         assert operation is not None
         assert lazy is not None
-        line = (local_text(Site(operation, 0, self.values)) or "").split("\n")[1]
+        line = (vjp_text(operation, 0, self.values) or "").split("\n")[1]
         line = line if alone else line.replace("] = g", "] += g")
         gradient = self.whole(operation.output, lazy) if whole else lazy.simple
         return self.letters.statement(line, operation, gradient, name)
@@ -240,7 +240,7 @@ class _Writer:
             if gradient.assignment is not None and gradient.parent is not None:
                 operation = gradient.assignment
                 before = self.whole(operation.output, gradient.parent)
-                text = local_text(Site(operation, 0, self.values)) or ""
+                text = vjp_text(operation, 0, self.values) or ""
                 statements, expression = self.letters.put(text, operation, before)
             else:
                 expression = _call("np.broadcast_to", gradient.simple, self.letters.sizes.shape(value))
@@ -295,11 +295,16 @@ class _Writer:
 
     def candidates(self, operation: Operation, k: int, gradient: _Gradient) -> Iterator[Piece]:
         """Yield the spellings of what an operand gets, the simplest first."""
-        site = Site(operation, k, self.values)
-        text = local_text(site)
+        text = vjp_text(operation, k, self.values)
         if text is None:
             raise NoTextError(f"{operation.name} has no derivative in the table")
-        summed = reduction_text(np.shape(site.out), site.shape(k)) if is_broadcasting(operation) else ""
+        summed = (
+            reduction_text(
+                np.shape(self.values[operation.output]), np.shape(self.values[operation.inputs[k]])
+            )
+            if operation.is_elementwise
+            else ""
+        )
         if text.startswith("np.broadcast_to("):  # stretching can wait
             inner = parsed(text)
             assert isinstance(inner, ast.Call)

@@ -15,7 +15,7 @@ import numpy as np
 
 from handgrad.checking.adjoint import adjoints
 from handgrad.checking.forward_trace import ForwardTrace
-from handgrad.checking.forward_trace.tracer import Operation
+from handgrad.checking.forward_trace.operation import Operation
 from handgrad.tolerance import close
 
 _MOST_OPERATIONS = 120  # a longer trace is a loop, written out one by one

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 
 from handgrad.checking.forward_trace import ForwardTrace
-from handgrad.checking.forward_trace.operands import operand_name
+from handgrad.checking.forward_trace.operation import Operation, operand_name
 from handgrad.checking.forward_trace.spelling import forward_text, literal, parsed
-from handgrad.checking.forward_trace.tracer import Operation
 from handgrad.checking.gradient_code.axis_sizes import AxisSizes
 from handgrad.checking.gradient_code.code_lines import CodeLines
 

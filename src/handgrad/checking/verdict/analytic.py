@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import adjoints, vjp_text
-from handgrad.checking.adjoint.kinks import COMPARISONS, KINKED
+from handgrad.checking.adjoint import COMPARISONS, KINKED, adjoints, vjp_text
 from handgrad.checking.forward_trace import ForwardTrace, Operation, UntraceableError, trace_forward
 from handgrad.checking.subject import Array, Gradients, Inputs, Subject, closure
 from handgrad.tolerance import close
