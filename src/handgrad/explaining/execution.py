@@ -72,13 +72,32 @@ class Execution:
         )
 
     @cached_property
+    def gradient_of(self) -> dict[str, str]:
+        """The value of each gradient: those of a value's single uses (``dh1_r2``) before their sum."""
+        made = [line.target for line in self.backward]
+        made += [value.name for value in self.program.inputs if value.kind == "upstream"]
+        users: dict[str, list[str]] = {}
+        for node in self.nodes:
+            users.setdefault(node.output.name, [])
+            for value in node.inputs:
+                users.setdefault(value.name, []).append(node.output.name)
+        found: dict[str, str] = {}
+        for name, outputs in users.items():
+            parts = tuple(f"d{name}_{output}" for output in outputs)
+            own = [target for target in made if parts and target.startswith(parts)]
+            found |= dict.fromkeys([*own, *(target for target in made if target == f"d{name}")], name)
+        return found
+
+    @cached_property
     def shapes(self) -> dict[str, Shape]:
         """The shape of every value, with n for the rows."""
         program = self.program
         arrays = {**program.parameters, **program.states}
-        shapes = {value.name: value.shape for value in program.inputs}
-        shapes |= {name: array.shape for name, array in arrays.items()}
-        return shapes | {line.target: line.shape or () for line in program.lines}
+        return (
+            {value.name: value.shape for value in program.inputs}
+            | {name: array.shape for name, array in arrays.items()}
+            | {line.target: line.shape or () for line in program.lines}
+        )
 
 
 def widened(value: Any) -> Any:
@@ -87,13 +106,7 @@ def widened(value: Any) -> Any:
 
 
 def execute_network(network: Network, x: Any, t: Any, w: Any = None, *, seed: int = 0) -> Execution:
-    """Prepare a network's training step on a batch.
-
-    Raises
-    ------
-    ShapeError
-        When rows, targets or weights do not fit the network.
-    """
+    """Prepare a network's training step on a batch; a `ShapeError` where that does not fit the network."""
     batch = network.check_batch(x, t, w)
     rows = len(batch["x"])
     if not rows:
@@ -105,13 +118,7 @@ def execute_network(network: Network, x: Any, t: Any, w: Any = None, *, seed: in
 
 
 def execute_rule(rule: Rule, arrays: Collection[Any], *, seed: int = 0, **options: Any) -> Execution:
-    """Prepare a single rule on some arrays, with a random upstream gradient.
-
-    Raises
-    ------
-    ShapeError
-        When the arrays do not fit the rule's signature.
-    """
+    """Prepare a single rule on some arrays, with a random upstream gradient; a `ShapeError` where they do not fit it."""
     output_size = np.shape(rule(*arrays, **options))  # checks the shapes
     upstream = np.random.default_rng(seed).normal(size=output_size)
     names, kinds = rule.forward.arguments, rule.forward.kinds

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -12,20 +14,31 @@ import numpy as np
 
 from handgrad.arguments import Seed, judged
 from handgrad.errors import ConfigurationError
-from handgrad.explaining.derivations import derive
 from handgrad.explaining.execution import Execution, execute_network, execute_rule
 from handgrad.explaining.health import measure_health
 from handgrad.explaining.jacobians import NotFiniteError, jacobian_record
 from handgrad.explaining.line_checks import witnesses
-from handgrad.explaining.record import Block, ExplainedLine, Explanation, Health, Jacobian, Witness
-from handgrad.explaining.shape_ledger import AxisNames, gradients_of, ledger
-from handgrad.explaining.tex import Formula
-from handgrad.layers import Optimiser
+from handgrad.explaining.record import (
+    Block,
+    Derivation,
+    ExplainedLine,
+    Explanation,
+    Factor,
+    Health,
+    Jacobian,
+    Witness,
+)
+from handgrad.explaining.shape_ledger import AxisNames, ledger
+from handgrad.explaining.tex import Formula, derivative_to_tex
+from handgrad.layers import Node, Optimiser
 from handgrad.network import Network
+from handgrad.program import ProgramLine
 from handgrad.rules import Rule
+from handgrad.rules.rule_source import backward_slice, substitute
 
 MAX_UNASKED = 5_000_000  # entries of a row's Jacobian that is shown unasked: a second or so
 MAX_UNASKED_BATCH = 200_000  # and of a whole batch's
+MAX_NODES = 400  # of a product's syntax tree: a longer one is written with the names in it
 
 
 @judged
@@ -61,7 +74,14 @@ def explain(
     seed
         Of the random draws: masks, and the upstream gradient of a rule.
     """
-    pairs = [_pair(text) for text in jacobians]
+    pairs = []
+    for text in jacobians:
+        output, _, of = text.partition(":")
+        if not output or not of:
+            raise ConfigurationError(
+                f"{text!r} names no two values", fix="as in z1:W1: of z1 with respect to W1"
+            )
+        pairs.append((output, of))
     if isinstance(subject, Rule):
         arrays = [x, *([t] if t is not None else []), *more]
         return explain_execution(execute_rule(subject, arrays, seed=seed), pairs, example)
@@ -70,31 +90,24 @@ def explain(
     return replace(explain_execution(execution, pairs, example), health=health)
 
 
-def _pair(text: str) -> tuple[str, str]:
-    output, colon, of = text.partition(":")
-    if not colon or not output or not of:
-        raise ConfigurationError(f"{text!r} names no two values", fix="as in z1:W1: of z1 with respect to W1")
-    return output, of
-
-
 def explain_execution(
     execution: Execution, pairs: Sequence[tuple[str, str]] = (), example: int | None = None
 ) -> Explanation:
     """Explain a program on its batch, with the Jacobians of these pairs of values."""
     axes = AxisNames(execution)
-    gradients = {name: of for of, found in gradients_of(execution).items() for name in found}
     checked = witnesses(execution)
     loss = execution.values.get("loss") if execution.program.parameters else None
     return Explanation(
         title=execution.program.title,
         rows=execution.rows,
         loss=float(loss) if loss is not None and np.isfinite(loss) else None,
-        drawing=_drawing(execution),
+        drawing=tuple(_drawing(execution)),
         lines=tuple(
-            _line(execution, axes, gradients, checked, n) for n in range(len(execution.program.lines))
+            _line(execution, axes, checked, number, line)
+            for number, line in enumerate(execution.program.lines)
         ),
         ledger=ledger(execution, axes),
-        derivations=derive(execution, axes, gradients),
+        derivations=_derive(execution, axes),
         jacobians=tuple(_jacobians(execution, axes, pairs, example)),
         health=Health(),
     )
@@ -127,16 +140,16 @@ def _entries(execution: Execution, output: str, of: str, rows: int) -> int:
     return int(np.prod([rows if size == "n" else int(size) for size in sizes]))
 
 
+def _formula(execution: Execution, axes: AxisNames, node: Node | None, *, braces: bool = False) -> Formula:
+    return Formula(
+        execution.values, execution.gradient_of, lambda shape: axes.fit(shape, node), braces=braces
+    )
+
+
 def _line(
-    execution: Execution,
-    axes: AxisNames,
-    gradients: Mapping[str, str],
-    checked: Mapping[str, Witness],
-    number: int,
+    execution: Execution, axes: AxisNames, checked: Mapping[str, Witness], number: int, line: ProgramLine
 ) -> ExplainedLine:
-    line = execution.program.lines[number]
     node = execution.node_of(line.undoes if line.phase == "backward" else line.target)
-    formula = Formula(execution.values, gradients, lambda shape: axes.fit(shape, node))
     known = line.reads & execution.values.keys()
     return ExplainedLine(
         number=number,
@@ -149,23 +162,92 @@ def _line(
         reason=line.reason,
         undoes=line.undoes,
         reads=tuple(dict.fromkeys(name for name in re.findall(r"\w+", line.expression) if name in known)),
-        tex=formula.line(line.target, line.operator, line.expression),
+        tex=_formula(execution, axes, node).line(line.target, line.operator, line.expression),
         witness=checked.get(line.target) if line.phase == "backward" else None,
     )
 
 
-def _drawing(execution: Execution) -> tuple[Block, ...]:
-    """Return a block for each input of the batch, and for each rule."""
+def _drawing(execution: Execution) -> Iterator[Block]:
+    """Yield a block for each input of the batch, and for each rule."""
     used = {value.name for node in execution.nodes for value in node.inputs}
-    blocks = [
-        Block(value.name, value.kind, value.origin, (), (), "input", ())
-        for value in execution.program.inputs
-        if value.name in used
-    ]
+    for value in execution.program.inputs:
+        if value.name in used:
+            yield Block(value.name, value.kind, value.origin, (), (), "input", ())
     for node in execution.nodes:
         if lines := execution.lines_of(node):
             own = tuple(v.name for v in node.inputs if v.kind in ("parameter", "state", "mask"))
             inputs = tuple(dict.fromkeys(v.name for v in node.inputs if v.name not in own))
-            name, rule = node.output.name, node.rule.name
-            blocks.append(Block(name, rule, node.layer, inputs, own, node.part, lines))
-    return tuple(blocks)
+            yield Block(node.output.name, node.rule.name, node.layer, inputs, own, node.part, lines)
+
+
+def _derive(execution: Execution, axes: AxisNames) -> dict[str, Derivation]:
+    """Return the chain rule for each gradient, by the value it belongs to: parameters first."""
+    backward = {n: line for n, line in enumerate(execution.program.lines) if line.phase == "backward"}
+    factors = {number: _factor(execution, axes, number, line) for number, line in backward.items()}
+    formula = _formula(execution, axes, None, braces=True)
+    given = {"dloss", *(value.name for value in execution.program.inputs if value.kind == "upstream")}
+    made = {line.target for line in execution.backward if line.reads}
+    found: dict[str, Derivation] = {}
+    for of in dict.fromkeys((*execution.program.parameters, *execution.gradient_of.values())):
+        target = f"d{of}"
+        if target in made:
+            passed = backward_slice(execution.backward, {target})
+            whole = _product(passed, given)
+            tex = formula.line(target, "=", whole)
+            path = tuple(factors[number] for number, line in backward.items() if line in passed)
+            found[of] = Derivation(of, path, tex, f"{target} = {whole}")
+    return found
+
+
+def _product(lines: Sequence[ProgramLine], given: Set[str]) -> str:
+    """Substitute lines, which begin with the gradients ``given``, into one another.
+
+    A value that is read more than once keeps its name, and so does what is no gradient.
+    """
+    counts = Counter(node.id for line in lines for node in ast.walk(line.tree) if isinstance(node, ast.Name))
+    carried = set(given)
+    known: dict[str, ast.expr] = {}
+    for line in lines:
+        tree = substitute(line.tree, known)
+        if line.reads & carried:
+            carried.add(line.target)
+        short = sum(1 for _ in ast.walk(tree)) < MAX_NODES
+        if line.target in carried and counts[line.target] == 1 and short:
+            known[line.target] = tree
+    return ast.unparse(tree)
+
+
+def _factor(execution: Execution, axes: AxisNames, number: int, line: ProgramLine) -> Factor:
+    node = next((node for node in execution.nodes if node.output.name == line.undoes), None)
+    formula = _formula(execution, axes, node, braces=True)
+    of = execution.gradient_of.get(line.target, "")
+    return Factor(
+        line=number,
+        symbol=derivative_to_tex(line.undoes, of) if of and line.rule else formula.name(line.target),
+        tex=formula.line(line.target, "=", line.expression),
+        text=_with_shapes(line, formula),
+        sizes=np.shape(execution.values[line.target]),
+        reason=line.reason,
+    )
+
+
+def _with_shapes(line: ProgramLine, formula: Formula) -> str:
+    """Show a line with the shape of each operand under it, in two rows of text.
+
+    The names that are transposed have the shape that enters the product.
+    """
+    above, below = f"{line.target} = ", ""
+    for operand in sorted(_operands(line.tree), key=lambda each: each.col_offset):
+        if shape := formula.shape(operand):
+            column = max(len(above) + operand.col_offset, len(below) + bool(below))
+            below = below.ljust(column) + "×".join(map(str, shape))
+    return f"{above}{line.expression}" + (f"\n{below}" if below else "")
+
+
+def _operands(node: ast.expr) -> list[ast.expr]:
+    """Return the outermost operands of products: names, transposes, and what is in brackets."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult | ast.Mult | ast.Div):
+        return _operands(node.left) + _operands(node.right)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
+        return _operands(node.func.value) if ast.unparse(node.func.value) != "np" else [node]
+    return [] if isinstance(node, ast.Constant) else [node]

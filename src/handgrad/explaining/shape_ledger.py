@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -108,13 +108,12 @@ def _new_letters(axis: str, width: int, suffix: str) -> Axes:
 
 def ledger(execution: Execution, axes: AxisNames) -> dict[str, LedgerEntry]:
     """Return an entry for every value of an execution, in the order they come up."""
-    gradients = gradients_of(execution)
-    belongs = {gradient: name for name, found in gradients.items() for gradient in found}
-    saved_for = _saved_for(execution, belongs)
+    whole = {of: gradient for gradient, of in execution.gradient_of.items()}
+    saved_for = _saved_for(execution)
     entries: dict[str, LedgerEntry] = {}
     for name, kind in _kinds(execution).items():
         value = np.asarray(execution.values[name])
-        of = belongs.get(name, "")
+        of = execution.gradient_of.get(name, "")
         entries[name] = LedgerEntry(
             name=name,
             kind="gradient" if of else kind,
@@ -124,7 +123,7 @@ def ledger(execution: Execution, axes: AxisNames) -> dict[str, LedgerEntry]:
             dtype=str(value.dtype),
             bytes=value.nbytes,
             gradient_of=of,
-            gradient=next(reversed(gradients.get(name, [])), ""),
+            gradient=whole.get(name, ""),
             kept_for=saved_for.get(name, ()),
             summary=summarise(value),
             sample=sample(value),
@@ -143,31 +142,12 @@ def _kinds(execution: Execution) -> dict[str, str]:
     return kinds
 
 
-def gradients_of(execution: Execution) -> dict[str, list[str]]:
-    """Return the names of the gradients of each value: those of its single uses (``dh1_r2``) before their sum."""
-    made = [line.target for line in execution.backward]
-    made += [value.name for value in execution.program.inputs if value.kind == "upstream"]
-    users: dict[str, list[str]] = {}
-    for node in execution.nodes:
-        users.setdefault(node.output.name, [])
-        for value in node.inputs:
-            users.setdefault(value.name, []).append(node.output.name)
-    found = {}
-    for name, outputs in users.items():
-        parts = tuple(f"d{name}_{output}" for output in outputs)
-        own = [target for target in made if target.startswith(parts)] if parts else []
-        own += [target for target in made if target == f"d{name}"]
-        if own:
-            found[name] = own
-    return found
-
-
-def _saved_for(execution: Execution, belongs: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def _saved_for(execution: Execution) -> dict[str, tuple[str, ...]]:
     """Return, for each value that is not a gradient, the backward lines that read it."""
     made = {line.target for line in execution.backward}
     saved: dict[str, tuple[str, ...]] = {}
     for line in execution.backward:
-        for name in sorted(line.reads - made - belongs.keys()):
+        for name in sorted(line.reads - made - execution.gradient_of.keys()):
             if name in execution.given or name in execution.shapes:
                 saved[name] = (*saved.get(name, ()), line.target)
     return saved

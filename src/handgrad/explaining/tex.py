@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,11 @@ OF_ONE = {
 }  # fmt: skip
 """Functions of one argument, each with its precedence."""
 
-Letters = Callable[[tuple[int, ...]], tuple[str, ...]]  # of a shape's axes
+BINARY: dict[type[ast.operator], tuple[str, int, int, int]] = {
+    ast.Add: ("%s + %s", SUM, SUM, SUM), ast.Sub: ("%s - %s", SUM, ENTRYWISE, SUM),
+    ast.Div: (r"\frac{%s}{%s}", SUM, SUM, POWER), ast.Pow: ("{%s}^{%s}", ATOM, SUM, POWER),
+}  # fmt: skip
+"""Operators, each with the precedences of its operands and its own."""
 
 
 def name_to_tex(name: str) -> str:
@@ -61,31 +65,14 @@ def derivative_to_tex(output: str, value: str) -> str:
     return rf"\frac{{\partial {name_to_tex(output)}}}{{\partial {name_to_tex(value)}}}"
 
 
-class Formula:
-    """Writes expressions over the values of an execution as TeX.
+@dataclass(frozen=True)
+class Formula(ast.NodeVisitor):
+    """Writes expressions over the values of an execution as TeX: each part, with its precedence."""
 
-    Parameters
-    ----------
-    scope
-        The values, whose shapes tell a product of numbers from one of arrays.
-    gradients
-        The value that each gradient belongs to, by the gradient's name.
-    letters
-        The letters of a shape's axes, for sums over them.
-    braces
-        Whether the shape is written under each factor.
-    """
-
-    def __init__(
-        self,
-        scope: Mapping[str, Any],
-        gradients: Mapping[str, str],
-        letters: Letters,
-        *,
-        braces: bool = False,
-    ) -> None:
-        self.scope, self.gradients, self.letters, self.braces = scope, gradients, letters, braces
-        self._shapes: dict[str, tuple[int, ...]] = {}
+    scope: Mapping[str, Any]  # the values, whose shapes tell a product of numbers from one of arrays
+    gradients: Mapping[str, str]  # the value that each gradient belongs to
+    letters: Callable[[tuple[int, ...]], tuple[str, ...]]  # of a shape's axes, for sums over them
+    braces: bool = False  # whether the shape is written under each factor
 
     def line(self, target: str, operator: str, expression: str) -> str:
         """Write a whole line."""
@@ -93,7 +80,7 @@ class Formula:
 
     def write(self, expression: str) -> str:
         """Write an expression."""
-        return self._write(ast.parse(expression, mode="eval").body)[0]
+        return self.visit(ast.parse(expression, mode="eval").body)[0]
 
     def name(self, name: str) -> str:
         """Write a name; that of a gradient as a derivative of the loss."""
@@ -105,20 +92,12 @@ class Formula:
 
     def shape(self, node: ast.expr) -> tuple[int, ...]:
         """Return the shape of a part of an expression."""
-        text = ast.unparse(node)
-        if text not in self._shapes:
-            with np.errstate(all="ignore"):
-                self._shapes[text] = np.shape(evaluate(text, self.scope))
-        return self._shapes[text]
-
-    @cached_property
-    def _arguments(self) -> Formula:
-        """Writes the arguments of a function, where shapes would be in the way."""
-        return Formula(self.scope, self.gradients, self.letters)
+        with np.errstate(all="ignore"):
+            return np.shape(evaluate(ast.unparse(node), self.scope))
 
     def _at(self, node: ast.expr, level: int = SUM) -> str:
         """Write a part, in brackets where its precedence is below a level."""
-        text, own = self._write(node)
+        text, own = self.visit(node)
         return text if own >= level else rf"\left({text}\right)"
 
     def _factor(self, node: ast.expr, level: int = PRODUCT) -> str:
@@ -129,48 +108,36 @@ class Formula:
         sizes = r" \times ".join(map(str, shape))
         return rf"\underbrace{{{text}}}_{{{sizes}}}" if shape else text
 
-    def _write(self, node: ast.expr) -> tuple[str, int]:
-        """Write a part of an expression, and return its precedence."""
-        writer = getattr(self, f"_write_{type(node).__name__}", _as_text)
-        written: tuple[str, int] = writer(node)
-        return written
+    def generic_visit(self, node: ast.AST) -> tuple[str, int]:
+        return rf"\text{{{_plain(ast.unparse(node))}}}", ATOM
 
-    def _write_Name(self, node: ast.Name) -> tuple[str, int]:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> tuple[str, int]:
         return self.name(node.id), ATOM
 
-    def _write_Constant(self, node: ast.Constant) -> tuple[str, int]:  # noqa: N802
+    def visit_Constant(self, node: ast.Constant) -> tuple[str, int]:
         if not isinstance(node.value, int | float):
-            return _as_text(node)
+            return self.generic_visit(node)
         number = f"{node.value:.6g}"
         mantissa, e, exponent = number.partition("e")
         return (rf"{mantissa} \cdot 10^{{{int(exponent)}}}", PRODUCT) if e else (number, ATOM)
 
-    def _write_UnaryOp(self, node: ast.UnaryOp) -> tuple[str, int]:  # noqa: N802
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> tuple[str, int]:
         sign = {ast.USub: "-", ast.UAdd: "+"}.get(type(node.op), r"\lnot ")
         return f"{sign}{self._at(node.operand, SIGN)}", SIGN
 
-    def _write_BinOp(self, node: ast.BinOp) -> tuple[str, int]:  # noqa: N802
+    def visit_BinOp(self, node: ast.BinOp) -> tuple[str, int]:
         left, right = node.left, node.right
-        match node.op:
-            case ast.Add():
-                return f"{self._at(left, SUM)} + {self._at(right, SUM)}", SUM
-            case ast.Sub():
-                return f"{self._at(left, SUM)} - {self._at(right, ENTRYWISE)}", SUM
-            case ast.Div():
-                return rf"\frac{{{self._at(left)}}}{{{self._at(right)}}}", POWER
-            case ast.Pow():
-                return f"{{{self._at(left, ATOM)}}}^{{{self._at(right)}}}", POWER
-            case ast.MatMult():
-                return rf"{self._factor(left)} \, {self._factor(right, SIGN)}", PRODUCT
-            case ast.Mult():
-                if self.shape(left) and self.shape(right):
-                    written = self._factor(left, ENTRYWISE), self._factor(right, PRODUCT)
-                    return r" \odot ".join(written), ENTRYWISE
-                sign = r"\cdot" if isinstance(right, ast.Constant) else r"\,"
-                return f"{self._factor(left)} {sign} {self._factor(right, SIGN)}", PRODUCT
-        return _as_text(node)
+        if type(node.op) in BINARY:
+            form, of_left, of_right, precedence = BINARY[type(node.op)]
+            return form % (self._at(left, of_left), self._at(right, of_right)), precedence
+        if isinstance(node.op, ast.Mult) and self.shape(left) and self.shape(right):
+            return rf"{self._factor(left, ENTRYWISE)} \odot {self._factor(right, PRODUCT)}", ENTRYWISE
+        if isinstance(node.op, ast.Mult | ast.MatMult):
+            sign = r"\cdot" if isinstance(right, ast.Constant) else r"\,"
+            return f"{self._factor(left)} {sign} {self._factor(right, SIGN)}", PRODUCT
+        return self.generic_visit(node)
 
-    def _write_Compare(self, node: ast.Compare) -> tuple[str, int]:  # noqa: N802
+    def visit_Compare(self, node: ast.Compare) -> tuple[str, int]:
         return rf"\mathbf{{1}}\left[{self._condition(node)}\right]", ATOM
 
     def _condition(self, node: ast.expr) -> str:
@@ -181,17 +148,17 @@ class Formula:
             parts += [COMPARISONS.get(type(operator), "?"), self._at(side)]
         return " ".join(parts)
 
-    def _write_Attribute(self, node: ast.Attribute) -> tuple[str, int]:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> tuple[str, int]:
         if node.attr == "T":
             return f"{{{self._at(node.value, ATOM)}}}^{{\\top}}", POWER
         if node.attr == "size":
             return _sizes(self.letters(self.shape(node.value))), PRODUCT
-        return _as_text(node)
+        return self.generic_visit(node)
 
-    def _write_Subscript(self, node: ast.Subscript) -> tuple[str, int]:  # noqa: N802
+    def visit_Subscript(self, node: ast.Subscript) -> tuple[str, int]:
         index = ast.unparse(node.slice)
         if index == "(..., None)":  # broadcast over the last axis: mathematics does not write it
-            return self._write(node.value)
+            return self.visit(node.value)
         if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
             letters = self.letters(self.shape(node.value.value))
             axis = evaluate(index, {})
@@ -199,12 +166,13 @@ class Formula:
         inner = self._at(node.slice) if isinstance(node.slice, ast.Name) else rf"\text{{{_plain(index)}}}"
         return f"{{{self._at(node.value, ATOM)}}}_{{{inner}}}", ATOM
 
-    def _write_Call(self, node: ast.Call) -> tuple[str, int]:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> tuple[str, int]:
         name, arguments = ast.unparse(node.func), node.args
         if isinstance(node.func, ast.Attribute) and not name.startswith("np."):
             return self._reduction(node, node.func)
-        write = self._at if name in ("rows", "np.where") else self._arguments._at
-        written = [write(argument) for argument in arguments]
+        # shapes would be in the way within a function's arguments
+        inner = self if name in ("rows", "np.where") else replace(self, braces=False)
+        written = [inner._at(argument) for argument in arguments]
         if name in OF_ONE:
             form, precedence = OF_ONE[name]
             return form % written[0], precedence
@@ -213,9 +181,9 @@ class Formula:
                 case = rf"{written[1]} & {self._condition(arguments[0])} \\ {written[2]} & \text{{else}}"
                 return rf"\begin{{cases}} {case} \end{{cases}}", ATOM
             case "np.full_like":
-                return rf"{self._arguments._at(arguments[1], PRODUCT)} \, \mathbf{{1}}", PRODUCT
+                return rf"{inner._at(arguments[1], PRODUCT)} \, \mathbf{{1}}", PRODUCT
             case "rows":
-                return written[0], self._write(arguments[0])[1]
+                return written[0], self.visit(arguments[0])[1]
             case "one_hot" | "add_rows_at":  # the last argument only lends its shape
                 written = written[:-1]
         function = FUNCTIONS.get(name) or rf"\operatorname{{{_plain(name.removeprefix('np.'))}}}"
@@ -232,12 +200,8 @@ class Formula:
             "max": rf"\max_{{{below}}}", "min": rf"\min_{{{below}}}",
         }  # fmt: skip
         if method.attr not in signs:
-            return _as_text(node)
+            return self.generic_visit(node)
         return f"{signs[method.attr]} {self._at(method.value, PRODUCT)}", PRODUCT
-
-
-def _as_text(node: ast.expr) -> tuple[str, int]:
-    return rf"\text{{{_plain(ast.unparse(node))}}}", ATOM
 
 
 def _sizes(letters: Sequence[str]) -> str:
