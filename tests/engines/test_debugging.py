@@ -14,7 +14,8 @@ import pytest
 
 from handgrad import SGD, Layer, Linear, Loss, MeanSquaredError, Network, ReLU, rule, train
 from handgrad.layers import Graph, Value
-from handgrad.program.lines_in_python import compile_program, function_source
+from handgrad.program.lines_in_python import compile_program
+from handgrad.program.printing import function_source
 
 ROWS, FEATURES, OUTPUTS = 10, 4, 3
 X = np.random.default_rng(0).normal(size=(ROWS, FEATURES)).astype("float32")

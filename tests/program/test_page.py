@@ -9,7 +9,7 @@ import pytest
 
 from handgrad import SGD, Adam, BatchNorm, Dropout, Embedding, Linear, MeanSquaredError, Network, ReLU
 from handgrad.errors import ProgramError
-from handgrad.program.program import WIDEST_CODE, render_text
+from handgrad.program.printing import WIDEST_CODE, render_text
 
 NETWORK = Network(Linear(5, 7), BatchNorm(), ReLU(), Dropout(0.2), Linear(7, 3), loss=MeanSquaredError())
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from handgrad import BatchNorm, Dropout, Linear, MeanSquaredError, Network, ReLU
-from handgrad.program.lines_in_python import compile_program, function_source
+from handgrad.program.lines_in_python import compile_program
+from handgrad.program.printing import function_source
 
 NETWORK = Network(Linear(5, 7), BatchNorm(), ReLU(), Dropout(0.2), Linear(7, 3), loss=MeanSquaredError())
 PROGRAM = NETWORK.program()

@@ -22,7 +22,7 @@ from handgrad.cli.options import (
 )
 from handgrad.files import write_file
 from handgrad.program import Loop
-from handgrad.program.program import render_text
+from handgrad.program.printing import render_text
 from handgrad.runs import load_run, read_facts
 
 

@@ -29,64 +29,39 @@ def write_training(
 ) -> Program:
     """Write out one training step: sample, forward, loss, backward, update.
 
-    Parameters
-    ----------
-    graph
-        The network with its loss connected.
-    inputs
-        The rows, the targets, and the row weights if there are any.
-    loss
-        The value to make small.
-    optimiser
-        Whose update lines follow the backward lines.
-    title, dtype
-        As the program's.
-
-    Returns
-    -------
-    Program
-        Its outputs are ``total`` and ``count``, whose ratio is the loss, and the gradients ``dW1``, …
+    ``loss`` is the value to make small. Outputs are ``total`` and ``count``, whose ratio it is, and the gradients.
     """
     lines = [line for node in graph.nodes for line in _sample(node)]
     lines += [line for node in graph.nodes for line in _forward(node)]
     backward, reached = _all_backward(graph, loss)
-    lines += backward
     gradients = {name: f"d{name}" for name in graph.parameters if name in reached}
     updates, slots = _update(graph, optimiser, gradients)
-    lines += updates
+    lines += backward + updates
     lines += [line for node in graph.nodes for line in _state(node)]
-    program = Program(title, tuple(lines), inputs, graph.parameters, graph.states, slots, (), dtype).keeping(
-        "total", "count", loss.name, *gradients.values()
-    )
-    return measure(program)
+    program = Program(title, tuple(lines), inputs, graph.parameters, graph.states, slots, (), dtype)
+    return measure(program.keeping("total", "count", loss.name, *gradients.values()))
 
 
 def write_evaluation(
     graph: Graph, inputs: tuple[Value, ...], output: Value, prediction: Rule | None, *, title: str, dtype: str
 ) -> Program:
-    """Write out the forward pass outside training; its output is the network's answer for each row.
-
-    Rules with an evaluation of their own are replaced by it, and ``prediction`` is applied at the end.
-    """
+    """Write out the forward pass outside training, with the rule ``prediction`` applied at the end."""
     lines = [line for node in graph.nodes if node.part == "forward" for line in _evaluation(node)]
-    answer = output.name
+    result = output.name
     if prediction is not None:
-        names = {prediction.forward.arguments[0]: answer, prediction.output: "prediction"}
-        names = {**{name: name for name in prediction.forward.locals}, **names}
+        names = {name: name for name in prediction.forward.locals}
+        names |= {prediction.forward.arguments[0]: result, prediction.output: "prediction"}
         written = _write(prediction.forward, names, {}, "forward", prediction.name)
         lines += [replace(line, layer="prediction") for line in written]
-        answer = "prediction"
+        result = "prediction"
     program = Program(title, tuple(lines), inputs, graph.parameters, graph.states, {}, (), dtype)
-    return measure(program.keeping(answer))
+    return measure(program.keeping(result))
 
 
 def write_loss(graph: Graph, inputs: tuple[Value, ...], *, title: str, dtype: str) -> Program:
     """Write out the forward pass outside training with the loss: outputs ``total`` and ``count``."""
-    lines = [
-        line
-        for node in graph.nodes
-        for line in (_evaluation(node) if node.part == "forward" else _forward(node))
-    ]
+    parts = {"forward": _evaluation, "loss": _forward}
+    lines = [line for node in graph.nodes for line in parts[node.part](node)]
     program = Program(title, tuple(lines), inputs, graph.parameters, graph.states, {}, (), dtype)
     return measure(program.keeping("total", "count"))
 
@@ -102,8 +77,7 @@ def write_rule(node: Node, *, title: str = "") -> Program:
         gradients = {f"d{name}": f"d{value.name}" for name, value in node.arguments.items()}
         lines += _backward(node, gradients | {f"d{node.rule.output}": upstream})
         outputs += [gradients[f"d{argument}"] for argument in node.rule.differentiable]
-    program = Program(title, tuple(lines), tuple(inputs), {}, {}, {}, tuple(outputs), "float64")
-    return measure(program)
+    return measure(Program(title, tuple(lines), tuple(inputs), {}, {}, {}, tuple(outputs), "float64"))
 
 
 def _sample(node: Node) -> Iterator[ProgramLine]:
@@ -115,19 +89,18 @@ def _sample(node: Node) -> Iterator[ProgramLine]:
 
 
 def _forward(node: Node) -> Iterator[ProgramLine]:
-    yield from _of_node(node, node.rule.forward, node.names, "loss" if node.part == "loss" else "forward")
+    return _of_node(node, node.rule.forward, node.names, "loss" if node.part == "loss" else "forward")
 
 
 def _evaluation(node: Node) -> Iterator[ProgramLine]:
     rule = node.rule.evaluation
     names = node.names | _own(node, rule.forward) | {rule.output: node.output.name}
-    yield from _of_node(node, rule.forward, names, "forward", rule.name)
+    return _of_node(node, rule.forward, names, "forward", rule.name)
 
 
-def _backward(node: Node, names: dict[str, str]) -> Iterator[ProgramLine]:
-    """Write the lines that undo a node, with the names of the gradients it receives and makes."""
-    names = node.names | _own(node, node.rule.backward_text) | names
-    yield from _of_node(node, node.rule.backward_text, names, "backward")
+def _backward(node: Node, gradients: dict[str, str]) -> Iterator[ProgramLine]:
+    names = node.names | _own(node, node.rule.backward_text) | gradients
+    return _of_node(node, node.rule.backward_text, names, "backward")
 
 
 def _state(node: Node) -> Iterator[ProgramLine]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.errors import ShapeError
+from handgrad.program.printing import function_source
 from handgrad.program.program import Program, ProgramLine
 from handgrad.rules import PRIMITIVES, Shape, Size
 
@@ -26,18 +27,12 @@ def code_of(expression: str) -> CodeType:
 
 
 def evaluate(expression: str, scope: Mapping[str, Any]) -> Any:
-    """Compute an expression over some values.
-
-    Examples
-    --------
-    >>> evaluate("np.maximum(z, 0)", {"z": -1.0})
-    np.float64(0.0)
-    """
+    """Compute an expression over some values."""
     return eval(code_of(expression), dict(PRIMITIVES), scope)
 
 
 def run_line(line: ProgramLine, scope: Scope) -> None:
-    """Run a line in its scope: a value is made there, or an array of it is changed in place, as by an update."""
+    """Run a line in its scope: make a value there, or change an array in place, as an update does."""
     if line.operator == "=":
         scope[line.target] = evaluate(line.expression, scope)
     else:
@@ -51,27 +46,6 @@ def run_lines(lines: Iterable[ProgramLine], given: Mapping[str, Any]) -> Scope:
         for line in lines:
             run_line(line, scope)
     return scope
-
-
-def function_source(program: Program, name: str) -> str:
-    """Return the Python source of a program as one function of its arguments, which returns its outputs."""
-    body = [f"def {name}({', '.join((*program.arguments, *program.scalars))}):"]
-    if any("n" in line.reads for line in program.lines):
-        body.append("    n = x.shape[0]")
-    phase = ""
-    for line in program.lines:
-        if phase == "loss" and line.phase != "loss":
-            body += [
-                "    if not np.isfinite(total):  # stop before the update spoils the weights",
-                '        raise FloatingPointError("the loss is not finite")',
-            ]
-        if line.phase != phase:
-            phase = line.phase
-            body.append(f"    # {phase}")
-        body.append(f"    {line}  # {line.shown_shape}{'  ' if line.reason else ''}{line.reason}")
-    outputs = ", ".join(program.outputs)
-    body.append(f"    return {outputs}" if len(program.outputs) > 1 else f"    return ({outputs},)")
-    return "\n".join(body) + "\n"
 
 
 def compile_program(program: Program, name: str) -> Callable[..., Any]:

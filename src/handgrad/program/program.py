@@ -1,13 +1,11 @@
-"""A program as data: lines, inputs, parameters, states, slots, outputs; and how its page looks."""
+"""A program as data: lines, inputs, parameters, states, slots, outputs."""
 
 from __future__ import annotations
 
 import ast
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
@@ -15,11 +13,10 @@ import numpy as np
 from handgrad.arguments import judged
 from handgrad.errors import ProgramError, nearest
 from handgrad.layers import Parameter, Value
-from handgrad.notebook_html import HTMLReprMixin, heading, table
+from handgrad.notebook_html import HTMLReprMixin
+from handgrad.program.printing import render_html, render_text
 from handgrad.rules import PRIMITIVES, Shape, show_shape
 from handgrad.rules.rule_source import backward_slice
-
-WIDEST_CODE = 56  # of a line whose reason is beside it
 
 Phase = Literal["sample", "forward", "loss", "backward", "update"]
 
@@ -129,7 +126,7 @@ class Program(HTMLReprMixin):
         return render_text(self)
 
     def _repr_html_(self) -> str:
-        return _render_html(self)
+        return render_html(self)
 
     @judged
     def phase(self, *phases: Phase) -> tuple[ProgramLine, ...]:
@@ -181,36 +178,3 @@ class Program(HTMLReprMixin):
         """Draw the arrays the network keeps, parameters and states, from a seed."""
         generator, kept = np.random.default_rng(seed), {**self.parameters, **self.states}
         return {name: parameter.initial(generator, self.dtype) for name, parameter in kept.items()}
-
-
-def render_text(program: Program, width: int = 120) -> str:
-    """Return the program as text, with each line's shape and the reason beside it.
-
-    Parameters
-    ----------
-    program
-        What to show.
-    width
-        Columns at most; a reason that does not fit goes on below itself.
-    """
-    code = max((len(str(line)) for line in program.lines if len(str(line)) <= WIDEST_CODE), default=0)
-    column = max((len(line.shown_shape) for line in program.lines), default=0)
-    margin = 2 + code + 2 + column + 3
-    page = [f"{program.title} · n rows"]
-    for phase, lines in groupby(program.lines, key=lambda line: line.phase):
-        page += ["", phase]
-        for line in lines:
-            shown = f"  {line!s:<{code}}  {line.shown_shape:<{column}}"
-            reason = textwrap.wrap(line.reason, max(20, width - margin)) or [""]
-            page.append(f"{shown}   {reason[0]}".rstrip())
-            page += [" " * margin + more for more in reason[1:]]
-    return "\n".join(page)
-
-
-def _render_html(program: Program) -> str:
-    """Return the program as a table for a notebook."""
-    rows: list[tuple[str, ...]] = []
-    for phase, lines in groupby(program.lines, key=lambda line: line.phase):
-        rows.append((phase,))
-        rows += [(str(line), line.shown_shape, line.reason) for line in lines]
-    return heading(f"{program.title} · n rows") + table(("line", "shape", "reason"), rows, code=(0, 1))

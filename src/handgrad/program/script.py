@@ -15,7 +15,7 @@ from handgrad.errors import ConfigurationError
 from handgrad.layers import INITIALISERS, Constant, Optimiser, Parameter, Schedule, Value
 from handgrad.layers.initialisers import STATISTICS
 from handgrad.layers.layer import field_values
-from handgrad.program.lines_in_python import function_source
+from handgrad.program.printing import function_source
 from handgrad.program.program import Program
 from handgrad.rules import PRIMITIVES
 
@@ -112,18 +112,8 @@ def write_script(
 ) -> str:
     """Return the source of a script that trains a network as `handgrad.train` does.
 
-    Parameters
-    ----------
-    training, evaluation
-        The network's programs: one step, and the answer for each row.
-    optimiser, loop
-        As the training's.
-    seed
-        Of the weights.
-    task
-        The loss's, for the score at the end.
-    name
-        The script's file name, for its own first lines.
+    ``training`` is one step and ``evaluation`` the prediction for each row, ``seed`` that of the weights, ``task`` the
+    loss's (for the score at the end), ``name`` the script's file.
     """
     training = training.keeping("total", "count")
     arrays = {**training.parameters, **training.states}

@@ -1,0 +1,61 @@
+"""A program in print: as text, as a table for a notebook, as the source of a Python function."""
+
+from __future__ import annotations
+
+import textwrap
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from handgrad.notebook_html import heading, table
+
+if TYPE_CHECKING:
+    from handgrad.program.program import Program
+
+WIDEST_CODE = 56
+"""The longest line of code beside which its reason is printed in the column of the others."""
+
+
+def render_text(program: Program, width: int = 120) -> str:
+    """Return the program as text of so many columns, with each line's shape and the reason beside it."""
+    code = max((len(str(line)) for line in program.lines if len(str(line)) <= WIDEST_CODE), default=0)
+    column = max((len(line.shown_shape) for line in program.lines), default=0)
+    margin = 2 + code + 2 + column + 3
+    page = [f"{program.title} · n rows"]
+    for phase, lines in groupby(program.lines, key=lambda line: line.phase):
+        page += ["", phase]
+        for line in lines:
+            shown = f"  {line!s:<{code}}  {line.shown_shape:<{column}}"
+            reason = textwrap.wrap(line.reason, max(20, width - margin)) or [""]
+            page.append(f"{shown}   {reason[0]}".rstrip())
+            page += [" " * margin + more for more in reason[1:]]
+    return "\n".join(page)
+
+
+def render_html(program: Program) -> str:
+    """Return the program as a table for a notebook."""
+    rows: list[tuple[str, ...]] = []
+    for phase, lines in groupby(program.lines, key=lambda line: line.phase):
+        rows.append((phase,))
+        rows += [(str(line), line.shown_shape, line.reason) for line in lines]
+    return heading(f"{program.title} · n rows") + table(("line", "shape", "reason"), rows, code=(0, 1))
+
+
+def function_source(program: Program, name: str) -> str:
+    """Return the Python source of a program as one function of its arguments, which returns its outputs."""
+    body = [f"def {name}({', '.join((*program.arguments, *program.scalars))}):"]
+    if any("n" in line.reads for line in program.lines):
+        body.append("    n = x.shape[0]")
+    phase = ""
+    for line in program.lines:
+        if phase == "loss" and line.phase != "loss":
+            body += [
+                "    if not np.isfinite(total):  # stop before the update spoils the weights",
+                '        raise FloatingPointError("the loss is not finite")',
+            ]
+        if line.phase != phase:
+            phase = line.phase
+            body.append(f"    # {phase}")
+        body.append(f"    {line}  # {line.shown_shape}{'  ' if line.reason else ''}{line.reason}")
+    outputs = ", ".join(program.outputs)
+    body.append(f"    return {outputs}" if len(program.outputs) > 1 else f"    return ({outputs},)")
+    return "\n".join(body) + "\n"
