@@ -76,7 +76,7 @@ class Compiled:
         x, y = (code.emit(f"load ptr, ptr {self._slot(code, place)}", "ptr").text for place in (0, 1))
         with code.loop(Number("%first", "i64"), Number("%last", "i64"), self.lanes) as place:
             number = code.load(code.address(x, kind, place), kind, self.lanes)
-            result = getattr(Elementary(code, kind, self.lanes), name)(number)
+            result = getattr(Elementary(code, kind), name)(number)
             code.store(result, code.address(y, kind, place))
         text = module(code.define())
         prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

@@ -33,7 +33,7 @@ def computed(function: str, x: Array, *, width: int | None = None) -> Array:
     pointers = [code.emit(f"inttoptr i64 {place} to ptr", "ptr").text for place in places]
     with code.loop(Number("%first", "i64"), Number("%last", "i64"), width) as index:
         given = code.load(code.address(pointers[0], kind, index), kind, width)
-        result = getattr(Elementary(code, kind, width), function)(given)
+        result = getattr(Elementary(code, kind), function)(given)
         code.store(result, code.address(pointers[1], kind, index))
     text = module(code.define())
     call = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(

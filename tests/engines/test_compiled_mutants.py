@@ -259,12 +259,14 @@ MUTANTS: dict[str, tuple[Patch, Callable[[], None]]] = {
         driver_with(r"mul i64 %v\d+(, %v\d+\n  %v\d+ = sub i64 %v\d+, %v\d+\n  %v\d+ = icmp slt)", r"mul i64 %first\1"),
         agrees,
     ),
-    "parts of a transposed product begin elsewhere": (
-        product_with(r"i64 %v\d+, i64 1\n", "i64 1, i64 1\n"),
+    "parts of a product begin elsewhere": (
+        product_with(r"(?s)\A(.*?mul i64 %first,) %v\d+", r"\1 1"),
         agrees_divided,
     ),
     "every part of a product writes the first rows": (
-        product_with(r"i64 %first, i64 %v\d+\n", "i64 %first, i64 0\n"),
+        product_with(
+            r"%first, %v\d+(\n  %v\d+ = getelementptr \w+, ptr %v\d+, i64 %v\d+\n  call void)", r"0, 0\1"
+        ),
         agrees_divided,
     ),
     "the last part is left out": (last_part_left_out, agrees_divided),

@@ -17,7 +17,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from handgrad.engines.compiled.elementary import as_kind
-from handgrad.engines.compiled.ir import ONE, PART, ZERO, Code, Number, literal, module
+from handgrad.engines.compiled.ir import ONE, ZERO, Code, Number, literal, module
 
 
 class Control(IntEnum):
@@ -36,6 +36,12 @@ class Control(IntEnum):
     STEP = 10  # where the number of the step is written, as a double
     FIRST_STEP = 11
     POOL = 12  # the address of the memory shared with other threads; its parts are done by one when 0
+
+
+ADDRESSES = {
+    Control.STEPS, Control.LAST_STEPS, Control.ORDER, Control.ROW_NUMBERS, Control.RATE, Control.STEP
+}  # fmt: skip
+"""The fields that are always addresses."""
 
 
 class Pool(IntEnum):
@@ -57,8 +63,7 @@ PATIENCE = 200
 """How often a thread looks again before it lets others run: on a busy machine two may share one processor."""
 
 POOL_ADDRESS = Number("%pool", "ptr")
-PART_BITS, JOB_BITS = literal(16, "i64"), literal(32, "i64")
-LOW_BITS = literal(0xFFFF, "i64")
+PART_BITS, JOB_BITS, LOW_BITS = 16, 32, 0xFFFF
 
 
 def driver_text(triple: str) -> str:
@@ -80,8 +85,8 @@ def _part() -> Code:
     code = Code()
     call, arguments = (_field(code, place, "ptr") for place in (Pool.CALL, Pool.ARGUMENTS))
     extent, part = (_field(code, place) for place in (Pool.EXTENT, Pool.PART))
-    first = code.binary("mul", Number("%number", "i64"), part)
-    last = code.intrinsic("smin", extent, code.binary("add", first, part))
+    first = code.parameter("i64 %number") * part
+    last = code.intrinsic("smin", extent, first + part)
     code.call(call.text, "i32", arguments, first, last)
     code.emit(f"atomicrmw add ptr {_at(code, Pool.DONE)}, i64 1 release", "i64")
     return code.define("internal void @part(ptr %pool, i64 %number)", "void")
@@ -91,12 +96,10 @@ def _take() -> Code:
     """Take one part that nobody has taken; false when there is none."""
     code = Code()
     ticket = code.load("%pool", "i64", order="acquire")
-    number = code.binary("and", ticket, LOW_BITS)
-    parts = code.binary("and", code.binary("lshr", ticket, PART_BITS), LOW_BITS)
-    is_left = code.compare("ult", number, parts)
+    number = ticket & LOW_BITS
+    is_left = code.compare("ult", number, ticket >> PART_BITS & LOW_BITS)
     with code.when(is_left):
-        following = code.binary("add", ticket, ONE)
-        pair = code.emit(f"cmpxchg ptr %pool, {ticket}, {following} acq_rel acquire", "{ i64, i1 }")
+        pair = code.emit(f"cmpxchg ptr %pool, {ticket}, {ticket + 1} acq_rel acquire", "{ i64, i1 }")
         with code.when(code.emit(f"extractvalue {pair}, 1", "i1")):
             code.call("@part", "void", POOL_ADDRESS, number)
     return code.define("internal i1 @take(ptr %pool)", f"{is_left}")
@@ -105,7 +108,7 @@ def _take() -> Code:
 def _pause(triple: str) -> Code:
     """Wait a little, after so many times in vain; return how many they are now."""
     code = Code()
-    longer = code.binary("add", Number("%waited", "i64"), ONE)
+    longer = code.parameter("i64 %waited") + 1
     if "windows" not in triple:
         with code.when(code.compare("ugt", longer, literal(PATIENCE, "i64"))):
             code.external("@sched_yield", "i32")
@@ -128,7 +131,7 @@ def _work() -> Code:
             taking.append(taken)
         code.store(code.call("@pause", "i64", code.load(waited, "i64")), waited)
         stop = code.load(_at(code, Pool.STOP), "i64", order="acquire")
-        working.append(code.compare("eq", stop, ZERO))
+        working.append(stop.equals(ZERO))
     return code.define("void @work(ptr %pool)", "void")
 
 
@@ -136,83 +139,65 @@ def _share() -> Code:
     """Do the parts of a step with whoever helps."""
     code = Code()
     step = {
-        Pool.CALL: "ptr %call",
-        Pool.ARGUMENTS: "ptr %arguments",
-        Pool.EXTENT: "i64 %extent",
-        Pool.PART: "i64 %part",
-    }
+        Pool.CALL: "ptr %call", Pool.ARGUMENTS: "ptr %arguments", Pool.EXTENT: "i64 %extent", Pool.PART: "i64 %part",
+    }  # fmt: skip
     for place, given in step.items():
-        kind, register = given.split()
-        code.store(Number(register, kind), _at(code, place))
-    done, parts, waited = _at(code, Pool.DONE), Number("%parts", "i64"), code.variable(ZERO)
+        code.store(code.parameter(given), _at(code, place))
+    done, parts, waited = _at(code, Pool.DONE), code.parameter("i64 %parts"), code.variable(ZERO)
     code.store(ZERO, done, order="release")
-    job = code.binary("lshr", code.load("%pool", "i64", order="acquire"), JOB_BITS)
-    job = code.binary("shl", code.binary("add", job, ONE), JOB_BITS)
-    ticket = code.binary("or", job, code.binary("shl", parts, PART_BITS))
-    code.store(ticket, "%pool", order="release")
+    job = code.load("%pool", "i64", order="acquire") >> JOB_BITS
+    job = job + 1 << JOB_BITS
+    code.store(job | parts << PART_BITS, "%pool", order="release")
     with code.repeat() as taking:
         taking.append(code.call("@take", "i1", POOL_ADDRESS))
     with code.repeat() as waiting:
         code.store(code.call("@pause", "i64", code.load(waited, "i64")), waited)
-        waiting.append(code.compare("slt", code.load(done, "i64", order="acquire"), parts))
+        waiting.append(code.load(done, "i64", order="acquire") < parts)
     return code.define(f"internal void @share(ptr %pool, {', '.join(step.values())}, i64 %parts)", "void")
 
 
 def _run() -> Code:
     """Do the batches from %first to before %last; return the first that stopped, or %last."""
     code = Code()
-    pointers = {
-        Control.STEPS,
-        Control.LAST_STEPS,
-        Control.ORDER,
-        Control.ROW_NUMBERS,
-        Control.RATE,
-        Control.STEP,
-    }
     given = {
-        place: _field(code, place, "ptr" if place in pointers else "i64", "%control") for place in Control
+        place: _field(code, place, "ptr" if place in ADDRESSES else "i64", "%control") for place in Control
     }
-    rates, pool = given[Control.RATES], given[Control.POOL]
-    has_rates, has_pool = (code.compare("ne", address, ZERO) for address in (rates, pool))
-    with code.loop(*PART) as batch:
-        row = code.binary("mul", batch, given[Control.BATCH])
-        left = code.binary("sub", given[Control.ROWS], row)
-        is_short = code.compare("slt", left, given[Control.BATCH])
-        n = code.select(is_short, left, given[Control.BATCH])
+    rates, pool, size = given[Control.RATES], given[Control.POOL], given[Control.BATCH]
+    has_rates, has_pool = rates.differs(ZERO), pool.differs(ZERO)
+    with code.loop(*code.part) as batch:
+        row = batch * size
+        left = given[Control.ROWS] - row
+        is_short = left < size
+        n = code.select(is_short, left, size)
         steps = code.select(is_short, given[Control.LAST_STEPS], given[Control.STEPS])
         count = code.select(is_short, given[Control.LAST_STEP_COUNT], given[Control.STEP_COUNT])
         rows = Number(code.address(given[Control.ORDER].text, "i64", row), "ptr")
-        size = code.binary("mul", code.binary("add", n, ONE), literal(8, "i64"))  # bytes, with the next row's
-        never = literal(0, "i1")
-        code.external("@llvm.memcpy.p0.p0.i64", "void", given[Control.ROW_NUMBERS], rows, size, never)
-        number = code.binary("add", given[Control.FIRST_STEP], batch)
-        code.store(code.cast("sitofp", number, "double"), given[Control.STEP].text)
+        copied, never = (n + 1) * 8, literal(0, "i1")  # bytes, with the next row's number
+        code.external("@llvm.memcpy.p0.p0.i64", "void", given[Control.ROW_NUMBERS], rows, copied, never)
+        number = code.cast("sitofp", given[Control.FIRST_STEP] + batch, "double")
+        code.store(number, given[Control.STEP].text)
         with code.when(has_rates):
             first = code.cast("inttoptr", rates, "ptr")
             rate = code.load(code.address(first.text, "double", batch), "double")
             code.store(rate, given[Control.RATE].text)
         with code.loop(ZERO, count) as place:
-            record = code.address(steps.text, "i64", code.binary("mul", place, literal(STEP_SIZE, "i64")))
+            record = code.address(steps.text, "i64", place * STEP_SIZE)
             call, arguments = (_field(code, k, "ptr", record) for k in range(2))
             extent, parts, part = (_field(code, k, "i64", record) for k in range(2, STEP_SIZE))
-            is_whole = code.compare("sle", parts, ONE)
+            is_whole = parts <= ONE
             with code.when(is_whole):
                 status = code.call(call.text, "i32", arguments, ZERO, extent)
-                with code.when(code.compare("ne", status, literal(0, "i32"))):
+                with code.when(status.differs(0)):
                     code.leave(batch)
-            is_divided = code.negated(is_whole)
-            with code.when(code.binary("and", is_divided, has_pool)):
+            is_divided = ~is_whole
+            with code.when(is_divided & has_pool):
                 shared = code.cast("inttoptr", pool, "ptr")
                 code.call("@share", "void", shared, call, arguments, extent, part, parts)
-            with code.when(code.binary("and", is_divided, code.negated(has_pool))):
-                parts_done = code.binary(
-                    "sdiv", code.binary("add", extent, code.binary("sub", part, ONE)), part
-                )
-                with code.loop(ZERO, parts_done) as done:
-                    start = code.binary("mul", done, part)
-                    end = code.intrinsic("smin", extent, code.binary("add", start, part))
-                    code.call(call.text, "i32", arguments, start, end)
-    return code.define("i64 @run(ptr %control, i64 %first, i64 %last)", f"{PART[1]}")
+            with code.when(is_divided & ~has_pool), code.loop(ZERO, (extent + (part - 1)) // part) as done:
+                start = done * part
+                end = code.intrinsic("smin", extent, start + part)
+                code.call(call.text, "i32", arguments, start, end)
+    return code.define("i64 @run(ptr %control, i64 %first, i64 %last)", f"{code.part[1]}")
 
 
 def check_text(total: str, count: str) -> str:
@@ -226,10 +211,9 @@ def check_text(total: str, count: str) -> str:
         as_kind(code, code.load(code.argument(place, "ptr").text, kind), "double")
         for place, kind in enumerate((total, count))
     ]
-    nothing = code.binary("fsub", values[0], values[0])
-    with code.when(code.negated(code.compare("oeq", nothing, literal(0, "double")))):
+    with code.when(~(values[0] - values[0]).equals(0)):
         code.leave(literal(1, "i32"))
     for place, value in enumerate(values):
         address = _at(code, place, sums)
-        code.store(code.binary("fadd", code.load(address, "double"), value), address)
+        code.store(code.load(address, "double") + value, address)
     return module(code.define())

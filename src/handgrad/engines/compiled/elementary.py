@@ -9,7 +9,7 @@ accurate to a few units in the last place; `benchmarks/elementary.py` measures h
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from handgrad.engines.compiled.ir import Code, Number, literal
 
@@ -31,17 +31,9 @@ class Format:
 FORMATS = {
     "float": Format("i32", 23, 127, 12582912.0, 0.693359375, -2.12194440e-4, -104.0, 89.0),
     "double": Format(
-        "i64",
-        52,
-        1023,
-        6755399441055744.0,
-        6.93147180369123816490e-01,
-        1.90821492927058770002e-10,
-        -746.0,
-        710.0,
+        "i64", 52, 1023, 6755399441055744.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10, -746.0, 710.0
     ),
-}
-
+}  # fmt: skip
 
 EXPM1_LOWEST = -50.0
 """eˣ - 1 of less is -1 in either type."""
@@ -57,144 +49,118 @@ EXP_TERMS, LOG_TERMS = {"float": 7, "double": 13}, {"float": 5, "double": 11}
 
 
 class Elementary:
-    """Writes elementary functions of numbers of one type and width."""
+    """Writes elementary functions of numbers of one type."""
 
-    def __init__(self, code: Code, kind: str, width: int) -> None:
-        self.code, self.kind, self.width = code, kind, width
-        self.format = FORMATS[kind]
+    def __init__(self, code: Code, kind: str) -> None:
+        self.code, self.kind, self.format = code, kind, FORMATS[kind]
 
-    def number(self, value: float) -> Number:
-        return literal(value, self.kind, self.width)
-
-    def whole(self, value: int) -> Number:
-        return literal(value, self.format.bits, self.width)
-
-    def add(self, a: Number, b: Number) -> Number:
-        return self.code.binary("fadd", a, b)
-
-    def subtract(self, a: Number, b: Number) -> Number:
-        return self.code.binary("fsub", a, b)
-
-    def multiply(self, a: Number, b: Number) -> Number:
-        return self.code.binary("fmul", a, b)
-
-    def divide(self, a: Number, b: Number) -> Number:
-        return self.code.binary("fdiv", a, b)
-
-    def fma(self, a: Number, b: Number, c: Number) -> Number:
+    def fma(self, a: Number, b: Number | float, c: Number | float) -> Number:
+        b, c = (x if isinstance(x, Number) else a.like(x) for x in (b, c))
         return self.code.intrinsic("fma", a, b, c)
 
     def absolute(self, a: Number) -> Number:
         return self.code.intrinsic("fabs", a)
 
+    def select(self, condition: Number, a: Number, b: Number) -> Number:
+        return self.code.select(condition, a, b)
+
+    def bits(self, a: Number) -> Number:
+        """Return a floating-point number's bits, as a whole number."""
+        return self.code.cast("bitcast", a, self.format.bits)
+
+    def from_bits(self, a: Number) -> Number:
+        return self.code.cast("bitcast", a, self.kind)
+
+    def halved(self, k: Number, places: int) -> Number:
+        """Return a whole number without its last binary places; the sign stays."""
+        return self.code.binary("ashr", k, k.like(places))
+
     def polynomial(self, x: Number, coefficients: tuple[float, ...]) -> Number:
         """Return c₀ xᵏ + c₁ xᵏ⁻¹ + …, by Horner's rule."""
-        total = self.number(coefficients[0])
+        total = x.like(coefficients[0])
         for coefficient in coefficients[1:]:
-            total = self.fma(total, x, self.number(coefficient))
+            total = self.fma(total, x, coefficient)
         return total
 
     def bounded(self, x: Number, low: float, high: float) -> Number:
         """Return x, brought between two bounds; NaN stays NaN."""
-        above = self.code.compare("ogt", x, self.number(high))
-        x = self.code.select(above, self.number(high), x)
-        below = self.code.compare("olt", x, self.number(low))
-        return self.code.select(below, self.number(low), x)
+        x = self.select(x > high, x.like(high), x)
+        return self.select(x < low, x.like(low), x)
 
     def power_of_two(self, k: Number) -> Number:
         """Return 2ᵏ for a whole number k in the range of normal numbers."""
-        f = self.format
-        biased = self.code.binary("add", k, self.whole(f.bias))
-        return self.code.cast("bitcast", self.code.binary("shl", biased, self.whole(f.digits)), self.kind)
+        return self.from_bits((k + self.format.bias) << self.format.digits)
 
     def reduced(self, x: Number) -> tuple[Number, Number]:
         """Return k and r with x = k log 2 + r and |r| ≤ ½ log 2."""
         f = self.format
-        shifted = self.fma(x, self.number(1 / math.log(2)), self.number(f.magic))
-        rounded = self.subtract(shifted, self.number(f.magic))
-        negative = self.code.emit(f"fneg {rounded}", self.kind, self.width)
-        r = self.fma(negative, self.number(f.log2_low), self.fma(negative, self.number(f.log2_high), x))
-        bits = self.code.cast("bitcast", shifted, f.bits)
-        magic = self.code.cast("bitcast", self.number(f.magic), f.bits)
-        return self.code.binary("sub", bits, magic), r
+        shifted = self.fma(x, 1 / math.log(2), f.magic)
+        negative = -(shifted - f.magic)
+        r = self.fma(negative, f.log2_low, self.fma(negative, f.log2_high, x))
+        return self.bits(shifted) - self.bits(x.like(f.magic)), r
 
     def expm1_near_zero(self, r: Number) -> Number:
         """Return eʳ - 1 for |r| ≤ ½ log 2."""
         series = tuple(1 / math.factorial(k) for k in range(EXP_TERMS[self.kind], 1, -1))
-        return self.fma(self.multiply(r, r), self.polynomial(r, series), r)
+        return self.fma(r * r, self.polynomial(r, series), r)
 
     def exp(self, x: Number) -> Number:
-        return self.scaled_exp(x, self.number(-0.0), self.number(1))  # adding -0 is nothing
+        return self.scaled_exp(x, -0.0, x.like(1))  # adding -0 is nothing
 
-    def scaled_exp(self, x: Number, low: Number, factor: Number) -> Number:
+    def scaled_exp(self, x: Number, low: Number | float, factor: Number) -> Number:
         """Return factor · eˣ, where x is given in two parts, the second one small."""
         k, r = self.reduced(self.bounded(x, self.format.lowest, self.format.highest))
-        r = self.add(r, low)
-        half = self.code.binary("ashr", k, self.whole(1))  # 2ᵏ in two factors: the result may be subnormal
-        rest = self.code.binary("sub", k, half)
+        r = r + low
+        half = self.halved(k, 1)  # 2ᵏ in two factors: the result may be subnormal
+        rest = k - half
         near = self.fma(self.expm1_near_zero(r), factor, factor)
-        return self.multiply(self.multiply(near, self.power_of_two(half)), self.power_of_two(rest))
+        return near * self.power_of_two(half) * self.power_of_two(rest)
 
     def expm1(self, x: Number) -> Number:
         k, r = self.reduced(self.bounded(x, EXPM1_LOWEST, self.format.highest))
-        half = self.power_of_two(
-            self.code.binary("sub", k, self.whole(1))
-        )  # 2ᵏ itself may overflow too early
-        near = self.fma(half, self.expm1_near_zero(r), self.subtract(half, self.number(0.5)))
-        doubled = self.add(near, near)
-        zero = self.code.compare("oeq", x, self.number(0))
-        return self.code.select(zero, x, doubled)
+        half = self.power_of_two(k - 1)  # 2ᵏ itself may overflow too early
+        near = self.fma(half, self.expm1_near_zero(r), half - 0.5)
+        doubled = near + near
+        return self.select(x.equals(0), x, doubled)
 
     def tanh(self, x: Number) -> Number:
         size = self.bounded(self.absolute(x), 0, TANH_ONE[self.kind])
-        grown = self.expm1(self.add(size, size))
-        return self.code.intrinsic("copysign", self.divide(grown, self.add(grown, self.number(2))), x)
+        grown = self.expm1(size + size)
+        return self.code.intrinsic("copysign", grown / (grown + 2), x)
 
     def log(self, x: Number) -> Number:
         """Return log x as k log 2 + log(1 + f): Tang's method, as in FDLIBM."""
-        f, code = self.format, self.code
-        smallest = 2.0 ** (1 - f.bias)
-        tiny = code.compare("olt", x, self.number(smallest))  # subnormal numbers are scaled up first
-        normal = code.select(tiny, self.multiply(x, self.number(2.0 ** (f.digits + 2))), x)
-        bits = code.cast("bitcast", normal, f.bits)
-        root = code.cast("bitcast", self.number(math.sqrt(0.5)), f.bits)
-        k = code.binary("ashr", code.binary("sub", bits, root), self.whole(f.digits))
-        scaled = code.binary("sub", bits, code.binary("shl", k, self.whole(f.digits)))
-        m = self.subtract(code.cast("bitcast", scaled, self.kind), self.number(1))
-        k = code.select(tiny, code.binary("sub", k, self.whole(f.digits + 2)), k)
-        exponent = self.from_whole(k)
-        s = self.divide(m, self.add(m, self.number(2)))
-        z = self.multiply(s, s)
+        f = self.format
+        tiny = x < 2.0 ** (1 - f.bias)  # subnormal numbers are scaled up first
+        bits = self.bits(self.select(tiny, x * 2.0 ** (f.digits + 2), x))
+        root = self.bits(x.like(math.sqrt(0.5)))
+        k = self.halved(bits - root, f.digits)
+        m = self.from_bits(bits - (k << f.digits)) - 1
+        exponent = self.from_whole(self.select(tiny, k - (f.digits + 2), k))
+        s = m / (m + 2)
+        z = s * s
         series = tuple(2 / (2 * n + 1) for n in range(LOG_TERMS[self.kind], 0, -1))
-        rest = self.multiply(z, self.polynomial(z, series))
-        half = self.multiply(self.multiply(m, m), self.number(0.5))
-        low = self.fma(exponent, self.number(f.log2_low), self.multiply(s, self.add(half, rest)))
-        near = self.subtract(m, self.subtract(half, low))
-        result = self.fma(exponent, self.number(f.log2_high), near)
-        infinite = code.compare("oeq", x, self.number(math.inf))
-        result = code.select(infinite, x, result)
-        positive = code.compare("ogt", x, self.number(0))
-        outside = code.select(
-            code.compare("oeq", x, self.number(0)), self.number(-math.inf), self.number(math.nan)
-        )
-        return code.select(positive, result, outside)
+        rest = z * self.polynomial(z, series)
+        half = m * m * 0.5
+        low = self.fma(exponent, f.log2_low, s * (half + rest))
+        result = self.fma(exponent, f.log2_high, m - (half - low))
+        result = self.select(x.equals(math.inf), x, result)
+        positive = x > 0
+        outside = self.select(x.equals(0), x.like(-math.inf), x.like(math.nan))
+        return self.select(positive, result, outside)
 
     def from_whole(self, k: Number) -> Number:
         """Return a small whole number as a floating-point one, without the slow conversion of 64-bit numbers."""
-        magic = self.code.cast("bitcast", self.number(self.format.magic), self.format.bits)
-        shifted = self.code.cast("bitcast", self.code.binary("add", k, magic), self.kind)
-        return self.subtract(shifted, self.number(self.format.magic))
+        magic = replace(literal(self.format.magic, self.kind, k.width), code=self.code)
+        return self.from_bits(k + self.bits(magic)) - magic
 
     def log1p(self, x: Number) -> Number:
         """Return log(1 + x): the logarithm of the rounded sum, and what the rounding lost."""
-        code = self.code
-        total = self.add(x, self.number(1))
-        lost = self.divide(self.subtract(x, self.subtract(total, self.number(1))), total)
-        usual = code.compare("one", total, self.number(0))
-        finite = code.compare("olt", total, self.number(math.inf))
-        lost = code.select(code.binary("and", usual, finite), lost, self.number(0))
-        zero = code.compare("oeq", x, self.number(0))  # whose sign stays
-        return code.select(zero, x, self.add(self.log(total), lost))
+        total = x + 1
+        lost = (x - (total - 1)) / total
+        lost = self.select(total.differs(0) & (total < math.inf), lost, x.like(0))
+        zero = x.equals(0)  # whose sign stays
+        return self.select(zero, x, self.log(total) + lost)
 
     def normal_cdf(self, x: Number) -> Number:
         """Return the share of the standard normal distribution below x.
@@ -203,18 +169,14 @@ class Elementary:
         (fitted by `benchmarks/elementary.py --fit`). That variable is accurate near 0, where 1 / (1 + h) is not
         accurate enough, and keeps the terms small in the far tail. The square is taken exactly, in two parts.
         """
-        code, size = self.code, self.bounded(self.absolute(x), 0, NORMAL_ONE)
-        square = self.multiply(size, size)
-        lost = self.fma(size, size, code.emit(f"fneg {square}", self.kind, self.width))
-        h = self.multiply(size, self.number(math.sqrt(0.125)))
-        share = self.divide(self.number(1), self.add(h, self.number(1)))
-        series = self.polynomial(self.fma(h, share, self.number(-0.5)), ERFC[self.kind])
-        minus_half = self.number(-0.5)
-        tail = self.scaled_exp(
-            self.multiply(square, minus_half), self.multiply(lost, minus_half), self.multiply(share, series)
-        )
-        negative = code.compare("olt", x, self.number(0))
-        return code.select(negative, tail, self.subtract(self.number(1), tail))
+        size = self.bounded(self.absolute(x), 0, NORMAL_ONE)
+        square = size * size
+        lost = self.fma(size, size, -square)
+        h = size * math.sqrt(0.125)
+        share = x.like(1) / (h + 1)
+        series = self.polynomial(self.fma(h, share, -0.5), ERFC[self.kind])
+        tail = self.scaled_exp(square * -0.5, lost * -0.5, share * series)
+        return self.select(x < 0, tail, x.like(1) - tail)
 
 
 ERFC: dict[str, tuple[float, ...]] = {
@@ -279,7 +241,7 @@ def elementwise(code: Code, operation: str, operands: list[Number], kind: str) -
     if kind == "i64":
         raise NotImplementedError(f"{operation} of whole numbers is not compiled")
     if operation in ("exp", "expm1", "tanh", "log", "log1p", "normal_cdf"):
-        result: Number = getattr(Elementary(code, kind, width), operation)(operands[0])
+        result: Number = getattr(Elementary(code, kind), operation)(replace(operands[0], code=code))
         return result
     match operation:
         case "negative":
@@ -290,8 +252,7 @@ def elementwise(code: Code, operation: str, operands: list[Number], kind: str) -
             return code.intrinsic("floor", code.binary("fdiv", *operands))
         case "sign":
             one = code.intrinsic("copysign", literal(1, kind, width), operands[0])
-            nonzero = code.compare("one", operands[0], literal(0, kind, width))
-            return code.select(nonzero, one, operands[0])
+            return code.select(code.compare("one", operands[0], literal(0, kind, width)), one, operands[0])
     names = {
         "absolute": "fabs", "maximum": "maximum", "minimum": "minimum", "sqrt": "sqrt", "power": "pow",
         "floor": "floor", "ceil": "ceil", "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh", "cosh": "cosh",
@@ -300,8 +261,8 @@ def elementwise(code: Code, operation: str, operands: list[Number], kind: str) -
     return code.intrinsic(names[operation], *operands)
 
 
-GOLDEN = 0x9E3779B97F4A7C15
-ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
+GOLDEN = 0x9E3779B97F4A7C15 - 2**64
+ROUNDS = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64), (31, 1))
 
 
 def uniform(code: Code, parts: list[Number], index: Number, width: int) -> Number:
@@ -311,24 +272,16 @@ def uniform(code: Code, parts: list[Number], index: Number, width: int) -> Numbe
     """
     start = literal(0, "i64")
     for part in parts:
-        start = _mixed(code, code.binary("add", start, _moved(code, part)))
-    lanes = code.lanes(width)
-    first = code.binary("add", index, literal(1, "i64"))
-    counter = code.binary("add", code.splat(first, width), lanes)
-    moved = code.binary("mul", counter, literal(GOLDEN - 2**64, "i64", width))
-    drawn = _mixed(code, code.binary("add", moved, code.splat(start, width)))
-    top = code.cast("trunc", code.binary("lshr", drawn, literal(40, "i64", width)), "i32")
-    return code.binary("fmul", code.cast("uitofp", top, "float"), literal(2.0**-24, "float", width))
+        start = _mixed(start + (part + 1) * GOLDEN)
+    counter = code.splat(index + 1, width) + code.lanes(width)
+    drawn = _mixed(counter * GOLDEN + code.splat(start, width))
+    top = code.cast("trunc", drawn >> 40, "i32")
+    return code.cast("uitofp", top, "float") * 2.0**-24
 
 
-def _moved(code: Code, part: Number) -> Number:
-    number = code.binary("add", part, literal(1, "i64"))
-    return code.binary("mul", number, literal(GOLDEN - 2**64, "i64"))
-
-
-def _mixed(code: Code, z: Number) -> Number:
+def _mixed(z: Number) -> Number:
     for shift, factor in ROUNDS:
-        z = code.binary("xor", z, code.binary("lshr", z, literal(shift, "i64", z.width)))
+        z = z ^ (z >> shift)
         if factor != 1:
-            z = code.binary("mul", z, literal(factor - 2**64, "i64", z.width))
+            z = z * factor
     return z

@@ -1,28 +1,49 @@
 """Writing LLVM's intermediate representation: a function's text, one operation after another.
 
-Every operation is written for one number or for several side by side (a vector), in the same words.
+Every operation is written for one number or for several side by side (a vector), in the same words. Numbers have
+Python's operators, each of which writes one operation: ``row * columns + column``.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import llvmlite.binding as llvm
 
 LANES = {"float": 16, "double": 8}
 """How many numbers are computed side by side; a processor with narrower registers does it in several steps."""
 
+FLOATS = frozenset(LANES)
+SHORT = {"float": "f32", "double": "f64"}
+"""How the names of LLVM's own functions shorten a type."""
+
+
+def _operator(whole: str, real: str = "") -> Callable[[Number, Operand], Number]:
+    """Return the method that writes one operation, named as LLVM does for whole and for floating-point numbers."""
+
+    def write(a: Number, b: Operand) -> Number:
+        b = b if isinstance(b, Number) else a.like(b)
+        operation = real if a.kind in FLOATS else whole
+        result = "i1" if "cmp" in operation else a.kind
+        code = a.code or b.code
+        assert code is not None
+        return code.emit(f"{operation} {a}, {b.text}", result, a.width)
+
+    return write
+
 
 @dataclass(frozen=True)
 class Number:
-    """A register or a constant: its text, the type of one number, and how many are side by side."""
+    """A register or a constant: its text, the type of one number, how many are side by side, whose code it is of."""
 
     text: str
     kind: str
     width: int = 1
+    code: Code | None = field(default=None, compare=False, repr=False)
 
     @property
     def type(self) -> str:
@@ -32,10 +53,42 @@ class Number:
     def __str__(self) -> str:
         return f"{self.type} {self.text}"
 
+    def like(self, number: float) -> Number:
+        """Return a constant of the same type."""
+        return replace(literal(number, self.kind, self.width), code=self.code)
+
+    __add__ = _operator("add", "fadd")
+    __sub__ = _operator("sub", "fsub")
+    __mul__ = _operator("mul", "fmul")
+    __truediv__ = _operator("", "fdiv")
+    __floordiv__ = _operator("sdiv")
+    __mod__ = _operator("srem")
+    __and__ = _operator("and")
+    __or__ = _operator("or")
+    __xor__ = _operator("xor")
+    __lshift__ = _operator("shl")
+    __rshift__ = _operator("lshr")
+    __lt__ = _operator("icmp slt", "fcmp olt")
+    __le__ = _operator("icmp sle", "fcmp ole")
+    __gt__ = _operator("icmp sgt", "fcmp ogt")
+    __ge__ = _operator("icmp sge", "fcmp oge")
+    equals = _operator("icmp eq", "fcmp oeq")
+    differs = _operator("icmp ne", "fcmp one")
+
+    def __invert__(self) -> Number:
+        return self ^ -1
+
+    def __neg__(self) -> Number:
+        assert self.code is not None
+        return self.code.emit(f"fneg {self}", self.kind, self.width)
+
+
+Operand: TypeAlias = Number | float
+
 
 def literal(number: float, kind: str, width: int = 1) -> Number:
     """Return a constant, the same in every lane."""
-    if kind in ("float", "double"):
+    if kind in FLOATS:
         rounded = struct.unpack("f", struct.pack("f", number))[0] if kind == "float" else number
         text = f"0x{struct.unpack('Q', struct.pack('d', rounded))[0]:016X}"
     else:
@@ -46,7 +99,6 @@ def literal(number: float, kind: str, width: int = 1) -> Number:
 KERNEL = "i32 @kernel(ptr %arguments, i64 %first, i64 %last)"
 """The signature of a step: a list of 64-bit numbers, and which part of the step to do."""
 
-PART = Number("%first", "i64"), Number("%last", "i64")
 ZERO, ONE = literal(0, "i64"), literal(1, "i64")
 
 BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "ptr": 8, "float": 4, "double": 8}
@@ -61,6 +113,12 @@ class Code:
         self.start: list[str] = []  # memory that is asked for once, at the function's start
         self.declared: dict[str, str] = {}
         self.count = 0
+        self.part = self.parameter("i64 %first"), self.parameter("i64 %last")
+
+    def parameter(self, text: str) -> Number:
+        """Return an argument of the function, given as its signature has it: ``"i64 %first"``."""
+        kind, name = text.split()
+        return Number(name, kind, code=self)
 
     def name(self, stem: str = "v") -> str:
         self.count += 1
@@ -73,13 +131,13 @@ class Code:
         """Write one operation and return its result."""
         register = f"%{self.name()}"
         self.line(f"{register} = {text}")
-        return Number(register, kind, width)
+        return Number(register, kind, width, self)
 
     def binary(self, operation: str, a: Number, b: Number) -> Number:
         return self.emit(f"{operation} {a}, {b.text}", a.kind, a.width)
 
     def compare(self, condition: str, a: Number, b: Number) -> Number:
-        operation = "fcmp" if a.kind in ("float", "double") else "icmp"
+        operation = "fcmp" if a.kind in FLOATS else "icmp"
         return self.emit(f"{operation} {condition} {a}, {b.text}", "i1", a.width)
 
     def select(self, condition: Number, a: Number, b: Number) -> Number:
@@ -88,10 +146,6 @@ class Code:
     def cast(self, operation: str, a: Number, kind: str) -> Number:
         target = Number("", kind, a.width)
         return self.emit(f"{operation} {a} to {target.type}", kind, a.width)
-
-    def negated(self, condition: Number) -> Number:
-        """Return whether a condition does not hold."""
-        return self.binary("xor", condition, literal(-1, "i1", condition.width))
 
     def call(self, function: str, kind: str, *arguments: Number) -> Number:
         """Call a function at an address, or of this module by its name."""
@@ -109,13 +163,10 @@ class Code:
     def intrinsic(self, name: str, *arguments: Number) -> Number:
         """Call one of LLVM's own functions of numbers of one type."""
         first = arguments[0]
-        short = {"float": "f32", "double": "f64"}.get(first.kind, first.kind)
+        short = SHORT.get(first.kind, first.kind)
         suffix = short if first.width == 1 else f"v{first.width}{short}"
-        return replace(
-            self.external(f"@llvm.{name}.{suffix}", first.type, *arguments),
-            kind=first.kind,
-            width=first.width,
-        )
+        result = self.external(f"@llvm.{name}.{suffix}", first.type, *arguments)
+        return replace(result, kind=first.kind, width=first.width)
 
     def splat(self, a: Number, width: int) -> Number:
         """Return one number in every lane."""
@@ -134,8 +185,7 @@ class Code:
         """Return the sum, or the largest or smallest, of the lanes."""
         if a.width == 1:
             return a
-        short = {"float": "f32", "double": "f64"}[a.kind]
-        full = f"@llvm.vector.reduce.{operation}.v{a.width}{short}"
+        full = f"@llvm.vector.reduce.{operation}.v{a.width}{SHORT[a.kind]}"
         given = f"{start}, {a}" if operation == "fadd" else str(a)
         types = f"{start.type}, {a.type}" if operation == "fadd" else a.type
         self.declared[full] = f"declare {a.kind} {full}({types})"
@@ -163,31 +213,23 @@ class Code:
             return self.emit(f"load atomic {whole}, ptr {address} {order}, align {size}", kind)
         if mask is None:
             return self.emit(f"load {whole}, ptr {address}, align {size}", kind, width)
-        name = f"@llvm.masked.load.v{width}{_short(kind)}.p0"
-        if llvm.llvm_version_info[0] >= 22:
-            self.declared[name] = f"declare {whole} {name}(ptr, {mask.type}, {whole})"
-            given = f"ptr align {size} {address}, {mask}, {whole} zeroinitializer"
-        else:
-            self.declared[name] = f"declare {whole} {name}(ptr, i32, {mask.type}, {whole})"
-            given = f"ptr {address}, i32 {size}, {mask}, {whole} zeroinitializer"
-        return self.emit(f"call {whole} {name}({given})", kind, width)
+        name = f"@llvm.masked.load.v{width}{SHORT.get(kind, kind)}.p0"
+        placed, types = _masked(address, size)
+        self.declared[name] = f"declare {whole} {name}({types}, {mask.type}, {whole})"
+        return self.emit(f"call {whole} {name}({placed}, {mask}, {whole} zeroinitializer)", kind, width)
 
     def store(self, a: Number, address: str, mask: Number | None = None, *, order: str = "") -> None:
         """Write numbers side by side, where ``mask`` is true; ``order`` as of `load`."""
         size = BYTES[a.kind]
-        if order:
-            self.line(f"store atomic {a}, ptr {address} {order}, align {size}")
-            return
         if mask is None:
-            self.line(f"store {a}, ptr {address}, align {size}")
+            self.line(
+                f"store {'atomic ' * bool(order)}{a}, ptr {address} {order}".rstrip() + f", align {size}"
+            )
             return
-        name = f"@llvm.masked.store.v{a.width}{_short(a.kind)}.p0"
-        if llvm.llvm_version_info[0] >= 22:
-            self.declared[name] = f"declare void {name}({a.type}, ptr, {mask.type})"
-            self.line(f"call void {name}({a}, ptr align {size} {address}, {mask})")
-        else:
-            self.declared[name] = f"declare void {name}({a.type}, ptr, i32, {mask.type})"
-            self.line(f"call void {name}({a}, ptr {address}, i32 {size}, {mask})")
+        name = f"@llvm.masked.store.v{a.width}{SHORT.get(a.kind, a.kind)}.p0"
+        placed, types = _masked(address, size)
+        self.declared[name] = f"declare void {name}({a.type}, {types}, {mask.type})"
+        self.line(f"call void {name}({a}, {placed}, {mask})")
 
     def variable(self, start: Number) -> str:
         """Return the address of a number of the function's own, which starts at ``start``."""
@@ -209,17 +251,16 @@ class Code:
     def loop(self, first: Number, last: Number, step: int = 1) -> Iterator[Number]:
         """Repeat what is written inside for ``first``, ``first + step``, … below ``last``."""
         head, body, end = (self.name(stem) for stem in ("head", "body", "end"))
-        place = self.variable(literal(0, "i64"))
+        place = self.variable(ZERO)
         self.assign(place, first)
         self.line(f"br label %{head}")
         self.lines.append(f"{head}:")
         index = self.recall(place, "i64")
-        inside = self.compare("slt", index, last)
+        inside = index < last
         self.line(f"br {inside}, label %{body}, label %{end}")
         self.lines.append(f"{body}:")
         yield index
-        following = self.binary("add", index, literal(step, "i64"))
-        self.assign(place, following)
+        self.assign(place, index + step)
         self.line(f"br label %{head}")
         self.lines.append(f"{end}:")
 
@@ -263,5 +304,8 @@ def module(*functions: Code) -> str:
     return "\n".join([*declared.values(), *(function.definition for function in functions), attributes, ""])
 
 
-def _short(kind: str) -> str:
-    return {"float": "f32", "double": "f64"}.get(kind, kind)
+def _masked(address: str, size: int) -> tuple[str, str]:
+    """Return the address and alignment of a masked access, and their types, as this version of LLVM has them."""
+    if llvm.llvm_version_info[0] >= 22:
+        return f"ptr align {size} {address}", "ptr"
+    return f"ptr {address}, i32 {size}", "ptr, i32"

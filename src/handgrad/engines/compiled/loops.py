@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from handgrad.engines.compiled.elementary import as_kind, elementwise, uniform
 from handgrad.engines.compiled.fusion import FusedLoop, Level
-from handgrad.engines.compiled.ir import LANES, ONE, PART, ZERO, Code, Number, literal, module
+from handgrad.engines.compiled.ir import LANES, ONE, ZERO, Code, Number, literal, module
 from handgrad.program.lowered import REDUCTIONS, Extent, LoweredValue, UnsupportedLineError
 
 FLOATS = {"float32": "float", "float64": "double"}
@@ -68,14 +68,14 @@ class KernelWriter:
         """Return the loop's code and operands."""
         code, direction = self.code, self.loop.direction
         rows, self.columns = (code.argument(place) for place in (0, 1))
-        over_rows = PART if direction == "rows" else (ZERO, rows)
-        self.first, self.last = PART if direction == "columns" else (ZERO, self.columns)
+        over_rows = code.part if direction == "rows" else (ZERO, rows)
+        self.first, self.last = code.part if direction == "columns" else (ZERO, self.columns)
         self.row = self.column = ZERO
         self.start_totals()
         self.scalars()
         if not self.loop.has_only_numbers:
             with code.loop(*over_rows) as self.row:
-                self.row_start = code.binary("mul", self.row, self.columns)
+                self.row_start = self.row * self.columns
                 for number in range(max(self.passes.values()) + 1):
                     self.rowwise(number)
                     self.columnwise(number)
@@ -133,9 +133,9 @@ class KernelWriter:
         """Write the neutral element at the columns of a result, in so many rows."""
         place = self.place_of(value)
         with self.code.loop(ZERO, rows) as row:
-            start = self.code.binary("mul", row, self.columns)
+            start = row * self.columns
             with self.code.loop(self.first, self.last) as column:
-                address = self.code.address(place, self.kind, self.code.binary("add", start, column))
+                address = self.code.address(place, self.kind, start + column)
                 self.code.store(self.neutral(value, self.kind), address)
 
     def finish_totals(self) -> None:
@@ -193,15 +193,14 @@ class KernelWriter:
             start = self.neutral(value, self.kind, self.lanes)
             sums[value] = self.totals[value] = self.code.variable(start)
             self.code.assign(sums[value], start)
-        count = self.code.binary("sub", self.last, self.first)
-        rest = self.code.binary("srem", count, literal(self.lanes, "i64"))
-        full = self.code.binary("sub", self.last, rest)
+        rest = (self.last - self.first) % self.lanes
+        full = self.last - rest
         with self.code.loop(self.first, full, self.lanes) as self.column:
             self.body(values, None)
-        with self.code.when(self.code.compare("sgt", rest, ZERO)):
+        with self.code.when(rest > ZERO):
             self.column = full
             lanes = self.code.lanes(self.lanes)
-            self.body(values, self.code.compare("slt", lanes, self.code.splat(rest, self.lanes)))
+            self.body(values, lanes < self.code.splat(rest, self.lanes))
         for value, variable in sums.items():
             wide = self.code.recall(variable, self.kind, self.lanes)
             del self.totals[value]
@@ -213,9 +212,9 @@ class KernelWriter:
         self.mask = mask
         for value in values:
             if value.operation == "add_rows_at":
-                row = self.code.binary("mul", self.read(value.inputs[1], "row", 1), self.columns)
+                row = self.read(value.inputs[1], "row", 1) * self.columns
                 operand = self.read(value.inputs[0], "full", self.lanes)
-                self.add_at(value, operand, self.code.binary("add", row, self.column))
+                self.add_at(value, operand, row + self.column)
             elif value.operation not in REDUCTIONS:
                 result = self.registers[value, "full"] = self.apply(value, self.lanes)
                 if value in self.stored:
@@ -229,7 +228,7 @@ class KernelWriter:
     def index(self, level: Level) -> Number:
         """Return the place of the current row and column in a value of this level."""
         if level == "full":
-            return self.code.binary("add", self.row_start, self.column)
+            return self.row_start + self.column
         return {"row": self.row, "column": self.column, "scalar": ZERO}[level]
 
     def accumulate(self, value: LoweredValue, operand: Number) -> None:
@@ -242,7 +241,7 @@ class KernelWriter:
     def combine(self, value: LoweredValue, total: Number, operand: Number) -> Number:
         if value.operation in ("max", "min"):
             return self.code.intrinsic("maximum" if value.operation == "max" else "minimum", total, operand)
-        return self.code.binary("fadd", total, operand)
+        return total + operand
 
     def add_at(self, value: LoweredValue, operand: Number, index: Number) -> None:
         """Add to a result in memory."""
@@ -279,7 +278,7 @@ class KernelWriter:
         address = self.code.address(self.place_of(value), kind, index)
         loaded = self.code.load(address, kind, width, self.mask if width > 1 else None)
         if value.type == "bool":
-            return self.code.compare("ne", loaded, literal(0, "i8", loaded.width))
+            return loaded.differs(0)
         if value.type == "int":
             wider = "zext" if unsigned else "sext"
             return loaded if kind == "i64" else self.code.cast(wider, loaded, "i64")
@@ -331,15 +330,15 @@ class KernelWriter:
         """Read the row of a table that an index names."""
         table, index = value.inputs
         row = self.read(index, "row", 1)
-        start = self.code.binary("mul", row, self.columns)
-        return self.load(table, self.code.binary("add", start, self.column), width)
+        start = row * self.columns
+        return self.load(table, start + self.column, width)
 
     def is_class(self, value: LoweredValue, width: int) -> Number:
         """Return 1 at the column that the row's label names, 0 elsewhere."""
         label = self.code.splat(self.read(value.inputs[0], "row", 1), width)
         start = self.code.splat(self.column, width)
-        columns = self.code.binary("add", start, self.code.lanes(width))
-        return self.code.cast("uitofp", self.code.compare("eq", columns, label), self.kind)
+        columns = start + self.code.lanes(width)
+        return self.code.cast("uitofp", columns.equals(label), self.kind)
 
     def uniform(self, value: LoweredValue, width: int) -> Number:
         """Draw numbers in [0, 1)."""

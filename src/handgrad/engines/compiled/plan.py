@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.engines.compiled.batch_loop import STEP_SIZE, Control, check_text, driver_text
-from handgrad.engines.compiled.blas import Blas
+from handgrad.engines.compiled.blas import CBLAS_NO_TRANS, CBLAS_TRANS, Blas
 from handgrad.engines.compiled.fusion import Check, FusedLoop, Product, StepSchedule
 from handgrad.engines.compiled.ir import LANES
 from handgrad.engines.compiled.loops import FLOATS, Kernel
@@ -277,9 +277,13 @@ class StepTable:
             text = product_text(self.kind, self.blas.integer)
             name = "sgemm" if self.kind == "float" else "dgemm"
             function = self.blas.function(name, m * n * k, b_transposed)
+            layouts = (
+                CBLAS_TRANS if transposed else CBLAS_NO_TRANS for transposed in (a_transposed, b_transposed)
+            )
             lda, ldb = m if a_transposed else k, k if b_transposed else n
-            arguments = [function, a_transposed, b_transposed, m, n, k, scale, sign, step.target is not None]
-            arguments += [at_a, lda, at_b, ldb, at_c, n, by_columns]
+            apart = (0, ldb if b_transposed else 1, 1) if by_columns else (1 if a_transposed else lda, 0, n)
+            arguments = [function, *layouts, m, n, k, scale, sign, step.target is not None]
+            arguments += [at_a, lda, at_b, ldb, at_c, n, *apart, by_columns]
         extent = n if by_columns else m
         chunks = min(self.threads, int(2 * m * n * k / MIN_FLOPS_PER_CHUNK), extent // PRODUCT_UNIT)
         self.add(text, arguments, extent, chunks, PRODUCT_UNIT)
