@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from handgrad.errors import ProgramError, nearest
-from handgrad.explaining.record import (
-    ArraySample,
-    ExplainedLine,
-    Explanation,
-    Factor,
-    Jacobian,
-    LedgerEntry,
-    Witness,
-)
+from handgrad.explaining.record import ArraySample, Explanation, Jacobian, LedgerEntry, Witness
 
 WIDTH = 80
 SHOWN = 6  # numbers of a row, and rows of an array, that are printed
@@ -24,23 +16,20 @@ def show_overview(explanation: Explanation) -> str:
     """Show the ledger of every value, and every line with its reason and its witness."""
     parts = [explanation.heading, "values\n" + "\n".join(_ledger(explanation))]
     for phase in ("sample", "forward", "loss", "backward"):
-        lines = [line for line in explanation.lines if line.phase == phase]
-        if lines:
-            parts.append(phase + "\n" + "\n".join(text for line in lines for text in _short(line)))
-    findings = explanation.health.findings
-    if findings:
+        texts = []
+        for line in explanation.lines:
+            if line.phase == phase:
+                mark = line.witness.mark if line.witness else " "
+                texts += _wrapped(str(line), f"  {mark} ", 8) + _wrapped(line.reason, " " * 8, 8)
+        if texts:
+            parts.append("\n".join([phase, *texts]))
+    if explanation.health.findings:
         parts.append(show_health(explanation))
     return "\n\n".join(parts)
 
 
 def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -> str:
-    """Show one line: its value's shape, its reason, what it undoes, the chain rule up to it, and its witness.
-
-    Raises
-    ------
-    ProgramError
-        When no line makes ``target``.
-    """
+    """Show one line: its value's shape, its reason, what it undoes, the chain rule up to it, and its check."""
     line = next((line for line in explanation.lines if line.target == target), None)
     if line is None:
         known = [line.target for line in explanation.lines]
@@ -52,12 +41,15 @@ def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -
     facts |= {"because": line.reason, "undoes": str(explanation.undone(line) or ""), "layer": line.layer}
     facts["saved for"] = ", ".join(entry.kept_for)
     facts["check"] = _witness(line.witness)
-    parts = [target + "\n" + "\n".join(_table(facts))]
+    parts = [_table(target, facts)]
     derivation = explanation.derivations.get(entry.gradient_of)
     if derivation is not None and target == f"d{derivation.of}":
-        factors = (text for factor in derivation.factors for text in _factor(factor))
-        parts.append("chain rule\n" + "\n".join(factors))
-        parts.append("all in one\n" + _wrapped(derivation.text))
+        chain = ["chain rule"]
+        for factor in derivation.factors:
+            chain += [f"  {text}" for text in factor.text.splitlines()]
+            chain += _wrapped(factor.reason, " " * 6, 6)
+        parts.append("\n".join(chain))
+        parts.append("\n".join(["all in one", *_wrapped(derivation.text, "  ", 4)]))
     found = (j for j in explanation.jacobians if (j.output, j.input) == explanation.between(line))
     parts += [show_jacobian(jacobian, explanation, numbers=numbers) for jacobian in found]
     if numbers:
@@ -71,6 +63,10 @@ def show_jacobian(jacobian: Jacobian, explanation: Explanation, *, numbers: bool
     of = "the batch" if jacobian.example is None else f"row {jacobian.example}"
     output = _named(jacobian.output, jacobian.output_sizes, jacobian.output_axes)
     into = _named(jacobian.input, jacobian.input_sizes, jacobian.input_axes)
+    pair = jacobian.output, jacobian.input
+    checks = (
+        line.witness for line in explanation.lines if explanation.between(line) == pair and line.witness
+    )
     facts = {
         "of": f"{output} with respect to {into}, for {of}",
         "structure": jacobian.structure,
@@ -79,39 +75,33 @@ def show_jacobian(jacobian: Jacobian, explanation: Explanation, *, numbers: bool
         "products": f"{jacobian.stored_operations:,} of {jacobian.full_operations:,}, for one upstream gradient",
         "proof": f"stored and full form times a random upstream differ by {jacobian.proof:.1e}",
         "why": jacobian.explanation,
-        "check": _witness(_witness_of(jacobian, explanation)),
+        "check": _witness(next(checks, None)),
     }
-    parts = [f"Jacobian {jacobian.output}:{jacobian.input}\n" + "\n".join(_table(facts))]
+    parts, arrays = [_table(f"Jacobian {jacobian.output}:{jacobian.input}", facts)], {}
     if jacobian.added is not None:
-        parts.append("rows added too early\n" + _wrapped(jacobian.added.explanation))
-    if jacobian.added is not None and numbers:
-        parts.append("right, multiplied and then added\n" + "\n".join(_numbers(jacobian.added.right)))
-        parts.append("wrong, added and then multiplied\n" + "\n".join(_numbers(jacobian.added.wrong)))
+        parts.append("\n".join(["rows added too early", *_wrapped(jacobian.added.explanation, "  ", 4)]))
+        arrays["right, multiplied and then added"] = jacobian.added.right
+        arrays["wrong, added and then multiplied"] = jacobian.added.wrong
     if numbers:
-        parts.append("full\n" + "\n".join(_numbers(jacobian.sample)))
+        arrays["full"] = jacobian.sample
+        parts += ["\n".join([title, *_numbers(array)]) for title, array in arrays.items()]
     return "\n\n".join(parts)
 
 
 def show_health(explanation: Explanation) -> str:
     """Show what is unhealthy, or that nothing is, and what was measured."""
-    findings = explanation.health.findings
     parts = [
-        f"{finding.code}: {finding.place}\n"
-        + "\n".join(_table({"seen": finding.evidence, "cause": finding.cause, "change": finding.change}))
-        for finding in findings
-    ]
-    if not findings:
-        parts.append("health\n  nothing unhealthy was found on this batch")
-    measured = [
-        f"  {layer.place}: "
-        + "  ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in layer.measures.items())
-        for layer in explanation.health.layers
-        if layer.measures
-    ]
-    if measured:
-        lines = (part for text in measured for part in textwrap.wrap(text, WIDTH, subsequent_indent=" " * 6))
-        parts.append("measured\n" + "\n".join(lines))
-    return "\n\n".join(parts)
+        _table(
+            f"{found.code}: {found.place}",
+            {"seen": found.evidence, "cause": found.cause, "change": found.change},
+        )
+        for found in explanation.health.findings
+    ] or ["health\n  nothing unhealthy was found on this batch"]
+    measured = ["measured"]
+    for layer in explanation.health.layers:
+        values = (f"{name.replace('_', ' ')} {value:.3g}" for name, value in layer.measures.items())
+        measured += _wrapped("  ".join(values), f"  {layer.place}: ", 6)
+    return "\n\n".join(parts if len(measured) == 1 else [*parts, "\n".join(measured)])
 
 
 def show_numbers(entry: LedgerEntry) -> str:
@@ -139,27 +129,6 @@ def _ledger(explanation: Explanation) -> Iterator[str]:
         yield ("  " + "  ".join([*cells, row[5]])).rstrip()
 
 
-def _short(line: ExplainedLine) -> Iterator[str]:
-    """Show a line in one row, its reason in the next."""
-    mark = line.witness.mark if line.witness else " "
-    yield from textwrap.wrap(str(line), WIDTH, initial_indent=f"  {mark} ", subsequent_indent=" " * 8)
-    if line.reason:
-        yield from textwrap.wrap(line.reason, WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 8)
-
-
-def _factor(factor: Factor) -> Iterator[str]:
-    yield from (f"  {text}" for text in factor.text.splitlines())
-    if factor.reason:
-        yield from textwrap.wrap(factor.reason, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
-
-
-def _witness_of(jacobian: Jacobian, explanation: Explanation) -> Witness | None:
-    """Return the check of the line that multiplies by this Jacobian, if it is one line."""
-    of = jacobian.output, jacobian.input
-    lines = (line for line in explanation.lines if line.phase == "backward")
-    return next((line.witness for line in lines if explanation.between(line) == of), None)
-
-
 def _witness(witness: Witness | None) -> str:
     if witness is None:
         return ""
@@ -182,28 +151,25 @@ def _sizes(sizes: Sequence[int]) -> str:
     return "×".join(map(str, sizes)) or "1"
 
 
-def _table(facts: dict[str, str]) -> Iterator[str]:
-    """Show names and facts, one a line."""
-    facts = {name: fact for name, fact in facts.items() if fact}
-    width = max(map(len, facts))
-    for name, fact in facts.items():
-        indent = " " * (width + 4)
-        yield from textwrap.wrap(
-            f"  {name.ljust(width)}  {fact}", WIDTH, subsequent_indent=indent, break_on_hyphens=False
-        )
+def _table(title: str, facts: dict[str, str]) -> str:
+    """Show names and facts under a title, one a line."""
+    width = max(len(name) for name, fact in facts.items() if fact)
+    lines = [
+        line for name, fact in facts.items() for line in _wrapped(fact, f"  {name.ljust(width)}  ", width + 4)
+    ]
+    return "\n".join([title, *lines])
 
 
-def _wrapped(text: str) -> str:
-    return "\n".join(
-        textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+def _wrapped(text: str, first: str, indent: int) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=first, subsequent_indent=" " * indent, break_on_hyphens=False
     )
 
 
 def _numbers(sample: ArraySample) -> Iterator[str]:
     """Lay out the first rows and columns of a sample."""
     columns = sample.shape[-1] if sample.shape else 1
-    rows: Iterable[int] = range(0, len(sample.numbers), max(columns, 1))
-    for k, start in enumerate(rows):
+    for k, start in enumerate(range(0, len(sample.numbers), max(columns, 1))):
         if k == SHOWN:
             yield "  …"
             return

@@ -1,4 +1,4 @@
-"""The explanation as one self-contained page: no network, opens from the disk."""
+"""The explanation as one self-contained page, which opens from the disk: made of the template, style and modules here."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import math_core
 import msgspec
 from markupsafe import Markup
 
-from handgrad.explaining.record import ExplainedLine, Explanation, Factor, Jacobian
+from handgrad.explaining.record import ExplainedLine, Explanation, Jacobian
 from handgrad.rules import show_shape
 from handgrad.rules.rule_source import backward_slice
 
-FOLDER = files("handgrad.explaining") / "page"
+FOLDER = files(__name__)
 MODULES = ("dom", "colour", "heatmap", "drawing", "program", "training", "main")
 """The page's own modules, each before those that import it."""
 
@@ -26,29 +26,23 @@ PHASES = {"sample": "Draw", "forward": "Forward", "loss": "Loss", "backward": "B
 
 
 def render_page(explanation: Explanation) -> str:
-    """Return one HTML page that shows an explanation, with everything it needs inside.
-
-    Parameters
-    ----------
-    explanation
-        What to show.
-
-    Returns
-    -------
-    str
-        HTML. It loads nothing: its policy forbids it.
-    """
-    script, style = _script(), _text("style.css")
+    """Return an explanation as one HTML page with everything it needs inside: its policy forbids it to load anything."""
+    links, script, style = Links(explanation), _script(), _text("style.css")
+    groups = {
+        title: [line for line in explanation.lines if line.phase == phase] for phase, title in PHASES.items()
+    }
+    derivations = explanation.derivations.values()
     return _template().render(
         record=explanation,
-        phases=_phases(explanation),
-        links=Links(explanation),
-        factors=_factors(explanation),
-        data=_as_json(_page_data(explanation)),
+        phases={title: lines for title, lines in groups.items() if lines},
+        links=links,
+        # each factor once: it is the same in every derivation
+        factors={factor.line: factor for derivation in derivations for factor in derivation.factors},
+        data=_as_json(_page_data(explanation, links)),
         script=Markup(script),  # these two are the package's own files
         style=Markup(style),
         policy=_policy(script, style),
-        columns=_measures(explanation),
+        columns=dict.fromkeys(name for layer in explanation.health.layers for name in layer.measures),
     )
 
 
@@ -72,8 +66,6 @@ class Links:
 
     def factors(self, line: ExplainedLine) -> list[int]:
         """Return the numbers of the lines that a gradient passes through, from the loss to it."""
-        if line.phase != "backward":
-            return []
         for derivation in self.record.derivations.values():
             numbers = [factor.line for factor in derivation.factors]
             if line.number in numbers:
@@ -87,25 +79,8 @@ class Links:
         return [(k, j) for k, j in enumerate(self.record.jacobians) if (j.output, j.input) == of]
 
 
-def _phases(explanation: Explanation) -> dict[str, list[ExplainedLine]]:
-    lines = explanation.lines
-    groups = {title: [line for line in lines if line.phase == phase] for phase, title in PHASES.items()}
-    return {title: group for title, group in groups.items() if group}
-
-
-def _factors(explanation: Explanation) -> dict[int, Factor]:
-    """Return each factor once: it is the same in every derivation."""
-    derivations = explanation.derivations.values()
-    return {factor.line: factor for derivation in derivations for factor in derivation.factors}
-
-
-def _measures(explanation: Explanation) -> list[str]:
-    return list(dict.fromkeys(name for layer in explanation.health.layers for name in layer.measures))
-
-
-def _page_data(explanation: Explanation) -> dict[str, Any]:
+def _page_data(explanation: Explanation, links: Links) -> dict[str, Any]:
     """Return what the page's modules draw; formulas and sentences are in the page already."""
-    links = Links(explanation)
     return {
         "drawing": explanation.drawing,
         "lines": [
@@ -124,8 +99,7 @@ def _page_data(explanation: Explanation) -> dict[str, Any]:
 
 def _as_json(value: Any) -> Markup:
     """Return JSON for a script element: no name in it can end the element."""
-    text = msgspec.json.encode(value).decode()
-    return Markup(text.replace("<", "\\u003c"))
+    return Markup(msgspec.json.encode(value).decode().replace("<", "\\u003c"))
 
 
 def mathml(tex: str) -> Markup:
@@ -152,16 +126,10 @@ def _number(value: float | None) -> str:
 
 
 def _bytes(count: int) -> str:
-    """Return a size for people.
-
-    Examples
-    --------
-    >>> _bytes(512), _bytes(65536)
-    ('512 B', '64 kB')
-    """
-    if count < 1024:
-        return f"{count} B"
-    return f"{count / 1024:.3g} kB" if count < 2**20 else f"{count / 2**20:.3g} MB"
+    for unit, size in (("MB", 2**20), ("kB", 1024)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} B"
 
 
 @cache
@@ -191,17 +159,9 @@ def _script() -> str:
 
 
 def _policy(script: str, style: str) -> str:
-    """Return a policy that lets these texts run and nothing else, and loads nothing."""
-    rules = {
-        "default-src": "'none'",
-        "script-src": _digest(script),
-        "style-src": _digest(style),
-        "img-src": "data:",  # small heat maps in the drawing
-        "base-uri": "'none'",
-        "form-action": "'none'",
-    }
-    return "; ".join(f"{name} {sources}" for name, sources in rules.items())
-
-
-def _digest(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    """Return a policy that lets these texts run and nothing else, and loads nothing but small heat maps in the drawing."""
+    hashed = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style))
+    sources = [f"{kind}-src 'sha256-{each}'" for kind, each in zip(("script", "style"), hashed, strict=True)]
+    return "; ".join(
+        ["default-src 'none'", *sources, "img-src data:", "base-uri 'none'", "form-action 'none'"]
+    )
