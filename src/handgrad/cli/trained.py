@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from handgrad.cli.console import show_results
 from handgrad.cli.options import FILE, FOLDER, Experiment, json_option, read_settings
 from handgrad.data import Dataset, load, load_features
+from handgrad.data.sources import takes
 from handgrad.engines import Epoch, ReferenceEngine
 from handgrad.errors import DataError
 from handgrad.files import write_file
 from handgrad.runs import Run, load_run, match_classes, match_features
 from handgrad.training.metrics import measure_metric, metric_name
-
-TABLES = (".csv", ".tsv", ".parquet")
 
 
 @click.command(name="evaluate")
@@ -48,7 +47,7 @@ def evaluate_command(run: Path, source: str | None, target: str | None, as_json:
         if not len(rows):
             raise DataError(f"{run}: there are no test rows", fix="name rows to score on")
     else:
-        own = trained.target if source.endswith(TABLES) else None  # other sources have their own targets
+        own = trained.target if takes(source, "column") else None  # other sources have their own targets
         dataset = load(source, target=target or own, task=trained.task)
         rows = np.arange(len(dataset))
     show_results({"rows": len(rows), **_score(trained, dataset, rows)}, as_json=as_json)
