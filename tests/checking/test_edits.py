@@ -6,12 +6,11 @@ import importlib.util
 import numpy as np
 import pytest
 
-from handgrad.checking.effort import Effort
-from handgrad.checking.repair.instrumentation import observe
+from handgrad.checking.repair.expressions import observe
 from handgrad.checking.repair.module_source import read_source
 from handgrad.checking.repair.run_limits import Guard
 from handgrad.checking.repair.sandbox import Sandbox, Target
-from handgrad.checking.repair.search import small_changes
+from handgrad.checking.repair.small_edits import small_changes
 from handgrad.checking.subject import Subject
 
 TEXT = """import numpy as np
@@ -51,10 +50,9 @@ RIGHT = [
     ("2", "n"),
     ("2", "3"),
     ("v > 0", "v >= 0"),
-    ("v > 0", "~(v > 0)"),
     ("np.where(v > 0, v[1:].sum(), -w)", "np.where(v > 0, -w, v[1:].sum())"),
-    ("v[1:]", "v[:]"),
-    ("v[1:]", "v[1:-1]"),
+    ("v[1:]", "v"),
+    ("v[1:]", "v[:-1]"),
     ("v * w * slope", "v"),  # two factors too many
     ("v * w * slope", "v * w / slope"),
     ("slope / n", "slope"),
@@ -68,7 +66,6 @@ RIGHT = [
     ("np.outer(v, w) @ W.T", "np.outer(v, w) * W"),
     ("W.T", "W"),
     ("v[k]", "v[k + 1]"),
-    ("range(n)", "reversed(range(n))"),
     ("total[k] += v[k] * w[k] + 0.001", "total[k] = v[k] * w[k] + 0.001"),
     ("total[k] += v[k] * w[k] + 0.001", "total[k] -= v[k] * w[k] + 0.001"),
     ("total[k] += v[k] * w[k] + 0.001", "np.add.at(total, k, v[k] * w[k] + 0.001)"),
@@ -95,7 +92,7 @@ def proposed(tmp_path_factory):
     source = read_source(module.forward, module.backward)
     guard = Guard()
     with guard.search():
-        changes = small_changes(source, observe(Sandbox(source, subject, target, guard, Effort())))
+        changes = small_changes(source, observe(Sandbox(source, subject, target, guard)))
     found = {}
     for change in changes:
         key = tuple((ast.unparse(edit.old), spelled(edit.new)) for edit in change.edits)
@@ -132,7 +129,7 @@ CODES = [  # of what is wrong, and of what is right
     ("grad_output", "grad_output.sum(axis=0)", "broadcast-not-summed", "averaged-batch"),
     ("g.reshape(g.shape[0], -1).sum(axis=0)", "g.reshape(g.shape[0], -1).sum(axis=1)", "wrong-axis", "wrong-axis"),
     ("0", "1", "wrong-axis", "wrong-axis"),  # in axis=0
-    ("v[1:]", "v[:]", "wrong-evaluation-point", "wrong-evaluation-point"),
+    ("v[1:]", "v[:-1]", "wrong-evaluation-point", "wrong-evaluation-point"),
     ("slope", "v", "wrong-evaluation-point", "wrong-evaluation-point"),
     ("np.sin(1 - v)", "np.cos(1 - v)", "wrong-local-derivative", "wrong-local-derivative"),
     ("total[k] = v[k]", "total[k] += v[k]", "overwritten-not-accumulated", "extra-term"),

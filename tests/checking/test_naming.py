@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from handgrad import check
-from handgrad.checking.diagnosis.gradient_patterns import affine, by_numbers
-from handgrad.checking.diagnosis.jacobian_patterns import by_jacobian
+from handgrad.checking.diagnosis.gradient_patterns import affine, by_jacobian, by_numbers
 from handgrad.checking.subject import Subject
 from handgrad.checking.verdict.comparison import Evidence, compare, numerical_gradient
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from handgrad.arguments import Seed, judged
-from handgrad.checking.diagnosis import Diagnosis, diagnose
+from handgrad.checking.diagnosis import diagnose
 from handgrad.checking.draws import Source, draw, fresh
 from handgrad.checking.interfaces import Pair, pair_of
+from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.repair import Repair, is_searching, mend
 from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict
 from handgrad.checking.subject import CheckError, Subject

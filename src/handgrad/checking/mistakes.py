@@ -1,4 +1,4 @@
-"""The vocabulary: every mistake the checker names, with its code."""
+"""The vocabulary: every mistake the checker names, with its code, and what it takes to name one."""
 
 from __future__ import annotations
 
@@ -25,6 +25,17 @@ class Mistake:
     title: str
     shows: str
     why: str
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A mistake that would explain the numbers."""
+
+    code: str
+    arguments: tuple[str, ...]  # whose gradients it explains
+    evidence: str
+    cost: float = 0.0  # how far-fetched it is: the lowest is named first
+    place: str = ""  # the line of forward or backward where it was made
 
 
 MISTAKES: dict[str, Mistake] = {

@@ -1,6 +1,5 @@
 """Naming the mistake: which known mistake reproduces the wrong gradient."""
 
-from handgrad.checking.diagnosis.candidate import Diagnosis
 from handgrad.checking.diagnosis.diagnose import diagnose
 
-__all__ = ["Diagnosis", "diagnose"]
+__all__ = ["diagnose"]

@@ -1,20 +1,43 @@
-"""Mistakes that the numbers alone give away, without looking into forward."""
+"""Mistakes that the numbers alone give away, without looking into forward: gradients, and whole Jacobians."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
 
-from handgrad.checking.diagnosis.candidate import Diagnosis, nearer
-from handgrad.checking.diagnosis.jacobian_patterns import by_jacobian
 from handgrad.checking.diagnosis.rounding import cast, lost_digits, right_with_more_digits, whole_numbers
 from handgrad.checking.draws import shorter
+from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.subject import Array, CheckError, widened
-from handgrad.checking.verdict.comparison import Evidence, compare, numerical_gradient
+from handgrad.checking.verdict.comparison import Evidence, NumericalGradient, compare, numerical_gradient
 from handgrad.finite_differences import NumericalJacobian
-from handgrad.tolerance import close
+from handgrad.tolerance import SAME, close
+
+Pairs = list[tuple[Array, Array]]  # what backward returned, and what is right, for several upstream gradients
+
+NEARER = 0.05  # of the error that it explains, a prediction may be off: it must explain a small error too
+CLEARLY = 4  # a product of two sizes that is no larger may be any constant
+SQUARES = (2, 4)  # sizes that are common constants
+MOST_OUTPUTS = 128  # for each of which backward runs once
+LARGEST_JACOBIAN = 65_536  # entries
+TINY = SAME / 10  # of the largest entry of a Jacobian: what is smaller is zero
+
+# Costs: a relation that many entries obey is hardly chance; the kind of the wrong entries is the last resort.
+LAST = 3.1
+MIXED = 2.5  # where backward mixes what forward keeps apart, and the rest suffers from it
+
+KINDS = {
+    # which entries of a Jacobian are wrong: nonzero in both, missing, not to be there
+    (True, False, False): ("", "are of another size"),
+    (False, True, False): ("missing-term", "are missing"),
+    (True, True, False): ("missing-term", "are missing or of another size"),
+    (False, False, True): ("wrong-axis", "should be zero: forward keeps apart what is mixed there"),
+    (True, False, True): ("wrong-axis", "should be zero, or are of another size"),
+    (False, True, True): ("wrong-axis", "are at the wrong places"),
+    (True, True, True): ("wrong-axis", "are at the wrong places"),
+}
 
 
 def by_numbers(evidence: Evidence) -> Iterator[Diagnosis]:
@@ -27,13 +50,16 @@ def by_numbers(evidence: Evidence) -> Iterator[Diagnosis]:
             yield from _shapes(argument, pairs)
             continue
         if any(not np.all(np.isfinite(got)) for got, _ in pairs):
-            yield Diagnosis("dtype-or-overflow", (argument,), _not_finite(argument, pairs), 0.5)
+            bad = sum(int((~np.isfinite(got)).sum()) for got, _ in pairs)
+            total = sum(got.size for got, _ in pairs)
+            words = f"{bad} of {total} entries of d{argument} are NaN or infinite, where the right ones are finite"
+            yield Diagnosis("dtype-or-overflow", (argument,), words, 0.5)
             continue
         yield from whole_numbers(argument, pairs)
         yield from lost_digits(argument, evidence)
         yield from _relations(argument, pairs)
         yield from _factor(evidence, argument, pairs)
-        yield _by_pattern(argument, evidence)
+        yield _by_entries(argument, evidence)
         yield from by_jacobian(argument, evidence)
     yield from right_with_more_digits(evidence)
     yield from cast(evidence)
@@ -46,130 +72,120 @@ def affine(evidence: Evidence, argument: str) -> tuple[str, float]:
     """
     numerical, subject = evidence.comparisons[0].numerical, evidence.subject
     jacobian = numerical.jacobians[argument]
-    zero, one = (
-        subject.run_backward([np.full(output.shape, number) for output in numerical.outputs], numerical.exact)
+    added, one = (
+        subject.run_backward(
+            [np.full(output.shape, number) for output in numerical.outputs], numerical.exact
+        )[argument]
         for number in (0.0, 1.0)
     )
-    added = zero[argument]
     samples = evidence.comparisons[0].samples
     pairs = [(sample.got[argument], sample.expected(argument)) for sample in samples]
-    if any(got.shape != right.shape for got, right in pairs):
-        return "ignores-upstream", 0.15
-    if all(close(got - added, right) for got, right in pairs):
-        return "extra-term", 0.12
-    if isinstance(jacobian, NumericalJacobian) and not all(close(added, got) for got, _ in pairs):
-        low, high, _ = jacobian.allowed(np.ones(len(jacobian.low)))
-        if not close(one[argument].ravel(), np.asarray((low + high) / 2, float)):
-            return "extra-term", 1.6
+    if all(got.shape == right.shape for got, right in pairs):
+        if all(close(got - added, right) for got, right in pairs):
+            return "extra-term", 0.12
+        if isinstance(jacobian, NumericalJacobian) and not all(close(added, got) for got, _ in pairs):
+            low, high, _ = jacobian.allowed(np.ones(len(jacobian.low)))
+            if not close(one.ravel(), np.asarray((low + high) / 2, float)):
+                return "extra-term", 1.6
     return "ignores-upstream", 0.15
 
 
 def _swapped(evidence: Evidence) -> Iterator[Diagnosis]:
     for one, other in combinations(evidence.wrong, 2):
-        mine, others = evidence.pairs(one), evidence.pairs(other)
-        if all(
-            close(right_other, got) and close(right, got_other)
-            for (got, right), (got_other, right_other) in zip(mine, others, strict=True)
-        ):
-            yield Diagnosis(
-                "swapped-gradients",
-                (one, other),
-                f"d{one} is what d{other} should be, and d{other} what d{one} should",
-                0.1,
-            )
+        pairs = zip(evidence.pairs(one), evidence.pairs(other), strict=True)
+        if all(close(b, mine) and close(a, others) for (mine, a), (others, b) in pairs):
+            words = f"d{one} is what d{other} should be, and d{other} what d{one} should"
+            yield Diagnosis("swapped-gradients", (one, other), words, 0.1)
 
 
-def _relations(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Diagnosis]:
-    relations: tuple[tuple[str, Callable[[Array], Array], str, float], ...] = (
+def _relations(argument: str, pairs: Pairs) -> Iterator[Diagnosis]:
+    for code, relation, words, cost in (
         ("zero-gradient", np.zeros_like, "d{0} is zero everywhere, and it should not be", 0.2),
         ("wrong-sign", np.negative, "every entry of d{0} is the right one with the opposite sign", 0.3),
-    )
-    for code, relation, words, cost in relations:
-        if all(close(relation(right), got) for got, right in pairs):
-            yield Diagnosis(code, (argument,), words.format(argument), cost)
-    if all(
-        close(np.zeros_like(right), right, least=float(np.abs(got).max(initial=0))) for got, right in pairs
+        ("transposed", _transpose, "d{0} is the transpose of the right one", 0.3),
     ):
+        if all(_explains(relation(right), got, right) for got, right in pairs):
+            yield Diagnosis(code, (argument,), words.format(argument), cost)
+    if all(close(0 * right, right, least=float(np.abs(got).max(initial=0))) for got, right in pairs):
         words = (
             f"d{argument} should be zero everywhere: forward is flat, as a step is, and a slope is handed on"
         )
         yield Diagnosis("wrong-local-derivative", (argument,), words, 0.5)
-    shape = pairs[0][1].shape
-    if (
-        len(shape) >= 2
-        and shape[-1] == shape[-2]
-        and all(close(np.swapaxes(right, -1, -2), got) for got, right in pairs)
-    ):
-        yield Diagnosis("transposed", (argument,), f"d{argument} is the transpose of the right one", 0.3)
+
+
+def _transpose(value: Array) -> Array:
+    return np.swapaxes(value, -1, -2) if value.ndim > 1 else value
 
 
 def _shapes(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Diagnosis]:
     """Explain a gradient of another shape: not summed, transposed, or simply another array."""
-    got_shape, shape = pairs[0][0].shape, pairs[0][1].shape
-    words = f"d{argument} has shape {got_shape}, and {argument} has {shape}"
-    if all(got.ndim >= 2 and close(np.swapaxes(got, -1, -2), right) for got, right in pairs):
+    words = f"d{argument} has shape {pairs[0][0].shape}, and {argument} has {pairs[0][1].shape}"
+    if all(close(_transpose(got), right) for got, right in pairs):
         yield Diagnosis("transposed", (argument,), f"{words}: it is the transpose of the right one", 0.3)
     if all(_sums_to(got, right) for got, right in pairs):
-        yield Diagnosis(
-            "broadcast-not-summed", (argument,), f"{words}: summed to that shape it would be right", 0.2
-        )
+        words_of_sum = f"{words}: summed to that shape it would be right"
+        yield Diagnosis("broadcast-not-summed", (argument,), words_of_sum, 0.2)
     yield Diagnosis("wrong-shape", (argument,), words, 1.55)
 
 
 def _sums_to(got: Array, right: Array) -> bool:
     """Whether a gradient becomes the right one when it is summed over some of its axes."""
-    for count in range(1, got.ndim + 1):
-        for axes in combinations(range(got.ndim), count):
-            if not all(got.shape[axis] > 1 for axis in axes):
-                continue
-            summed = got.sum(axis=axes)
-            if summed.size == right.size and close(summed.reshape(right.shape), right):
-                return True
-    return False
+    long = [axis for axis, length in enumerate(got.shape) if length > 1]
+    sums = (got.sum(axis=axes) for count in range(1, len(long) + 1) for axes in combinations(long, count))
+    return any(total.size == right.size and close(total.reshape(right.shape), right) for total in sums)
 
 
-def _factor(evidence: Evidence, argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Diagnosis]:
-    """Explain a gradient that is a constant times the right one, everywhere and always."""
-    factors = [float((got * right).sum() / max((right * right).sum(), 1e-300)) for got, right in pairs]
-    factor = factors[0]
-    if factor == 0 or not all(close(f, factor) for f in factors):
+def _factor(evidence: Evidence, argument: str, pairs: Pairs) -> Iterator[Diagnosis]:
+    """Explain a gradient that is a constant times the right one, everywhere and always: the number of rows, or another."""
+    factor, *others = (_times(got, right) for got, right in pairs)
+    if not factor or not all(close(other, factor) for other in others) or close(factor, -1.0):
         return
-    if abs(factor - 1) < 1e-9 or close(factor, -1.0):
-        return
-    if not all(close(factor * right, got) and nearer(factor * right, got, right) for got, right in pairs):
+    if not all(_explains(factor * right, got, right) for got, right in pairs):
         return
     words = f"every entry of d{argument} is {factor:.6g} times the right one"
-    sizes = _batch_sizes(evidence, argument, factor)
-    if sizes:
+    if sizes := _batch_sizes(evidence, argument, factor):
         cost = 0.45 if _counts_features(evidence, argument, factor) else 0.35
         yield Diagnosis("batch-mean-vs-sum", (argument,), f"{words}: {sizes}", cost)
     yield Diagnosis("constant-factor", (argument,), words, 0.4)
 
 
+def _times(got: Array, right: Array) -> float:
+    """Return what the right gradient has to be multiplied by."""
+    return float((got * right).sum() / max((right * right).sum(), 1e-300))
+
+
+def _explains(predicted: Array, got: Array, right: Array) -> bool:
+    """Whether a prediction is what was returned, and comes much nearer to it than the right gradient does."""
+    error = float(np.abs(right - got).max(initial=0))
+    return close(predicted, got) and float(np.abs(predicted - got).max(initial=0)) <= NEARER * error
+
+
 def _counts_features(evidence: Evidence, argument: str, factor: float) -> bool:
     """Whether a factor is the number of the argument's own columns, and of no rows anywhere: no batch is that."""
-    shape = evidence.subject.inputs[argument].shape
     size = round(max(abs(factor), 1 / abs(factor)))
-    tables = [
-        value.shape for value in evidence.subject.inputs.values() if value.ndim > 1 and size in value.shape
-    ]
-    return shape[-1:] == (size,) and bool(tables) and not any(size in table[:-1] for table in tables)
+    tables = [shape for shape in _shapes_of(evidence) if len(shape) > 1 and size in shape]
+    own = evidence.subject.inputs[argument].shape[-1:] == (size,)
+    return own and bool(tables) and not any(size in table[:-1] for table in tables)
+
+
+def _shapes_of(evidence: Evidence) -> list[tuple[int, ...]]:
+    return [value.shape for value in evidence.subject.inputs.values()]
 
 
 def _batch_sizes(evidence: Evidence, argument: str, factor: float) -> str:
     """Say whether a factor is the number of rows or its inverse; fewer rows decide, where they can be had."""
-    sizes = {size for value in evidence.subject.inputs.values() for size in value.shape if size > 1}
-    near = [n for n in sizes if close(abs(factor), n) or close(abs(factor) * n, 1.0)]
-    counts = {a * b for a in sizes for b in sizes} | sizes
-    if not near:
-        near = [n for n in counts if close(abs(factor), n) or close(abs(factor) * n, 1.0)]
-        if not near or min(near) <= 4:
-            return ""
-        return f"{near[0]} is a product of the sizes"
-    size = near[0]
+
+    def near(numbers: set[int]) -> list[int]:
+        return [n for n in numbers if close(abs(factor), n) or close(abs(factor) * n, 1.0)]
+
+    sizes = {size for shape in _shapes_of(evidence) for size in shape if size > 1}
+    if not near(sizes):
+        products = near({a * b for a in sizes for b in sizes})
+        return f"{products[0]} is a product of the sizes" if products and min(products) > CLEARLY else ""
+    size = near(sizes)[0]
     fewer = _factor_with_fewer(evidence, argument, size)
     if fewer is None:
-        return f"{size} is the length of an axis" if size not in (2, 4) else ""
+        return f"{size} is the length of an axis" if size not in SQUARES else ""
     if close(fewer, factor):
         return ""
     return f"{size} is the length of an axis, and with {size - 1} it is {fewer:.6g} times"
@@ -184,43 +200,86 @@ def _factor_with_fewer(evidence: Evidence, argument: str, size: int) -> float | 
         except (CheckError, ValueError, IndexError):
             continue
         got, right = sample.got[argument], sample.expected(argument)
-        if got.shape != right.shape:
-            continue
-        factor = float((got * right).sum() / max((right * right).sum(), 1e-300))
-        if close(factor * right, got):
-            return factor
+        if got.shape == right.shape and close(_times(got, right) * right, got):
+            return _times(got, right)
     return None
 
 
-def _not_finite(argument: str, pairs: list[tuple[Array, Array]]) -> str:
-    bad = sum(int((~np.isfinite(got)).sum()) for got, _ in pairs)
-    total = sum(got.size for got, _ in pairs)
-    return f"{bad} of {total} entries of d{argument} are NaN or infinite, where the right ones are finite"
-
-
-def _by_pattern(argument: str, evidence: Evidence) -> Diagnosis:
+def _by_entries(argument: str, evidence: Evidence) -> Diagnosis:
     """Say what the wrong entries look like, when no known mistake gives them."""
     samples = evidence.comparisons[0].samples
-    pairs = [(sample.got[argument], sample.expected(argument)) for sample in samples]
     wrong = np.any([sample.wrong(argument) for sample in samples], axis=0)
-    count = f"{int(wrong.sum())} of {wrong.size} entries"
-    if all(np.all(got[wrong] == 0) for got, _ in pairs):
-        return Diagnosis(
-            "missing-term", (argument,), f"{count} of d{argument} are zero, and nothing else is wrong", 3.0
-        )
-    with np.errstate(all="ignore"):
-        ratios = [got[wrong] / right[wrong] - 1 for got, right in pairs]
+    pairs = [(sample.got[argument][wrong], sample.expected(argument)[wrong]) for sample in samples]
+    count = f"{int(wrong.sum())} of {wrong.size} entries of d{argument} are"
+    if not any(got.any() for got, _ in pairs):
+        return Diagnosis("missing-term", (argument,), f"{count} zero, and nothing else is wrong", LAST - 0.1)
     several = sum(part.size for part in samples[0].upstream) > 1  # one number of upstream is a factor always
-    if several and all(
-        np.allclose(ratio, ratios[0], rtol=1e-6, atol=1e-9, equal_nan=True) for ratio in ratios
-    ):
-        words = (
-            f"{count} of d{argument} are off by a factor of their own, the same for every upstream gradient"
-        )
-        return Diagnosis("wrong-local-derivative", (argument,), words, 3.0)
+    with np.errstate(all="ignore"):
+        ratios = [got / right - 1 for got, right in pairs]
+    if several and all(close(ratio, ratios[0]) for ratio in ratios):
+        words = f"{count} off by a factor of their own, the same for every upstream gradient"
+        return Diagnosis("wrong-local-derivative", (argument,), words, LAST - 0.1)
     return Diagnosis(
-        "missing-term",
-        (argument,),
-        f"{count} of d{argument} are off, and not by a factor: a path differs",
-        3.2,
+        "missing-term", (argument,), f"{count} off, and not by a factor: a path differs", LAST + 0.1
     )
+
+
+def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
+    """Compare what backward hands on from each output to each entry of an argument with what it should."""
+    right = _right_jacobian(argument, evidence.comparisons[0].numerical)
+    given = _given_jacobian(argument, evidence) if right is not None else None
+    if right is None or given is None:
+        return
+    if right.shape[0] == right.shape[1] > 1:
+        way = f"from the output to d{argument}"
+        for relation, code, words, cost in (
+            (right.T, "transposed", f"the Jacobian is used {way}, not its transpose", 1.3),
+            (np.diag(np.diag(right)), "missing-term", f"of the Jacobian only the diagonal is used {way}", 1.15),
+            (np.eye(len(right)), "missing-local-derivative", f"the upstream gradient is handed on {way} as it is", 1.25),
+        ):  # fmt: skip
+            if _explains(relation, given, right):
+                yield Diagnosis(code, (argument,), words, cost)
+    tiny = TINY * float(np.abs(right).max(initial=0))
+    there, used = np.abs(right) > tiny, np.abs(given) > tiny
+    wrong = np.abs(given - right) > tiny
+    kind = bool(np.any(wrong & there & used)), bool(np.any(wrong & ~used)), bool(np.any(wrong & ~there))
+    code, words = KINDS.get(kind, KINDS[True, False, False])
+    # entry by entry there is one slope to be wrong; elsewhere several paths meet, and one differs
+    entrywise = min(right.shape) > 1 and (there | used).sum(axis=1).max() <= 1
+    if entrywise and kind[2] and not kind[1]:
+        code, words = (
+            "missing-local-derivative",
+            "should be zero: what stops them forward does not stop them backward",
+        )
+    code = code or ("wrong-local-derivative" if entrywise else "missing-term")
+    words = f"{int(wrong.sum())} of {wrong.size} slopes from d{argument} to the output {words}"
+    mixed = code == "wrong-axis" and kind == (True, False, True)
+    yield Diagnosis(code, (argument,), words, MIXED if mixed else LAST)
+
+
+def _right_jacobian(argument: str, numerical: NumericalGradient) -> Array | None:
+    """Return the right matrix, a row for each output; None where it is not known or has kinks."""
+    found = numerical.jacobians[argument]
+    if not isinstance(found, NumericalJacobian) or found.kinks.any():
+        return None
+    small = found.low.size <= LARGEST_JACOBIAN and len(found.low) <= MOST_OUTPUTS
+    return np.asarray((found.low + found.high) / 2, np.float64) if small else None
+
+
+def _given_jacobian(argument: str, evidence: Evidence) -> Array | None:
+    """Return backward's matrix, or None where it is not linear in the upstream gradient."""
+    numerical, sample = evidence.comparisons[0].numerical, evidence.comparisons[0].samples[0]
+    ends = np.cumsum([output.size for output in numerical.outputs])
+
+    def row(upstream: Array) -> Array:
+        parts = zip(np.split(upstream, ends[:-1]), numerical.outputs, strict=True)
+        shaped = [part.reshape(output.shape) for part, output in parts]
+        return evidence.subject.run_backward(shaped, numerical.exact)[argument].astype(float).ravel()
+
+    try:
+        matrix = np.array([row(unit) for unit in np.eye(ends[-1])])
+    except (CheckError, KeyError, ValueError):
+        return None
+    upstream = np.concatenate([part.ravel() for part in sample.upstream])
+    got = np.asarray(sample.got[argument], float).ravel()
+    return matrix if matrix.ndim == 2 and close(upstream @ matrix, got) else None

@@ -3,14 +3,15 @@
 A row is used in both directions and on both sides. In a wrong backward, an edit *undoes* a mistake: that is a repair.
 In the right gradient, the same edit *makes* one: that is a mutation. Either way the mistake is known by its row.
 Capital letters stand for parts: ``A`` and ``B`` for any, ``M`` for a matrix, ``T`` for an array of more axes, ``N`` for a
-size, ``U`` for a name in scope where it is put in.
+size, ``U`` for a name in scope where it is put in. A row's cost is about the number of tokens that change, and a little
+more for what people get wrong less often: the cheapest edit that explains the numbers is the one that is named.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,20 +21,17 @@ from handgrad.checking.repair.expressions import (
     dimensions,
     fill,
     is_float,
-    is_gradient,
     is_size,
     names_in,
     parsed,
-    same,
     sizes,
 )
 from handgrad.checking.repair.module_source import called, calls_in
 
-LOCAL, POINT, AXIS, SHAPE = "wrong-local-derivative", "wrong-evaluation-point", "wrong-axis", "wrong-shape"
-SIZE, TRANSPOSED, ELEMENTWISE = "batch-mean-vs-sum", "transposed", "elementwise-instead-of-matmul"
-EXTRA, LACKS_FACTOR, LACKS_TERM = "extra-term", "missing-local-derivative", "missing-term"
-UPSTREAM, STATE, NOT_ADDED = "ignores-upstream", "stale-or-mutated-state", "overwritten-not-accumulated"
-NOT_SUMMED, AVERAGED, FACTOR = "broadcast-not-summed", "averaged-batch", "constant-factor"
+LIKE_IT = 0.1  # more for each further size that would be as likely
+PUT_IN = 1.2  # more for a factor or term that is put in: there are as many as names in scope
+OF_A_FORMULA = 0.3  # more to change a formula as a whole: its parts are where people slip
+TURNED_FORMULA = 1.0  # the same for a transpose
 
 
 class Edited(NamedTuple):
@@ -64,61 +62,63 @@ def _either(code: str, cost: float, *pairs: str) -> list[Row]:
 ROWS: list[Row] = [
     *_either("wrong-sign", 1.0, "A + B ~ A - B", "A - B ~ B - A"),
     *_either("wrong-sign", 1.3, "A ~ -A"),
-    *_either(TRANSPOSED, 1.0, "M ~ M.T"),
-    *_either(TRANSPOSED, 2.5, "T ~ np.swapaxes(T, -1, -2)"),
-    *_either(SIZE, 2.2, "A ~ A / N", "A ~ A * N"),
-    *_either(LOCAL, 1.0, "A & B ~ A | B"),
-    *_either(POINT, 1.0, "A // B ~ A % B"),
-    *_either(LOCAL, 1.3, "A * B ~ A / B", "A / B ~ B / A", "A ** B ~ A * B", "A ** B ~ B ** A"),
-    *_either(LOCAL, 2.0, "A ~ 1 - A", "A ~ A ** 2", "A * B ~ A + B"),
-    *_either(FACTOR, 2.0, "A ~ 2 * A", "A ~ A / 2"),
-    *_either(FACTOR, 3.0, "A ~ 3 * A", "A ~ A / 3", "A ~ 4 * A", "A ~ A / 4"),
-    *_either(LOCAL, 1.2, *(
+    *_either("transposed", 1.0, "M ~ M.T"),
+    *_either("transposed", 2.5, "T ~ np.swapaxes(T, -1, -2)"),
+    *_either("wrong-axis", 2.0, "A.reshape(-1, A.shape[-1]) ~ A.reshape(B, C)"),
+    *_either("wrong-axis", 2.0, "A.reshape(A.shape[0], -1) ~ A.reshape(B, C)"),
+    *_either("batch-mean-vs-sum", 2.2, "A ~ A / N", "A ~ A * N"),
+    *_either("wrong-local-derivative", 1.0, "A & B ~ A | B", "A < B ~ A > B", "A < B ~ A <= B", "A > B ~ A >= B"),
+    *_either("wrong-evaluation-point", 1.0, "A // B ~ A % B"),
+    *_either("wrong-evaluation-point", 1.5, "A[B] ~ A", "A[B] ~ A[B + 1]", "A[B] ~ A[B - 1]", "A[1:] ~ A[:-1]"),
+    *_either("wrong-axis", 1.5, "A[B, C] ~ A[C, B]"),
+    *_either("wrong-local-derivative", 1.3, "A * B ~ A / B", "A / B ~ B / A", "A ** B ~ A * B", "A ** B ~ B ** A"),
+    *_either("wrong-local-derivative", 2.0, "A ~ 1 - A", "A ~ A ** 2", "A * B ~ A + B", "F(A - B) ~ A - F(B)"),
+    *_either("constant-factor", 2.0, "A ~ 2 * A", "A ~ A / 2"),
+    *_either("constant-factor", 3.0, "A ~ 3 * A", "A ~ A / 3", "A ~ 4 * A", "A ~ A / 4"),
+    *_either("wrong-local-derivative", 1.2, *(
         f"(A {inner} B) {outer} C ~ A {inner} (B {outer} C)"
         for inner in ("+", "-", "*", "/", "**") for outer in ("+", "-", "*", "/", "**")
         if (inner, outer) not in {("+", "+"), ("*", "*"), ("*", "/"), ("+", "-")}
     )),
-    Row(EXTRA, LACKS_FACTOR, "A * U", "A", 1.5),
-    Row(EXTRA, LACKS_FACTOR, "U * A", "A", 1.5),
-    Row(EXTRA, LACKS_FACTOR, "A / B", "A", 1.5),
-    Row(EXTRA, LACKS_FACTOR, "B / A", "1 / A", 2.0),
-    *(Row(EXTRA, LACKS_FACTOR, f"A * {slope}", "A", 1.6) for slope in ("(1 - U ** 2)", "U * (1 - U)", "(U > 0)")),
-    Row(EXTRA, LACKS_TERM, "A + U", "A", 1.5),
-    Row(EXTRA, LACKS_TERM, "U + A", "A", 1.5),
-    Row(EXTRA, LACKS_TERM, "A - U", "A", 1.5),
-    Row(EXTRA, LACKS_TERM, "B - A", "-A", 2.0),
-    *(Row(AVERAGED, AVERAGED, f"np.outer(A.{one}(axis={axis}), B.{other}(axis={axis})){scaled}", right, 2.5)
+    Row("extra-term", "missing-local-derivative", "A * U", "A", 1.5),
+    Row("extra-term", "missing-local-derivative", "U * A", "A", 1.5),
+    Row("extra-term", "missing-local-derivative", "A / B", "A", 1.5),
+    Row("extra-term", "missing-local-derivative", "B / A", "1 / A", 2.0),
+    *(Row("extra-term", "missing-local-derivative", f"A * {slope}", "A", 1.6)
+      for slope in ("(1 - U ** 2)", "U * (1 - U)", "(U > 0)")),
+    Row("extra-term", "missing-term", "A + U", "A", 1.5),
+    Row("extra-term", "missing-term", "U + A", "A", 1.5),
+    Row("extra-term", "missing-term", "A - U", "A", 1.5),
+    Row("extra-term", "missing-term", "B - A", "-A", 2.0),
+    *(Row("averaged-batch", "averaged-batch", f"np.outer(A.{one}(axis={axis}), B.{other}(axis={axis})){scaled}", right, 2.5)
       for axis, right in ((0, "A.T @ B"), (1, "A @ B.T"))
       for one, other in (("mean", "mean"), ("sum", "sum"), ("mean", "sum"))
       for scaled in ("", f" / A.shape[{axis}]", f" * A.shape[{axis}]")),
-    *(Row(AVERAGED, AVERAGED, f"A.{one}(axis=0) * B.{other}(){scaled}", "A.T @ B", 2.5)
+    *(Row("averaged-batch", "averaged-batch", f"A.{one}(axis=0) * B.{other}(){scaled}", "A.T @ B", 2.5)
       for one, other in (("mean", "mean"), ("sum", "sum"), ("mean", "sum"), ("sum", "mean"))
       for scaled in ("", " / len(A)", " * len(A)")),
 ]  # fmt: skip
-"""The rows that two texts say all of; `expression_edits` and `statement_edits` have those that look at more."""
+"""The rows that two texts say all of; `small_edits` has those that look at more."""
 
-OF_A_FORMULA = {TRANSPOSED: 1.0}  # more cost to change a formula as a whole: its parts are where people slip
-EVERY = [*ROWS, *(Row(row.makes, row.undoes, row.after, row.before, row.cost) for row in ROWS)]
-KNOWN_ROWS: dict[str, list[Row]] = {}
-for _row in EVERY:
-    KNOWN_ROWS.setdefault(type(parsed(_row.before)).__name__, []).append(_row)
-ANYTHING = KNOWN_ROWS["Name"]  # rows whose first text is one part
+ROWS_OF_A_KIND: dict[str, list[Row]] = {}  # in both directions, by the class of the first text's node
+for _row in [*ROWS, *(Row(row.makes, row.undoes, row.after, row.before, row.cost) for row in ROWS)]:
+    ROWS_OF_A_KIND.setdefault(type(parsed(_row.before)).__name__, []).append(_row)
+ANYTHING = ROWS_OF_A_KIND.pop("Name")  # rows whose first text is one part
 
 _MOVING = {"reshape", "swapaxes", "transpose", "moveaxis"}
 _AXES = {"axis", "axes", "dim", "keepdims"}
 _CALLS = {
-    "ones": UPSTREAM, "ones_like": UPSTREAM, "zeros": "zero-gradient", "zeros_like": "zero-gradient", "conj": TRANSPOSED,
-    "astype": "dtype-or-overflow", "float32": "dtype-or-overflow", "float16": "dtype-or-overflow",
-    "default_rng": "nondeterministic", "copy": STATE,
+    "ones": "ignores-upstream", "ones_like": "ignores-upstream", "zeros": "zero-gradient", "zeros_like": "zero-gradient",
+    "conj": "transposed", "astype": "dtype-or-overflow", "float32": "dtype-or-overflow", "float16": "dtype-or-overflow",
+    "default_rng": "nondeterministic", "copy": "stale-or-mutated-state",
 }  # fmt: skip
 """What a call gives away where it is put in or left out."""
 
 
 def table_edits(place: Expression) -> Iterator[Edited]:
     """Yield what the table has for an expression."""
-    for row in KNOWN_ROWS.get(type(place.node).__name__, []):
-        if row not in ANYTHING:
-            yield from _by_row(place, row)
+    for row in ROWS_OF_A_KIND.get(type(place.node).__name__, []):
+        yield from _by_row(place, row)
     if is_float(place.value) and not isinstance(place.node, ast.Constant):
         for row in ANYTHING:
             yield from _by_row(place, row)
@@ -128,64 +128,61 @@ def _by_row(place: Expression, row: Row) -> Iterator[Edited]:
     parts: dict[str, Any] = {}
     if not _matches(parsed(row.before), place.node, parts, place):
         return
-    free = names_in(parsed(row.after)) - parts.keys() - {"np", "len"}
+    after = names_in(parsed(row.after)) - {"np", "len"}
+    free = after - parts.keys()
     if not free:
         undoes, makes, alike = row.undoes, row.makes, ""
-        if left_out := [part for name, part in parts.items() if name not in names_in(parsed(row.after))]:
+        if left_out := [part for name, part in parts.items() if name not in after]:
             undoes, makes = _of_part(left_out[0], place, undoes, makes)
             alike = f"{row.before} ~ {row.after} without {outline(left_out[0])}"
-        plain = isinstance(place.node, ast.Name | ast.Call)
-        plain &= undoes != TRANSPOSED or isinstance(place.parent, ast.BinOp)
-        plain |= row not in ANYTHING
-        cost = row.cost + (0.0 if plain else OF_A_FORMULA.get(undoes, 0.3))
+        cost = row.cost
+        if row in ANYTHING and undoes == "transposed":
+            whole = not isinstance(place.node, ast.Name | ast.Call) or not isinstance(place.parent, ast.BinOp)
+            cost += TURNED_FORMULA * whole
+        elif row in ANYTHING:
+            cost += OF_A_FORMULA * (not isinstance(place.node, ast.Name | ast.Call))
         yield Edited(fill(row.after, **parts), cost, undoes, makes, alike)
     elif free == {"N"}:
         for k, size in enumerate(sizes(place.scope)):
-            yield Edited(fill(row.after, **parts, N=size), row.cost + 0.1 * k, row.undoes, row.makes)
-    elif (
-        free == {"U"}
-        and row.after.startswith("A")
-        and ("(" not in row.after or is_gradient(place, place.node))
-    ):
+            yield Edited(fill(row.after, **parts, N=size), row.cost + LIKE_IT * k, row.undoes, row.makes)
+    elif free == {"U"} and row.after[0] == "A" and ("(" not in row.after or place.is_gradient(place.node)):
         for name, value in place.scope.items():
-            if not isinstance(place.node, ast.Constant) and _broadcasts(value, place.value):
+            if _broadcasts(value, place.value):
                 put_in = ast.Name(name, ast.Load())
                 makes, undoes = _of_part(put_in, place, row.makes, row.undoes)
-                yield Edited(fill(row.after, **parts, U=put_in), row.cost + 1.2, undoes, makes)
+                yield Edited(fill(row.after, **parts, U=put_in), row.cost + PUT_IN, undoes, makes)
 
 
 def _of_part(part: ast.expr, place: Expression, undoes: str, makes: str) -> tuple[str, str]:
     """Return what leaving out a factor or a term undoes and makes: the upstream gradient, a size and a number say more."""
-    if undoes != EXTRA:
+    if (undoes, makes) != ("extra-term", "missing-local-derivative"):
         return undoes, makes
-    if names_in(part) & place.upstream and makes == LACKS_FACTOR:
-        return undoes, UPSTREAM
-    if any(map(is_size, ast.walk(part))) and makes == LACKS_FACTOR:
-        return SIZE, SIZE
-    if isinstance(part, ast.Constant | ast.UnaryOp) and makes == LACKS_FACTOR and not names_in(part):
-        return FACTOR, FACTOR
+    if names_in(part) & place.upstream:
+        return undoes, "ignores-upstream"
+    if any(map(is_size, ast.walk(part))):
+        return "batch-mean-vs-sum", "batch-mean-vs-sum"
+    if isinstance(part, ast.Constant | ast.UnaryOp) and not names_in(part):
+        return "constant-factor", "constant-factor"
     return undoes, makes
 
 
 def _matches(template: Any, node: Any, parts: dict[str, Any], place: Expression) -> bool:
     """Whether a tree is what a template stands for; its parts are put down by their letters."""
-    if isinstance(template, ast.Name) and len(template.id) == 1:
-        if template.id in parts:
-            return same(parts[template.id], node)
-        parts[template.id] = node
-        fits = {"M": lambda: dimensions(place.of(node)) == 2, "T": lambda: dimensions(place.of(node)) > 2,
-                "N": lambda: is_size(node)}  # fmt: skip
-        return fits.get(template.id, lambda: True)()
     if isinstance(template, list):
-        return (
-            isinstance(node, list)
-            and len(node) == len(template)
-            and all(_matches(one, other, parts, place) for one, other in zip(template, node, strict=True))
-        )
+        return isinstance(node, list) and len(node) == len(template) and all(
+            _matches(one, other, parts, place) for one, other in zip(template, node, strict=True))  # fmt: skip
     if not isinstance(template, ast.AST):
         return bool(template == node)
     if isinstance(template, ast.Name) and template.id == "np":
         return isinstance(node, ast.Name) and node.id == place.source.numpy
+    if isinstance(template, ast.Name) and template.id != "len":
+        if not isinstance(node, ast.AST):
+            return False
+        if template.id in parts:
+            return ast.dump(parts[template.id]) == ast.dump(node)
+        parts[template.id] = node
+        axes = dimensions(place.of(node))
+        return {"M": axes == 2, "T": axes > 2, "N": is_size(node)}.get(template.id, True)
     return type(template) is type(node) and all(
         _matches(getattr(template, field), getattr(node, field, None), parts, place)
         for field in template._fields
@@ -206,8 +203,8 @@ def _broadcasts(value: Any, to: Any) -> bool:
 def in_context(place: Expression, edited: Edited) -> Edited:
     """Return an edit with the mistake that its surroundings name: an axis, an index, a call that came or went."""
     code = _around(place) or _by_calls(place, edited.new)
-    if code is None and edited.undoes == FACTOR and not is_of_a_term(place):
-        code = LOCAL
+    if code is None and edited.undoes == "constant-factor" and not is_of_a_term(place):
+        code = "wrong-local-derivative"
     return edited if code is None else edited._replace(undoes=code, makes=code)
 
 
@@ -218,19 +215,17 @@ def _around(place: Expression) -> str | None:
         holder = place.source.parents[id(node)][0]
         match holder:
             case ast.keyword() if holder.arg in _AXES:
-                return AXIS
+                return "wrong-axis"
             case ast.Call() if node in holder.args and called(holder) in _MOVING:
-                return AXIS
-            case ast.Call() if (
-                node in holder.args and called(holder) in ("sum", "mean") and node is not holder.args[0]
-            ):
-                return AXIS
+                return "wrong-axis"
+            case ast.Call() if node in holder.args[1:] and called(holder) in ("sum", "mean"):
+                return "wrong-axis"
             case ast.Call() if called(holder) == "range":
-                return LACKS_TERM
+                return "missing-term"
             case ast.BinOp(op=ast.Pow()) if node is holder.right:
-                return LOCAL
+                return "wrong-local-derivative"
             case ast.Subscript() if node is holder.slice:
-                return POINT
+                return "wrong-evaluation-point"
         node = holder
     return None
 
@@ -251,16 +246,16 @@ def is_of_a_term(place: Expression) -> bool:
     return True
 
 
+class _Dots(ast.NodeTransformer):
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript):
+            return ast.Name("·", ast.Load())
+        return super().generic_visit(node)
+
+
 def outline(node: ast.AST) -> str:
     """Return the text of an expression with a dot for every name, call and entry: what it looks like from afar."""
-
-    class Dots(ast.NodeTransformer):
-        def generic_visit(self, inner: ast.AST) -> ast.AST:
-            if isinstance(inner, ast.Name | ast.Call | ast.Attribute | ast.Subscript):
-                return ast.Name("·", ast.Load())
-            return super().generic_visit(inner)
-
-    return ast.unparse(Dots().visit(copy.deepcopy(node)))
+    return ast.unparse(_Dots().visit(copy.deepcopy(node)))
 
 
 def _by_calls(place: Expression, new: ast.AST) -> str | None:
@@ -269,21 +264,3 @@ def _by_calls(place: Expression, new: ast.AST) -> str | None:
     known = place.source.calls
     changed = calls_in(place.node, known) ^ calls_in(new, known)
     return next((_CALLS[name] for name in sorted(changed) if name in _CALLS), None)
-
-
-def everywhere(node: Any, parts: Mapping[str, ast.expr]) -> Any:
-    """Return an expression with parts exchanged, by their text; what is without them is the same object."""
-    if isinstance(node, ast.expr) and (text := ast.unparse(node)) in parts:
-        return parts[text]
-    if isinstance(node, list):
-        return [everywhere(item, parts) for item in node]
-    if not isinstance(node, ast.expr | ast.keyword):
-        return node
-    fields = {name: everywhere(value, parts) for name, value in ast.iter_fields(node)}
-    same_parts = all(
-        all(a is b for a, b in zip(value, fields[name], strict=True))
-        if isinstance(value, list)
-        else value is fields[name]
-        for name, value in ast.iter_fields(node)
-    )
-    return node if same_parts else type(node)(**fields)

@@ -3,17 +3,114 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.repair.instrumentation import Observed
 from handgrad.checking.repair.module_source import ModuleSource, called
+from handgrad.checking.repair.run_limits import OutOfTimeError
+from handgrad.checking.repair.sandbox import LONGEST_RUN, Sandbox
+from handgrad.checking.subject import CheckError
 
+RUN = 30.0  # microseconds for a run of a backward that does nothing
+STEP, ENTRY = 2.0, 0.01  # microseconds for an expression, and for each entry of its value
+LARGEST = 200_000  # entries of an array that is copied when it is seen
 UPSTREAM_NAMES = frozenset({"g", "dout", "dy", "upstream", "grad_output"})
+
+
+# What one run of a backward shows.
+
+
+@dataclass
+class Observed:
+    """The values of a backward's expressions and the names in scope at its statements, at the first time they ran."""
+
+    values: dict[int, Any] = field(default_factory=dict)  # by the id of the expression's node
+    scopes: dict[int, dict[str, Any]] = field(default_factory=dict)  # by the id of the statement's node
+    work: float = RUN  # microseconds of a machine of 2024
+    running: bool = False
+
+    def see(self, node: int, value: Any) -> Any:
+        """Save a value of an expression, and return it."""
+        if self.running:
+            self.work += STEP + ENTRY * (value.size if isinstance(value, np.ndarray) else 0)
+            if node not in self.values:
+                self.values[node] = _copied(value)
+        return value
+
+    def enter(self, node: int, names: dict[str, Any]) -> None:
+        """Save the names in scope at a statement."""
+        if self.running and node not in self.scopes:
+            self.scopes[node] = {name: _copied(value) for name, value in names.items()}
+
+
+def observe(sandbox: Sandbox) -> Observed:
+    """Run a backward once with its expressions observed, up to where it fails; forward runs unobserved."""
+    observed, source = Observed(), sandbox.source
+    codes = {
+        name: source.compile(ast.fix_missing_locations(_watched(source.units[name])))
+        for name in source.reachable(source.backward)
+    }
+    subject = sandbox.assemble(source.codes | codes, {"__see__": observed.see, "__enter__": observed.enter})
+    inner = subject.backward
+
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        observed.running = True
+        return inner(*args, **kwargs)
+
+    with suppress(CheckError, OutOfTimeError, MemoryError), sandbox.guard.limit(LONGEST_RUN):
+        replace(subject, backward=backward).run_backward(sandbox.target.upstream, sandbox.target.inputs)
+    sandbox.running = observed.work
+    return observed
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.size <= LARGEST:
+        return value.copy()
+    return tuple(map(_copied, value)) if isinstance(value, tuple) else value
+
+
+def _watched(node: Any) -> Any:
+    """Return a copy with ``__see__(id, expression)`` for expressions, and ``__enter__(id, locals())`` before statements."""
+    if isinstance(node, list):
+        parts = [(_call("__enter__", item, parsed("locals()")), _watched(item)) for item in node]
+        return [
+            part
+            for entry, item in parts
+            for part in ([entry, item] if isinstance(item, ast.stmt) else [item])
+        ]
+    if not isinstance(node, ast.AST) or isinstance(node, ast.JoinedStr | ast.pattern):
+        return node
+    fields = {name: _watched(value) for name, value in ast.iter_fields(node)}
+    match node:
+        case ast.Call(
+            ast.Attribute(owner, attribute)
+        ):  # a method's object has a value, the method is not asked
+            fields["func"] = ast.Attribute(_watched(owner), attribute, ast.Load())
+        case ast.Call(ast.Name() as function):
+            fields["func"] = function
+    new = ast.copy_location(type(node)(**fields), node)
+    return _call("__see__", node, new).value if _has_value(node) else new
+
+
+def _call(name: str, node: ast.AST, argument: Any) -> ast.Expr:
+    """Return a call that is given a node's id and one argument."""
+    return ast.Expr(ast.Call(ast.Name(name, ast.Load()), [ast.Constant(id(node)), argument], []))
+
+
+def _has_value(node: ast.AST) -> bool:
+    if not isinstance(node, ast.expr) or isinstance(node, ast.Slice | ast.Starred | ast.NamedExpr):
+        return False
+    if isinstance(node, ast.Tuple) and any(isinstance(item, ast.Slice) for item in node.elts):
+        return False
+    return isinstance(getattr(node, "ctx", None), ast.Load | None)
+
+
+# The expressions of a backward.
 
 
 @dataclass(frozen=True)
@@ -52,10 +149,9 @@ class Expression:
         first, *inputs = self.source.parameters(self.source.backward) or [""]
         return (UPSTREAM_NAMES - {*inputs}) | {first}
 
-
-def is_gradient(place: Expression, node: ast.AST) -> bool:
-    """Whether an expression has a gradient in it, by what its names are called."""
-    return any(name in place.upstream or name.startswith(("d", "grad")) for name in names_in(node))
+    def is_gradient(self, node: ast.AST) -> bool:
+        """Whether an expression has a gradient in it, by what its names are called."""
+        return any(name in self.upstream or name.startswith(("d", "grad")) for name in names_in(node))
 
 
 def expressions(source: ModuleSource, observed: Observed) -> Iterator[Expression]:
@@ -63,17 +159,13 @@ def expressions(source: ModuleSource, observed: Observed) -> Iterator[Expression
     for name in source.reachable(source.backward):
         for node in ast.walk(source.units[name]):
             if isinstance(node, ast.expr) and id(node) in observed.values:
-                scope = observed.scopes.get(id(source.statement_of(node)), {})
+                scope = observed.scopes.get(id(source.enclosing(node, ast.stmt)), {})
                 yield Expression(node, observed.values[id(node)], scope, source, observed)
 
 
 def dimensions(value: Any) -> int:
     """Return the number of axes of an array, 0 for a number, -1 for anything else."""
-    if isinstance(value, bool | np.bool_):
-        return 0
-    if isinstance(value, np.ndarray | np.number | int | float):
-        return np.ndim(value)
-    return -1
+    return np.ndim(value) if isinstance(value, np.ndarray | np.number | np.bool_ | int | float) else -1
 
 
 def is_float(value: Any) -> bool:
@@ -88,24 +180,17 @@ def names_in(node: ast.AST) -> set[str]:
     return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
 
-def same(one: Any, other: Any) -> bool:
-    """Whether two trees are the same code."""
-    return isinstance(one, ast.AST) and isinstance(other, ast.AST) and ast.dump(one) == ast.dump(other)
-
-
-def sizes(scope: dict[str, Any]) -> list[ast.expr]:
+def sizes(scope: Mapping[str, Any]) -> list[ast.expr]:
     """Return the lengths of the arrays in scope as expressions, one for each number."""
+    arrays = {name: value for name, value in scope.items() if isinstance(value, np.ndarray) and value.ndim}
     found: dict[int, ast.expr] = {}
-    arrays = {name: value for name, value in scope.items() if isinstance(value, np.ndarray)}
     for name, value in arrays.items():
-        if value.ndim:
-            found.setdefault(len(value), fill("len(A)", A=name))
+        found.setdefault(len(value), fill("len(A)", A=name))
     for name, value in arrays.items():
         for axis in range(1, value.ndim):
             found.setdefault(value.shape[axis], fill("A.shape[K]", A=name, K=axis))
     for name, value in arrays.items():
-        if value.ndim > 1:
-            found.setdefault(value.size, fill("A.size", A=name))
+        found.setdefault(value.size, fill("A.size", A=name))
     return [expression for size, expression in found.items() if size > 1]
 
 
@@ -114,6 +199,9 @@ def is_size(node: ast.AST) -> bool:
     if isinstance(node, ast.Subscript):
         return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
     return called(node) == "len" or (isinstance(node, ast.Attribute) and node.attr == "size")
+
+
+# Templates.
 
 
 def fill(template: str, **parts: ast.expr | str | float) -> ast.expr:

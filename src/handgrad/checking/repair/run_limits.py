@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 import signal
-import sys
 import threading
 import time
 import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
+from pathlib import Path
 from types import FrameType
 
 import numpy as np
@@ -21,7 +21,6 @@ except ImportError:  # not on every system
     resource = None  # type: ignore[assignment]
 
 MEMORY = 4 << 30  # bytes that all candidates together may add
-
 
 _SEARCHING: ContextVar[bool] = ContextVar("searching", default=False)
 
@@ -36,13 +35,20 @@ class OutOfTimeError(BaseException):
 
 
 class Guard:
-    """Runs candidates; only the main thread can interrupt them, elsewhere ``interrupts`` is false."""
+    """Runs candidates within limits, and counts their work: a slow or busy machine finds what a fast and idle one does.
+
+    Only the main thread can interrupt them, elsewhere ``interrupts`` is false.
+    """
 
     def __init__(self) -> None:
-        self.interrupts = threading.current_thread() is threading.main_thread() and hasattr(
-            signal, "setitimer"
-        )
+        main = threading.current_thread() is threading.main_thread()
+        self.interrupts = main and hasattr(signal, "setitimer")
+        self.spent = 0.0  # seconds of a machine of 2024
         self._armed = False
+
+    def spend(self, microseconds: float) -> None:
+        """Count some work."""
+        self.spent += 1e-6 * microseconds
 
     @contextlib.contextmanager
     def search(self) -> Iterator[None]:
@@ -71,6 +77,7 @@ class Guard:
             yield
             return
         self._armed = True
+        # It rings again: in a destructor, or while garbage is collected, nothing can be raised.
         signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
         try:
             yield
@@ -84,23 +91,16 @@ class Guard:
             if self._armed:
                 raise OutOfTimeError
 
-        def unraisable(lost: sys.UnraisableHookArgs) -> None:
-            # In a destructor, or while garbage is collected, nothing can be raised; the alarm rings again.
-            if not isinstance(lost.exc_value, OutOfTimeError):
-                hook(lost)
-
-        started, before = time.monotonic(), signal.getitimer(signal.ITIMER_REAL)
-        handler, hook = signal.signal(signal.SIGALRM, ring), sys.unraisablehook
-        sys.unraisablehook = unraisable
+        started, (left, interval) = time.monotonic(), signal.getitimer(signal.ITIMER_REAL)
+        handler = signal.signal(signal.SIGALRM, ring)
         try:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, handler)
-            sys.unraisablehook = hook
-            if before[0]:  # somebody else's alarm: it rings when it should have, or now
-                left = max(before[0] - (time.monotonic() - started), 1e-3)
-                signal.setitimer(signal.ITIMER_REAL, left, before[1])
+            if left:  # another program's alarm: it rings when it should have, or now
+                left = max(left - (time.monotonic() - started), 1e-3)
+                signal.setitimer(signal.ITIMER_REAL, left, interval)
 
 
 @contextlib.contextmanager
@@ -111,10 +111,8 @@ def _memory_limit() -> Iterator[None]:
         yield
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = used + MEMORY
-    if resource.RLIM_INFINITY not in (soft,) and soft < wanted:
-        wanted = soft
-    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+    allowed = used + MEMORY if soft == resource.RLIM_INFINITY else min(soft, used + MEMORY)
+    resource.setrlimit(resource.RLIMIT_AS, (allowed, hard))
     try:
         yield
     finally:
@@ -122,9 +120,8 @@ def _memory_limit() -> Iterator[None]:
 
 
 def _address_space() -> int | None:
-    """Return the bytes of address space in use, where the system tells."""
+    """Return the bytes of address space in use, where the system reports it."""
     try:
-        with open("/proc/self/statm") as file:  # noqa: PTH123 - not a file on a disk
-            return int(file.read().split()[0]) * resource.getpagesize()
-    except OSError:
+        return int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
+    except (OSError, AttributeError):
         return None

@@ -5,26 +5,30 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import islice
-from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 
-from handgrad.checking.effort import Effort
 from handgrad.checking.gradient_code import GradientCode, write_gradient
-from handgrad.checking.repair.expression_edits import expression_changes
-from handgrad.checking.repair.expressions import expressions
-from handgrad.checking.repair.instrumentation import Observed, observe
-from handgrad.checking.repair.module_source import Change, ModuleSource, SourceError, called, read_source
+from handgrad.checking.mistakes import Diagnosis
+from handgrad.checking.repair.expressions import observe
+from handgrad.checking.repair.module_source import (
+    Change,
+    ModuleSource,
+    SourceError,
+    called,
+    read_source,
+    splices,
+    text_with,
+)
 from handgrad.checking.repair.other_inputs import OtherInputs
 from handgrad.checking.repair.replacement import rewritings
 from handgrad.checking.repair.run_limits import Guard, OutOfTimeError
 from handgrad.checking.repair.sandbox import LONGEST_RUN, Met, Sandbox, Target
-from handgrad.checking.repair.splicing import splices, text_with
-from handgrad.checking.repair.statement_edits import statement_changes
+from handgrad.checking.repair.small_edits import small_changes
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.verdict.comparison import Evidence, GradientSample, compare
 from handgrad.checking.verdict.contract import violations
@@ -35,19 +39,10 @@ PROOF = 60  # runs of backward
 ROUNDS = 5  # edits in a row, each of which makes something right
 BROADER = 1.5  # of cost: a change that is right at all sizes may be that much larger
 FOR_EDITS = 0.85  # of the budget; the rest is for rewriting
+LONGEST_TEXT = 90  # characters of code in a description
 
 Prove = Callable[[Subject], bool]
 Write = Callable[[Sequence[str]], GradientCode | None]
-
-
-@dataclass(frozen=True)
-class Undone:
-    """A mistake that an edit of a repair undoes: its code, whose gradients it mends, in words, and its line."""
-
-    code: str
-    arguments: tuple[str, ...]
-    evidence: str
-    place: str
 
 
 @dataclass(frozen=True)
@@ -67,7 +62,7 @@ class Repair:
     any_size
         Whether it is right at inputs of other sizes too, as far as forward takes them.
     undone
-        The mistakes that its small edits undo.
+        The mistakes that its small edits undo, with the arguments whose gradients they mend.
     """
 
     path: Path
@@ -77,7 +72,7 @@ class Repair:
     kind: str
     encoding: str
     any_size: bool = True
-    undone: tuple[Undone, ...] = ()
+    undone: tuple[Diagnosis, ...] = ()
 
 
 def mend(evidence: Evidence, *, budget_s: float) -> Repair | None:
@@ -112,14 +107,20 @@ def mend(evidence: Evidence, *, budget_s: float) -> Repair | None:
 def _targets(evidence: Evidence) -> Iterator[Target]:
     """Yield the right gradients where backward is wrong, the user's inputs first: one may hide what another shows."""
     for comparison in evidence.comparisons:
-        sample = max(comparison.samples, key=lambda sample: _wrong_entries(sample, comparison.wrong))
+        sample = max(
+            comparison.samples,
+            key=lambda sample: sum(int(sample.wrong(name).sum()) for name in comparison.wrong),
+        )
         if comparison.wrong or comparison is evidence.comparisons[0]:
-            yield Target(
-                inputs=sample.inputs,
-                upstream=sample.upstream,
-                gradients={name: sample.expected(name) for name in sample.got},
-                tolerance={name: _tolerance(sample, name) for name in sample.got},
-            )
+            right = {name: sample.expected(name) for name in sample.got}
+            near = {name: _tolerance(sample, name) for name in sample.got}
+            yield Target(sample.inputs, sample.upstream, right, near)
+
+
+def _tolerance(sample: GradientSample, name: str) -> np.ndarray:
+    """Return how far from the expected gradient is still right: the error bound, and half the gap at a kink."""
+    bounds = sample.bounds[name]
+    return np.asarray(bounds.tolerance + np.abs(bounds.high - bounds.low) / 2, np.float64)
 
 
 def proves(candidate: Subject, evidence: Evidence) -> bool:
@@ -134,16 +135,6 @@ def proves(candidate: Subject, evidence: Evidence) -> bool:
         return False
 
 
-def _wrong_entries(sample: GradientSample, arguments: tuple[str, ...]) -> int:
-    return sum(int(sample.wrong(name).sum()) for name in arguments)
-
-
-def _tolerance(sample: GradientSample, name: str) -> np.ndarray:
-    """Return how far from the expected gradient is still right: the error bound, and half the gap at a kink."""
-    bounds = sample.bounds[name]
-    return np.asarray(bounds.tolerance + np.abs(bounds.high - bounds.low) / 2, np.float64)
-
-
 def repair(
     subject: Subject,
     target: Target,
@@ -153,27 +144,10 @@ def repair(
     *,
     budget_s: float = 3.0,
 ) -> Repair | None:
-    """Search for a change of backward's source, the smallest first, that is proved.
+    """Search for a change of backward's source, the smallest first, that is proved; SourceError if there is no file.
 
-    Parameters
-    ----------
-    subject
-        The user's two functions.
-    target
-        Inputs at which backward is wrong, with the right gradients.
-    prove
-        Whether a changed subject passes all checks. Its functions are the user's in a copy of the module's names.
-    any_size
-        Whether a changed subject is right at inputs of other sizes too.
-    write
-        Writes the right gradients of some arguments as lines of source, or returns None.
-    budget_s
-        Seconds of a usual machine. Work is counted, not time: a slow machine takes longer and finds the same.
-
-    Raises
-    ------
-    SourceError
-        When there is no file to edit.
+    The target has inputs at which backward is wrong, with the right gradients. ``write`` returns the right gradients of
+    some arguments as lines of source. Of the budget, work is counted and not time: a slow machine finds the same.
     """
     source = read_source(subject.forward, subject.backward)
     guard = Guard()
@@ -186,57 +160,47 @@ def write_repair(path: Path, found: Repair) -> None:
     write_file(path, found.text.encode(found.encoding))
 
 
-def small_changes(source: ModuleSource, observed: Observed) -> list[Change]:
-    """Return every small edit of what backward runs, the smallest first."""
-    every = [*statement_changes(source, observed), *expression_changes(list(expressions(source, observed)))]
-    return sorted(every, key=attrgetter("cost"))
-
-
+@dataclass
 class _Search:
-    def __init__(
-        self,
-        source: ModuleSource,
-        subject: Subject,
-        target: Target,
-        prove: Prove,
-        any_size: Prove,
-        write: Write,
-        guard: Guard,
-        budget: float,
-    ) -> None:
-        self.first, self.subject, self.target = source, subject, target
-        self.prove, self.any_size, self.write = prove, any_size, write
-        self.guard, self.effort, self.budget = guard, Effort(), budget
-        self.done: list[str] = []
-        self.undone: list[Undone] = []
+    first: ModuleSource
+    subject: Subject
+    target: Target
+    prove: Prove
+    any_size: Prove
+    write: Write
+    guard: Guard
+    budget: float
+    done: list[str] = field(default_factory=list)
+    undone: list[Diagnosis] = field(default_factory=list)
 
     def run(self) -> Repair | None:
+        """Edit as long as each edit makes something right, then rewrite what is left, or else all."""
         source = self.first
         for _ in range(ROUNDS):
-            sandbox = Sandbox(source, self.subject, self.target, self.guard, self.effort)
+            sandbox = self._sandbox(source)
             found, better, met = self._round(sandbox)
-            if found is not None:
-                return found
             text = text_with(source, better) if better is not None else None
-            if better is None or text is None:
+            if found is not None or better is None or text is None:
                 break
-            self.done.append(describe(source, better, self.first))
+            self.done.append(self._described(source, better))
             self.undone += self._undone(sandbox, better, met)
-            source = source.changed(text)
-        for start in (source, self.first) if source is not self.first else (source,):
-            if start is self.first:
-                self.done, self.undone = [], []
-            found = self._rewrite(start)
-            if found is not None:
-                return found
-        return None
+            source = source.with_text(text)
+        found = found or self._rewritten(source)
+        if found is None and source is not self.first:
+            self.done, self.undone = [], []
+            found = self._rewritten(self.first)
+        return found
+
+    def _sandbox(self, source: ModuleSource) -> Sandbox:
+        return Sandbox(source, self.subject, self.target, self.guard)
 
     def _round(self, sandbox: Sandbox) -> tuple[Repair | None, Change | None, Met]:
         """Return a proved repair by one edit, or else the edit that mends most, and what it does."""
         best: tuple[Change | None, Met] = None, sandbox.base
         bound: tuple[Repair, float] | None = None  # right at these sizes only, with its cost
         for change in small_changes(sandbox.source, observe(sandbox)):
-            if self.effort.spent > FOR_EDITS * self.budget or (bound and change.cost > bound[1] + BROADER):
+            spent = self.guard.spent > FOR_EDITS * self.budget
+            if spent or (bound and change.cost > bound[1] + BROADER):
                 break
             met = sandbox.met(change)
             if met == sandbox.everything:
@@ -249,35 +213,25 @@ class _Search:
                 best = change, met
         return (bound[0] if bound else None), *best
 
-    def _rewrite(self, source: ModuleSource) -> Repair | None:
-        sandbox = Sandbox(source, self.subject, self.target, self.guard, self.effort)
-        wrong = [name for name in self.target.gradients if name not in sandbox.base]
+    def _rewritten(self, source: ModuleSource) -> Repair | None:
+        """Return a proved repair with the gradients written anew: of the wrong ones, or of all."""
+        sandbox = self._sandbox(source)
         observed = observe(sandbox)
+        wrong = [name for name in self.target.gradients if name not in sandbox.base]
         for arguments in (wrong, list(self.target.gradients)):
             code = self.write(arguments) if arguments else None
-            if code is None:
-                continue
-            for change in rewritings(sandbox, observed, code.lines, code.results):
+            for change in rewritings(sandbox, observed, code) if code is not None else ():
                 if sandbox.met(change) == sandbox.everything:
                     found = self._proved(sandbox, change, "rewritten")
                     if found is not None:
                         return found
         return None
 
-    def _undone(self, sandbox: Sandbox, change: Change, met: Met) -> list[Undone]:
-        """Return the mistake that an edit undoes, with the arguments whose gradients it mends."""
-        mended = tuple(name for name in self.target.gradients if name in met and name not in sandbox.base)
-        if not mended or not change.undoes:
-            return []
-        number = _first_line(change.edits[0].old.lineno, sandbox.source, self.first)
-        line = self.first.text.splitlines()[number - 1].strip()
-        return [Undone(change.undoes, mended, in_words(sandbox.source, change), f"line {number}: {line}")]
-
     def _proved(self, sandbox: Sandbox, change: Change, kind: str) -> Repair | None:
         """Return the repair when the whole check passes."""
         if _calls(sandbox.source.forward, change):
             return None
-        sandbox.pay(PROOF)
+        self.guard.spend(PROOF * sandbox.running)
         try:
             candidate = sandbox.subject_with(change)
             with self.guard.limit(LONGEST_RUN):
@@ -289,23 +243,49 @@ class _Search:
         text = text_with(sandbox.source, change)
         if text is None:
             return None
-        name = self.first.path.name
-        before, after = self.first.text.splitlines(keepends=True), text.splitlines(keepends=True)
-        diff = "".join(difflib.unified_diff(before, after, name, name))
-        description = "; ".join([*self.done, describe(sandbox.source, change, self.first)])
+        path, before = self.first.path, self.first.text.splitlines(keepends=True)
+        diff = "".join(difflib.unified_diff(before, text.splitlines(keepends=True), path.name, path.name))
+        description = "; ".join([*self.done, self._described(sandbox.source, change)])
         undone = (*self.undone, *self._undone(sandbox, change, sandbox.everything))
-        return Repair(self.first.path, text, diff, description, kind, self.first.encoding, any_size, undone)
+        return Repair(path, text, diff, description, kind, self.first.encoding, any_size, undone)
+
+    def _undone(self, sandbox: Sandbox, change: Change, met: Met) -> list[Diagnosis]:
+        """Return the mistake that an edit undoes, with the arguments whose gradients it mends."""
+        mended = tuple(name for name in self.target.gradients if name in met and name not in sandbox.base)
+        if not mended or not change.undoes:
+            return []
+        words = "; ".join(
+            f"`{old}` should be `{new}`" if new else f"`{old}` should not be there"
+            for old, new in exchanged(sandbox.source, change)
+        )
+        number = self._first_line(sandbox.source, change.edits[0].old.lineno)
+        place = f"line {number}: {self.first.text.splitlines()[number - 1].strip()}"
+        return [Diagnosis(change.undoes, mended, words, place=place)]
+
+    def _described(self, source: ModuleSource, change: Change) -> str:
+        """Return a change in a line for people, with the lines' numbers in the file as it was first."""
+        lines = [self._first_line(source, edit.old.lineno) for edit in change.edits]
+        if change.description:
+            return f"line {max(lines)}: {change.description}"
+        return "; ".join(
+            f"line {line}: `{old}` {f'becomes `{new}`' if new else 'is left out'}"
+            for line, (old, new) in zip(lines, exchanged(source, change), strict=True)
+        )
+
+    def _first_line(self, source: ModuleSource, line: int) -> int:
+        """Return which line of the first text a line of a later one was."""
+        before, after = self.first.text.splitlines(), source.text.splitlines()
+        for _, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+            if j1 <= line - 1 < j2:
+                return min(i1 + line - 1 - j1, max(i1, i2 - 1)) + 1
+        return line
 
 
 def _calls(function: str, change: Change) -> bool:
     """Whether a change calls forward where it was not called: a gradient out of its own output cancels, or divides."""
-    news = [
-        node for edit in change.edits for node in (edit.new if isinstance(edit.new, tuple) else (edit.new,))
-    ]
     before = {id(node) for edit in change.edits for node in ast.walk(edit.old)}
-    return bool(function) and any(
-        called(node) == function and id(node) not in before for new in news for node in ast.walk(new)
-    )
+    new = (node for edit in change.edits for part in edit.parts for node in ast.walk(part))
+    return bool(function) and any(called(node) == function and id(node) not in before for node in new)
 
 
 def exchanged(source: ModuleSource, change: Change) -> list[tuple[str, str]]:
@@ -313,37 +293,6 @@ def exchanged(source: ModuleSource, change: Change) -> list[tuple[str, str]]:
     news = [_short(_unbracketed(new.strip())) for _, _, new in splices(source, change) or []]
     olds = [_short(source.segment(edit.old)) for edit in change.edits]
     return [(old, "" if new == "pass" else new) for old, new in zip(olds, news, strict=False)]
-
-
-def in_words(source: ModuleSource, change: Change) -> str:
-    """Return what a change puts right: what is written, and what it should be."""
-    return "; ".join(
-        f"`{old}` should be `{new}`" if new else f"`{old}` should not be there"
-        for old, new in exchanged(source, change)
-    )
-
-
-def describe(source: ModuleSource, change: Change, first: ModuleSource) -> str:
-    """Return a change in a line for people, with the lines' numbers in the file as it was first."""
-    if change.description:
-        last = max(edit.old.lineno for edit in change.edits)
-        return f"line {_first_line(last, source, first)}: {change.description}"
-    said = []
-    for edit, (_, _, new) in zip(change.edits, splices(source, change) or [], strict=False):
-        line = _first_line(edit.old.lineno, source, first)
-        old, new = _short(source.segment(edit.old)), _unbracketed(new)
-        becomes = f"becomes `{_short(new)}`" if new.strip() else "is left out"
-        said.append(f"line {line}: `{old}` {becomes}")
-    return "; ".join(said)
-
-
-def _first_line(line: int, source: ModuleSource, first: ModuleSource) -> int:
-    """Return which line of the first text a line of a later one was."""
-    before, after = first.text.splitlines(), source.text.splitlines()
-    for _, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if j1 <= line - 1 < j2:
-            return min(i1 + line - 1 - j1, max(i1, i2 - 1)) + 1
-    return line
 
 
 def _unbracketed(text: str) -> str:
@@ -357,4 +306,4 @@ def _unbracketed(text: str) -> str:
 
 def _short(text: str) -> str:
     one = " ".join(text.split())
-    return one if len(one) <= 90 else one[:87] + "…"
+    return one if len(one) <= LONGEST_TEXT else one[: LONGEST_TEXT - 3] + "…"

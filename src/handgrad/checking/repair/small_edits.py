@@ -1,0 +1,365 @@
+"""The small edits of a backward: of one expression, by the table and by what is in scope there; and of statements."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from itertools import combinations, product
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from handgrad.checking.repair.edit_table import Edited, in_context, is_of_a_term, outline, table_edits
+from handgrad.checking.repair.expressions import (
+    Expression,
+    Observed,
+    dimensions,
+    expressions,
+    fill,
+    is_float,
+    is_size,
+    sizes,
+)
+from handgrad.checking.repair.module_source import Change, Edit, ModuleSource, called
+
+MOST_ALIKE = 4  # reductions that are changed together
+KINDRED = (
+    ("sin", "cos", "tan"), ("sinh", "cosh", "tanh"), ("exp", "log", "expm1", "log1p"), ("maximum", "minimum"),
+    ("max", "min"), ("argmax", "argmin"), ("zeros_like", "ones_like"), ("zeros", "ones"), ("repeat", "tile"),
+    ("sqrt", "square"), ("cumsum", "cumprod"), ("floor", "ceil", "round"), ("sum", "prod"), ("sign", "abs"),
+    ("tril", "triu"), ("vstack", "hstack"), ("argsort", "sort"),
+)  # fmt: skip
+"""Functions that are taken for one another."""
+CHAINS = ((ast.Mult, ast.Div), (ast.Add, ast.Sub))
+REDUCTIONS = ("sum", "mean", "max", "min", "var", "std", "cumsum")
+
+
+def small_changes(source: ModuleSource, observed: Observed) -> list[Change]:
+    """Return every small edit of what backward runs, the smallest first."""
+    every = [*statement_changes(source, observed), *expression_changes(list(expressions(source, observed)))]
+    return sorted(every, key=attrgetter("cost"))
+
+
+def expression_changes(places: Sequence[Expression]) -> Iterator[Change]:
+    """Yield every small edit of one expression, or the same one of several alike."""
+    yield from reduced_alike(places)
+    for place in places:
+        for family in FAMILIES:
+            for edited in family(place):
+                new, cost, undoes, makes, alike = in_context(place, edited)
+                yield Change((Edit(place.node, new),), cost, undoes, makes, alike)
+
+
+def _either(new: ast.expr, cost: float, code: str = "wrong-local-derivative") -> Edited:
+    """Return an edit of which nobody can say which side is right by its form."""
+    return Edited(new, cost, code, code)
+
+
+def fewer(place: Expression) -> Iterator[Edited]:
+    """Leave out two factors of a product, or two terms of a sum, or all but one."""
+    node, holder = place.node, place.parent
+    for kinds, makes in zip(CHAINS, ("missing-local-derivative", "missing-term"), strict=True):
+        if not _is_of(node, kinds) or _is_of(holder, kinds):
+            continue
+        parts = _chain(node, kinds)
+        for count in {1, len(parts) - 2} if len(parts) > 2 else ():
+            for rest in combinations(parts, count):
+                if isinstance(rest[0][0], kinds[0]):
+                    new = reduce(lambda a, part: ast.BinOp(a, *part), rest[1:], rest[0][1])
+                    gone = [outline(part) for _, part in parts if all(part is not other for _, other in rest)]
+                    yield Edited(new, 2, "extra-term", makes, f"without {gone}")
+
+
+def _is_of(node: ast.AST, kinds: Any) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, kinds)
+
+
+def _chain(node: ast.expr, kinds: Any) -> list[tuple[ast.operator, ast.expr]]:
+    """Return the operands of a chain ``a * b / c``, each with the operator before it."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, kinds):
+        return [(kinds[0](), node)]
+    commutes = isinstance(node.op, kinds[0])
+    return [*_chain(node.left, kinds), *(_chain(node.right, kinds) if commutes else [(node.op, node.right)])]
+
+
+def products(place: Expression) -> Iterator[Edited]:
+    """Take another product of the same two factors: ``@``, ``*``, ``np.outer``, with transposes."""
+    factors = [_untransposed(factor) for factor in _factors(place.node)]
+    ranks = [dimensions(place.of(factor)) for factor in factors]
+    if not factors or min(ranks) < 1:
+        return
+    turned = [["{}", "{}.T" if rank == 2 else "np.swapaxes({}, -1, -2)"][: 1 + (rank > 1)] for rank in ranks]
+    templates = ["np.outer(A, B)", "np.outer(B, A)"] if ranks == [1, 1] else []
+    for a, b in product(turned[0], turned[1]):
+        first, second = a.format("A"), b.format("B")
+        templates += [f"{first} * {second}", f"{first} @ {second}", f"{second} @ {first}"]
+    for template in templates:
+        new = fill(template, A=factors[0], B=factors[1])
+        cost = 1.5 + 0.4 * template.count(".T") + 0.5 * template.count("swapaxes")
+        alike = _joins(new) == _joins(place.node)
+        yield _either(new, cost, "transposed" if alike else "elementwise-instead-of-matmul")
+    for template in {(2, 1): ["A * B[:, None]"], (1, 2): ["A[:, None] * B"]}.get((ranks[0], ranks[1]), []):
+        yield _either(fill(template, A=factors[0], B=factors[1]), 1.5, "wrong-axis")
+
+
+def _joins(node: ast.AST) -> str:
+    """Return how a product joins its factors: entry by entry, as matrices, or each with each."""
+    if isinstance(node, ast.BinOp):
+        return "matmul" if isinstance(node.op, ast.MatMult) else "multiply"
+    return {"dot": "matmul"}.get(called(node), called(node))
+
+
+def _factors(node: ast.expr) -> tuple[ast.expr, ...]:
+    """Return the two factors of a product, whichever way it is written, or none."""
+    match node:
+        case ast.BinOp(left, ast.Mult() | ast.MatMult(), right):
+            return left, right
+        case ast.Call(ast.Attribute(_, "dot" | "matmul" | "outer" | "multiply" | "inner"), [left, right]):
+            return left, right
+        case ast.Call(ast.Attribute(left, "dot"), [right]):
+            return left, right
+    return ()
+
+
+def _untransposed(node: ast.expr) -> ast.expr:
+    return node.value if isinstance(node, ast.Attribute) and node.attr == "T" else node
+
+
+def numbers(place: Expression) -> Iterator[Edited]:
+    """Take another number where one stands: those that the file has elsewhere are nearest."""
+    node = place.node
+    n = _number(node)
+    if n is None:
+        return
+    elsewhere = (_number(other) for other in ast.walk(place.source.tree))
+    found: dict[float, float] = {other: 1.0 for other in elsewhere if other is not None}
+    for other in (n + 1, n - 1, 2 * n, n / 2, n * n, 0, 1, 2, 0.5):
+        found.setdefault(other, 1.3)
+    found.pop(n)
+    for value, cost in found.items():
+        tidy = int(value) if isinstance(n, int) and value == int(value) else value
+        new = ast.Constant(tidy) if tidy >= 0 else fill("-A", A=ast.Constant(-tidy))
+        trivial = tidy in (0, 1) and not isinstance(place.parent, ast.Compare)
+        yield _either(new, 1.6 if trivial else cost)
+
+
+def _number(node: ast.AST) -> float | None:
+    value = node.value if isinstance(node, ast.Constant) else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def counts(place: Expression) -> Iterator[Edited]:
+    """Take another number of rows, columns or entries; one more or one less."""
+    node, value = place.node, place.value
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or isinstance(node, ast.Constant):
+        return
+    for template in ("A - 1", "A + 1"):
+        yield _either(fill(template, A=node), 2)
+    code = "batch-mean-vs-sum" if is_size(node) else "wrong-local-derivative"
+    for k, size in enumerate(sizes(place.scope)):
+        yield _either(size, 1.5 + 0.05 * k, code)
+
+
+def names(place: Expression) -> Iterator[Edited]:
+    """Take another name in scope for a name or a number, one of the same shape first."""
+    node = place.node
+    if not isinstance(node, ast.Name | ast.Constant) or place.dimensions < 0 or isinstance(place.value, bool):
+        return
+    code = "wrong-evaluation-point" if isinstance(node, ast.Name) else "wrong-local-derivative"
+    for name, value in place.scope.items():
+        if name != getattr(node, "id", "") and dimensions(value) >= 0:
+            alike = np.shape(value) == np.shape(place.value) and is_float(value) == is_float(place.value)
+            yield _either(ast.Name(name, ast.Load()), 1 if alike else 1.6, code)
+
+
+def wrapped(place: Expression) -> Iterator[Edited]:
+    """Apply a function that forward or backward applies elsewhere: the derivative was taken at another value."""
+    node = place.node
+    if isinstance(node, ast.Name) and is_float(place.value) and node.id not in place.upstream:
+        for function in place.source.functions_of_one if not isinstance(place.parent, ast.Call) else ():
+            yield Edited(ast.Call(function, [node], []), 1.8, "wrong-evaluation-point", "extra-term")
+
+
+def reductions(place: Expression) -> Iterator[Edited]:
+    """Add a sum or leave it out, sum over other axes, with or without keepdims, sum for mean."""
+    node = place.node
+    found = _parts(node)
+    if found is not None:
+        array, name, axis, keepdims = found
+        rank = dimensions(place.of(array))
+        if rank < 1:
+            return
+        undoes = "averaged-batch" if name in ("sum", "mean") else "extra-term"
+        yield Edited(array, 2, undoes, "broadcast-not-summed")
+        for new_name in (name, {"sum": "mean", "mean": "sum", "max": "sum"}.get(name, "sum")):
+            renamed = "batch-mean-vs-sum" if {name, new_name} == {"sum", "mean"} else "wrong-local-derivative"
+            for new_axis, new_keep in product(_axes(rank), (False, True)):
+                alike = (new_name == name) + (new_axis == axis) + (new_keep == keepdims)
+                if alike < 3:
+                    new = _reduction(array, new_name, new_axis, new_keep)
+                    shape = "wrong-shape" if new_axis == axis and is_of_a_term(place) else "wrong-axis"
+                    yield _either(new, 3 - alike + 0.1 * new_keep, renamed if new_name != name else shape)
+    elif place.dimensions > 0 and is_float(place.value):
+        for name, axis, keep in product(("sum", "mean"), _axes(place.dimensions), (False, True)):
+            cost = 2.5 + 0.5 * keep + (name == "mean")
+            yield Edited(_reduction(node, name, axis, keep), cost, "broadcast-not-summed", "averaged-batch")
+
+
+def reduced_alike(places: Sequence[Expression]) -> Iterator[Change]:
+    """Sum over other axes wherever something is summed in one way: what was got wrong once was written twice."""
+    groups: dict[tuple[Any, ...], list[tuple[Expression, ast.expr]]] = {}
+    for place in places:
+        found = _parts(place.node)
+        if found is not None and (rank := dimensions(place.of(found[0]))) > 0:
+            groups.setdefault((rank, *found[1:]), []).append((place, found[0]))
+    for (rank, name, axis, keepdims), several in groups.items():
+        inner = {id(node) for _, array in several for node in ast.walk(array)}
+        if not 1 < len(several) <= MOST_ALIKE or any(id(place.node) in inner for place, _ in several):
+            continue
+        for new_axis, keep in product(_axes(rank), (False, True)):
+            alike = (new_axis == axis) + (keep == keepdims)
+            if alike < 2:
+                edits = [
+                    Edit(place.node, _reduction(array, name, new_axis, keep)) for place, array in several
+                ]
+                yield Change(tuple(edits), 3 - alike + 0.1 * keep + len(several), "wrong-axis", "wrong-axis")
+
+
+def _parts(node: ast.AST) -> tuple[ast.expr, str, Any, bool] | None:
+    """Return (array, function, axis, keepdims) of ``array.sum(...)`` or ``np.sum(array, ...)``."""
+    if not isinstance(node, ast.Call) or called(node) not in REDUCTIONS or isinstance(node.func, ast.Name):
+        return None
+    owner = node.func.value  # type: ignore[attr-defined]
+    is_module = isinstance(owner, ast.Name) and owner.id in ("np", "numpy")
+    array, *axes = [*node.args] if is_module else [owner, *node.args]
+    given = {keyword.arg: keyword.value for keyword in node.keywords}
+    if len(axes) > 1 or given.keys() - {"axis", "keepdims"}:
+        return None
+    try:
+        axis = ast.literal_eval(axes[0] if axes else given.get("axis", ast.Constant(None)))
+        keepdims = ast.literal_eval(given.get("keepdims", ast.Constant(False)))
+    except ValueError:
+        return None
+    return array, called(node), axis, bool(keepdims)
+
+
+def _reduction(array: ast.expr, name: str, axis: Any, keepdims: bool) -> ast.expr:
+    inside = [*([] if axis is None else [f"axis={axis!r}"]), *(["keepdims=True"] if keepdims else [])]
+    return fill(f"A.{name}({', '.join(inside)})", A=array)
+
+
+def _axes(rank: int) -> list[Any]:
+    several = [axes for count in range(2, rank) for axes in combinations(range(rank), count)]
+    return [None, *range(rank), *several]
+
+
+def calls(place: Expression) -> Iterator[Edited]:
+    """Leave out a call or a keyword, exchange arguments, call a kindred function."""
+    node = place.node
+    if not isinstance(node, ast.Call) or any(isinstance(argument, ast.Starred) for argument in node.args):
+        return
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    operands = [owner, *node.args] if owner is not None and dimensions(place.of(owner)) >= 0 else node.args
+    for argument in operands if _parts(node) is None else ():
+        if place.is_gradient(argument):
+            yield Edited(argument, 1.5, "extra-term", "missing-local-derivative")
+        else:
+            yield Edited(argument, 1.5, "wrong-local-derivative", "wrong-evaluation-point")
+    for a, b in combinations(node.args, 2):
+        swapped = [b if item is a else a if item is b else item for item in node.args]
+        yield _either(ast.Call(node.func, swapped, node.keywords), 1.5)
+    for keyword in node.keywords:
+        rest = [other for other in node.keywords if other is not keyword]
+        code = "wrong-axis" if keyword.arg == "axis" else "wrong-local-derivative"
+        yield _either(ast.Call(node.func, node.args, rest), 1.5, code)
+    for name in (other for kin in KINDRED if called(node) in kin for other in kin if other != called(node)):
+        if owner is not None:
+            yield _either(ast.Call(ast.Attribute(owner, name, ast.Load()), node.args, node.keywords), 1)
+
+
+def copies(place: Expression) -> Iterator[Edited]:
+    """Take a copy, or ones, or zeros of the same shape."""
+    node = place.node
+    if isinstance(node, ast.Name | ast.Subscript) and place.dimensions > 0:
+        yield _either(fill("A.copy()", A=node), 2, "stale-or-mutated-state")
+    if is_float(place.value) and isinstance(node, ast.Name) and node.id in place.upstream:
+        yield _either(fill("np.ones_like(A)", A=node), 1.5, "ignores-upstream")
+    if is_float(place.value) and not isinstance(node, ast.Constant):
+        yield Edited(fill("np.zeros_like(A)", A=node), 2.5, "wrong-local-derivative", "zero-gradient")
+
+
+FAMILIES: tuple[Callable[[Expression], Iterator[Edited]], ...] = (
+    table_edits, fewer, numbers, products, reductions, calls, counts, names, wrapped, copies,
+)  # fmt: skip
+
+
+def statement_changes(source: ModuleSource, observed: Observed) -> Iterator[Change]:
+    """Yield every small edit of the statements that backward runs."""
+    for name in source.reachable(source.backward):
+        for node in ast.walk(source.units[name]):
+            if isinstance(node, ast.stmt) and id(node) in observed.scopes:
+                yield from _left_out(node, source.parameters(name))
+                yield from _written_otherwise(node)
+                yield from _results(node)
+
+
+def _left_out(node: ast.stmt, parameters: list[str]) -> Iterator[Change]:
+    if isinstance(node, ast.Return | ast.FunctionDef | ast.Import | ast.ImportFrom):
+        return
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    inside = isinstance(node, ast.AugAssign) or isinstance(target, ast.Subscript)
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    writes_input = inside and isinstance(target, ast.Name) and target.id in parameters
+    cost = 1.4 if writes_input else 1.5 if isinstance(node, ast.AugAssign | ast.Expr) else 2.5
+    added = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and not writes_input
+    yield Change((Edit(node, ()),), cost, "extra-term" if added else "stale-or-mutated-state", "missing-term")
+
+
+def _written_otherwise(node: ast.stmt) -> Iterator[Change]:
+    """Yield ``a += b`` for ``a = b``, ``np.add.at(a, i, b)`` for ``a[i] += b``, and the other way round."""
+
+    def instead(new: ast.stmt, cost: float, undoes: str, makes: str = "") -> Change:
+        return Change((Edit(node, (new,)),), cost, undoes, makes or undoes)
+
+    not_added = "overwritten-not-accumulated"
+    match node:
+        case ast.AugAssign(target, operator, value):
+            for other in (ast.Add(), ast.Sub(), ast.Mult(), ast.Div()):
+                if not isinstance(other, type(operator)):
+                    signs = {type(other), type(operator)} == {ast.Add, ast.Sub}
+                    new = ast.AugAssign(target, other, value)
+                    yield instead(new, 1, "wrong-sign" if signs else "wrong-local-derivative")
+            yield instead(ast.Assign([target], value), 1, "extra-term", not_added)
+            read = ast.parse(ast.unparse(target), mode="eval").body
+            apart = ast.Assign([target], ast.BinOp(read, operator, value))
+            yield instead(apart, 2, "stale-or-mutated-state")
+        case ast.Assign([ast.Name() | ast.Subscript() as target], value):
+            yield instead(ast.AugAssign(target, ast.Add(), value), 1, not_added, "extra-term")
+        case ast.Expr(ast.Call(function, [array, index, value])) if ast.unparse(function).endswith("add.at"):
+            entries = ast.Subscript(array, index, ast.Store())
+            yield instead(ast.AugAssign(entries, ast.Add(), value), 1, not_added)
+            yield instead(ast.Assign([entries], value), 1, not_added)
+    match node:
+        case ast.AugAssign(ast.Subscript(a, i), ast.Add(), v) | ast.Assign([ast.Subscript(a, i)], v):
+            yield instead(ast.Expr(fill("np.add.at(A, I, V)", A=a, I=i, V=v)), 2, not_added)
+
+
+def _results(node: ast.stmt) -> Iterator[Change]:
+    """Yield two entries exchanged: of a dictionary, of a tuple, of the names assigned to."""
+    indices = {id(inner.slice) for inner in ast.walk(node) if isinstance(inner, ast.Subscript)}
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.stmt) and inner is not node:
+            return
+        items: list[ast.expr] = []
+        match inner:
+            case ast.Dict():
+                items = inner.values
+            case ast.Tuple() | ast.List() if id(inner) not in indices:
+                items = inner.elts
+            case ast.Call():
+                items = [keyword.value for keyword in inner.keywords]
+        for a, b in combinations(items, 2):
+            yield Change((Edit(a, b), Edit(b, a)), 1.3, "swapped-gradients", "swapped-gradients")
