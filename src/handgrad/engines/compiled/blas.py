@@ -1,11 +1,9 @@
 """The BLAS library that multiplies matrices: found where NumPy, or MKL, has put it, and chosen by measuring.
 
-NumPy brings OpenBLAS, which holds code for many processors and takes the newest that the processor can run. That is not
-always the fastest: some do the instructions of AVX-512 in two halves, and there the code for AVX2 wins. Which code runs
-is settled when a library is loaded, and NumPy has loaded it already. So a copy of it is loaded with the other code.
-
-A library is called on one thread: large products are divided by the engine itself, into parts that follow from their
-size and from how many threads are allowed, and that are the same whoever does them.
+NumPy brings OpenBLAS, which takes the newest code that the processor can run. That is not always the fastest: some do
+the instructions of AVX-512 in two halves, and there the code for AVX2 wins. Which code runs is settled when a library
+is loaded, and NumPy has loaded it already; so a copy of it is loaded with the other code. A library is called on one
+thread: the engine divides large products itself.
 """
 
 from __future__ import annotations
@@ -45,9 +43,9 @@ _SIZES: dict[str, Any] = {"i32": ctypes.c_int32, "i64": ctypes.c_int64}
 class Blas:
     """A loaded library.
 
-    ``names`` is how it calls a function (``scipy_cblas_{}64_``), ``integer`` the type of its sizes as LLVM names it,
-    ``threads`` the functions that return and set how many threads it uses. ``original`` is what it is a copy of: that
-    one states how many threads are allowed, and does small products.
+    ``names`` is how it calls a function (``scipy_cblas_{}64_``), ``integer`` LLVM's type of its sizes, ``threads`` the
+    functions that return and set how many threads it uses, ``original`` what it is a copy of: that one states how many
+    threads are allowed, and does small products.
     """
 
     name: str
@@ -66,10 +64,8 @@ class Blas:
 
     def function(self, name: str, multiplications: int, b_transposed: bool) -> int:
         """Return the address of the function for a product; a copy does small ones by its original."""
-        library = self
-        if self.original is not None and multiplications <= SMALL[b_transposed]:
-            library = self.original
-        return library.address(name)
+        is_small = multiplications <= SMALL[b_transposed]
+        return (self.original if self.original is not None and is_small else self).address(name)
 
     @property
     def thread_count(self) -> int:
@@ -80,16 +76,19 @@ class Blas:
         """Measure three products, as a step has them, on one thread: ``x @ W``, ``dz @ W.T`` and ``x.T @ dz``."""
         size, scalar, array = _SIZES[self.integer], ctypes.c_float, ctypes.c_void_p
         multiply = getattr(self.library, self.names.format("sgemm"))
-        layout = CBLAS_NO_TRANS, CBLAS_TRANS
         x, w, dz = (np.ones(shape, np.float32) for shape in ((128, 512), (512, 256), (128, 256)))
         started = time.perf_counter()
         with self.on_one_thread():
-            for a, a_transposed, b, b_transposed in ((x, 0, w, 0), (dz, 0, w, 1), (x, 1, dz, 0)):
-                rows, inner = a.shape[::-1] if a_transposed else a.shape
-                columns = b.shape[0] if b_transposed else b.shape[1]
+            for a, b, a_layout, b_layout in (
+                (x, w, CBLAS_NO_TRANS, CBLAS_NO_TRANS),
+                (dz, w, CBLAS_NO_TRANS, CBLAS_TRANS),
+                (x, dz, CBLAS_TRANS, CBLAS_NO_TRANS),
+            ):
+                rows, inner = a.shape if a_layout == CBLAS_NO_TRANS else a.shape[::-1]
+                columns = b.shape[b_layout == CBLAS_NO_TRANS]
                 c = np.empty((rows, columns), np.float32)
                 multiply(
-                    CBLAS_ROW_MAJOR, layout[a_transposed], layout[b_transposed], size(rows), size(columns), size(inner),
+                    CBLAS_ROW_MAJOR, a_layout, b_layout, size(rows), size(columns), size(inner),
                     scalar(1), array(a.ctypes.data), size(a.shape[1]), array(b.ctypes.data), size(b.shape[1]),
                     scalar(0), array(c.ctypes.data), size(columns),
                 )  # fmt: skip
@@ -146,15 +145,12 @@ def _find() -> Blas | None:
     choice = os.environ.get(CHOICE, "auto")
     if choice not in ("auto", "numpy", "mkl"):
         raise ConfigurationError(f"{CHOICE} is {choice!r}", fix="give auto, numpy or mkl")
-    if choice == "numpy":
-        return _openblas()
-    mkl = _mkl()
-    if choice == "mkl":
-        if mkl is None:
-            raise ConfigurationError(f"{CHOICE} is mkl, and no MKL is installed", fix="pip install mkl")
-        return mkl
-    openblas = _openblas()
-    return _fastest(openblas, mkl) if openblas is not None else mkl
+    openblas, mkl = _openblas(), _mkl() if choice != "numpy" else None
+    if choice == "mkl" and mkl is None:
+        raise ConfigurationError(f"{CHOICE} is mkl, and no MKL is installed", fix="pip install mkl")
+    if choice == "auto" and openblas is not None:
+        return _fastest(openblas, mkl)
+    return openblas if choice == "numpy" else mkl
 
 
 def _fastest(openblas: Blas, mkl: Blas | None) -> Blas:
@@ -216,16 +212,14 @@ def _with_avx2(openblas: Blas) -> Blas | None:
         copy = folder / f"{original.stem}-{version}-{size:x}{original.suffix}"
         if not (copy.exists() and copy.stat().st_size == size):
             cache_file(copy.name, original.read_bytes())
-        before = {name: os.environ.get(name) for name in settings}
+        before = {name: os.environ[name] for name in settings if name in os.environ}
         os.environ.update(settings)  # is read while the library is loaded
         try:
             library = ctypes.CDLL(str(copy))
         finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+            for name in settings:
+                del os.environ[name]
+            os.environ.update(before)
         return replace(openblas, name=f"{openblas.name} (AVX2)", library=library, original=openblas)
     return None
 

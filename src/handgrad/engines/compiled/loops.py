@@ -21,6 +21,9 @@ FLOATS = {"float32": "float", "float64": "double"}
 LITERALS = frozenset({-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0})
 """Numbers that are written into the code; others are operands, so that another rate or slope is the same code."""
 
+KINDS = {"single": "float", "int": "i64", "bool": "i8", "weak": "double"}
+"""How LLVM names one number of a value in memory, by its type; others have the program's."""
+
 FOLDS = {"sum": "fadd", "max": "fmaximum", "min": "fminimum"}
 NEUTRAL = {"sum": 0.0, "max": float("-inf"), "min": float("inf"), "add_rows_at": 0.0}
 """What a reduction starts from."""
@@ -35,20 +38,8 @@ class Kernel:
     stored: frozenset[LoweredValue]
 
 
-def memory_kind(value: LoweredValue, dtype: str, sources: dict[str, str]) -> str:
-    """Return how LLVM names one number of a value in memory; ``i8 unsigned`` where it matters."""
-    if value.operation == "source":
-        return sources[value.attribute]
-    kinds = {"float": FLOATS[dtype], "single": "float", "int": "i64", "bool": "i8", "weak": "double"}
-    return kinds[value.type]
-
-
 class KernelWriter:
-    """Writes one loop's code.
-
-    ``stored`` are the values that are read later, and so have to be written to memory; ``sources`` states how the
-    numbers of each input array are laid out.
-    """
+    """Writes one loop's code; ``stored`` are the values that are read later, ``sources`` the types of input arrays."""
 
     def __init__(
         self, loop: FusedLoop, stored: Iterable[LoweredValue], dtype: str, sources: dict[str, str]
@@ -90,14 +81,12 @@ class KernelWriter:
         return self.operands.index(operand) + 2
 
     def place_of(self, value: LoweredValue) -> str:
-        """Return the register that holds the address of a value."""
-        name = f"%place{self.slot(value)}"
-        # read at the start of the function, whatever is being written
-        if not any(line.startswith(f"  {name} =") for line in self.code.start):
-            self.code.start += [
-                f"  {name}.at = getelementptr i64, ptr %arguments, i64 {self.slot(value)}",
-                f"  {name} = load ptr, ptr {name}.at, align 8",
-            ]
+        """Return the register that holds the address of a value, read at the start of the function."""
+        slot = self.slot(value)
+        name = f"%place{slot}"
+        read = f"  {name}.at = getelementptr i64, ptr %arguments, i64 {slot}"
+        if read not in self.code.start:
+            self.code.start += [read, f"  {name} = load ptr, ptr {name}.at, align 8"]
         return name
 
     # what is computed once
@@ -120,14 +109,12 @@ class KernelWriter:
             elif value.operation in REDUCTIONS and level == "column":
                 self.clear(value, ONE)
             elif value.operation in REDUCTIONS and level == "scalar":
-                self.totals[value] = self.code.variable(self.neutral(value, *self.total_type(value)))
+                start = literal(NEUTRAL[value.operation], *self.total_type(value))
+                self.totals[value] = self.code.variable(start)
 
     def total_type(self, value: LoweredValue) -> tuple[str, int]:
         """Return the type of a total over the loop; of numbers of a row, double: of millions, float32 would lose some."""
         return (self.kind, self.lanes) if self.loop.sums_columns(value) else ("double", 1)
-
-    def neutral(self, value: LoweredValue, kind: str, width: int = 1) -> Number:
-        return literal(NEUTRAL[value.operation], kind, width)
 
     def clear(self, value: LoweredValue, rows: Number) -> None:
         """Write the neutral element at the columns of a result, in so many rows."""
@@ -136,7 +123,7 @@ class KernelWriter:
             start = row * self.columns
             with self.code.loop(self.first, self.last) as column:
                 address = self.code.address(place, self.kind, start + column)
-                self.code.store(self.neutral(value, self.kind), address)
+                self.code.store(literal(NEUTRAL[value.operation], self.kind), address)
 
     def finish_totals(self) -> None:
         """Store the sums over the whole loop."""
@@ -190,7 +177,7 @@ class KernelWriter:
             self.read_ahead(value, "row")
         sums: dict[LoweredValue, str] = {}
         for value in (v for v in values if v.operation in REDUCTIONS and self.loop.levels[v] == "row"):
-            start = self.neutral(value, self.kind, self.lanes)
+            start = literal(NEUTRAL[value.operation], self.kind, self.lanes)
             sums[value] = self.totals[value] = self.code.variable(start)
             self.code.assign(sums[value], start)
         rest = (self.last - self.first) % self.lanes
@@ -235,7 +222,8 @@ class KernelWriter:
         """Add to a running sum, or compare with the largest so far."""
         total = self.code.recall(self.totals[value], operand.kind, operand.width)
         if operand.width > 1 and self.mask is not None:
-            operand = self.code.select(self.mask, operand, self.neutral(value, operand.kind, operand.width))
+            neutral = literal(NEUTRAL[value.operation], operand.kind, operand.width)
+            operand = self.code.select(self.mask, operand, neutral)
         self.code.assign(self.totals[value], self.combine(value, total, operand))
 
     def combine(self, value: LoweredValue, total: Number, operand: Number) -> Number:
@@ -274,7 +262,9 @@ class KernelWriter:
 
     def load(self, value: LoweredValue, index: Number, width: int) -> Number:
         """Read a value in memory at an index, as the type it is computed in."""
-        kind, _, unsigned = memory_kind(value, self.dtype, self.sources).partition(" ")
+        is_source = value.operation == "source"
+        laid_out = self.sources[value.attribute] if is_source else {**KINDS, "float": self.kind}[value.type]
+        kind, _, unsigned = laid_out.partition(" ")
         address = self.code.address(self.place_of(value), kind, index)
         loaded = self.code.load(address, kind, width, self.mask if width > 1 else None)
         if value.type == "bool":
@@ -284,30 +274,25 @@ class KernelWriter:
             return loaded if kind == "i64" else self.code.cast(wider, loaded, "i64")
         if kind.startswith("i"):
             return self.code.cast("uitofp" if unsigned else "sitofp", loaded, self.kind)
-        return as_kind(self.code, loaded, self.kind) if value.operation == "source" else loaded
+        return as_kind(self.code, loaded, self.kind) if is_source else loaded
 
     # operations
 
     def apply(self, value: LoweredValue, width: int) -> Number:
         """Compute a value from its operands."""
-        special: dict[str, Callable[[LoweredValue, int], Number]] = {
-            "take": self.take, "uniform": self.uniform, "is_class": self.is_class,
-        }  # fmt: skip
-        if value.operation in special:
-            return special[value.operation](value, width)
-        kind = self.computed_in(value)
-        kinds = ["i1" if value.operation == "where" and k == 0 else kind for k in range(len(value.inputs))]
-        # numbers that are the same everywhere are computed once, whatever they meet
-        levels = self.loop.fits[value].operands
-        read = [
-            self.read(o, at, 1 if at == "scalar" else width)
-            for o, at in zip(value.inputs, levels, strict=True)
-        ]
-        operands = [as_kind(self.code, o, kind) for o, kind in zip(read, kinds, strict=True)]
         operation = value.operation
-        weak = operation == "divide" and value.inputs[1].source.type == "weak"
-        if weak and operands[1].width == 1 < width:
-            # one division, then products; others may be too small for it
+        if operation in ("take", "uniform", "is_class"):
+            special: Callable[[LoweredValue, int], Number] = getattr(self, operation)
+            return special(value, width)
+        kind = self.computed_in(value)
+        operands = []
+        for k, (operand, at) in enumerate(zip(value.inputs, self.loop.fits[value].operands, strict=True)):
+            # numbers that are the same everywhere are computed once, whatever they meet
+            read = self.read(operand, at, 1 if at == "scalar" else width)
+            operands.append(as_kind(self.code, read, "i1" if operation == "where" and k == 0 else kind))
+        if (
+            operation == "divide" and value.inputs[1].source.type == "weak" and operands[1].width == 1 < width
+        ):  # one division, then products; others may be too small for it
             operation, operands[1] = "multiply", self.code.binary("fdiv", literal(1, kind), operands[1])
         try:
             return elementwise(self.code, operation, [self.code.splat(o, width) for o in operands], kind)

@@ -1,8 +1,7 @@
 """Native code: compiled once for each text, cached on disk, linked when it is used.
 
 A cached file is named after a digest of the text, of LLVM's version and of the processor, so that code of another
-machine or another version is never loaded. Files are written to a temporary file and renamed; where no folder can be
-written, everything works in memory.
+machine or another version is never loaded. Where no folder can be written, everything works in memory.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ MARK = b"handgrad native code 1\n"
 def cache_folder() -> Path | None:
     """Return where compiled code is cached: ``HANDGRAD_CACHE``, or the user's usual folder for such things.
 
-    None for a user who has no folder of their own: a common one could be written by others. Who may write to the
-    folder is trusted; it is not checked.
+    None for a user who has no folder of their own: a common one could be written by others.
     """
     if given := os.environ.get("HANDGRAD_CACHE"):
         return Path(given)
@@ -104,12 +102,9 @@ class Native:
 
     def cached(self, key: str) -> bytes | None:
         """Return the compiled code of the cache, when it is whole."""
-        content = read_cached(f"{key}.o")
-        if content is None:
-            return None
-        start = len(MARK) + 32
-        mark, digest, image = content[: len(MARK)], content[len(MARK) : start], content[start:]
-        return image if mark == MARK and hashlib.sha256(image).digest() == digest else None
+        content = read_cached(f"{key}.o") or b""
+        image = content[len(MARK) + 32 :]
+        return image if content == MARK + hashlib.sha256(image).digest() + image else None
 
     def compiled(self, key: str, text: str) -> bytes:
         """Compile, and cache the result if that is possible."""

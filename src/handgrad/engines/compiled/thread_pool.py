@@ -38,9 +38,8 @@ class Helpers:
 
     def __init__(self, count: int) -> None:
         self.memory = np.zeros(POOL_SIZE, np.int64)
-        self.work = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(
-            native().address(driver_text(native().triple), "work")
-        )
+        work = native().address(driver_text(native().triple), "work")
+        self.work = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(work)
         self.wanted, self.finished = threading.Semaphore(0), threading.Semaphore(0)
         self.taken = threading.Lock()
         self.caller = -1  # the processor that the helpers do not use
@@ -85,18 +84,13 @@ class Helpers:
         """
         if not hasattr(os, "sched_setaffinity"):
             return
-        here = _libc().sched_getcpu()
+        here = ctypes.CDLL(None).sched_getcpu()
         others = os.sched_getaffinity(0) - {here}
         if others and here != self.caller:
             with suppress(OSError):  # not everywhere allowed, and no more than a help
                 for thread in self.threads:
                     os.sched_setaffinity(thread.native_id or 0, others)
             self.caller = here
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
 
 
 @cache
@@ -112,15 +106,8 @@ if hasattr(os, "register_at_fork"):
 class Choice:
     """Whether help is worth it, measured while the program runs: mostly the better way, now and then the other.
 
-    Another program on the same processors can make waiting for a helper dearer than doing its part. Because the
-    parts of a step are the same in either case, so are the numbers.
-
-    Attributes
-    ----------
-    helped
-        Whether the next slice of batches is done with help.
-    length
-        How long the next slice takes, in seconds.
+    Another program on the same processors can make waiting for a helper dearer than doing its part. ``helped`` is
+    whether the next slice of batches is done with help, ``length`` how long it takes, in seconds.
     """
 
     def __init__(self) -> None:
