@@ -17,18 +17,9 @@ from handgrad.network import Network
 class Counterpart:
     """A layer and a module that compute the same.
 
-    Attributes
-    ----------
-    layer, module
-        The layer's class; the module's name in ``torch.nn``, or in ``handgrad.interop.modules``.
-    options, arrays
-        The module's names of the layer's fields, and of the arrays of the layer's rule.
-    features
-        The module's name of the length of a row, when the layer takes it from its input.
-    fixed
-        Options that the module needs in any case.
-    choices
-        PyTorch's words for values of options.
+    ``options`` and ``arrays`` are the module's names of the layer's fields and arrays, ``features`` of the length of a row
+    (where the layer takes it from its input), ``fixed`` what the module needs in any case, ``choices`` PyTorch's words for
+    values of options.
     """
 
     layer: type[Layer]
@@ -75,11 +66,7 @@ BY_LAYER = {counterpart.layer: counterpart for counterpart in COUNTERPARTS}
 
 
 class LayerPlace(NamedTuple):
-    """A layer that holds no others, and where it is in a network.
-
-    ``path`` is its name in a ``state_dict``, from 0: ``"4.0"``; ``title`` its name in an error, from 1:
-    ``"layer 5, Residual → layer 1, Linear(6, 6)"``.
-    """
+    """A layer that holds no others: its name in a ``state_dict`` (``"4.0"``), and in an error, from 1."""
 
     layer: Layer
     path: str
@@ -179,10 +166,7 @@ def unsupported_module(module: Any, place: str) -> ConversionError:
 
 
 def unsupported_option(module: Any, counterpart: Counterpart, axes: int) -> tuple[str, str] | None:
-    """Return which option of a module has no counterpart, and what to do; None when all have.
-
-    ``axes`` is how many axes one row of the module's input has.
-    """
+    """Return which option of a module has no counterpart, and the fix; ``axes`` are those of one row of its input."""
     kind = type(module).__name__
     for called in counterpart.arrays.values():
         if getattr(module, called) is None and (kind, called) != ("Linear", "bias"):

@@ -51,7 +51,7 @@ def to_torch(network: Network) -> Any:
     torch = need("torch", "to_torch")
     for place in places(network.body):
         _ = place.counterpart  # every layer has one, or the error names the first that has none
-    made = _Modules(network).sequential(network.body).to(getattr(torch, network.dtype))
+    made = _modules(network).to(getattr(torch, network.dtype))
     made.load_state_dict({name: torch.tensor(array) for name, array in to_state(network).items()})
     return made
 
@@ -105,7 +105,7 @@ def from_torch(
     torch = need("torch", "from_torch")
     if not isinstance(module, torch.nn.Module):
         raise ConversionError(f"{module!r} is no module of PyTorch's")
-    reader = _Layers(1 if inputs is None or isinstance(inputs, int) else len(inputs))
+    reader = _TorchReader(1 if inputs is None or isinstance(inputs, int) else len(inputs))
     plain = type(module) is torch.nn.Sequential
     found = reader.sequence(module if plain else torch.nn.Sequential(module))
     if not found:
@@ -116,46 +116,41 @@ def from_torch(
     return network
 
 
-class _Modules:
-    """Makes modules of layers; a layer that is used twice becomes one module, used twice."""
+def _modules(network: Network) -> Any:
+    """Make the modules of a network's layers; a layer that is used twice becomes one module, used twice."""
+    nn, own = need("torch.nn", "to_torch"), need("handgrad.interop.modules", "to_torch")
+    graph, made = network.graph(), {}
 
-    def __init__(self, network: Network) -> None:
-        self.nn = need("torch.nn", "to_torch")
-        self.own = need("handgrad.interop.modules", "to_torch")
-        self.network, self.graph = network, network.graph()
-        self.made: dict[int, Any] = {}
+    def module(layer: Layer) -> Any:
+        if id(layer) not in made:
+            made[id(layer)] = sequential(layer) if isinstance(layer, Sequential) else leaf(layer)
+        return made[id(layer)]
 
-    def sequential(self, layer: Sequential) -> Any:
-        kind = self.own.ResidualModule if isinstance(layer, Residual) else self.nn.Sequential
-        return kind(*map(self.module, layer.layers))
+    def sequential(layer: Sequential) -> Any:
+        kind = own.ResidualModule if isinstance(layer, Residual) else nn.Sequential
+        return kind(*map(module, layer.layers))
 
-    def module(self, layer: Layer) -> Any:
-        if id(layer) not in self.made:
-            made = self.sequential(layer) if isinstance(layer, Sequential) else self.leaf(layer)
-            self.made[id(layer)] = made
-        return self.made[id(layer)]
-
-    def leaf(self, layer: Layer) -> Any:
-        counterpart = BY_LAYER[type(layer)]
-        values = {called: getattr(layer, name) for name, called in counterpart.options.items()}
-        options = {name: counterpart.choices.get(value, value) for name, value in values.items()}
-        options |= counterpart.fixed
-        kind = _module_class(counterpart, self.nn, self.own)
-        if counterpart.features:
-            first = next(iter(self.graph.names_of(layer).values()))
-            options[counterpart.features] = len(self.network.arrays[first])
+    def leaf(layer: Layer) -> Any:
+        row = BY_LAYER[type(layer)]
+        values = {called: getattr(layer, name) for name, called in row.options.items()}
+        options = {name: row.choices.get(value, value) for name, value in values.items()}
+        options |= row.fixed
+        if row.features:
+            first = next(iter(graph.names_of(layer).values()))
+            options[row.features] = len(network.arrays[first])
         if isinstance(layer, Linear):
             options["bias"] = layer.bias
-        if isinstance(layer, BatchNorm) and len(self.network.output_shape) > 2:
-            kind = self.own.BatchNormOfRows
-        return kind(**options)
+        of_rows = isinstance(layer, BatchNorm) and len(network.output_shape) > 2
+        return (own.BatchNormOfRows if of_rows else _module_class(row, nn, own))(**options)
+
+    return sequential(network.body)
 
 
 def _module_class(counterpart: Counterpart, nn: Any, own: Any) -> Any:
     return getattr(nn, counterpart.module, None) or getattr(own, counterpart.module)
 
 
-class _Layers:
+class _TorchReader:
     """Makes layers of modules; a module that is used twice becomes one layer."""
 
     def __init__(self, axes: int) -> None:
@@ -164,7 +159,7 @@ class _Layers:
         self.axes = axes  # of one row of what comes next
         self.first = True
         self.made: dict[int, tuple[Layer, Any]] = {}
-        self.leaves: dict[int, tuple[str, Any, Layer, Counterpart]] = {}
+        self.leaves: list[tuple[str, Any, Layer, Counterpart]] = []
         self.known = {_module_class(row, self.nn, self.own): row for row in COUNTERPARTS}
         self.known[self.own.BatchNormOfRows] = BY_LAYER[BatchNorm]
 
@@ -199,10 +194,8 @@ class _Layers:
         layer: Layer
         if kind is self.own.ResidualModule:
             if any(getattr(inner, "inplace", False) for inner in module.modules()):
-                raise ConversionError(
-                    f"{place}: a module in it works in place, and may change what is added",
-                    fix="give inplace=False",
-                )
+                problem = f"{place}: a module in it works in place, and may change what is added"
+                raise ConversionError(problem, fix="give inplace=False")
             layer = Residual(*self.sequence(module, f"{path}."))
         elif kind is self.nn.Sequential:
             layer = Sequential(*self.sequence(module, f"{path}."))
@@ -227,15 +220,14 @@ class _Layers:
         except HandgradError as error:
             raise ConversionError(f"{place}: {error.problem}", given=error.given, fix=error.fix) from None
         self.axes += row.module == "Embedding"
-        self.leaves[id(module)] = path, module, layer, row
+        self.leaves.append((path, module, layer, row))
         return layer
 
     def tensors(self) -> Iterator[tuple[str, Any, str, Layer]]:
         """Yield every tensor with its name, the layer that has it, and the name in that layer's rule."""
-        for path, module, layer, row in self.leaves.values():
+        for path, module, layer, row in self.leaves:
             for argument, called in row.arrays.items():
-                tensor = getattr(module, called)
-                if tensor is not None:
+                if (tensor := getattr(module, called)) is not None:
                     yield f"{path}.{called}", tensor, argument, layer
 
     def dtype(self) -> DType:
@@ -243,16 +235,15 @@ class _Layers:
         kinds: dict[Any, str] = {}
         for name, tensor, *_ in self.tensors():
             kinds.setdefault(str(tensor.dtype).removeprefix("torch."), name)
-        for kind, name in kinds.items():
+        given = [f"{name} is {kind}" for kind, name in kinds.items()]
+        for kind, shown in zip(kinds, given, strict=True):
             if kind not in ("float32", "float64"):
-                raise ConversionError(
-                    f"{name} is {kind}, and a network computes in float32 or float64", fix="module.float()"
-                )
+                problem = f"{shown}, and a network computes in float32 or float64"
+                raise ConversionError(problem, fix="module.float()")
         if len(kinds) > 1:
-            given = ", ".join(f"{name} is {kind}" for kind, name in kinds.items())
             raise ConversionError(
                 "the model has several types of numbers, and a network has one",
-                given=given,
+                given=", ".join(given),
                 fix="module.float() or module.double()",
             )
         return next(iter(kinds), "float32")
@@ -261,6 +252,7 @@ class _Layers:
         """Copy every number into the network."""
         graph = network.graph()
         owners: dict[int, str] = {}
+        frozen = []
         for name, tensor, argument, layer in self.tensors():
             other = owners.setdefault(id(tensor), name)
             if other != name:
@@ -272,11 +264,8 @@ class _Layers:
                 raise ConversionError(f"{name} has no numbers: it is on the device meta")
             array = graph.names_of(layer)[argument]
             network.arrays[array][...] = np.asarray(tensor.detach().cpu())
-        buffers = ("running_mean", "running_var", "mean", "deviation")
-        frozen = [
-            name for name, tensor, argument, _ in self.tensors()
-            if argument not in buffers and not tensor.requires_grad
-        ]  # fmt: skip
+            if array in graph.parameters and not tensor.requires_grad:
+                frozen.append(name)
         if frozen:
             notify(f"{', '.join(frozen)} need no gradient in the model; handgrad trains every parameter")
 
@@ -285,19 +274,18 @@ def _loss_to(loss: Any, dtype: str) -> Any:
     """Return the module that a loss is."""
     torch = need("torch", "to_torch_loss")
     nn, kind = torch.nn, type(loss)
-    if getattr(loss, "l2", 0):
-        raise ConversionError(
-            f"{loss!r}: PyTorch's losses have no l2", fix="give the optimiser weight_decay instead"
-        )
-    if getattr(loss, "outputs", "mean") != "mean":
-        raise ConversionError(
-            f"{loss!r}: PyTorch's losses add up all or nothing, and this one adds up each row",
-            fix='give outputs="mean"',
-        )
+
+    def unsupported(problem: str, fix: str) -> ConversionError:
+        return ConversionError(f"{loss!r}: {problem}", fix=fix)
 
     def tensor(numbers: Any) -> Any:
         return None if numbers is None else torch.tensor(np.asarray(numbers, dtype))
 
+    if getattr(loss, "l2", 0):
+        raise unsupported("PyTorch's losses have no l2", "give the optimiser weight_decay instead")
+    if getattr(loss, "outputs", "mean") != "mean":
+        problem = "PyTorch's losses add up all or nothing, and this one adds up each row"
+        raise unsupported(problem, 'give outputs="mean"')
     if kind is layers.MeanSquaredError:
         return nn.MSELoss()
     if kind is layers.Huber:
@@ -306,13 +294,10 @@ def _loss_to(loss: Any, dtype: str) -> Any:
         return nn.BCEWithLogitsLoss(pos_weight=tensor(loss.positive_weight))
     if kind is layers.SoftmaxCrossEntropy:
         ignored = NOT_IGNORED if loss.ignored is None else loss.ignored
-        return nn.CrossEntropyLoss(
-            tensor(loss.class_weight), ignore_index=ignored, label_smoothing=loss.smoothing
-        )
-    raise ConversionError(
-        f"{loss!r}: torch.nn has no counterpart of {kind.__name__}",
-        fix=UNSUPPORTED_LOSSES.get(kind.__name__, ""),
-    )
+        weight = tensor(loss.class_weight)
+        return nn.CrossEntropyLoss(weight, ignore_index=ignored, label_smoothing=loss.smoothing)
+    name = kind.__name__
+    raise unsupported(f"torch.nn has no counterpart of {name}", UNSUPPORTED_LOSSES.get(name, ""))
 
 
 def _loss_from(module: Any) -> Loss:
@@ -320,11 +305,10 @@ def _loss_from(module: Any) -> Loss:
     nn = need("torch.nn", "from_torch")
     kind = type(module)
     if getattr(module, "reduction", "mean") != "mean":
+        half = "HalfSquaredError() is half of MSELoss(reduction='sum')"
         raise ConversionError(
             f"loss {module!r}: reduction is {module.reduction!r}, and handgrad's losses average",
-            fix="HalfSquaredError() is half of MSELoss(reduction='sum')"
-            if kind is nn.MSELoss
-            else "give reduction='mean'",
+            fix=half if kind is nn.MSELoss else "give reduction='mean'",
         )
     if kind is nn.MSELoss:
         return layers.MeanSquaredError()
@@ -335,10 +319,9 @@ def _loss_from(module: Any) -> Loss:
     if kind is nn.BCEWithLogitsLoss and module.weight is None:
         return layers.BinaryCrossEntropy(_numbers(module.pos_weight))
     if kind is nn.CrossEntropyLoss:
+        weight, ignored = _numbers(module.weight), module.ignore_index
         return layers.SoftmaxCrossEntropy(
-            smoothing=module.label_smoothing,
-            ignored=module.ignore_index,
-            class_weight=_numbers(module.weight),
+            smoothing=module.label_smoothing, ignored=ignored, class_weight=weight
         )
     raise ConversionError(
         f"loss {module!r}: handgrad has no counterpart", fix=UNSUPPORTED_LOSSES.get(kind.__name__, "")

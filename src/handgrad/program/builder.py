@@ -27,10 +27,7 @@ from handgrad.rules.rule_source import substitute
 def write_training(
     graph: Graph, inputs: tuple[Value, ...], loss: Value, optimiser: Optimiser, *, title: str, dtype: str
 ) -> Program:
-    """Write out one training step: sample, forward, loss, backward, update.
-
-    ``loss`` is the value to make small. Outputs are ``total`` and ``count``, whose ratio it is, and the gradients.
-    """
+    """Write out one step: sample, forward, loss, backward, update; outputs are ``total``, ``count`` and gradients."""
     lines = [line for node in graph.nodes for line in _sample(node)]
     lines += [line for node in graph.nodes for line in _forward(node)]
     backward, reached = _all_backward(graph, loss)
@@ -124,10 +121,7 @@ def _of_node(
 
 
 def _all_backward(graph: Graph, loss: Value) -> tuple[list[ProgramLine], set[str]]:
-    """Write the backward lines, last node first; return them, and the values that have a gradient.
-
-    A value used several times gets one line that adds.
-    """
+    """Write the backward lines, last node first; return them, and the values that have a gradient."""
     reason = "the loss changes one for one with itself"
     lines = [ProgramLine("dloss", "=", "1.0", "backward", "loss", "", reason, undoes=loss.name)]
     nodes, uses = _undone(graph, loss)

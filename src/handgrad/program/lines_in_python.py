@@ -49,11 +49,7 @@ def run_lines(lines: Iterable[ProgramLine], given: Mapping[str, Any]) -> Scope:
 
 
 def compile_program(program: Program, name: str) -> Callable[..., Any]:
-    """Return a program as a Python function.
-
-    Its source is registered, so that tracebacks show its lines and debuggers stop on them. The file's name,
-    ``<handgrad step 1a2b3c4d>``, follows from the source: the same program has the same one every time.
-    """
+    """Return a program as a Python function, whose lines tracebacks show and debuggers stop on."""
     source = function_source(program, name)
     filename = f"<handgrad {name} {zlib.crc32(source.encode()):08x}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
@@ -64,10 +60,9 @@ def compile_program(program: Program, name: str) -> Callable[..., Any]:
 
 
 def measure(program: Program) -> Program:
-    """Return the program with the shape and the type of every line.
+    """Return the program with the shape and type of every line, from batches of 2 and of 3 rows.
 
-    It is run on a batch of 2 and on one of 3 rows. A size that differs depends on n, and how much it differs states
-    how: ``n``, or ``7n`` where rows are joined.
+    How much a size differs states how it depends on n: ``n``, or ``7n`` where rows are joined.
     """
     two, three = _probe(program, 2), _probe(program, 3)
     saved = program.shapes

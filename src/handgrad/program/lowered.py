@@ -1,7 +1,6 @@
 """The lowered form of a program: every operation of its lines once, as data, with its shape in rows and sizes.
 
-It knows what is computed and in which shape, and nothing of syntax, memory, order or machines: engines, exports and
-whatever else runs the lines start from here.
+It knows nothing of syntax, memory, order or machines: engines and exports start from here.
 """
 
 from __future__ import annotations
@@ -88,21 +87,10 @@ def broadcast(*shapes: Extents) -> Extents:
 class LoweredValue:
     """One operation on other values.
 
-    Attributes
-    ----------
-    operation
-        What the program is given (`GIVEN`), a view (`VIEWS`), a reduction (`REDUCTIONS`), ``product`` (of matrices),
-        ``take`` (rows by index), ``add_rows_at``, ``uniform``, ``is_class``, or an elementwise operation.
-    inputs
-        Its operands.
-    shape, type
-        Of the result.
-    attribute
-        What else it needs: a name, a number, axes.
-    line
-        The line in which it first appears; None for what the program is given.
-    target
-        The parameter, state or slot that the result overwrites; "" for a new array.
+    ``operation`` is what the program is given (`GIVEN`), a view (`VIEWS`), a reduction (`REDUCTIONS`), ``product`` (of
+    matrices), ``take`` (rows by index), ``add_rows_at``, ``uniform``, ``is_class``, or elementwise; ``attribute`` what else
+    it needs: a name, a number, axes. ``line`` is the first in which it appears, ``target`` the parameter, state or slot
+    that the result overwrites ("" for a new array).
     """
 
     operation: str
@@ -148,18 +136,9 @@ REDUCTIONS = frozenset({"sum", "max", "min"})
 
 @dataclass(frozen=True)
 class Lowered:
-    """A program's operations.
+    """A program's operations: its values in order, and that of each name when all lines have run.
 
-    Attributes
-    ----------
-    values
-        In the order of the lines.
-    names
-        The value of each of the program's names, when all lines have run.
-    updates
-        Those that only update lines need.
-    assigned
-        Those that overwrite a parameter, state or slot, in order.
+    ``updates`` are those that only update lines need, ``assigned`` those that overwrite a parameter, state or slot.
     """
 
     values: tuple[LoweredValue, ...]

@@ -1,7 +1,4 @@
-"""Lowering a program: each line's syntax tree to operations on values.
-
-What cannot be lowered raises `UnsupportedLineError` with the line and the reason.
-"""
+"""Lowering a program: each line's syntax tree to operations on values."""
 
 from __future__ import annotations
 

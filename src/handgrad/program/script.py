@@ -110,11 +110,7 @@ def write_script(
     task: str,
     name: str,
 ) -> str:
-    """Return the source of a script that trains a network as `handgrad.train` does.
-
-    ``training`` is one step and ``evaluation`` the prediction for each row, ``seed`` that of the weights, ``task`` the
-    loss's (for the score at the end), ``name`` the script's file.
-    """
+    """Return a script that trains as `handgrad.train` does; ``task`` is the loss's, for the score at the end."""
     training = training.keeping("total", "count")
     arrays = {**training.parameters, **training.states}
     if any(

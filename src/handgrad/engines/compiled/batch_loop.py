@@ -1,15 +1,9 @@
 """The batch loop and the threads, in native code: a whole epoch without Python.
 
-``run`` goes through batches. For each it copies the batch's row numbers, sets the learning rate and the step, and
-goes through a table of steps. A step is five 64-bit numbers:
-
-    what to call · the address of its arguments · how far it goes · into how many parts · how long a part is
-
-A step of several parts is done by whoever is there: the caller takes one part after the other, and so do helping
-threads in ``work``. The parts, and so all numbers, are the same whoever does them; a thread that is kept from running
-costs its time, never a different result.
-
-Memory that ``run`` is given (``control``), each a 64-bit number: see `Control`.
+``run`` goes through batches: it copies the batch's row numbers, sets the learning rate and the step, and goes through a
+table of steps, each of five 64-bit numbers: what to call, the address of its arguments, how far it goes, into how many
+parts, how long a part is. A step of several parts is done by whoever is there: the caller, and helping threads in
+``work``, take one part after the other. The parts, and so all numbers, are the same whoever does them.
 """
 
 from __future__ import annotations

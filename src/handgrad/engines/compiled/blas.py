@@ -156,8 +156,7 @@ def _find() -> Blas | None:
 def _fastest(openblas: Blas, mkl: Blas | None) -> Blas:
     """Return the library that multiplies matrices fastest, measured once on this machine and cached.
 
-    Two libraries round differently, so the choice should not change from one run to the next; where nothing can be
-    cached, each process measures anew.
+    Two libraries round differently, so the choice should not change from one run to the next.
     """
     found = [blas for blas in (openblas, mkl) if blas is not None]
     files = (Path(blas.library._name or "").name for blas in found)

@@ -41,10 +41,7 @@ class CompiledEngine:
     """Runs programs as native code."""
 
     def bind(self, program: Program, arrays: Mapping[str, Array]) -> BoundCompiled:
-        """Prepare a program to run on ``arrays``, which its updates change in place.
-
-        Raises `UnsupportedLineError` when a line cannot be compiled, `EngineError` when no BLAS library is found.
-        """
+        """Prepare a program to run on ``arrays``; see `Engine.bind`."""
         blas = find_blas()
         if blas is None:
             raise EngineError(

@@ -1,8 +1,6 @@
 """Elementwise operations: elementary functions as polynomials, arithmetic, changes of type, and random numbers.
 
-All are for several numbers side by side.
-
-LLVM has none that work on vectors, and calling the C library for each number costs ten times as much. All are
+LLVM has no elementary functions of vectors, and calling the C library for each number costs ten times as much. All are
 accurate to a few units in the last place; `benchmarks/elementary.py` measures how many.
 """
 
@@ -266,10 +264,7 @@ ROUNDS = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64), (3
 
 
 def uniform(code: Code, parts: list[Number], index: Number, width: int) -> Number:
-    """Draw numbers in [0, 1) at ``width`` places from ``index`` on, for a seed in parts.
-
-    SplitMix64 on a counter, as `handgrad.rules.primitives.uniform` has it.
-    """
+    """Draw numbers in [0, 1) at places from ``index`` on, as `handgrad.rules.primitives.uniform` does: SplitMix64."""
     start = literal(0, "i64")
     for part in parts:
         start = _mixed(start + (part + 1) * GOLDEN)

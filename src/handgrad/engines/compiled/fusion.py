@@ -182,10 +182,7 @@ def fits(value: LoweredValue) -> Iterator[Fit]:
 
 
 def _splits(shape: Extents) -> list[int]:
-    """Return where the axes may be divided into rows and columns, the natural place first.
-
-    What has no rows of a batch is one long row; everything else is rows of its last axis.
-    """
+    """Return where the axes may be divided into rows and columns, the natural place first."""
     first = max(len(shape) - 1, 0) if product(shape).rows and len(shape) > 1 else 0
     return [first, *(split for split in range(len(shape), -1, -1) if split != first)]
 
@@ -246,8 +243,7 @@ Step: TypeAlias = FusedLoop | Product | Check
 class StepSchedule:
     """The steps, in order, that compute what is wanted of a program.
 
-    ``made`` is the number of the step that computes a value; ``stored`` are the values that a step reads from memory,
-    or that are wanted at the end.
+    ``made`` is the number of the step that computes a value; ``stored`` are the values that are in memory.
     """
 
     def __init__(
@@ -346,10 +342,7 @@ class StepSchedule:
                 yield from self._needed([inner.source for inner in operand.inputs])
 
     def _accumulated(self, value: LoweredValue) -> Product | None:
-        """Return the product that can be added into a parameter in place, so that it is never stored, if it is one.
-
-        ``W -= learning_rate * (x.T @ dz)`` is one product with a scale, added to W.
-        """
+        """Return ``W -= scale * (x.T @ dz)`` as one product that is added to W and never stored, if a value is one."""
         if value.operation not in ("add", "subtract"):
             return None
         factor, scale = self._scaled_product(value, value.inputs[1])

@@ -204,10 +204,7 @@ class Code:
     def load(
         self, address: str, kind: str, width: int = 1, mask: Number | None = None, *, order: str = ""
     ) -> Number:
-        """Read numbers side by side; where ``mask`` is false nothing is read, and 0 given.
-
-        ``order`` is that of an atomic access, which other threads see.
-        """
+        """Read numbers side by side, 0 where ``mask`` is false; ``order`` is that of an atomic access."""
         whole, size = Number("", kind, width).type, BYTES[kind]
         if order:
             return self.emit(f"load atomic {whole}, ptr {address} {order}, align {size}", kind)

@@ -1,9 +1,6 @@
 """Fused loops as native code: one function for loops with the same operations, whatever their sizes and their network.
 
-The function takes the address of a list of 64-bit numbers (how many rows and columns, then where each operand and
-result is in memory) and which chunk of the loop to do: some of the rows, or some of the columns.
-
-    row by row:  what is computed once in a row · a pass over the columns · what that pass summed up · the next pass …
+row by row:  what is computed once in a row · a pass over the columns · what that pass summed up · the next pass …
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Products of a single row, and of a column with a row: what a batch of one row is made of.
+"""Products of matrices by BLAS, and products of one row, which do little with each number of W they read.
 
-Such a product does little with each number of W, so it takes as long as reading W does. Two of them follow one another
-where batches have one row: ``W -= learning_rate * (x.T @ dz)`` ends a step, and ``x @ W`` begins the next. Where rows
-are multiplied without conversion, the update multiplies the next one on its way, so that W is read once for both.
-
-Every sum goes over W's rows in their order, whichever way it is done: the numbers are the same to the last bit.
+Batches of one row end with ``W -= learning_rate * (x.T @ dz)``, and begin with ``x @ W``: where rows are multiplied
+without conversion, the update multiplies the next row on its way, so that W is read once for both. Every sum goes over
+W's rows in their order, whichever way it is done: the numbers are the same to the last bit.
 """
 
 from __future__ import annotations

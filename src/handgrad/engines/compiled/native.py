@@ -22,10 +22,7 @@ MARK = b"handgrad native code 1\n"
 
 
 def cache_folder() -> Path | None:
-    """Return where compiled code is cached: ``HANDGRAD_CACHE``, or the user's usual folder for such things.
-
-    None for a user who has no folder of their own: a common one could be written by others.
-    """
+    """Return where compiled code is cached, or None for a user who has no folder of their own."""
     if given := os.environ.get("HANDGRAD_CACHE"):
         return Path(given)
     usual = "~/Library/Caches" if sys.platform == "darwin" else os.environ.get("XDG_CACHE_HOME") or "~/.cache"

@@ -50,11 +50,7 @@ TYPES = {"single": "float32", "int": "int64", "bool": "bool", "weak": "float64"}
 
 
 class Plan:
-    """A program's native code, bound to memory for batches of up to ``batch_size`` rows.
-
-    ``arrays`` are those that steps change in place, ``ahead`` a product that can be done ahead where batches have one
-    row.
-    """
+    """A program's native code, bound to memory for batches of up to ``batch_size`` rows."""
 
     def __init__(
         self,
@@ -105,11 +101,7 @@ class Plan:
         self.call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(run)
 
     def run(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
-        """Run an epoch's batches, a short while at a time.
-
-        Raises `NonFiniteLossError` at the first batch whose loss is not finite, `IndexError` when a row number or an
-        index lies outside: native code must never see one.
-        """
+        """Run an epoch's batches, a short while at a time; `IndexError` when a row number or an index lies outside."""
         order, rates = self.prepare(epoch), np.ascontiguousarray(epoch.learning_rates, float)
         self.carried.forget()
         self.numbers["seed"][0], self.sums[:] = epoch.seed, (epoch.total, epoch.count)

@@ -31,10 +31,7 @@ SLOWER = 1.2
 
 
 class Helpers:
-    """Helping threads of this process: they wait in native code while an epoch runs, and sleep otherwise.
-
-    They help one caller at a time; whoever else trains at the same moment does without.
-    """
+    """Helping threads, which wait in native code while an epoch runs, and sleep otherwise; for one caller at a time."""
 
     def __init__(self, count: int) -> None:
         self.memory = np.zeros(POOL_SIZE, np.int64)
