@@ -16,8 +16,8 @@ from handgrad.cli.options import Experiment, configuration_from, is_run, json_op
 from handgrad.errors import EngineError
 from handgrad.training import EngineTime, measure_engines
 
+COLUMNS = "  {:<9}  {:>9}  {:>6}  {:>13}  {:>5}  {:>8}  {:<22}  {:>7}"
 HEADINGS = ("engine", "µs a step", "varied", "rows a second", "ratio", "start-up", "BLAS", "threads")
-LEFT = ("engine", "BLAS")
 
 
 @click.command(name="bench")
@@ -107,34 +107,24 @@ def _as_json(each: EngineTime) -> dict[str, Any]:
 
 
 def _show(times: list[EngineTime]) -> None:
-    table = [HEADINGS, *(_row(each) for each in times if not each.problem)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for number, row in enumerate(table):
-        cells = (
-            cell.ljust(width) if heading in LEFT else cell.rjust(width)
-            for cell, width, heading in zip(row, widths, HEADINGS, strict=True)
-        )
-        click.echo(click.style(f"  {'  '.join(cells).rstrip()}", dim=number == 0))
-    for each in times:
-        if each.problem:
+    click.echo(click.style(COLUMNS.format(*HEADINGS), dim=True))
+    for each in sorted(times, key=lambda each: bool(each.problem)):
+        if each.step_seconds is None or each.rows_per_second is None:
             click.echo(f"  {_problem(each)}")
+            continue
+        micros = each.step_seconds * 1e6
+        cells = (
+            each.engine,
+            f"{micros:,.{1 if micros < 100 else 0}f}",
+            f"{each.spread:.1f}×",
+            f"{each.rows_per_second:,.0f}",
+            f"{each.ratio:.2f}",
+            f"{each.startup_seconds:.2f} s",
+            str(each.facts.get("blas", "NumPy's")),
+            str(each.facts.get("threads", "NumPy's")),
+        )
+        click.echo(COLUMNS.format(*cells))
 
 
 def _problem(each: EngineTime) -> str:
     return f"the {each.engine} engine cannot run this network: {one_line(each.problem)}"
-
-
-def _row(each: EngineTime) -> tuple[str, ...]:
-    assert each.step_seconds is not None
-    assert each.rows_per_second is not None
-    micros = each.step_seconds * 1e6
-    return (
-        each.engine,
-        f"{micros:,.{1 if micros < 100 else 0}f}",
-        f"{each.spread:.1f}×",
-        f"{each.rows_per_second:,.0f}",
-        f"{each.ratio:.2f}",
-        f"{each.startup_seconds:.2f} s",
-        str(each.facts.get("blas", "NumPy's")),
-        str(each.facts.get("threads", "NumPy's")),
-    )

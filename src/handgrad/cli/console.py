@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
@@ -18,11 +18,7 @@ from handgrad.errors import HandgradNotice
 
 
 def prepare_streams() -> None:
-    """Make every terminal, pipe and service able to take any output.
-
-    A character that it does not have is escaped. Output to a closed stream is discarded, and no file that is opened
-    later takes its number.
-    """
+    """Escape characters that a terminal does not have; discard output to a closed stream, and keep its number taken."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, closefd=False))
@@ -71,16 +67,9 @@ def notices_as_lines() -> Iterator[None]:
     shown: set[str] = set()
     others = warnings.showwarning
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         if not issubclass(category, HandgradNotice):
-            others(message, category, filename, lineno, file, line)
+            others(message, category, *place, **more)
         elif str(message) not in shown:
             shown.add(str(message))
             click.echo(f"Notice: {printable(one_line(str(message)))}", err=True)

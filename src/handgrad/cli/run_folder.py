@@ -6,9 +6,9 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from types import FrameType
@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from handgrad.checkpoints import NAME, Checkpoints, read_past
-from handgrad.cli.options import read_settings
+from handgrad.checkpoints import NAME, Checkpoints
+from handgrad.cli.options import Experiment, read_settings
 from handgrad.configuration import Configuration, write_configuration
 from handgrad.data.builtin import BUILT_IN
 from handgrad.data.sources import takes
 from handgrad.errors import ConfigurationError, RunError, notify
 from handgrad.files import write_file
-from handgrad.network import Network
 from handgrad.runs import give_up, read_snapshots, write_snapshots
 from handgrad.tracking import Journal, TensorBoard
 from handgrad.training import EpochRecord, History
@@ -32,6 +31,7 @@ from handgrad.training.metrics import metric_name
 from handgrad.training.training_state import TrainingState
 
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
+    from handgrad.explaining.record import Snapshot
     from handgrad.explaining.snapshots import Recorder
 
 RUNS = Path("runs")
@@ -58,36 +58,24 @@ def new_folder(name: str) -> Iterator[Path]:
             RUNS.rmdir()
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """What a run saves besides its settings, and its history before it was resumed."""
-
-    minutes: float
-    snapshots: int
-    tensorboard: bool
-    past: History | None = None
-
-    @classmethod
-    def resumed(cls, folder: Path, minutes: float) -> RunOptions:
-        """Return the options that are in a run's checkpoint."""
-        past, notes = read_past(folder / NAME)
-        return cls(minutes, notes.get("snapshots", 0), bool(notes.get("tensorboard", 0)), past)
-
-
 class RunFolder(Checkpoints):
-    """A run folder during training: settings, history and checkpoints.
+    """A run folder during training: settings, history, snapshots and checkpoints.
 
     Nothing is written, and an older run in the folder stays, before there is something to save.
     """
 
     def __init__(
-        self, folder: Path, configuration: Configuration, network: Network, options: RunOptions
+        self,
+        folder: Path,
+        experiment: Experiment,
+        minutes: float,
+        notes: Mapping[str, int],
+        past: History | None,
     ) -> None:
-        assert network.loss is not None
-        notes = {"snapshots": options.snapshots, "tensorboard": int(options.tensorboard)}
-        super().__init__(folder, minutes=options.minutes, resume=options.past is not None, notes=notes)
-        self.configuration, self.tensorboard = write_configuration(configuration), options.tensorboard
-        self.past = options.past or History(metric_name(network.loss))
+        super().__init__(folder, minutes=minutes, resume=past is not None, notes=notes)
+        assert experiment.network.loss is not None
+        self.experiment, self.past = experiment, past or History(metric_name(experiment.network.loss))
+        self.snapshots: list[Snapshot] = []
         self.begun = False
 
     def begin(self) -> None:
@@ -97,7 +85,7 @@ class RunFolder(Checkpoints):
             if not self.resume:
                 self.remove()
                 write_snapshots(self.folder, ())
-            write_file(self.folder / "config.toml", self.configuration)
+            write_file(self.folder / "config.toml", write_configuration(self.experiment.configuration))
             self.begun = True
 
     def save(self, state: TrainingState) -> None:
@@ -107,15 +95,12 @@ class RunFolder(Checkpoints):
             super().save(state)
 
     @contextmanager
-    def callback(
-        self, recorder: Recorder | None, *, as_json: bool
-    ) -> Iterator[Callable[[EpochRecord], None]]:
+    def callback(self, *, as_json: bool) -> Iterator[Callable[[EpochRecord], None]]:
         """Give what is to be called after each epoch: it writes the history, snapshots and events."""
-        if recorder is not None and self.resume:
-            last = len(self.past.epochs)
-            recorder.snapshots += [each for each in read_snapshots(self.folder) if 0 < each.epoch <= last]
+        recorder = self._recorder() if self.notes.get("snapshots") else None
         journal = Journal(self.folder, self.past)
-        board = TensorBoard(self.folder / "tensorboard", self.past.metric) if self.tensorboard else None
+        events = self.notes.get("tensorboard")
+        board = TensorBoard(self.folder / "tensorboard", self.past.metric) if events else None
 
         def after_epoch(record: EpochRecord) -> None:
             with problems_as_notices("the history of the training is not all written"):
@@ -123,7 +108,7 @@ class RunFolder(Checkpoints):
                 journal(record)
                 if recorder is not None:
                     recorder(record)
-                    write_snapshots(self.folder, recorder.snapshots)
+                    write_snapshots(self.folder, self.snapshots)
                 if board is not None:
                     board(record)
             if as_json and not sys.stderr.isatty():
@@ -135,6 +120,28 @@ class RunFolder(Checkpoints):
             journal.close()
             if board is not None:
                 board.close()
+
+    def _recorder(self) -> Recorder:
+        """Return a recorder that has taken its first snapshot, and those of the training that is resumed."""
+        from handgrad.explaining.snapshots import Recorder
+
+        dataset, rows = self.experiment.dataset, self.experiment.rows.train
+        configuration = self.experiment.configuration
+        recorder = Recorder(
+            self.experiment.network,
+            dataset.x[rows],
+            dataset.t[rows],
+            epochs=configuration.training.epochs,
+            moments=self.notes["snapshots"],
+            batch_size=configuration.training.batch_size,
+            optimiser=configuration.optimiser(),
+            seed=configuration.training.seed,
+        )
+        self.snapshots = recorder.snapshots
+        if self.resume:
+            last = len(self.past.epochs)
+            self.snapshots += [each for each in read_snapshots(self.folder) if 0 < each.epoch <= last]
+        return recorder
 
 
 @contextmanager

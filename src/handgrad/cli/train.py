@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from handgrad.checkpoints import NAME as CHECKPOINT
+from handgrad.checkpoints import read_past
 from handgrad.cli.console import engine_text, show_results
 from handgrad.cli.options import (
     FOLDER,
@@ -22,7 +24,6 @@ from handgrad.cli.options import (
 )
 from handgrad.cli.run_folder import (
     RunFolder,
-    RunOptions,
     is_finished,
     located,
     new_folder,
@@ -38,7 +39,6 @@ from handgrad.training.metrics import measure_metric, metric_name
 
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
     from handgrad.explaining.record import Snapshot
-    from handgrad.explaining.snapshots import Recorder
 
 PAGE = "explanation.html"
 
@@ -90,10 +90,10 @@ def train_command(
     results as if it had not been.
     """
     if resume is None:
-        options = RunOptions(checkpoint_minutes, snapshots or 0, tensorboard)
+        notes = {"snapshots": snapshots or 0, "tensorboard": int(tensorboard)}
         configuration = configuration_from(source, config, settings)
         with nullcontext(out) if out else new_folder(Path(configuration.data.source).stem) as folder:
-            return _run(configuration, options, folder, as_json=as_json)
+            return _run(configuration, folder, checkpoint_minutes, notes, None, as_json)
     if out is not None:
         raise click.UsageError("Give --out or --resume: a training is resumed in its own folder.")
     if is_finished(resume):
@@ -101,29 +101,37 @@ def train_command(
         show_results({**load_run(resume).results, "run": str(resume)}, as_json=as_json)
         return 0
     configuration = resumed(resume, lambda own: configuration_from(source, config or own, settings))
-    return _run(configuration, RunOptions.resumed(resume, checkpoint_minutes), resume, as_json=as_json)
+    past, notes = read_past(resume / CHECKPOINT)
+    return _run(configuration, resume, checkpoint_minutes, notes, past, as_json)
 
 
 train_command.help = str(train_command.help).replace("SUFFIXES", ", ".join(BY_SUFFIX))
 
 
-def _run(configuration: Configuration, options: RunOptions, folder: Path, *, as_json: bool) -> int:
+def _run(
+    configuration: Configuration,
+    folder: Path,
+    minutes: float,
+    notes: dict[str, int],
+    past: History | None,
+    as_json: bool,
+) -> int:
     """Train into a folder, which is locked meanwhile."""
     experiment = Experiment(configuration)
     dataset = experiment.dataset  # errors name the files as they were given
     configuration.data.fingerprint = fingerprints(dataset)
     experiment.configuration = located(configuration)
-    network, rows = experiment.network, experiment.rows
-    run_folder = RunFolder(folder, experiment.configuration, network, options)
+    network, run_folder = experiment.network, RunFolder(folder, experiment, minutes, notes, past)
     with run_folder, terminated_as_interrupted() as signals:
         if not as_json:
-            click.echo(f"{dataset.name}: {len(rows.train):,} training rows · {network.title}", err=True)
-        recorder = _recorder(experiment, options.snapshots)
-        history = _train(experiment, run_folder, recorder, as_json=as_json)
+            count = len(experiment.rows.train)
+            click.echo(f"{dataset.name}: {count:,} training rows · {network.title}", err=True)
+        history = _train(experiment, run_folder, as_json=as_json)
+        interrupted = 128 + (signals[0] if signals else signal.SIGINT)
         if not history.epochs:
             click.echo("Stopped before the first epoch was finished: nothing is saved.", err=True)
-            return _code(signals)
-        results = _save(folder, experiment, history, recorder.snapshots if recorder is not None else [])
+            return interrupted
+        results = _save(folder, experiment, history, run_folder.snapshots)
         if history.stopped != "interrupted":
             run_folder.remove()
     last = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
@@ -139,39 +147,13 @@ def _run(configuration: Configuration, options: RunOptions, folder: Path, *, as_
         | {"explanation": str(folder / PAGE)},
         as_json=as_json,
     )
-    return _code(signals) if history.stopped == "interrupted" else 0
+    return interrupted if history.stopped == "interrupted" else 0
 
 
-def _code(signals: Sequence[int]) -> int:
-    """Return the exit code after Ctrl-C, or after the signal that came instead."""
-    return 128 + (signals[0] if signals else signal.SIGINT)
-
-
-def _recorder(experiment: Experiment, snapshots: int) -> Recorder | None:
-    """Return a recorder that has taken its first snapshot; None when none are wanted."""
-    if not snapshots:
-        return None
-    from handgrad.explaining.snapshots import Recorder
-
-    dataset, rows, settings = experiment.dataset, experiment.rows.train, experiment.configuration.training
-    return Recorder(
-        experiment.network,
-        dataset.x[rows],
-        dataset.t[rows],
-        epochs=settings.epochs,
-        moments=snapshots,
-        batch_size=settings.batch_size,
-        optimiser=experiment.configuration.optimiser(),
-        seed=settings.seed,
-    )
-
-
-def _train(
-    experiment: Experiment, run_folder: RunFolder, recorder: Recorder | None, *, as_json: bool
-) -> History:
+def _train(experiment: Experiment, run_folder: RunFolder, *, as_json: bool) -> History:
     dataset, rows, settings = experiment.dataset, experiment.rows, experiment.configuration.training
     watched = (dataset.x[rows.validation], dataset.t[rows.validation]) if len(rows.validation) else None
-    with run_folder.callback(recorder, as_json=as_json) as after_epoch:
+    with run_folder.callback(as_json=as_json) as after_epoch:
         return train(
             experiment.network,
             dataset.x[rows.train],
