@@ -39,7 +39,7 @@ HOMES = {
     "pyarrow": ("handgrad.data.parquet_table", "an extra: the one place that reads Parquet"),
     "rich": ("handgrad.training.progress", "slow to import: the one place that draws a bar"),
     "safetensors": (
-        "handgrad.checkpoints handgrad.files handgrad.interop.weights handgrad.network.saving handgrad.sklearn.persistence",
+        "handgrad.files",
         "weights: handgrad's own, and as PyTorch names them",
     ),
     "scipy": ("handgrad.sklearn", "comes with scikit-learn: its sparse rows and its L-BFGS-B"),

@@ -44,14 +44,11 @@ class Range:
         return " and".join(bounds)
 
 
-INT64 = 2**63
-"""Above what 64 bits hold."""
+INT64 = 2**63  # above what 64 bits hold
 
-Count = Annotated[int, Range(least=1, below=INT64)]
-"""How many: 1 or more."""
+Count = Annotated[int, Range(least=1, below=INT64)]  # how many: 1 or more
 
-Seed = Annotated[int, Range(least=0, below=INT64)]
-"""Of random draws: 0 or more."""
+Seed = Annotated[int, Range(least=0, below=INT64)]  # of random draws: 0 or more
 
 Positive = Annotated[float, Range(above=0)]
 NonNegative = Annotated[float, Range(least=0)]
@@ -97,21 +94,7 @@ ELSEWHERE: Mapping[str, str] = {
 
 
 def judged(function: Callable[P, R]) -> Callable[P, R]:
-    """Judge the arguments of a public function by their annotations, each time before it runs.
-
-    Examples
-    --------
-    >>> @judged
-    ... def draw(rows: Count, *, seed: Seed = 0): ...
-    >>> draw(10, sead=1)
-    Traceback (most recent call last):
-    handgrad.errors.ConfigurationError: draw: there is no argument 'sead'
-      fix    did you mean 'seed'?
-    >>> draw(2.5)
-    Traceback (most recent call last):
-    handgrad.errors.ConfigurationError: draw: rows is 2.5
-      fix    give a whole number, 1 or more
-    """
+    """Judge the arguments of a public function by their annotations, each time before it runs."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -229,15 +212,7 @@ def _unbound(
 
 
 def other_name(name: str, known: Iterable[str]) -> str:
-    """Return which of the known arguments is meant by a name that is none of them.
-
-    Examples
-    --------
-    >>> other_name("lr", ["learning_rate", "momentum"])
-    "handgrad's name for lr is learning_rate"
-    >>> other_name("momentun", ["learning_rate", "momentum"])
-    "did you mean 'momentum'?"
-    """
+    """Return which of the known arguments is meant by a name that is none of them."""
     known = list(known)
     if ELSEWHERE.get(name) in known:
         return f"handgrad's name for {name} is {ELSEWHERE[name]}"

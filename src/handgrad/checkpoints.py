@@ -10,14 +10,13 @@ from types import TracebackType
 from typing import Annotated, Any
 
 import msgspec
-import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
 from handgrad.arguments import judged
 from handgrad.arrays import Fingerprint
 from handgrad.errors import ConfigurationError, RunError, notify
-from handgrad.files import FolderLock, Tensors, parse_versioned, write_file
+from handgrad.files import FolderLock, Tensors, write_tensors
 from handgrad.training import History
 from handgrad.training.training_state import CheckpointStore, Done, EpochEnd, TrainingState
 
@@ -27,8 +26,7 @@ Array = NDArray[Any]
 
 NAME = "checkpoint.safetensors"
 FORMAT = 1
-MAX_SHARE = 0.01
-"""Of the time, at most, that checkpoints at the ends of epochs may take."""
+MAX_SHARE = 0.01  # of the time, at most, that checkpoints at the ends of epochs may take
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
@@ -156,16 +154,12 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 def write_checkpoint(path: Path, state: TrainingState, notes: Mapping[str, int]) -> None:
     """Write a state as one file; raises `RunError` when that cannot be done."""
-    from safetensors.numpy import save
-
     last = state.last
     groups = {"last": last.arrays, "now": state.now}
     if last.best is not last.arrays:
         groups["best"] = last.best
     arrays = {
-        f"{group}/{name}": np.ascontiguousarray(array)
-        for group, members in groups.items()
-        for name, array in members.items()
+        f"{group}/{name}": array for group, members in groups.items() for name, array in members.items()
     }
     best_loss = last.best_loss if last.best_epoch else None
     header = _Header(
@@ -173,7 +167,7 @@ def write_checkpoint(path: Path, state: TrainingState, notes: Mapping[str, int])
         history=state.history, done=state.done, start=dict(state.start), notes=dict(notes),
         last=_Epoch(last.epoch, best_loss, last.best_epoch, last.waited, "best" in groups),
     )  # fmt: skip
-    write_file(path, save(arrays, metadata={"handgrad": msgspec.json.encode(header).decode()}))
+    write_tensors(path, arrays, header)
 
 
 def read_checkpoint(path: Path, arrays: Mapping[str, Array]) -> TrainingState:
@@ -204,15 +198,14 @@ def read_past(path: Path) -> tuple[History, dict[str, int]]:
 def _read_header(tensors: Tensors) -> _Header:
     """Read what the file holds besides its arrays, and check that its numbers agree with each other."""
     path = tensors.path
-    header = parse_versioned(tensors.metadata.get("handgrad", "").encode(), _Header, str(path), FORMAT)
+    header = tensors.header(_Header, FORMAT)
     epochs = [record.epoch for record in header.history.epochs]
-    sound = (
+    if not (
         epochs == list(range(1, header.last.epoch + 1))
         and header.last.best_epoch <= header.last.epoch
         and 0 <= header.done.batches < 2**63
         and header.done.seconds >= 0
         and "engine" in header.facts
-    )
-    if not sound:
+    ):
         raise RunError(f"{path}: damaged, or not handgrad's: its numbers contradict each other")
     return header

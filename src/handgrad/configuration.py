@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -168,15 +169,23 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
                 fix="write network.layers",
             )
         activation = find(settings.activation, ACTIVATIONS, "network.activation")
-        between: list[type[Layer]] = [*filter(None, [NORMALISATIONS.get(settings.normalisation)]), activation]
         start = "glorot_uniform" if activation in (Sigmoid, Tanh) else "he_normal"
-        layers: list[Layer] = []
-        width = inputs[0]
-        for size in settings.hidden:
-            layers += [Linear(width, size, initialiser=start), *(kind() for kind in between)]
-            layers += [Dropout(settings.dropout)] if settings.dropout else []
-            width = size
-        return [*layers, Linear(width, outputs, initialiser="glorot_uniform")]
+        sizes = [*inputs, *settings.hidden, outputs]
+        return hidden_layers(sizes, start, activation, settings.normalisation, settings.dropout)
+
+
+def hidden_layers(
+    sizes: Sequence[int], initialiser: str, activation: type[Layer] | None, normalisation: str | None,
+    dropout: float,
+) -> list[Layer]:  # fmt: skip
+    """Return linear layers from each size to the next, with the layers that follow each but the last."""
+    kinds = [kind for kind in (NORMALISATIONS.get(str(normalisation)), activation) if kind]
+    layers: list[Layer] = []
+    *hidden, last = pairwise(sizes)
+    for pair in hidden:
+        layers += [Linear(*pair, initialiser=initialiser), *(kind() for kind in kinds)]
+        layers += [Dropout(dropout)] if dropout else []
+    return [*layers, Linear(*last, initialiser="glorot_uniform")]
 
 
 def _outputs(dataset: Dataset, loss: Loss) -> int:

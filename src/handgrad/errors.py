@@ -108,19 +108,7 @@ def need(package: str, why: str, extra: str = "") -> Any:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return ``"did you mean 'x'?"``, or the known names when none is near, or nothing where there are none.
-
-    Examples
-    --------
-    >>> nearest("rellu", ["relu", "tanh"])
-    "did you mean 'relu'?"
-    >>> nearest("dw1", ["dW1", "dx1"])
-    "did you mean 'dW1'?"
-    >>> nearest("q", ["relu", "tanh"])
-    'choose from relu, tanh'
-    >>> nearest("q", [])
-    ''
-    """
+    """Return ``"did you mean 'x'?"``, or the known names when none is near, or nothing where there are none."""
     names = sorted(known)
     alike = [each for each in names if each.casefold() == name.casefold()]
     close = alike or get_close_matches(name, names, n=1)

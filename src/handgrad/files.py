@@ -13,6 +13,7 @@ from stat import S_ISDIR, S_ISREG
 from typing import Any, BinaryIO, TypeVar
 
 import msgspec
+import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.errors import HandgradError, RunError
@@ -122,6 +123,17 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
+def write_tensors(path: Path, arrays: Mapping[str, Array], header: object = None, **metadata: str) -> None:
+    """Write arrays as a safetensors file, with a header as JSON under "handgrad" in its metadata."""
+    from safetensors.numpy import save
+
+    if header is not None:
+        metadata["handgrad"] = msgspec.json.encode(header).decode()
+    # safetensors writes the memory as it is: a transposed view would be saved wrong
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    write_file(path, save(contiguous, metadata or None))
+
+
 class Tensors:
     """A safetensors file, open for reading: its ``metadata`` and shapes are read before any array is made."""
 
@@ -151,6 +163,10 @@ class Tensors:
             raise error(f"{path}: {cause.strerror or cause}") from None
         except SafetensorError as cause:
             raise error(f"{path}: damaged, or no safetensors file: {cause}") from None
+
+    def header(self, kind: type[T], *formats: int) -> T:
+        """Return the header that `write_tensors` wrote; raises `RunError` as `parse_versioned`."""
+        return parse_versioned(self.metadata.get("handgrad", "").encode(), kind, str(self.path), *formats)
 
     def shapes(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Return each array's shape and type."""

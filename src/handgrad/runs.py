@@ -28,10 +28,10 @@ from handgrad.arguments import judged
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.data import Dataset, Task
 from handgrad.errors import DataError, RunError
-from handgrad.files import Tensors, check_file, parse_versioned, read_file, write_file
+from handgrad.files import Tensors, check_file, parse_versioned, read_file, write_file, write_tensors
 from handgrad.layers import Layer, Loss
 from handgrad.network import Network
-from handgrad.network.saving import arrays_as_safetensors, network_to_table, own_kinds, read_network
+from handgrad.network.saving import network_to_table, own_kinds, read_network
 from handgrad.tracking import history_as_csv
 from handgrad.training import History
 
@@ -94,7 +94,7 @@ def save_run(
     """
     folder = Path(folder)
     give_up(folder)
-    write_file(folder / "weights.safetensors", arrays_as_safetensors(run.network))
+    write_tensors(folder / "weights.safetensors", run.network.arrays)
     write_file(folder / "config.toml", configuration)
     write_file(folder / "history.jsonl", history.to_json_lines())
     write_file(folder / "history.csv", history_as_csv(history.epochs))

@@ -168,10 +168,10 @@ WRONG_PARTS = {
         "takes seed, which own does not define", "choose from key, shape",
     ),
     "draws-no-mask": (
-        "draws", "shape", "mask = np.ones(shape)\n    return mask", "returns mask, the masks are kept", "",
+        "draws", "shape", "mask = np.ones(shape)\n    return mask", "returns mask where the masks are kept", "",
     ),
     "draws-another-name": (
-        "draws", "shape", "drawn = np.ones(shape)\n    return drawn", "returns drawn, the masks are kept", "",
+        "draws", "shape", "drawn = np.ones(shape)\n    return drawn", "returns drawn where the masks are kept", "",
     ),
     "updates-unknown-name": (
         "updates", "inner, total", "total += inner\n    return total",

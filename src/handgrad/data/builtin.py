@@ -19,6 +19,8 @@ from handgrad.data.dataset import Dataset
 from handgrad.data.idx import read_idx
 from handgrad.errors import DataError, need
 
+Numbers = NDArray[Any]
+
 TURNS = 1.5  # of each spiral's arm
 
 MNIST_VARIABLE = "HANDGRAD_MNIST"
@@ -81,11 +83,13 @@ def moons(rows: int = 1000, noise: float = 0.1, seed: Seed = 0) -> Dataset:
     >>> moons(rows=6).x.shape
     (6, 2)
     """
-    rng, t = _start("moons", rows, 2, noise, seed)
-    angle = np.pi * rng.random(rows)
-    upper = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    lower = [1.0, 0.5] - upper
-    return _finish("moons", np.where(t[:, None] == 0, upper, lower), t, noise, rng)
+
+    def points(rng: np.random.Generator, t: Numbers) -> Numbers:
+        angle = np.pi * rng.random(rows)
+        upper = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        return np.where(t[:, None] == 0, upper, [1.0, 0.5] - upper)
+
+    return _in_the_plane("moons", points, rows, 2, noise, seed)
 
 
 @judged
@@ -102,23 +106,20 @@ def spirals(rows: int = 1000, noise: float = 0.03, seed: Seed = 0, arms: int = 2
     Returns
     -------
     Dataset
-        ``x`` float64 of shape (rows, 2), ``t`` of shape (rows,).
-
-    Raises
-    ------
-    DataError
-        When ``arms`` or ``rows`` is too small, or ``noise`` is negative or not finite.
+        ``x`` float64 of shape (rows, 2), ``t`` of shape (rows,) with a class for each arm.
 
     Examples
     --------
     >>> spirals(rows=6, arms=3).t
     array([0, 1, 2, 0, 1, 2])
     """
-    rng, t = _start("spirals", rows, arms, noise, seed)
-    radius = np.sqrt(rng.random(rows))  # the root spreads the points evenly over the circle's area
-    angle = 2 * np.pi * (TURNS * radius + t / arms)
-    x = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    return _finish("spirals", x, t, noise, rng)
+
+    def points(rng: np.random.Generator, t: Numbers) -> Numbers:
+        radius = np.sqrt(rng.random(rows))  # the root spreads the points evenly over the circle's area
+        angle = 2 * np.pi * (TURNS * radius + t / arms)
+        return radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+    return _in_the_plane("spirals", points, rows, arms, noise, seed)
 
 
 @judged
@@ -135,41 +136,36 @@ def xor(rows: int = 1000, noise: float = 0.1, seed: Seed = 0) -> Dataset:
     Dataset
         ``x`` float64 of shape (rows, 2), ``t`` of shape (rows,) with two classes.
 
-    Raises
-    ------
-    DataError
-        When ``rows`` is too small, or ``noise`` is negative or not finite.
-
     Examples
     --------
     >>> data = xor(rows=4, noise=0)
     >>> (np.sign(data.x).prod(axis=1) < 0).astype(int), data.t
     (array([0, 1, 0, 1]), array([0, 1, 0, 1]))
     """
-    rng, t = _start("xor", rows, 2, noise, seed)
-    x = rng.uniform(-1, 1, (rows, 2))
-    x[:, 1] = np.copysign(x[:, 1], np.where(t == 0, x[:, 0], -x[:, 0]))
-    return _finish("xor", x, t, noise, rng)
+
+    def points(rng: np.random.Generator, t: Numbers) -> Numbers:
+        x = rng.uniform(-1, 1, (rows, 2))
+        x[:, 1] = np.copysign(x[:, 1], np.where(t == 0, x[:, 0], -x[:, 0]))
+        return x
+
+    return _in_the_plane("xor", points, rows, 2, noise, seed)
 
 
-def _start(
-    name: str, rows: int, classes: int, noise: float, seed: int
-) -> tuple[np.random.Generator, NDArray[np.int64]]:
+def _in_the_plane(
+    name: str, points: Callable[[np.random.Generator, Numbers], Numbers], rows: int, classes: int,
+    noise: float, seed: int,
+) -> Dataset:  # fmt: skip
     if classes < 2:
         raise DataError(f"{name}: arms is {classes}, and must be 2 or more")
     if rows < classes:
         raise DataError(f"{name}: rows is {rows}, and must be {classes} or more, one for each class")
     if not 0 <= noise < np.inf:
         raise DataError(f"{name}: noise is {noise}, and must be 0 or more and finite")
-    return np.random.default_rng(seed), np.arange(rows) % classes
-
-
-def _finish(
-    name: str, x: NDArray[Any], t: NDArray[np.int64], noise: float, rng: np.random.Generator
-) -> Dataset:
+    rng, t = np.random.default_rng(seed), np.arange(rows) % classes
+    x = points(rng, t)
     x = x + noise * rng.standard_normal(x.shape)
-    classes = tuple(str(number) for number in range(t.max() + 1))
-    return Dataset(name, x, t, "classification", classes, feature_names=("x1", "x2"))
+    names = tuple(map(str, range(classes)))
+    return Dataset(name, x, t, "classification", names, feature_names=("x1", "x2"))
 
 
 @judged

@@ -31,13 +31,8 @@ def read_csv(
 
     Parameters
     ----------
-    path
-        The file, in UTF-8.
-    target
-        The column to be predicted, or several for regression. All other columns are features.
-    task
-        What the target is for. By default, text is classes, and so are whole numbers when there are at most
-        20 different ones, each found twice on average; other numbers are for regression.
+    path, target, task
+        As for `load`; the file is in UTF-8.
 
     Returns
     -------
@@ -47,8 +42,7 @@ def read_csv(
     Raises
     ------
     DataError
-        When the file is missing or damaged, a cell is empty or no number, a line has too few cells or too
-        many, or the target is unknown.
+        When a cell is empty or no number, or a line has too few cells or too many; and as `load`.
 
     Examples
     --------

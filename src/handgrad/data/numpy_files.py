@@ -41,8 +41,7 @@ def read_npy(
     target
         The path of the targets, shape (n,) or (n, k).
     task
-        What the target is for. By default, text and booleans are classes, and so are whole numbers when there
-        are at most 20 different ones, each found twice on average; other numbers are for regression.
+        As for `load`.
 
     Returns
     -------
@@ -96,7 +95,7 @@ def read_npz(path: str | os.PathLike[str], *, task: Task | None = None) -> Datas
     path
         The file: ``x`` of shape (n, ...), ``t`` of shape (n,) or (n, k).
     task
-        What the target is for; as in `read_npy`.
+        As for `load`.
 
     Returns
     -------

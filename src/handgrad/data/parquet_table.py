@@ -24,12 +24,8 @@ def read_parquet(
 
     Parameters
     ----------
-    path
-        The file.
-    target
-        The column to be predicted, or several for regression. All other columns are features.
-    task
-        What the target is for; as in `read_csv`, and booleans are classes too.
+    path, target, task
+        As for `load`.
 
     Returns
     -------
@@ -39,8 +35,7 @@ def read_parquet(
     Raises
     ------
     DataError
-        When the file is missing or damaged, a value is missing, a feature is no number, or the target is
-        unknown.
+        When a value is missing, or a feature is no number; and as `load`.
     MissingPackageError
         When pyarrow is not installed.
 
@@ -85,14 +80,14 @@ def _target(path: Path, name: str, column: Any) -> NDArray[Any]:
     """Return a column of a target, (n,) numbers, booleans or texts."""
     from pyarrow import types
 
-    if types.is_dictionary(column.type) and _is_text(column.type.value_type):
-        _check_present(path, name, column)
-        whole = column.unify_dictionaries().combine_chunks()
-        values: NDArray[Any] = np.array(whole.dictionary.to_pylist(), dtype=object)[whole.indices.to_numpy()]
-        return values
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return _numbers(path, name, column)
+    if not types.is_dictionary(column.type):
+        return _numbers(path, name, column)
+    if not _is_text(column.type.value_type):
+        return _numbers(path, name, column.cast(column.type.value_type))
+    _check_present(path, name, column)
+    whole = column.unify_dictionaries().combine_chunks()
+    values: NDArray[Any] = np.array(whole.dictionary.to_pylist(), dtype=object)[whole.indices.to_numpy()]
+    return values
 
 
 def _numbers(path: Path, name: str, column: Any) -> NDArray[Any]:
@@ -114,9 +109,8 @@ def _is_text(kind: Any) -> bool:
 def _check_number(path: Path, name: str, kind: Any) -> None:
     from pyarrow import types
 
-    if not any(is_kind(kind) for is_kind in (
-        types.is_integer, types.is_floating, types.is_boolean, types.is_decimal,
-    )):  # fmt: skip
+    numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    if not any(is_kind(kind) for is_kind in numbers):
         raise DataError(
             f"{path}: column {name!r} is of type {kind}, and numbers are needed", fix="leave out the column"
         )

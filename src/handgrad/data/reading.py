@@ -24,8 +24,7 @@ LARGEST = 16 * 2**30
 RATIO = 200
 FREE = 2**28
 
-MAX_LISTED = 20
-"""Names of columns in an error, at most: more would hide the problem."""
+MAX_LISTED = 20  # names of columns in an error, at most: more would hide the problem
 
 MAX_CLASSES = 20
 """Different whole numbers that are still taken for classes: digits and letters' ranks are, years are not."""

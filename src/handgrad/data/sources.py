@@ -70,7 +70,8 @@ def load(
         For a table, the column to be predicted, or several for regression; for a .npy file, the path of the
         .npy file of the targets. Other sources have their own.
     task
-        For files, what the target is for, where the reader would infer it otherwise.
+        For files, what the target is for. By default, text and booleans are classes, and so are whole numbers when there
+        are at most 20 different ones, each found twice on average; other numbers are for regression.
 
     Returns
     -------

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from handgrad.arguments import judged
 from handgrad.errors import ConversionError, DataError
-from handgrad.files import Tensors, write_file
+from handgrad.files import Tensors, write_tensors
 from handgrad.interop.counterparts import StateEntry, places, state_entries
 from handgrad.layers import BatchNorm
 from handgrad.network import Network
@@ -57,9 +57,7 @@ def save_torch_weights(network: Network, path: str | Path) -> None:
     ...     save_torch_weights(network, Path(folder, "model.safetensors"))
     ...     load_torch_weights(Network(Linear(5, 3), BatchNorm()), Path(folder, "model.safetensors"))
     """
-    from safetensors.numpy import save
-
-    write_file(Path(path), save(to_state(network), metadata={"format": "pt"}))
+    write_tensors(Path(path), to_state(network), format="pt")
 
 
 @judged

@@ -182,22 +182,19 @@ class Graph:
         for name, value in options.items():
             if isinstance(value, float) and not np.isfinite(value):
                 raise ConfigurationError(f"{self.origin}: {name} is {value}", fix="give a finite number")
-        arguments = dict(self._arguments(rule, inputs, suffix, layer))
-        shape = self._output_shape(rule, arguments)
-        first = next(iter(arguments.values()))
+        given, arguments = iter(inputs), dict[str, Value]()
+        for argument, kind in rule.forward.kinds.items():
+            if kind == "mask":
+                of_first = next((value.shape for value in arguments.values()), ())
+                arguments[argument] = self._name(f"{argument}{suffix}", of_first, "mask")
+            else:
+                arguments[argument] = self._resolve(argument, next(given), kind, suffix, layer)
+        shape, first = self._output_shape(rule, arguments), next(iter(arguments.values()))
         sized_by = first.sized_by if shape == first.shape else self.origin
         output = Value(f"{rule.output}{suffix}", shape, "value", self.origin, sized_by)
         self._taken |= {f"{name}{suffix}" for name in _locals(rule)}
-        node = Node(
-            rule=rule,
-            options=rule.settings(options),
-            inputs=tuple(arguments.values()),
-            output=output,
-            suffix=suffix,
-            stream=len(self.nodes) + 1,
-            part=self.part,
-        )
-        self.nodes.append(node)
+        stream, settings = len(self.nodes) + 1, rule.settings(options)
+        self.nodes.append(Node(rule, settings, tuple(arguments.values()), output, suffix, stream, self.part))
         return output
 
     def names_of(self, layer: object) -> dict[str, str]:
@@ -206,10 +203,8 @@ class Graph:
 
     def _suffix(self, rule: Rule, inputs: tuple[Value | Parameter, ...], layer: object) -> str:
         """Return the layer's number: the one so far, or the next at which none of its names is taken."""
-        kinds = rule.forward.kinds
-        given = iter(inputs)
-        fresh = _locals(rule)
-        for argument, kind in kinds.items():
+        given, fresh = iter(inputs), _locals(rule)
+        for argument, kind in rule.forward.kinds.items():
             if kind == "mask" or (
                 isinstance(next(given), Parameter) and (id(layer), argument) not in self._kept
             ):
@@ -223,20 +218,6 @@ class Graph:
         if self.part == "forward":
             self._number = int(suffix)
         return suffix
-
-    def _arguments(
-        self, rule: Rule, inputs: tuple[Value | Parameter, ...], suffix: str, layer: object
-    ) -> Iterator[tuple[str, Value]]:
-        """Pair the rule's arguments with values; parameters get their names, and masks the first's shape."""
-        given = iter(inputs)
-        shape: Shape = ()
-        for argument, kind in rule.forward.kinds.items():
-            if kind == "mask":
-                value = self._name(f"{argument}{suffix}", shape, "mask")
-            else:
-                value = self._resolve(argument, next(given), kind, suffix, layer)
-                shape = shape or value.shape
-            yield argument, value
 
     def _resolve(
         self, argument: str, given: Value | Parameter, kind: str, suffix: str, layer: object

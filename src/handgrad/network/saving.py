@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-import numpy as np
 
 from handgrad.errors import ConfigurationError, HandgradError, RunError
-from handgrad.files import Tensors, check_arrays, parse_json, write_file
+from handgrad.files import Tensors, check_arrays, parse_json, write_tensors
 from handgrad.layers import LAYERS, LOSSES, Graph, Layer, Loss, Parameter, Sequential
 from handgrad.network.network import Network
 from handgrad.specs import explain, from_table, to_table
 
-FORMAT = 1
-"""Of files that `save_network` writes; a change that this version cannot read counts it up."""
+FORMAT = 1  # of files that `save_network` writes; a change that this version cannot read counts it up
 
 
 class NetworkTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -64,19 +61,10 @@ def own_kinds(network: Network) -> dict[str, str]:
             for kind in made - known}  # fmt: skip
 
 
-def arrays_as_safetensors(network: Network, metadata: dict[str, str] | None = None) -> bytes:
-    """Return a network's arrays as the bytes of a safetensors file."""
-    from safetensors.numpy import save
-
-    # safetensors writes the memory as it is: a transposed view would be saved wrong
-    arrays = {name: np.ascontiguousarray(array) for name, array in network.arrays.items()}
-    return save(arrays, metadata)
-
-
 def save_network(network: Network, path: Path) -> None:
     """Write a network to a safetensors file, whole or not at all; see `Network.save`."""
     head = {"format": FORMAT, "network": network_to_table(network), "own": own_kinds(network)}
-    write_file(path, arrays_as_safetensors(network, {"handgrad": json.dumps(head)}))
+    write_tensors(path, network.arrays, head)
 
 
 def load_network(path: Path, own: Sequence[type[Layer] | type[Loss]] = ()) -> Network:

@@ -14,8 +14,7 @@ from handgrad.rules.signature import Array, Signature, show_shape
 
 __all__ = ["RULES", "Rule", "UpdateRule", "rule", "update"]
 
-RULES: dict[str, Rule] = {}
-"""handgrad's own rules, by name."""
+RULES: dict[str, Rule] = {}  # handgrad's own rules, by name
 
 
 class Rule:
@@ -84,13 +83,7 @@ class Rule:
 
     @property
     def backward_text(self) -> Text:
-        """The backward's text.
-
-        Raises
-        ------
-        RuleError
-            When no backward has been written.
-        """
+        """The backward's text; a `RuleError` when no backward has been written."""
         if self._backward is None:
             raise RuleError(
                 f"{self.forward.place}: no backward is written for {self.name}",
@@ -114,13 +107,10 @@ class Rule:
         known = (*self.forward.arguments, *self.forward.locals, f"d{self.output}")
         text = read_text(function)
         self._check_names(text, known)
-        expected = tuple(f"d{name}" for name in self.differentiable)
-        if text.returns != expected:
-            found, wanted = ", ".join(text.returns), ", ".join(expected)
-            raise RuleError(
-                f"{text.place}: returns {found} where the gradients are {wanted}",
-                fix="return one gradient for each argument that has one, in the forward's order",
-            )
+        self._check_returns(
+            text, tuple(f"d{name}" for name in self.differentiable), "where the gradients are",
+            "return one gradient for each argument that has one, in the forward's order",
+        )  # fmt: skip
         self._backward = text
         return function
 
@@ -129,9 +119,7 @@ class Rule:
         text = read_text(function)
         self._check_names(text, ("shape", "key"))
         masks = tuple(name for name, kind in self.forward.kinds.items() if kind == "mask")
-        if text.returns != masks:
-            found, wanted = ", ".join(text.returns), ", ".join(masks)
-            raise RuleError(f"{text.place}: returns {found}, the masks are {wanted}")
+        self._check_returns(text, masks, "where the masks are")
         if self.evaluation is self:
             raise RuleError(
                 f"{text.place}: draws for training, and what {self.name} is outside training is not said",
@@ -146,6 +134,12 @@ class Rule:
         self._check_names(text, (*self.forward.arguments, *self.forward.locals))
         self.state = text
         return function
+
+    def _check_returns(self, text: Text, wanted: tuple[str, ...], where: str, fix: str = "") -> None:
+        if text.returns != wanted:
+            raise RuleError(
+                f"{text.place}: returns {', '.join(text.returns)} {where} {', '.join(wanted)}", fix=fix
+            )
 
     def _check_names(self, text: Text, known: tuple[str, ...]) -> None:
         for name in text.arguments:
@@ -186,13 +180,7 @@ class Rule:
         return arguments
 
     def settings(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return every option of the rule, at its default where ``options`` does not give it.
-
-        Raises
-        ------
-        RuleError
-            When the rule has no option of that name.
-        """
+        """Return every option of the rule, at its default where ``options`` does not give it."""
         known = self.forward.options
         for name in options.keys() - known.keys():
             raise RuleError(f"{self.name} has no option {name}", fix=other_name(name, known))

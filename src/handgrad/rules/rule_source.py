@@ -22,18 +22,9 @@ FORMULAS: dict[str, tuple[list[str], ast.expr]] = {}
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.Div: "/="}
 
 _BRANCHES_AND_LOOPS = (
-    ast.IfExp,
-    ast.BoolOp,
-    ast.Lambda,
-    ast.NamedExpr,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-    ast.Await,
-    ast.Yield,
-    ast.YieldFrom,
-)
+    ast.IfExp, ast.BoolOp, ast.Lambda, ast.NamedExpr, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+    ast.Await, ast.Yield, ast.YieldFrom,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -114,14 +105,7 @@ def backward_slice(lines: Sequence[Assigned], wanted: Iterable[str]) -> list[Ass
 
 
 def substitute(tree: ast.expr, known: Mapping[str, ast.expr]) -> ast.expr:
-    """Return a copy of an expression with other expressions in the place of names.
-
-    Examples
-    --------
-    >>> tree = ast.parse("a * (b + a)", mode="eval").body
-    >>> ast.unparse(substitute(tree, {"a": ast.Name("x1"), "b": ast.Constant(2)}))
-    'x1 * (2 + x1)'
-    """
+    """Return a copy of an expression with other expressions in the place of names."""
     copied: ast.expr = _substituted(tree, known)
     return copied
 
@@ -160,19 +144,9 @@ class _WrittenOut(ast.NodeTransformer):
 
 
 def read_text(function: Callable[..., Any], *, updates: bool = False) -> Text:
-    """Read a function into a `Text`, or say at which line it is not straight-line mathematics.
+    """Read a function into a `Text`; a `RuleError` names the line that is not straight-line mathematics.
 
-    Parameters
-    ----------
-    function
-        Defined in a file or a notebook cell, so that its source is at hand.
-    updates
-        Whether ``+=``, ``-=``, ``*=`` and ``/=`` may change arguments: only update rules do.
-
-    Raises
-    ------
-    RuleError
-        With file, line and what is not allowed there.
+    With ``updates``, ``+=``, ``-=``, ``*=`` and ``/=`` may change arguments: only update rules do.
     """
     if not isinstance(function, FunctionType):
         raise RuleError(f"{function!r} is not written in Python, and a rule is its text")
@@ -223,10 +197,8 @@ class _Reader:
         if isinstance(statement, ast.Return):
             self.returns = self.read_return(statement)
         else:
-            line = self.read_line(statement)
-            self.check_names(statement, line)
-            self.lines.append(line)
-            self.known.add(line.target)
+            self.lines.append(self.read_line(statement))
+            self.known.add(self.lines[-1].target)
 
     def read_line(self, statement: ast.stmt) -> Line:
         match statement:
@@ -246,13 +218,15 @@ class _Reader:
             if isinstance(node, _BRANCHES_AND_LOOPS):
                 kind = type(node).__name__
                 raise self.error(statement, f"a rule has no {kind}: use np.where or a primitive")
-        return Line(target, operator, expression, self.reason(statement))
-
-    def check_names(self, statement: ast.stmt, line: Line) -> None:
+        # The reason is the comment behind a statement, on its last line; ast counts columns in bytes.
+        last, column = statement.end_lineno or 0, statement.end_col_offset or 0
+        rest = self.source[last - 1].encode()[column:].decode().strip()
+        line = Line(target, operator, expression, rest[1:].strip() if rest.startswith("#") else "")
         for name in sorted(line.reads - self.known - PRIMITIVES.keys()):
             hint = nearest(name, self.known | PRIMITIVES.keys())
             extra = " (built-ins are not mathematics)" if hasattr(builtins, name) else ""
             raise self.error(statement, f"{name} is not defined here{extra}", hint)
+        return line
 
     def read_return(self, statement: ast.Return) -> tuple[str, ...]:
         value = statement.value
@@ -264,12 +238,6 @@ class _Reader:
             if name not in self.known:
                 raise self.error(statement, f"{name} is not defined here", nearest(name, self.known))
         return names
-
-    def reason(self, statement: ast.stmt) -> str:
-        """Return the comment behind a statement, on its last line."""
-        last, column = statement.end_lineno or 0, statement.end_col_offset or 0
-        rest = self.source[last - 1].encode()[column:].decode().strip()  # ast counts columns in bytes
-        return rest[1:].strip() if rest.startswith("#") else ""
 
     def error(self, statement: ast.stmt, problem: str, fix: str = "") -> RuleError:
         shown = self.source[statement.lineno - 1].strip()

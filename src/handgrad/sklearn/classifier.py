@@ -101,13 +101,7 @@ class MLPClassifier(ClassifierMixin, Perceptron):
         return self._fit(X, y, sample_weight, incremental=True)
 
     def predict(self, X: ArrayLike) -> Array:
-        """Return the class of each row, (n,); with several labels whether each is there, (n, labels).
-
-        Parameters
-        ----------
-        X
-            Rows of features.
-        """
+        """Return the class of each row of X, (n,); with several labels whether each is there, (n, labels)."""
         outputs = self._outputs(X)
         if self._kind == "multiclass":
             return self.classes_[outputs.argmax(axis=1)]
@@ -115,24 +109,12 @@ class MLPClassifier(ClassifierMixin, Perceptron):
         return found if self._kind != "binary" else self.classes_[found[:, 0] * (len(self.classes_) - 1)]
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Return the probability of each class, (n, classes), in the order of ``classes_``.
-
-        Parameters
-        ----------
-        X
-            Rows of features.
-        """
+        """Return the probability of each class for each row of X, (n, classes), in the order of ``classes_``."""
         outputs = self._outputs(X)
         return np.hstack([1 - outputs, outputs]) if self.n_outputs_ == 1 else outputs
 
     def predict_log_proba(self, X: ArrayLike) -> Array:
-        """Return the logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X
-            Rows of features.
-        """
+        """Return the logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 

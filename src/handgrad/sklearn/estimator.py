@@ -21,13 +21,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from handgrad.arguments import judged
+from handgrad.configuration import NORMALISATIONS, hidden_layers
 from handgrad.errors import EstimatorError
 from handgrad.layers import Loss, Schedule
+from handgrad.network import Network
 from handgrad.sklearn.networks import (
     ACTIVATIONS,
-    NORMALISATIONS,
     SCHEDULES,
-    build_network,
     draw_weights,
     parameter_list,
     parameters_of,
@@ -240,9 +240,9 @@ class Perceptron(BaseEstimator, ABC):
         """Build the network, and delete the attributes of an earlier fit."""
         outputs = t.shape[1] if t.ndim == 2 else len(self.classes_)
         units = [X.shape[1], *self._hidden_sizes(), outputs]
-        self.network_ = build_network(
-            units, self.activation, self.normalisation, float(self.dropout), self._loss(), X.dtype.name
-        )
+        activation, dropout = ACTIVATIONS[self.activation], float(self.dropout)
+        layers = hidden_layers(units, "glorot_uniform", activation, self.normalisation, dropout)
+        self.network_ = Network(*layers, loss=self._loss(), dtype=X.dtype.name)
         draw_weights(self.network_, self.activation, self._random_state)
         self.n_iter_ = self.t_ = 0
         self._descent_state = None

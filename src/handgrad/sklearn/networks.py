@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,20 +22,14 @@ from handgrad.layers import ACTIVATIONS as ELEMENTWISE
 from handgrad.layers import (
     SGD,
     Adam,
-    BatchNorm,
     Cosine,
-    Dropout,
     Layer,
-    LayerNorm,
-    Linear,
-    Loss,
     OneCycle,
     Optimiser,
     Schedule,
     Sigmoid,
 )
 from handgrad.network import Network
-from handgrad.network.network import DType
 from handgrad.program import Program
 
 Array = NDArray[Any]
@@ -48,8 +41,6 @@ ACTIVATIONS: dict[str, type[Layer] | None] = {
 }
 """The activations by scikit-learn's names, and those it does not have."""
 
-NORMALISATIONS: dict[str, type[Layer]] = {"batch": BatchNorm, "layer": LayerNorm}
-
 SCHEDULES: dict[str, Schedule] = {"cosine": Cosine(), "one_cycle": OneCycle()}
 """The learning rates that are known before the training starts; scikit-learn's own follow from it."""
 
@@ -58,21 +49,6 @@ MAX_CACHED = 8
 
 DENSE_ROWS = 4096
 """Sparse rows that are dense at the same time, about: enough for large batches, and little memory."""
-
-
-def build_network(
-    units: list[int], activation: str, normalisation: str | None, dropout: float, loss: Loss, dtype: DType
-) -> Network:
-    """Put the layers of an estimator together; normalisation and dropout are those of each hidden layer."""
-    layers: list[Layer] = []
-    *hidden, last = pairwise(units)
-    for inputs, outputs in hidden:
-        layers.append(Linear(inputs, outputs, initialiser="glorot_uniform"))
-        layers += [NORMALISATIONS[normalisation]()] if normalisation else []
-        kind = ACTIVATIONS[activation]
-        layers += [kind()] if kind else []
-        layers += [Dropout(dropout)] if dropout else []
-    return Network(*layers, Linear(*last, initialiser="glorot_uniform"), loss=loss, dtype=dtype)
 
 
 def build_optimiser(estimator: Any) -> Optimiser:

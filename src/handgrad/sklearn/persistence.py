@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.errors import HandgradError, RunError
-from handgrad.files import Tensors, check_arrays, parse_versioned, read_file, write_file
+from handgrad.files import Tensors, check_arrays, parse_versioned, read_file, write_file, write_tensors
 from handgrad.layers import SCHEDULES, Schedule
 from handgrad.runs import Run, load_run, save_run
 from handgrad.sklearn.classifier import LabelKind
@@ -80,11 +80,11 @@ class _DescentHeader(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The metadata of descent.safetensors."""
 
     format: int
-    rate: float
-    seed: int
-    step: int
-    epoch: int
-    waited: int
+    rate: Annotated[float, msgspec.Meta(gt=0, lt=float("inf"))]
+    seed: Count
+    step: Count
+    epoch: Count
+    waited: Count
     generator: _GeneratorState | None
 
 
@@ -210,13 +210,11 @@ def _class_type(name: str) -> Any:
 
 def _save_descent(estimator: Any, folder: Path) -> None:
     """Write the state of the last descent; nothing where the estimator's parameters would not resume from it."""
-    from safetensors.numpy import save
-
     found: DescentState | None = estimator._descent_state
     if found is None or {name: array.shape for name, array in found.slots.items()} != _slot_shapes(estimator):
         (folder / DESCENT).unlink(missing_ok=True)
         return
-    arrays = {SLOT + name: np.ascontiguousarray(array) for name, array in found.slots.items()}
+    arrays = {SLOT + name: array for name, array in found.slots.items()}
     state, generator = estimator._random_state.get_state(legacy=False), None
     if state["bit_generator"] == "MT19937":  # RandomState may be given another, which begins anew
         arrays[GENERATOR] = state["state"]["key"].astype(np.int64)
@@ -225,7 +223,7 @@ def _save_descent(estimator: Any, folder: Path) -> None:
         format=DESCENT_FORMAT, rate=found.rate, seed=found.seed, step=found.step, epoch=found.epoch,
         waited=found.waited, generator=generator,
     )  # fmt: skip
-    write_file(folder / DESCENT, save(arrays, metadata={"handgrad": msgspec.json.encode(header).decode()}))
+    write_tensors(folder / DESCENT, arrays, header)
 
 
 def _load_descent(estimator: Any, folder: Path) -> None:
@@ -234,8 +232,7 @@ def _load_descent(estimator: Any, folder: Path) -> None:
     if not path.exists():
         return
     with Tensors.open(path) as tensors:
-        text = tensors.metadata.get("handgrad", "").encode()
-        header = parse_versioned(text, _DescentHeader, str(path), DESCENT_FORMAT)
+        header = tensors.header(_DescentHeader, DESCENT_FORMAT)
         shapes, dtype = _slot_shapes(estimator), estimator.network_.dtype
         wanted = {SLOT + name: (shape, dtype) for name, shape in shapes.items()}
         if header.generator:
@@ -245,8 +242,6 @@ def _load_descent(estimator: Any, folder: Path) -> None:
         if header.generator:
             estimator._random_state = _generator(header.generator, tensors.read(GENERATOR), str(path))
     counts = header.seed, header.step, header.epoch, header.waited
-    if not 0 < header.rate < float("inf") or not all(0 <= count < 2**53 for count in counts):
-        raise RunError(f"{path}: damaged, or not handgrad's: its numbers are none of a descent")
     estimator._descent_state = DescentState(header.rate, *counts, slots)
 
 

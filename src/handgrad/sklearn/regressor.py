@@ -77,13 +77,7 @@ class MLPRegressor(RegressorMixin, Perceptron):
         return self._fit(X, y, sample_weight, incremental=True)
 
     def predict(self, X: ArrayLike) -> Array:
-        """Return the values of each row, (n,) or (n, outputs).
-
-        Parameters
-        ----------
-        X
-            Rows of features.
-        """
+        """Return the values of each row of X, (n,) or (n, outputs)."""
         outputs = self._outputs(X)
         return outputs.ravel() if self.n_outputs_ == 1 else outputs
 

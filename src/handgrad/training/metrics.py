@@ -11,8 +11,7 @@ from handgrad.layers import Loss
 
 Array = NDArray[Any]
 
-MIN_COUNT = 1e-30
-"""Instead of a sum of weights that are all 0, as in the losses of the rules."""
+MIN_COUNT = 1e-30  # instead of a sum of weights that are all 0, as in the losses of the rules
 
 
 def mean_loss(total: float, count: float) -> float:
