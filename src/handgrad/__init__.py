@@ -8,15 +8,7 @@ if TYPE_CHECKING:
     from handgrad.checking.check import check as check
     from handgrad.checking.subject import CheckError as CheckError
     from handgrad.checkpoints import Checkpoints as Checkpoints
-    from handgrad.errors import ConfigurationError as ConfigurationError
-    from handgrad.errors import ConversionError as ConversionError
-    from handgrad.errors import DataError as DataError
-    from handgrad.errors import HandgradError as HandgradError
-    from handgrad.errors import MissingPackageError as MissingPackageError
-    from handgrad.errors import RuleError as RuleError
-    from handgrad.errors import RunError as RunError
-    from handgrad.errors import ShapeError as ShapeError
-    from handgrad.errors import TrainingError as TrainingError
+    from handgrad.errors import *
     from handgrad.explaining.explainer import explain as explain
     from handgrad.explaining.record import Explanation as Explanation
     from handgrad.layers.elementwise import *
@@ -35,15 +27,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# fmt: off
 PUBLIC = {
     "checking": ("CheckError", "check"),
     "checkpoints": ("Checkpoints",),
     "data": (),
-    "errors": (
-        "ConfigurationError", "ConversionError", "DataError", "HandgradError", "MissingPackageError", "RuleError",
-        "RunError", "ShapeError", "TrainingError",
-    ),
+    "errors": tuple(import_module("handgrad.errors").__all__),
     "engines": (),
     "explaining": ("Explanation", "explain"),
     "interop": (),
@@ -56,7 +44,6 @@ PUBLIC = {
     "testing": (),
     "training": ("History", "train"),
 }
-# fmt: on
 """What can be reached as ``handgrad.name``: modules, and what is in them; every layer, loss, optimiser and schedule too."""
 
 if not TYPE_CHECKING:

@@ -59,64 +59,44 @@ class Dataset(metaclass=Judged):
     test_rows: int = 0
 
     def __post_init__(self) -> None:
-        _check_features(self)
-        _check_test_rows(self)
-        if self.task == "classification":
-            _check_classes(self)
-        else:
-            _check_values(self)
+        if problem := _problem(self):
+            raise DataError(f"{self.name}: {problem[0]}", fix="".join(problem[1:]))
+        check_finite(f"{self.name}: x", self.x, self.feature_names)
+        if self.task == "regression":
+            check_finite(f"{self.name}: t", self.t)
 
     def __len__(self) -> int:
         return len(self.x)
 
 
-def _check_features(data: Dataset) -> None:
-    x, t = data.x, data.t
+def _problem(data: Dataset) -> tuple[str, ...]:
+    """Return what is wrong with a data set, but for values that are not finite, and perhaps a remedy."""
+    x, t, count = data.x, data.t, len(data.classes)
     if x.dtype.kind not in "biuf":
-        raise DataError(f"{data.name}: x has dtype {x.dtype}, and real numbers are needed")
+        return (f"x has dtype {x.dtype}, and real numbers are needed",)
     if x.ndim < 2 or 0 in x.shape:
-        raise DataError(
-            f"{data.name}: x has shape {x.shape}, and one row or more of one feature or more is needed",
-            fix="give x the shape (rows, features)",
-        )
+        needed = "one row or more of one feature or more is needed"
+        return f"x has shape {x.shape}, and {needed}", "give x the shape (rows, features)"
     if t.ndim == 0 or len(x) != len(t):
-        raise DataError(f"{data.name}: x has {len(x)} rows and t has shape {t.shape}; rows must agree")
+        return (f"x has {len(x)} rows and t has shape {t.shape}; rows must agree",)
     if data.feature_names and len(data.feature_names) != x.shape[1]:
-        raise DataError(f"{data.name}: {len(data.feature_names)} feature names for {x.shape[1]} features")
-    check_finite(f"{data.name}: x", x, data.feature_names)
-
-
-def _check_test_rows(data: Dataset) -> None:
-    if not 0 <= data.test_rows < len(data):
-        raise DataError(f"{data.name}: test_rows is {data.test_rows}, and must be from 0 to {len(data) - 1}")
-
-
-def _check_classes(data: Dataset) -> None:
-    t, count = data.t, len(data.classes)
+        return (f"{len(data.feature_names)} feature names for {x.shape[1]} features",)
+    if not 0 <= data.test_rows < len(x):
+        return (f"test_rows is {data.test_rows}, and must be from 0 to {len(x) - 1}",)
+    if data.task == "regression":
+        if t.dtype != np.float64 or t.ndim > 2 or 0 in t.shape:
+            return (f"targets must be float64 of shape (n,) or (n, k), not {t.dtype} of {t.shape}",)
+        return (f"regression has no classes, and {', '.join(data.classes)} are given",) if count else ()
     if t.dtype != np.int64 or t.ndim != 1:
-        raise DataError(f"{data.name}: class numbers must be int64 of shape (n,), not {t.dtype} of {t.shape}")
+        return (f"class numbers must be int64 of shape (n,), not {t.dtype} of {t.shape}",)
     if len(set(data.classes)) != count:
-        raise DataError(f"{data.name}: class names must differ", given=", ".join(data.classes))
-    wrong = np.flatnonzero((t < 0) | (t >= count))
-    if wrong.size:
-        row = wrong[0]
-        raise DataError(f"{data.name}: t[{row}] is {t[row]}, and the {count} classes are numbered from 0")
+        return (f"class names must differ, and are {', '.join(data.classes)}",)
+    if len(wrong := np.flatnonzero((t < 0) | (t >= count))):
+        return (f"t[{wrong[0]}] is {t[wrong[0]]}, and the {count} classes are numbered from 0",)
     if t.min() == t.max():
-        raise DataError(
-            f"{data.name}: there is one class, {data.classes[t[0]]!r}, and two or more are needed",
-            fix="check that the target is the right one",
-        )
-
-
-def _check_values(data: Dataset) -> None:
-    t = data.t
-    if t.dtype != np.float64 or t.ndim > 2 or 0 in t.shape:
-        raise DataError(
-            f"{data.name}: targets must be float64 of shape (n,) or (n, k), not {t.dtype} of {t.shape}"
-        )
-    if data.classes:
-        raise DataError(f"{data.name}: regression has no classes", given=", ".join(data.classes))
-    check_finite(f"{data.name}: t", t)
+        problem = f"there is one class, {data.classes[t[0]]!r}, and two or more are needed"
+        return problem, "check that the target is the right one"
+    return ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,17 +32,13 @@ class Value:
 
     Attributes
     ----------
-    name
-        Its name in the program: ``z1``, ``W1``, ``x``.
-    shape
-        Sizes, with ``"n"`` for the rows of a batch.
+    name, shape
+        Its name in the program: ``z1``, ``W1``, ``x``; its sizes, with ``"n"`` for the rows of a batch.
     kind
         What comes with a batch: "input", "index", "target", "class" or "weight". What is kept: "parameter" or
         "state". What is made in a step: "mask" or "value".
-    origin
-        Who made it, for people: ``"layer 1, Linear(784, 128)"``.
-    sized_by
-        Who gave it its shape, when its maker only passed the shape on.
+    origin, sized_by
+        The layer that made it, ``"layer 1, Linear(784, 128)"``, and the one that its shape comes from.
     """
 
     name: str
@@ -58,10 +54,8 @@ class Parameter:
 
     Attributes
     ----------
-    shape
-        Sizes.
-    start
-        The name of an initialiser, or the array itself.
+    shape, start
+        Its sizes, and the name of an initialiser, or the array itself.
     fan_in, fan_out
         How many values meet in one output, and how many outputs one value reaches.
     fit
@@ -91,10 +85,8 @@ class Node:
     ----------
     rule, options
         What is applied.
-    inputs
-        One value for each argument of the rule.
-    output
-        The value it makes.
+    inputs, output
+        One value for each argument of the rule, and the value it makes.
     suffix
         What is added to the rule's local names: ``"1"`` makes ``e`` into ``e1``.
     stream

@@ -80,7 +80,7 @@ class _DescentHeader(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The metadata of descent.safetensors."""
 
     format: int
-    rate: Annotated[float, msgspec.Meta(gt=0, lt=float("inf"))]
+    rate: Annotated[float, msgspec.Meta(gt=0, le=1e308)]
     seed: Count
     step: Count
     epoch: Count

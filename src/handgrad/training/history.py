@@ -27,10 +27,8 @@ class EpochRecord:
         Over the training rows, while they were learned from.
     validation_loss, validation_metric
         Over the validation rows, afterwards; None when there are none.
-    learning_rate
-        Of the epoch's last step.
-    seconds
-        The epoch took, validation included.
+    learning_rate, seconds
+        Of the epoch's last step; that the epoch took, validation included.
     """
 
     epoch: int
@@ -47,14 +45,10 @@ class BatchRecord:
 
     Attributes
     ----------
-    epoch, batch
-        Counted from 1.
-    step
-        Over all epochs, counted from 1.
-    loss
-        Over the batch's rows, before its update.
-    learning_rate
-        Of its step.
+    epoch, batch, step
+        Counted from 1, the step over all epochs.
+    loss, learning_rate
+        Over the batch's rows, before its update; of its step.
     """
 
     epoch: int
