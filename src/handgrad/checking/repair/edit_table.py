@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,6 +106,13 @@ for _row in [*ROWS, *(Row(row.makes, row.undoes, row.after, row.before, row.cost
     ROWS_OF_A_KIND.setdefault(type(parsed(_row.before)).__name__, []).append(_row)
 ANYTHING = ROWS_OF_A_KIND.pop("Name")  # rows whose first text is one part
 
+
+@cache
+def letters(text: str) -> frozenset[str]:
+    """Return the letters in a row's text."""
+    return frozenset(names_in(parsed(text)) - {"np", "len"})
+
+
 _MOVING = {"reshape", "swapaxes", "transpose", "moveaxis"}
 _AXES = {"axis", "axes", "dim", "keepdims"}
 _CALLS = {
@@ -128,7 +136,7 @@ def _by_row(place: Expression, row: Row) -> Iterator[Edited]:
     parts: dict[str, Any] = {}
     if not _matches(parsed(row.before), place.node, parts, place):
         return
-    after = names_in(parsed(row.after)) - {"np", "len"}
+    after = letters(row.after)
     free = after - parts.keys()
     if not free:
         undoes, makes, alike = row.undoes, row.makes, ""
@@ -136,10 +144,10 @@ def _by_row(place: Expression, row: Row) -> Iterator[Edited]:
             undoes, makes = _of_part(left_out[0], place, undoes, makes)
             alike = f"{row.before} ~ {row.after} without {outline(left_out[0])}"
         cost = row.cost
-        if row in ANYTHING and undoes == "transposed":
+        if len(row.before) == 1 and undoes == "transposed":
             whole = not isinstance(place.node, ast.Name | ast.Call) or not isinstance(place.parent, ast.BinOp)
             cost += TURNED_FORMULA * whole
-        elif row in ANYTHING:
+        elif len(row.before) == 1:
             cost += OF_A_FORMULA * (not isinstance(place.node, ast.Name | ast.Call))
         yield Edited(fill(row.after, **parts), cost, undoes, makes, alike)
     elif free == {"N"}:
