@@ -62,6 +62,8 @@ def test_examples_of_pages(
     if "```diff\n" in page.read_text(encoding="utf-8"):
         copy_checkout(tmp_path)
         monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"))
+        # Importing plugins takes longer than most of the tests that these pages run.
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     else:
         document.namespace["_server"] = server
     for example in document:
