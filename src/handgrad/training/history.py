@@ -137,8 +137,13 @@ class History(HTMLReprMixin):
         from matplotlib.ticker import MaxNLocator
 
         watched = [record for record in self.epochs if record.validation_loss is not None]
-        figure = Figure(figsize=(7, 6 if watched else 3.5), layout="constrained")
-        panels = figure.subplots(2 if watched else 1, sharex=True, squeeze=False)[:, 0]
+        height = 6 if watched else 3.5
+        figure = Figure(figsize=(7, height))
+        # Margins in inches: a constrained layout would draw everything once more to find them.
+        margins = {"left": 1 / 7, "right": 6.8 / 7, "bottom": 0.5 / height, "top": 1 - 0.35 / height}
+        panels = figure.subplots(
+            2 if watched else 1, sharex=True, squeeze=False, gridspec_kw=margins | {"hspace": 0.08}
+        )[:, 0]
         style = {"marker": "o", "markersize": 3} if len(self.epochs) < 40 else {}
         losses = {record.epoch: record.loss for record in self.epochs}
         panels[0].plot(losses.keys(), losses.values(), label="training", **style)
