@@ -65,19 +65,10 @@ class NumericalJacobian:
 def numerical_jacobian(
     function: Vector, x: Array, places: Iterable[tuple[int, ...]] | None = None
 ) -> NumericalJacobian:
-    """Return the derivatives of a vector function along every coordinate of ``x``, or some.
+    """Return the derivatives of a vector function along every coordinate of ``x``, or those at some indices.
 
-    Parameters
-    ----------
-    function
-        Takes an array like ``x`` and returns a vector of m numbers.
-    x
-        The point; its dtype is what is computed in.
-    places
-        The indices of some coordinates.
+    They are computed in the type of ``x``.
 
-    Examples
-    --------
     >>> found = numerical_jacobian(lambda x: np.array([np.abs(x[0]) + x[1] ** 3]), np.array([0.0, 2.0]))
     >>> found.low.round(6), found.high.round(6)
     (array([[-1., 12.]]), array([[ 1., 12.]]))
@@ -91,22 +82,13 @@ def numerical_jacobian(
 
         return at
 
-    with np.errstate(all="ignore"):
-        start, scale, noise = _start(function, x)
-        return _side_by_side(
-            [
-                _derivative(along(index), float(np.abs(x[index])), scale, start, noise)
-                for index in (np.ndindex(x.shape) if places is None else places)
-            ],
-            start,
-        )
+    chosen = np.ndindex(x.shape) if places is None else places
+    return _jacobian(function, x, [(along(index), float(np.abs(x[index])), 1.0) for index in chosen])
 
 
 def directional_derivatives(function: Vector, x: Array, directions: Array) -> NumericalJacobian:
     """Return the derivatives along some directions, (d, \\*x.shape), instead of along the coordinates: (m, d).
 
-    Examples
-    --------
     >>> found = directional_derivatives(lambda x: x**2, np.array([1.0, 3.0]), np.array([[1.0, 1.0]]))
     >>> found.low.round(6)
     array([[2.],
@@ -120,29 +102,21 @@ def directional_derivatives(function: Vector, x: Array, directions: Array) -> Nu
 
         return at
 
+    largest = (float(np.abs(direction).max(initial=0)) or 1.0 for direction in directions)
+    lines = [(along(direction), 0.0, most) for direction, most in zip(directions, largest, strict=True)]
+    return _jacobian(function, x, lines)
+
+
+def _jacobian(function: Vector, x: Array, lines: list[tuple[Line, float, float]]) -> NumericalJacobian:
+    """Return the derivatives along lines, each with its coordinate's size and how far one step moves any coordinate."""
     with np.errstate(all="ignore"):
-        start, scale, noise = _start(function, x)
-        longest = [float(np.abs(direction).max(initial=0)) or 1.0 for direction in directions]
-        columns = [
-            _derivative(along(direction), 0.0, scale / most, start, noise)
-            for direction, most in zip(directions, longest, strict=True)
-        ]
-    return _side_by_side(columns, start)
-
-
-def _side_by_side(columns: list[Column], start: Array) -> NumericalJacobian:
+        start, typical = function(x), np.abs(x[x != 0])
+        scale = float(np.median(typical)) if typical.size else 1.0
+        noise = _noise(function, x, start, scale)
+        columns = [_derivative(line, own, scale / most, start, noise) for line, own, most in lines]
     if not columns:
         return NumericalJacobian(*[np.zeros((start.size, 0), start.dtype)] * 3)
-    low, high, error = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
-    return NumericalJacobian(low, high, error)
-
-
-def _start(function: Vector, x: Array) -> tuple[Array, float, Array]:
-    """Return the outputs at ``x``, the size of a typical coordinate, and the outputs' rounding."""
-    start = function(x)
-    typical = np.abs(x[x != 0])
-    scale = float(np.median(typical)) if typical.size else 1.0
-    return start, scale, _noise(function, x, start, scale)
+    return NumericalJacobian(*(np.stack(part, axis=1) for part in zip(*columns, strict=True)))
 
 
 def _noise(function: Vector, x: Array, start: Array, scale: float) -> Array:
@@ -217,12 +191,9 @@ def _steps(own: float, scale: float, largest: float) -> Iterator[float]:
 
 def _rung(line: Line, step: float, start: Array, rounding: Array) -> Column | None:
     """Return (low, high, error) from the steps h, h/2 and h/4, or None where the function ends before."""
-    right, left = [], []
+    right, left = [], []  # one-sided differences
     for part in (1.0, 0.5, 0.25):
-        (above, up), (below, down) = (
-            line(step * part),
-            line(-step * part),
-        )  # the steps as they are represented
+        (above, up), (below, down) = line(step * part), line(-step * part)
         if up == 0 or down == 0 or not (np.all(np.isfinite(above)) and np.all(np.isfinite(below))):
             return None
         right.append((above - start) / up)

@@ -16,8 +16,8 @@ from handgrad.checking.draws import jittered, shorter
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.repair.sandbox import Target
 from handgrad.checking.subject import Array, CheckError, Inputs, Subject, widened
-from handgrad.checking.verdict.analytic import traced
 from handgrad.checking.verdict.comparison import Evidence, compare, numerical_gradient
+from handgrad.checking.verdict.directional import traced
 from handgrad.tolerance import close
 
 DRAWS = 24

@@ -12,12 +12,13 @@ import numpy as np
 from handgrad.checking.draws import perturb_off_kinks
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, widened
-from handgrad.checking.verdict.analytic import AnalyticGradient, traced
 from handgrad.checking.verdict.directional import (
+    AnalyticGradient,
     DirectionalCheck,
     directional_check,
     few_enough,
     outputs_of,
+    traced,
 )
 from handgrad.finite_differences import NumericalJacobian, numerical_jacobian
 from handgrad.tolerance import EPS, TELLING, Bounds, Rounding, close, rounding_error
@@ -39,6 +40,16 @@ class NumericalGradient:
     outputs: list[Array]
     upstreams: tuple[list[Array], ...]  # for each sample, one gradient for each output
     jacobians: dict[str, NumericalJacobian | DirectionalCheck]  # of all outputs laid end to end, by argument
+
+
+class Worst(NamedTuple):
+    """The worst entry of a gradient; its error and the tolerance are relative to what adds up to it."""
+
+    entry: tuple[int, ...] = ()
+    got: float = 0.0
+    expected: float = 0.0
+    relative_error: float = 0.0
+    error_bound: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -63,27 +74,17 @@ class GradientSample:
         """Return the right gradient: of what is allowed, the nearest to what backward returned."""
         return self.bounds[argument].nearest(self.got[argument])
 
-
-class Worst(NamedTuple):
-    """The worst entry of a gradient; its error and the tolerance are relative to what adds up to it."""
-
-    entry: tuple[int, ...] = ()
-    got: float = 0.0
-    expected: float = 0.0
-    relative_error: float = 0.0
-    error_bound: float = 0.0
-
-
-def _worst(bounds: Bounds, got: Array) -> Worst:
-    if got.shape != bounds.low.shape or got.size == 0:
-        return Worst()
-    size = np.maximum(bounds.size, bounds.size.max() * NOTHING + np.finfo(float).tiny)
-    relative = np.asarray(bounds.excess(got) / size, np.float64)
-    bad = np.where(np.isnan(relative), np.inf, relative)
-    index = tuple(int(k) for k in np.unravel_index(int(bad.argmax()), got.shape))
-    expected = float(bounds.nearest(got)[index])
-    tolerance = float(bounds.tolerance[index] / size[index])
-    return Worst(index, float(got[index]), expected, float(bad[index]), tolerance)
+    def worst(self, argument: str) -> Worst:
+        """Return the entry of a gradient that is farthest off."""
+        bounds, got = self.bounds[argument], self.got[argument]
+        if got.shape != bounds.low.shape or got.size == 0:
+            return Worst()
+        size = np.maximum(bounds.size, bounds.size.max() * NOTHING + np.finfo(float).tiny)
+        relative = np.asarray(bounds.excess(got) / size, np.float64)
+        bad = np.where(np.isnan(relative), np.inf, relative)
+        index = tuple(int(k) for k in np.unravel_index(int(bad.argmax()), got.shape))
+        expected, tolerance = self.expected(argument)[index], bounds.tolerance[index] / size[index]
+        return Worst(index, float(got[index]), float(expected), float(bad[index]), float(tolerance))
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,8 @@ class Comparison:
     def doubtful(self) -> dict[str, str]:
         """The arguments whose numerical gradient is known too badly to tell, with the reason."""
         doubtful: dict[str, str] = {}
-        for name in (name for name in self.arguments if name not in self.wrong):
-            for bounds in (sample.bounds[name] for sample in self.samples):
+        for name in self.arguments:
+            for bounds in (sample.bounds[name] for sample in self.samples if name not in self.wrong):
                 size, tolerance = bounds.size.max(initial=0), bounds.tolerance.max(initial=0)
                 if size > 0 and tolerance > TELLING * size:
                     known = f"its numerical gradient is known to {float(tolerance / size):.0e} only"
@@ -117,8 +118,7 @@ class Comparison:
 
     def worst(self, argument: str) -> Worst:
         """Return the entry of a gradient that is farthest off for any upstream gradient."""
-        found = (_worst(sample.bounds[argument], sample.got[argument]) for sample in self.samples)
-        return max(found, key=lambda worst: worst.relative_error)
+        return max((each.worst(argument) for each in self.samples), key=lambda worst: worst.relative_error)
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def _sample(subject: Subject, upstream: list[Array], numerical: NumericalGradien
     flat = np.concatenate([part.ravel() for part in upstream])
     eps = rounding_error(
         *numerical.inputs.values(), *numerical.outputs
-    )  # not the gradient's: that is backward's
+    )  # not of the gradient: that is backward's
     bounds: dict[str, Bounds] = {}
     for name, jacobian in numerical.jacobians.items():
         rounding = Rounding(eps, _least(numerical, name, flat), perturbed[name])
@@ -208,14 +208,10 @@ def rejudge_off_kinks(subject: Subject, comparison: Comparison, seed: int) -> Co
     there. Where it is one alone, the derivatives of its two sides say all.
     """
     inputs, wrong = comparison.numerical.inputs, comparison.wrong
-    finite = all(
-        sample.got[name].shape == inputs[name].shape and np.all(np.isfinite(sample.got[name]))
-        for sample in comparison.samples
-        for name in wrong
-    )
-    if not wrong or not finite or not any(_is_special(value) for value in inputs.values()):
-        return comparison
-    if _at_one_kink(subject, comparison):
+    found = [(sample.got[name], inputs[name].shape) for sample in comparison.samples for name in wrong]
+    finite = all(got.shape == shape and np.all(np.isfinite(got)) for got, shape in found)
+    special = any(map(_is_special, inputs.values()))
+    if not wrong or not finite or not special or _at_one_kink(subject, comparison):
         return comparison
     moved = perturb_off_kinks(subject, inputs, comparison.arguments, np.random.default_rng(seed))
     other = compare(subject, numerical_gradient(subject, moved, comparison.arguments, seed))

@@ -1,34 +1,29 @@
 """Arguments with too many entries for a derivative along each: compared along a few random directions.
 
 A wrong entry changes the directional derivative along every one of them. Where forward can be traced, the chain rule
-over the trace gives a gradient to compare with entry by entry; it counts only when it has the right derivative
-along all the directions itself, and an entry is called wrong only when its own numerical derivative says so too. Where
-forward cannot be traced, a wrong entry is found by halving a direction again and again.
+over the trace gives a gradient to compare with entry by entry, the analytic one; it counts only when it has the right
+derivative along all the directions itself, and an entry is called wrong only when its own numerical derivative says so
+too. Where forward cannot be traced, a wrong entry is found by halving a direction again and again.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import FrameType
+from functools import cached_property
+from types import FrameType, FunctionType
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.subject import Array, Inputs, Subject
-from handgrad.checking.verdict.analytic import AnalyticGradient
-from handgrad.finite_differences import (
-    NumericalJacobian,
-    Vector,
-    directional_derivatives,
-    numerical_jacobian,
-)
-from handgrad.tolerance import ERRORS, Bounds, Rounding, gradient_tolerance
+from handgrad.checking.adjoint import COMPARISONS, KINKED, adjoints, vjp_text
+from handgrad.checking.forward_trace import ForwardTrace, Operation, UntraceableError, trace_forward
+from handgrad.checking.subject import Array, Gradients, Inputs, Subject, closure
+from handgrad.finite_differences import NumericalJacobian, Vector, directional_derivatives, numerical_jacobian
+from handgrad.tolerance import ERRORS, Bounds, Rounding, close, gradient_tolerance
 
-WORK = (
-    400_000_000  # numbers, for the derivatives along coordinates, of all arguments together: about a second
-)
+WORK = 400_000_000  # numbers, for the derivatives along coordinates of all arguments together: about a second
 STEP = 16  # numbers are worked on while Python makes a step
 WIDE = 8  # times as long, for a number beyond float64
 EVALUATIONS = 30  # of forward, for the derivative along one coordinate or direction
@@ -41,6 +36,12 @@ LOOKED_AT = (
 )
 ENOUGH = 3  # of them that are wrong
 NOTICEABLE = 1e-2  # of a typical entry: smaller entries are compared as if they had this size
+
+LARGEST_NUMERICAL = 500  # entries of an operand whose derivative is found by differences
+TWO_SIDED = KINKED | COMPARISONS | {"equal", "not_equal"}
+MANY_SIDED = {"max", "min", "clip", "sort", "argsort", "argmax", "argmin", "partition"} | {
+    "np.median", "quantile", "sign", "heaviside", "norm"
+}  # fmt: skip
 
 
 def few_enough(subject: Subject, inputs: Inputs, arguments: Sequence[str]) -> set[str]:
@@ -72,11 +73,9 @@ def work_of(subject: Subject, inputs: Inputs) -> int:
     before = sys.gettrace()
     sys.settrace(count)
     try:
-        subject.run_forward(
-            inputs
-        )  # since Python 3.12, a function's steps are counted from its second run on
-        steps = 0
-        outputs = subject.run_forward(inputs)
+        for _ in range(2):  # since Python 3.12, a function's steps are counted from its second run on
+            steps = 0
+            outputs = subject.run_forward(inputs)
     finally:
         sys.settrace(before)
     arrays = [*inputs.values(), *outputs]
@@ -92,6 +91,90 @@ def outputs_of(subject: Subject, inputs: Inputs, name: str) -> Vector:
         return np.concatenate([output.ravel() for output in outputs])
 
     return function
+
+
+class AnalyticGradient:
+    """The gradient of every argument at some inputs, where forward can be traced."""
+
+    def __init__(self, subject: Subject, inputs: Inputs) -> None:
+        self.subject, self.inputs = subject, inputs
+        self._known: dict[bytes, Gradients] = {}
+
+    @cached_property
+    def trace(self) -> ForwardTrace | None:
+        """What forward does."""
+        return traced(self.subject, self.inputs)
+
+    @cached_property
+    def exists(self) -> bool:
+        """Whether forward can be traced, and every large operand has a derivative with a formula."""
+        trace = self.trace
+        return trace is not None and all(
+            np.size(trace.values[operation.inputs[k]]) <= LARGEST_NUMERICAL
+            or vjp_text(operation, k, trace.values) is not None
+            for operation, k in trace.edges()
+        )
+
+    def gradients(self, upstream: Sequence[Array]) -> Gradients | None:
+        """Return the gradients for an upstream one, or None."""
+        if not self.exists:
+            return None
+        wide = [np.asarray(part, np.float64) for part in upstream]
+        key = b"".join(part.tobytes() for part in wide)
+        if key not in self._known and (trace := self.trace):
+            found = adjoints(trace, trace.values, wide)
+            self._known[key] = {
+                name: np.asarray(found.get(index, 0.0), np.float64) + np.zeros(self.inputs[name].shape)
+                for name, index in trace.inputs.items()
+            }
+        return self._known[key]
+
+    def kinks_left(self, name: str, index: tuple[int, ...]) -> int | None:
+        """Return how many kinks forward leaves when one entry is perturbed, or None when that is not known."""
+        trace = self.trace
+        if trace is None or any(o.name in MANY_SIDED for o in trace.operations):
+            return None
+        point = self.inputs[name].copy()
+        point[index] += 1e-7 * (np.abs(point[index]) or 1.0)
+        moved = trace.replay({**self.inputs, name: point})
+        return sum(
+            int(np.sum(_at_kink(operation, trace.values) & ~_at_kink(operation, moved)))
+            for operation in trace.operations
+            if operation.name in TWO_SIDED
+        )
+
+
+def _at_kink(operation: Operation, values: Sequence[Any]) -> Array:
+    """Return where the two sides of an operation meet: its operands are equal, or its only one is 0."""
+    first, *second = (values[k] for k in operation.inputs)
+    return np.asarray(first == (second[0] if second else 0))
+
+
+def traced(subject: Subject, inputs: Mapping[str, Any]) -> ForwardTrace | None:
+    """Return a trace of a subject's forward, or None when it cannot be traced."""
+    on_numpy = getattr(subject.forward, "on_numpy", None)  # another library's, on NumPy's arrays
+    chosen = on_numpy or subject.forward
+
+    def forward(given: dict[str, Any]) -> Any:
+        return chosen(*given.values()) if subject.positional else chosen(**given)
+
+    try:
+        trace = trace_forward(forward, inputs, _functions(chosen))
+    except UntraceableError:
+        return None
+    if on_numpy:
+        ends, outputs = [trace.values[index] for index in trace.outputs], subject.run_forward(dict(inputs))
+        return trace if len(ends) == len(outputs) and all(map(close, ends, outputs)) else None
+    return trace
+
+
+def _functions(function: Any) -> list[FunctionType]:
+    """Return a function with those its module and its closure hold: forward may call any of them."""
+    start = getattr(function, "__wrapped__", function)
+    if not isinstance(start, FunctionType):
+        return []
+    found = [*start.__globals__.values(), *closure(start).values()]
+    return [start, *(value for value in found if isinstance(value, FunctionType))]
 
 
 @dataclass(frozen=True)
@@ -124,8 +207,7 @@ class DirectionalCheck:
 
     def _candidates(self, upstream: Sequence[Array], flat: Array, got: Array) -> Iterator[Array]:
         """Yield gradients that may be right: by the chain rule, and what was returned times a constant."""
-        gradients = self.analytic.gradients(upstream)
-        if gradients is not None:
+        if (gradients := self.analytic.gradients(upstream)) is not None:
             yield gradients[self.name]
         if got.shape == self.point.shape and np.all(np.isfinite(got)) and np.any(got):
             right = np.mean(self.along.allowed(flat)[:2], axis=0)
@@ -140,10 +222,8 @@ class DirectionalCheck:
         axes = tuple(range(1, directions.ndim))
         parts = directions * gradient
         size = np.maximum(along.magnitude(flat), rounding.least)
-        perturbed = np.zeros(1)
-        if rounding.perturbed.shape == gradient.shape:
-            perturbed = np.sqrt(((directions * rounding.perturbed) ** 2).sum(axis=axes))
-        summed = np.sqrt((parts**2).sum(axis=axes))
+        moved = directions * (rounding.perturbed if rounding.perturbed.shape == gradient.shape else 0.0)
+        summed, perturbed = (np.sqrt((each**2).sum(axis=axes)) for each in (parts, moved))
         value = parts.sum(axis=axes)
         tolerance = gradient_tolerance(error, size, rounding.eps, summed, perturbed)
         return np.asarray(np.maximum(low - value, value - high) - tolerance)
@@ -168,14 +248,10 @@ class DirectionalCheck:
 
     def _by_directions(self, got: Array, flat: Array, rounding: Rounding) -> Bounds:
         """Find a wrong entry by the directions alone; all others are taken to be right."""
-        finite = got.shape == self.point.shape and np.all(np.isfinite(got))
-        own = (
-            np.where(np.isfinite(got), got, 0.0)
-            if got.shape == self.point.shape
-            else np.zeros(self.point.shape)
-        )
+        fits = got.shape == self.point.shape
+        own = np.where(np.isfinite(got), got, 0.0) if fits else np.zeros(self.point.shape)
         bounds = rounding.bounds(own, own, 0.0, np.abs(own))
-        if not finite:
+        if not fits or not np.all(np.isfinite(got)):
             return bounds
         missed = self._missed(got, flat, rounding, self.directions, self.along)
         known = [self._look_at(index, got, flat, bounds) for index in self.looked_at]
