@@ -32,19 +32,10 @@ TELLING = 1e-2  # of an entry: with a wider error bound, it cannot be told right
 
 
 def close(a: Any, b: Any, relative: float = SAME, least: float = 0.0) -> bool:
-    """Whether two arrays agree, each entry to a part of the largest entry of the second; shapes must agree too.
+    """Whether two arrays agree, each entry to a part of the largest of the second; shapes must agree, and what is not finite.
 
-    Parameters
-    ----------
-    a, b
-        Arrays or numbers. What is not finite must be the same in both.
-    relative
-        How far entries may differ, as a part of the largest.
-    least
-        The size of the largest entry, where it is known to be more.
+    The largest is taken to be ``least`` where it is less.
 
-    Examples
-    --------
     >>> close([1.0, 1e-9], [1.0, 0.0]), close([1.0, 1e-5], [1.0, 0.0]), close([1.0], 1.0)
     (True, False, False)
     """
@@ -73,20 +64,11 @@ def rounding_error(*arrays: Array) -> float:
 
 
 def gradient_tolerance(error: Any, size: Any, eps: float, summed: Any, perturbed: Any = 0.0) -> Array:
-    """Return how far a gradient may be from the numerical one.
+    """Return how far a gradient may be from the numerical one, which is known to within ``error``.
 
-    Parameters
-    ----------
-    error
-        The error bound of the numerical gradient.
-    size
-        What adds up to each entry: the sum of absolute values.
-    eps
-        The rounding error of the type that is computed in.
-    summed
-        The size of the numbers that are rounded when they are added up.
-    perturbed
-        How far the gradient moved when its inputs did by a rounding error.
+    The ``size`` of an entry is the sum of the absolute values that add up to it, ``summed`` that of the numbers that
+    are rounded as they are added up, in a type with the rounding error ``eps``. ``perturbed`` is how far the gradient
+    moved when its inputs did by a rounding error.
     """
     excused = np.minimum(PERTURBED * perturbed, LOST * size)
     return np.asarray(ERRORS * error + excused + eps**DIGITS * size + SUMMED * eps * summed)

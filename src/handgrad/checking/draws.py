@@ -33,13 +33,7 @@ def draw(source: Source, generator: np.random.Generator) -> Inputs:
 
 
 def fresh(source: Source, subject: Subject, generator: np.random.Generator) -> Inputs:
-    """Return other inputs at which forward is finite: drawn anew where that is possible, else jittered.
-
-    Raises
-    ------
-    CheckError
-        When no other inputs are found.
-    """
+    """Return other inputs at which forward is finite: drawn anew where that is possible, else jittered."""
     shapes = {name: value.shape for name, value in subject.inputs.items()}
     for attempt in range(ATTEMPTS):
         drawn = callable(source)
@@ -61,23 +55,17 @@ def perturb_off_kinks(
 ) -> Inputs:
     """Return inputs a thousandth away, off kinks at round numbers; as they were where forward ends."""
     for only_up in (False, True):
-        moved = {
-            name: _perturbed(value, generator, only_up=only_up) if name in arguments else np.array(value)
-            for name, value in inputs.items()
-        }
+        moved = copy_of(inputs)
+        for name in (name for name in inputs if name in arguments):
+            value, size = inputs[name], np.abs(inputs[name])
+            noise = generator.normal(size=value.shape)
+            noise = np.abs(noise) if only_up or np.all(value >= 0) else noise
+            signs = np.where(size == size.max(initial=0), -1, 1)  # the largest may be the largest allowed
+            away = np.where(value == 0, _typical(value, 100.0) * noise, value * signs * np.abs(noise))
+            moved[name] = _like(value, value + OFF_KINKS * away)
         if _is_finite(subject, moved):
             return moved
     return copy_of(inputs)
-
-
-def _perturbed(value: Array, generator: np.random.Generator, *, only_up: bool) -> Array:
-    noise = generator.normal(size=value.shape)
-    noise = np.abs(noise) if only_up or np.all(value >= 0) else noise
-    scale = _typical(value, 100.0)
-    size = np.abs(value)
-    signs = np.where(size == size.max(initial=0), -1, 1)  # the largest may be the largest allowed
-    away = np.where(value == 0, scale * noise, value * signs * np.abs(noise))
-    return _like(value, value + OFF_KINKS * away)
 
 
 def _typical(value: Array, otherwise: float) -> float:
@@ -96,20 +84,16 @@ def _jittered(value: Array, generator: np.random.Generator, size: float) -> Arra
     noise = generator.normal(size=value.shape)
     if np.all(value > 0):
         moved = value * np.exp(0.2 * size * noise)
-        if np.all(value <= 1):
-            moved = _still_probabilities(value, moved)
+        if np.all(value <= 1):  # numbers between 0 and 1 stay there, and rows that add up to 1
+            sums = [
+                axis for axis in range(value.ndim) if value.shape[axis] > 1 and _adds_up_to_one(value, axis)
+            ]
+            within = np.minimum(moved, (1 + value) / 2)
+            moved = moved / moved.sum(axis=sums[0], keepdims=True) if sums else within
     else:
         scale = _typical(value, 1.0)
         moved = value + 0.3 * size * np.minimum(scale, np.abs(value) + 0.5 * scale) * noise
     return _like(value, moved)
-
-
-def _still_probabilities(value: Array, moved: Array) -> Array:
-    """Keep numbers between 0 and 1, and rows that add up to 1."""
-    for axis in range(value.ndim):
-        if value.shape[axis] > 1 and _adds_up_to_one(value, axis):
-            return np.asarray(moved / moved.sum(axis=axis, keepdims=True))
-    return np.minimum(moved, (1 + value) / 2)
 
 
 def _adds_up_to_one(value: Array, axis: int) -> bool:
@@ -205,17 +189,13 @@ def draw_for(
     """Draw inputs for a rule at sizes that all differ, each in the domain its kind says.
 
     Values are of both signs, unless the rule is finite only above 0, or only between 0 and 1. An axis like ``N...`` is
-    one, or two for stacks, and for a rule of a single argument.
-
-    Raises
-    ------
-    CheckError
-        When the rule cannot be computed at these sizes: it takes others, which its signature does not say.
+    one, or two for stacks, and for a rule of a single argument. A rule that takes other sizes is a `CheckError`.
     """
     shapes = _shapes(rule, sizes, two=stacks or len(rule.signature.inputs) == 1)
-    values: dict[str, Any] = {}
+    kinds, values = rule.forward.kinds, {}
+    table = next((shape[0] for name, shape in shapes.items() if kinds[name] == "value" and shape), 0)
     for domain in ("both signs", "positive", "below 1"):
-        drawn = {name: _drawn(rule.forward.kinds, shapes, name, domain, generator) for name in shapes}
+        drawn = {n: _drawn(kinds[n], shape, domain, table, generator) for n, shape in shapes.items()}
         try:
             with np.errstate(all="ignore"):
                 values = rule.values(*drawn.values())
@@ -227,8 +207,13 @@ def draw_for(
             ) from error
         if np.all(np.isfinite(values[rule.output])):
             break
-    for target, like in _class_numbers(rule):
-        drawn[target] = generator.integers(0, evaluate(ast.unparse(like), values).shape[-1], shapes[target])
+    for node in chain.from_iterable(ast.walk(line.expression) for line in rule.forward.lines):
+        match node:  # what forward reads as class numbers, with the value that has so many classes
+            case ast.Call(func=ast.Name("one_hot"), args=[ast.Name(target), like]) if (
+                target in rule.forward.kinds
+            ):
+                classes = evaluate(ast.unparse(like), values).shape[-1]
+                drawn[target] = generator.integers(0, classes, shapes[target])
     return drawn
 
 
@@ -248,25 +233,11 @@ def _shapes(rule: Rule, sizes: Sequence[int], *, two: bool) -> dict[str, tuple[i
     }
 
 
-def _class_numbers(rule: Rule) -> Iterator[tuple[str, ast.expr]]:
-    """Yield what forward reads as class numbers, each with the value that has so many classes."""
-    for node in chain.from_iterable(ast.walk(line.expression) for line in rule.forward.lines):
-        match node:
-            case ast.Call(func=ast.Name("one_hot"), args=[ast.Name(target), like]):
-                yield from [(target, like)] if target in rule.forward.kinds else []
-
-
 def _drawn(
-    kinds: Mapping[str, str],
-    shapes: Mapping[str, tuple[int, ...]],
-    name: str,
-    domain: str,
-    generator: np.random.Generator,
+    kind: str, shape: tuple[int, ...], domain: str, table: int, generator: np.random.Generator
 ) -> Array:
-    kind, shape = kinds[name], shapes[name]
     if kind == "index":  # positions in the first axis of the table
-        table = next(shapes[other] for other in shapes if kinds[other] == "value")
-        return generator.integers(0, table[0], shape)
+        return generator.integers(0, table, shape)
     if kind == "mask":  # keeps some and drops some: where nothing is dropped, a forgotten mask is right
         return generator.permutation(np.arange(math.prod(shape)) % 2 == 0).reshape(shape)
     if kind == "probabilities":

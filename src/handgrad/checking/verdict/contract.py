@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -17,20 +18,21 @@ LONGEST_STATE = 10_000  # characters of one name's value
 UNEVEN = (
     1e-3  # of the largest entry: what a division by a norm, and a small number added to it, may be off by
 )
+# By how much upstream gradients are scaled: losses are averaged over many rows, and scaled up.
 FACTORS = {2.0: "twice", 2.0**-20: "a millionth of", 2.0**10: "a thousand times"}
-"""By how much upstream gradients are scaled: losses are averaged over many rows, and scaled up."""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A part of the contract that backward does not keep.
+    """A part of the contract that backward does not keep."""
 
-    Its kind is "mutated" (it, or forward, changed an array it was given), "random" (fresh randomness), "stale" (another
-    answer when called again), "affine" (zero upstream does not give zero) or "uneven" (a multiple does not give that
-    multiple).
-    """
-
-    kind: str
+    kind: Literal[
+        "mutated",  # it, or forward, changed an array it was given
+        "random",  # it draws random numbers
+        "stale",  # another answer when called again
+        "affine",  # zero upstream does not give zero
+        "uneven",  # a multiple of the upstream gradient does not give that multiple
+    ]
     argument: str  # the array that changed, or whose gradient did
     evidence: str
 
@@ -98,12 +100,8 @@ def _repetition(subject: Subject, sample: GradientSample) -> Iterator[Violation]
     calls = [run() for _ in range(3)]
     for name in sample.got:
         if not all(same(name, sample.got, call) for call in calls):
-            with seeded():
-                first = run()
-            with seeded():
-                second = run()
             differs = f"called twice on the same inputs, d{name} differs"
-            if same(name, first, second):
+            if same(name, seeded()(run)(), seeded()(run)()):
                 yield Violation("random", name, f"{differs}, as random numbers do")
             else:
                 yield Violation("stale", name, f"{differs}: something is cached between calls")
@@ -112,9 +110,8 @@ def _repetition(subject: Subject, sample: GradientSample) -> Iterator[Violation]
 def _linearity(subject: Subject, sample: GradientSample) -> Iterator[Violation]:
     """Look whether the gradient scales with the upstream one, and is zero where that is."""
     arrays = (*subject.inputs.values(), *subject.run_forward(subject.inputs), *sample.got.values())
-    factors = (
-        FACTORS if rounding_error(*arrays) <= EPS else {2.0: FACTORS[2.0]}
-    )  # few digits do not scale so far
+    few_digits = rounding_error(*arrays) > EPS  # they do not scale so far
+    factors = [factor for factor in FACTORS if factor == 2 or not few_digits]
     scaled = {
         factor: subject.run_backward([factor * part for part in sample.upstream], sample.inputs)
         for factor in (0.0, *factors)
@@ -128,15 +125,10 @@ def _linearity(subject: Subject, sample: GradientSample) -> Iterator[Violation]:
         elif not reordered(nothing, np.zeros_like(nothing), float(np.abs(once).max(initial=0))):
             yield Violation("affine", name, f"zero upstream gives a d{name} that is not zero")
         else:
-            uneven = (
-                words
-                for factor, words in factors.items()
-                if not _scales(scaled[factor].get(name), once, factor)
-            )
+            uneven = (FACTORS[by] for by in factors if not _scales(scaled[by].get(name), once, by))
             if words := next(uneven, ""):
-                yield Violation(
-                    "uneven", name, f"{words} the upstream gradient does not give {words} d{name}"
-                )
+                words = f"{words} the upstream gradient does not give {words} d{name}"
+                yield Violation("uneven", name, words)
 
 
 def _scales(scaled: Array | None, once: Array, factor: float) -> bool:

@@ -17,16 +17,13 @@ from handgrad.tolerance import DIGITS, EPS, rounding_error
 
 def tried(numerical: NumericalGradient) -> Iterator[str]:
     """Yield what was done to find out."""
-    every = [
-        name for name, jacobian in numerical.jacobians.items() if isinstance(jacobian, NumericalJacobian)
-    ]
-    if every:
+    ways: dict[str, list[str]] = {"": []}
+    for name, jacobian in numerical.jacobians.items():
+        way = jacobian.description if isinstance(jacobian, DirectionalCheck) else ""
+        ways.setdefault(way, []).append(name)
+    if every := ways.pop(""):
         digits = np.finfo(numerical.outputs[0].dtype).precision
         yield f"the numerical gradient of forward, from both sides, at {_entries(every, numerical)}, in {digits} digits"
-    ways: dict[str, list[str]] = {}
-    for name, jacobian in numerical.jacobians.items():
-        if isinstance(jacobian, DirectionalCheck):
-            ways.setdefault(jacobian.description, []).append(name)
     for way, names in ways.items():
         yield f"{_entries(names, numerical)}, {way}"
     yield f"{len(numerical.upstreams)} upstream gradients of both signs"
