@@ -146,12 +146,10 @@ def _can_be_proved(broken: list[Violation], wrong: tuple[str, ...]) -> bool:
 
 def _finding(diagnosis: Diagnosis, comparison: Comparison, repair: Repair | None) -> Finding:
     argument, *also = diagnosis.arguments
-    worst = comparison.worst(argument)
     return Finding(
         code=diagnosis.code, argument=argument, evidence=diagnosis.evidence, also=tuple(also), place=diagnosis.place,
-        entry=worst.entry, got=worst.got, expected=worst.expected, relative_error=worst.relative_error,
-        error_bound=worst.error_bound, repair=repair.diff if repair else "", proved=repair is not None,
-        any_size=repair is None or repair.any_size,
+        repair=repair.diff if repair else "", proved=repair is not None, any_size=repair is None or repair.any_size,
+        **comparison.worst(argument)._asdict(),
     )  # fmt: skip
 
 

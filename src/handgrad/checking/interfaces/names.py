@@ -20,7 +20,7 @@ SUFFIXES = ("gradients", "gradient", "grads", "grad", "derivative", "delta", "g"
 CONTAINERS = {"params", "parameters", "self", *PREFIXES}  # whose own name says nothing
 
 LONGEST = 1000  # entries of a container that are entered: a longer one is data
-DEEPEST = 6  # containers within containers: a network of blocks of layers of parameters needs 5
+DEEPEST = 7  # steps of a path: a network of blocks of layers of parameters needs 5
 LIBRARIES = ("numpy", "builtins", "types", "random", "torch", "jax", "collections")  # not the user's classes
 
 Path = tuple[Any, ...]
@@ -49,13 +49,13 @@ def is_target(path: Path) -> bool:
 
 
 def show_path(path: Path) -> str:
-    """Return a path as code would write it.
+    """Return a path as code would write it, within an object without ``self``.
 
-    >>> show_path((".layers", 2, ".params", "W"))
+    >>> show_path(("self", ".layers", 2, ".params", "W"))
     'layers[2].params.W'
     """
     steps = (f"[{step}]" if isinstance(step, int) else f".{str(step).removeprefix('.')}" for step in path)
-    return "".join(steps).removeprefix(".")
+    return "".join(steps).removeprefix(".").removeprefix("self.")
 
 
 def arrays_in(value: Any) -> dict[Path, Any]:
@@ -64,20 +64,22 @@ def arrays_in(value: Any) -> dict[Path, Any]:
     >>> list(arrays_in({"W": np.ones(2), "rest": [np.zeros(1), "text"]}))
     [('W',), ('rest', 0)]
     """
-    found, seen = {}, set()
-    for path, item in _walk(value, (), frozenset()):
-        if not isinstance(item, np.ndarray) or id(item) not in seen:
-            found[path] = item
-            seen.add(id(item))
+    found: dict[Path, Any] = {}
+    seen: set[int] = set()
+
+    def walk(value: Any, path: Path) -> None:
+        if isinstance(value, float | np.floating):
+            found[path] = value
+        elif id(value) not in seen and len(path) <= DEEPEST:
+            seen.add(id(value))
+            if is_floating(value):
+                found[path] = value
+            else:
+                for step, item in _items(value):
+                    walk(item, (*path, step))
+
+    walk(value, ())
     return found
-
-
-def _walk(value: Any, path: Path, above: frozenset[int]) -> Iterator[tuple[Path, Any]]:
-    if is_floating(value):
-        yield path, value
-    elif id(value) not in above and len(path) <= DEEPEST:
-        for step, item in _items(value):
-            yield from _walk(item, (*path, step), above | {id(value)})
 
 
 def _items(value: Any) -> Iterable[tuple[Any, Any]]:

@@ -108,13 +108,12 @@ def adapt(
     if matched is None:
         matched = _matched(world, *run({}), run_backward)
     if not matched:
-        given = (show_path(_own(path)) for path in arrays_in(world))
         raise CheckError(
             f"{name} returns no gradient, and leaves none: no array fits one of its inputs in name or shape",
-            given=f"the inputs are {', '.join(given)}",
+            given=f"the inputs are {', '.join(map(show_path, arrays_in(world)))}",
         )
     data = [(each,) for each, value in world.items() if isinstance(value, np.ndarray)]
-    paths = {show_path(_own(path)): path for path in (*matched, *data)}
+    paths = {show_path(path): path for path in (*matched, *data)}
     gradients = {each: matched[path] for each, path in paths.items() if path in matched}
 
     def forward(**values: Any) -> Any:
@@ -139,25 +138,17 @@ def _matched(
     with seeded():
         found = backward(own, result, [generator.normal(size=np.shape(part)) for part in outputs])
     every = arrays_in(world)
-    arrays = {_own(path): every[path] for path in every if not is_gradient(path, every)}
-    long = {_own(path): path for path in every}
-    rooms = [("kept", *path) for path in every if _own(path) not in arrays]
+    arrays = {path: array for path, array in every.items() if not is_gradient(path, every)}
     matched: dict[Path, Path] = {}
-    for paths in (*([path for path in found if path[0] == kind] for kind in ("returned", "new")), rooms):
-        gradients = {_own(path[1:]): path for path in paths}
-        free = {path: array for path, array in arrays.items() if long[path] not in matched}
-        matches = match({short: found[path] for short, path in gradients.items()}, free)
-        matched |= {long[array]: gradients[gradient] for array, gradient in matches.items()}
+    for kind in ("returned", "new", "kept"):
+        paths = [path[1:] for path in found if path[0] == kind and (kind != "kept" or path[1:] not in arrays)]
+        free = {path: array for path, array in arrays.items() if path not in matched}
+        matches = match({path: found[kind, *path] for path in paths}, free)
+        matched |= {array: (kind, *gradient) for array, gradient in matches.items()}
     moved = [path[1:] for path in found if path[0] == "moved" and np.any(found[path])]
     names = {plain(path[-1]) for path in moved}
-    for path in moved:
-        if path not in matched and _own(path) in arrays and not _is_buffer(path, names):
-            matched[path] = ("moved", *path)
-    return matched
-
-
-def _own(path: Path) -> Path:
-    return path[1:] if path[:1] == ("self",) else path
+    free_moved = (path for path in moved if path in arrays and path not in matched)
+    return matched | {path: ("moved", *path) for path in free_moved if not _is_buffer(path, names)}
 
 
 def _in_shape(gradient: Any, array: Any) -> Any:
