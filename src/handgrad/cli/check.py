@@ -57,7 +57,9 @@ def check_command(source: str | None, rules: bool, fix: bool, seed: int, as_json
         raise click.UsageError("Give a file, or --rules alone.")
     if source is None:
         return _check_rules(seed, as_json=as_json)
-    path, name = _parse(source)
+    file, _, name = source.rpartition(":")
+    named = name.isidentifier() and bool(file) and not Path(source).exists()
+    path, name = (Path(file), name) if named else (Path(source), "")
     try:
         with importing_from(path.parent):
             return _check_file(path, name, seed, fix=fix, as_json=as_json)
@@ -66,14 +68,6 @@ def check_command(source: str | None, rules: bool, fix: bool, seed: int, as_json
             click.echo(Report(source, "cannot tell", not_proved=(str(error),)).to_json())
         click.echo(f"Error: {error}", err=True)
         return CODES["cannot tell"]
-
-
-def _parse(source: str) -> tuple[Path, str]:
-    """Split ``FILE.py:NAME``."""
-    file, colon, name = source.rpartition(":")
-    if colon and name.isidentifier() and not Path(source).exists():
-        return Path(file), name
-    return Path(source), ""
 
 
 def _check_file(path: Path, name: str, seed: int, *, fix: bool, as_json: bool) -> int:

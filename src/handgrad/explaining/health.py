@@ -18,6 +18,7 @@ from handgrad.explaining.measures import (
     measure_activations,
     slopes_at,
     try_learning_rate,
+    weights_of,
 )
 from handgrad.explaining.record import Health, HealthFinding, LayerHealth
 from handgrad.layers import Node, Optimiser
@@ -81,7 +82,7 @@ class _Batch:
         """The rules that multiply by weights and whose gradient is there, in order, by the name of their matrix."""
         return {
             weights: node for node in self.execution.nodes
-            if node.part == "forward" and (weights := _weights(node)) and f"d{node.output.name}" in self.execution.values
+            if node.part == "forward" and (weights := weights_of(node)) and f"d{node.output.name}" in self.execution.values
         }  # fmt: skip
 
     def value(self, name: str) -> Array:
@@ -105,11 +106,6 @@ class _Batch:
         """Return how many times as large an array is as it was at the start; 1 where that is not known."""
         before = float(np.sqrt(np.mean(self.start[name] ** 2))) if name in self.start else 0.0
         return self.size(name) / before if before > 0 else 1.0
-
-
-def _weights(node: Node) -> str:
-    """Return the name of a rule's matrix, or ""."""
-    return next((v.name for v in node.inputs if v.kind == "parameter" and len(v.shape) > 1), "")
 
 
 def _layers(batch: _Batch) -> Iterator[LayerHealth]:
@@ -170,24 +166,20 @@ def _dead(batch: _Batch) -> Iterator[HealthFinding]:
     if batch.execution.rows < MIN_ROWS:
         return
     for slopes in batch.slopes:
-        off, bias = slopes.off, _bias(batch, slopes)
+        off, bias = slopes.off, slopes.bias
         by_bias = np.zeros_like(off)  # off, and on without the bias
         if bias and off.any():
-            without = slopes_at(slopes.node, batch.value(slopes.source) - batch.value(bias))
+            without = slopes_at(slopes.node, slopes.before, batch.value(slopes.source) - batch.value(bias))
             by_bias = off & ~without.off if without is not None else by_bias
         if off.mean() < DEAD_SHARE and by_bias.mean() < DEAD_BY_BIAS_SHARE:
             continue
-        name = slopes.node.output.name
+        of_bias, name = by_bias.mean() >= 0.5 * off.mean(), slopes.node.output.name
         yield HealthFinding(
             "dead-units",
             name,
             f"{off.sum()} of the {off.size} units of {name} have derivative 0 for all {len(slopes.steepness)} rows: "
             "no gradient passes them.",
-            *(
-                _why_bias(batch, slopes, bias, by_bias)
-                if by_bias.mean() >= 0.5 * off.mean()
-                else _why_dead(batch, slopes)
-            ),
+            *(_why_bias(batch, slopes, by_bias) if of_bias else _why_dead(batch, slopes)),
         )
 
 
@@ -206,20 +198,9 @@ def _saturated(batch: _Batch) -> Iterator[HealthFinding]:
         )
 
 
-def _before(batch: _Batch, slopes: ActivationSlopes) -> Node:
-    """Return the rule whose output an activation takes."""
-    return batch.execution.node_of(slopes.source) or slopes.node
-
-
-def _bias(batch: _Batch, slopes: ActivationSlopes) -> str:
-    """Return the name of what the rule before an activation adds to every row, or ""."""
-    inputs = _before(batch, slopes).inputs
-    return ([""] + [v.name for v in inputs if v.kind == "parameter" and len(v.shape) == 1])[-1]
-
-
-def _why_bias(batch: _Batch, slopes: ActivationSlopes, name: str, units: Array) -> Cause:
+def _why_bias(batch: _Batch, slopes: ActivationSlopes, units: Array) -> Cause:
     """Return the cause where the bias keeps units off."""
-    bias = batch.value(name)
+    name, bias = slopes.bias, batch.value(slopes.bias)
     rest = (batch.units(slopes.source) - bias)[:, units]
     began = f" It started at {batch.start[name].mean():.3g}." if name in batch.start else ""
     return (
@@ -232,8 +213,7 @@ def _why_bias(batch: _Batch, slopes: ActivationSlopes, name: str, units: Array) 
 
 def _why_dead(batch: _Batch, slopes: ActivationSlopes) -> Cause:
     """Return why units pass no gradient, where it is not the bias."""
-    node = _before(batch, slopes)
-    weights, value = _weights(node), node.inputs[0].name
+    weights, value = slopes.weights, slopes.input
     off = batch.units(slopes.source)[:, slopes.off]
     seen = f"{slopes.source} is between {off.min():.3g} and {off.max():.3g} there"
     if weights and batch.growth(weights) > GROWN:
@@ -253,8 +233,7 @@ def _why_dead(batch: _Batch, slopes: ActivationSlopes) -> Cause:
 
 def _why_saturated(batch: _Batch, slopes: ActivationSlopes) -> Cause:
     """Return why an activation is used where it is flat."""
-    node = _before(batch, slopes)
-    weights, value = _weights(node), node.inputs[0].name
+    weights, value = slopes.weights, slopes.input
     spread = float(batch.value(slopes.source).std())
     seen = f"{slopes.source} has a spread of {spread:.3g}, and {slopes.node.rule.name} is steep only near 0"
     if not weights:
@@ -283,7 +262,7 @@ def _unequal_norms(batch: _Batch) -> Iterator[HealthFinding]:
     nodes = list(batch.matrices.values())
     first, last = nodes[0], nodes[-1]
     low, high = batch.norm(first), batch.norm(last)
-    zeros = not np.any(batch.execution.values[_weights(last)])  # before the first step
+    zeros = not np.any(batch.execution.values[weights_of(last)])  # before the first step
     if not high or zeros or not np.isfinite(low / high) or VANISHING < low / high < EXPLODING:
         return
     code, word = ("vanishing", "smaller") if low < high else ("exploding", "larger")
@@ -329,7 +308,7 @@ def _factors(execution: Execution, first: Node, last: Node) -> Iterator[tuple[bo
             if v.kind == "value" and name in execution.values
         ]  # fmt: skip
         if out in execution.values and back and (before := execution.norm(out)) > 0:
-            weights = _weights(node)
+            weights = weights_of(node)
             yield bool(weights), weights or node.output.name, execution.norm(back[0]) / before
 
 

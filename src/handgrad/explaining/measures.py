@@ -30,6 +30,7 @@ class ActivationSlopes:
     """The derivatives of one elementwise rule at every entry of a batch."""
 
     node: Node
+    before: Node  # the rule whose output it takes, or the rule itself
     steepness: Array  # relative to the steepest derivative near 0, rows down and units across
     levels_off: bool  # whether the rule is flat far out on both sides, as tanh is and ReLU is not
 
@@ -37,6 +38,22 @@ class ActivationSlopes:
     def source(self) -> str:
         """The name of the rule's argument."""
         return self.node.inputs[0].name
+
+    @property
+    def weights(self) -> str:
+        """The name of the matrix of the rule before, or ""."""
+        return weights_of(self.before)
+
+    @property
+    def bias(self) -> str:
+        """The name of what the rule before adds to every row, or ""."""
+        vectors = [v.name for v in self.before.inputs if v.kind == "parameter" and len(v.shape) == 1]
+        return vectors[-1] if vectors else ""
+
+    @property
+    def input(self) -> str:
+        """The name of what the rule before takes."""
+        return self.before.inputs[0].name
 
     @cached_property
     def off(self) -> Array:
@@ -49,6 +66,11 @@ class ActivationSlopes:
         return float((self.steepness < FLAT).mean())
 
 
+def weights_of(node: Node) -> str:
+    """Return the name of a rule's matrix, or ""."""
+    return next((v.name for v in node.inputs if v.kind == "parameter" and len(v.shape) > 1), "")
+
+
 def measure_activations(execution: Execution) -> Iterator[ActivationSlopes]:
     """Yield the derivatives of every elementwise rule of a network, those of the user's own included."""
     for node in execution.nodes:
@@ -56,12 +78,12 @@ def measure_activations(execution: Execution) -> Iterator[ActivationSlopes]:
             continue
         z = np.asarray(execution.values[node.inputs[0].name])
         if node.output.shape == node.inputs[0].shape and np.isfinite(z).all():
-            slopes = slopes_at(node, z)
-            if slopes is not None:
+            before = execution.node_of(node.inputs[0].name) or node
+            if (slopes := slopes_at(node, before, z)) is not None:
                 yield slopes
 
 
-def slopes_at(node: Node, z: Array) -> ActivationSlopes | None:
+def slopes_at(node: Node, before: Node, z: Array) -> ActivationSlopes | None:
     """Return a rule's derivatives at ``z``; None when it is not elementwise.
 
     It is when the gradient of any upstream is the upstream times the gradient of ones.
@@ -75,7 +97,7 @@ def slopes_at(node: Node, z: Array) -> ActivationSlopes | None:
     if not 0 < steepest < np.inf:
         return None
     steepness = np.abs(slope).reshape(-1, z.shape[-1]) / steepest
-    return ActivationSlopes(node, steepness, bool((ends < FLAT * steepest).all()))
+    return ActivationSlopes(node, before, steepness, bool((ends < FLAT * steepest).all()))
 
 
 def _gradient(node: Node, upstream: Array, z: Array) -> Array:

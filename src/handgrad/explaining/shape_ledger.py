@@ -109,7 +109,11 @@ def _new_letters(axis: str, width: int, suffix: str) -> Axes:
 def ledger(execution: Execution, axes: AxisNames) -> dict[str, LedgerEntry]:
     """Return an entry for every value of an execution, in the order they come up."""
     whole = {of: gradient for gradient, of in execution.gradient_of.items()}
-    saved_for = _saved_for(execution)
+    saved_for: dict[str, list[str]] = {}
+    for line in execution.backward:
+        for name in line.reads:
+            saved_for.setdefault(name, []).append(line.target)
+    made = {line.target for line in execution.backward} | execution.gradient_of.keys()
     entries: dict[str, LedgerEntry] = {}
     for name, kind in _kinds(execution).items():
         value = np.asarray(execution.values[name])
@@ -124,7 +128,7 @@ def ledger(execution: Execution, axes: AxisNames) -> dict[str, LedgerEntry]:
             bytes=value.nbytes,
             gradient_of=of,
             gradient=whole.get(name, ""),
-            kept_for=saved_for.get(name, ()),
+            kept_for=() if name in made else tuple(saved_for.get(name, ())),
             summary=summarise(value),
             sample=sample(value),
         )
@@ -140,17 +144,6 @@ def _kinds(execution: Execution) -> dict[str, str]:
     for line in program.lines:
         kinds.setdefault(line.target, "mask" if line.target in masks else "value")
     return kinds
-
-
-def _saved_for(execution: Execution) -> dict[str, tuple[str, ...]]:
-    """Return, for each value that is not a gradient, the backward lines that read it."""
-    made = {line.target for line in execution.backward}
-    saved: dict[str, tuple[str, ...]] = {}
-    for line in execution.backward:
-        for name in sorted(line.reads - made - execution.gradient_of.keys()):
-            if name in execution.given or name in execution.shapes:
-                saved[name] = (*saved.get(name, ()), line.target)
-    return saved
 
 
 def sample(value: Any, most: int = MAX_SAMPLE) -> ArraySample:
@@ -169,11 +162,10 @@ def sample(value: Any, most: int = MAX_SAMPLE) -> ArraySample:
         steps[axis] += 1
         sizes[axis] = -(-array.shape[axis] // steps[axis])
     taken = array[tuple(slice(None, None, step) for step in steps)]
-    return ArraySample(taken.shape, tuple(steps), tuple(map(_six_digits, taken.ravel().tolist())))
-
-
-def _six_digits(number: Any) -> float | None:
-    return float(f"{number:.6g}") + 0.0 if np.isfinite(number) else None  # no -0
+    numbers = (
+        float(f"{number:.6g}") + 0.0 if np.isfinite(number) else None for number in taken.flat
+    )  # no -0
+    return ArraySample(taken.shape, tuple(steps), tuple(numbers))
 
 
 def summarise(value: Any) -> Summary:
