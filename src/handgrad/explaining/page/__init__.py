@@ -19,7 +19,7 @@ from handgrad.rules import show_shape
 from handgrad.rules.rule_source import backward_slice
 
 FOLDER = files(__name__)
-MODULES = ("dom", "colour", "heatmap", "drawing", "program", "training", "main")
+MODULES = ("dom", "heatmap", "drawing", "program", "training", "main")
 """The page's own modules, each before those that import it."""
 
 PHASES = {"sample": "Draw", "forward": "Forward", "loss": "Loss", "backward": "Backward", "update": "Update"}

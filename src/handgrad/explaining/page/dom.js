@@ -1,21 +1,24 @@
-/** Elements, numbers and names, as the other modules need them. */
+/** Elements, numbers and colours, as the other modules need them. Blue is below zero, orange above: no red and green. */
 
 const SVG = "http://www.w3.org/2000/svg";
+const SCALES = {
+  light: ["#0b3c8c", "#5b9bd5", "#f4f4f2", "#f0a04b", "#9a4200"],
+  dark: ["#a8d0ff", "#3f7fc9", "#23272e", "#c9722b", "#ffd3a6"],
+};
+const NOT_FINITE = { light: "#c800c8", dark: "#ff5cff" };
+const CLASSES = {
+  light: ["#9ecae9", "#f7c79a", "#a9dcc3", "#e3b6d5", "#ece29a", "#c4c4cc"],
+  dark: ["#1f4e79", "#7a4514", "#1c5b45", "#6a3a5c", "#665c14", "#4a4a52"],
+};
 
 /** Make an element: attributes, then children; text is always text. */
-export function element(tag, attributes = {}, ...children) {
-  return filled(document.createElement(tag), attributes, children);
-}
+export const element = (tag, ...content) => filled(document.createElement(tag), ...content);
 
 /** The same, in a drawing. */
-export function drawn(tag, attributes = {}, ...children) {
-  return filled(document.createElementNS(SVG, tag), attributes, children);
-}
+export const drawn = (tag, ...content) => filled(document.createElementNS(SVG, tag), ...content);
 
-function filled(node, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value !== undefined && value !== false) node.setAttribute(name, value);
-  }
+function filled(node, attributes = {}, ...children) {
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
   node.append(...children);
   return node;
 }
@@ -47,4 +50,43 @@ export function roving(items, chosen) {
     chosen?.(to);
   };
   items.forEach((item, index) => item.addEventListener("keydown", (event) => move(event, index)));
+}
+
+/** Which of the two themes is seen. */
+export function theme() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+}
+
+/** One of the page's own colours, for what is drawn on a canvas. */
+export function ink(name) {
+  const probe = document.body.appendChild(document.createElement("span"));
+  probe.style.color = `var(--${name})`;
+  const colour = getComputedStyle(probe).color;
+  probe.remove();
+  return colour;
+}
+
+/** Red, green and blue of a number between -most and most. */
+export function colourOf(value, most) {
+  if (value === null) return rgb(NOT_FINITE[theme()]);
+  const scale = SCALES[theme()];
+  const place = most > 0 ? 2 + 2 * Math.max(-1, Math.min(1, value / most)) : 2;
+  const below = Math.min(3, Math.floor(place));
+  const [from, to] = [rgb(scale[below]), rgb(scale[below + 1])];
+  return from.map((channel, k) => Math.round(channel + (to[k] - channel) * (place - below)));
+}
+
+/** A gradient of CSS along the whole scale. */
+export function scaleAsCss() {
+  return `linear-gradient(to right, ${SCALES[theme()].join(", ")})`;
+}
+
+/** A colour for a class. */
+export function colourOfClass(number) {
+  return rgb(CLASSES[theme()].at(number % CLASSES[theme()].length));
+}
+
+function rgb(hex) {
+  return [1, 3, 5].map((start) => parseInt(hex.slice(start, start + 2), 16));
 }

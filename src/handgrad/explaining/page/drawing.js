@@ -84,7 +84,8 @@ function drawBlock(parts, block, { top, bottom }) {
     const y = top + 37 + 17 * row;
     parts.root.append(drawn("text", { x: LEFT + 10, y, class: "kept" }, short(named(parts.record, name), 16)));
     const gradient = parts.record.ledger[name]?.gradient;
-    if (gradient) addName(parts, gradient, RIGHT - 10, y, "end", named(parts.record, gradient));
+    const label = () => drawn("text", { x: RIGHT - 10, y, class: "gradient", "text-anchor": "end" }, short(named(parts.record, gradient), 18));
+    if (gradient) addName(parts, gradient, [label()], parts.made.get(gradient));
   });
 }
 
@@ -93,14 +94,13 @@ function named(record, name) {
   return entry ? `${name} ${shapeText(entry.shape)}` : name;
 }
 
-/** A gradient's name, that leads to its line. */
-function addName(parts, name, x, y, anchor, text) {
-  const label = drawn("text", { x, y, class: "gradient", "text-anchor": anchor }, short(text, 18));
-  const group = drawn("g", {}, drawn("title", {}, text), label);
+/** A name with its title, that leads to its line. */
+function addName(parts, name, nodes, number, thumb) {
+  const text = named(parts.record, name);
+  const group = drawn("g", {}, drawn("title", {}, text), ...nodes);
   parts.root.append(group);
-  const number = parts.made.get(name);
   if (number !== undefined) act(parts, group, text, number);
-  parts.edges.push({ nodes: [group], since: number ?? Infinity });
+  parts.edges.push({ nodes: [group], since: number ?? (thumb?.kind === "value" ? -1 : Infinity), thumb: thumb && { ...thumb, group } });
 }
 
 function act(parts, group, label, number) {
@@ -119,38 +119,31 @@ function act(parts, group, label, number) {
 /** Beside an edge: the value's name, shape and numbers on the left; its gradient's on the right. */
 function drawEdgeLabels(parts, name, top) {
   const gradient = parts.record.ledger[name]?.gradient;
-  const [left, right] = [DOWN - 9, UP + 9];
-  addLabel(parts, name, left, top, "end", "value", parts.made.get(name) ?? -1);
-  if (gradient) addLabel(parts, gradient, right, top, "start", "gradient", parts.made.get(gradient) ?? Infinity);
+  addLabel(parts, name, DOWN - 9, top, "end", "value");
+  if (gradient) addLabel(parts, gradient, UP + 9, top, "start", "gradient");
 }
 
-function addLabel(parts, name, x, top, anchor, kind, since) {
+function addLabel(parts, name, x, top, anchor, kind) {
   const entry = parts.record.ledger[name];
   const text = (y, content, style) => drawn("text", { x, y: top + y, class: style, "text-anchor": anchor }, content);
   const target = drawn("rect", { x: anchor === "end" ? x - 86 : x - 2, y: top + 3, width: 88, height: EDGE - 6, class: "target" });
-  const group = drawn("g", {}, drawn("title", {}, named(parts.record, name)), target, text(15, short(name, 13), kind));
-  if (entry) group.append(text(29, short(shapeText(entry.shape), 14), `${kind} sizes`));
-  parts.root.append(group);
-  if (Number.isFinite(since) && since >= 0) act(parts, group, named(parts.record, name), since);
-  parts.edges.push({ nodes: [group], since, thumb: { group, entry, x: anchor === "end" ? x - 80 : x, y: top + 35 } });
+  const nodes = [target, text(15, short(name, 13), kind)];
+  if (entry) nodes.push(text(29, short(shapeText(entry.shape), 14), `${kind} sizes`));
+  addName(parts, name, nodes, parts.made.get(name), { kind, entry, x: anchor === "end" ? x - 80 : x, y: top + 35 });
 }
 
 function drawEdge(parts, block, user, from, to, lane) {
-  const straight = to.index === from.index + 1;
   const gradient = parts.record.lines.findIndex((line) => line.undoes === user.name && parts.record.ledger[line.target]?.gradient_of === block.name);
   const line = (kind, d) => parts.root.insertBefore(drawn("path", { d, class: `edge ${kind}`, "marker-end": `url(#arrow-${kind})` }), parts.root.children[1]);
-  const paths = straight ? straightPaths(from, to) : lanePaths(from, to, lane);
+  const paths = to.index === from.index + 1
+    ? { down: `M${DOWN},${from.bottom} V${to.top - 1}`, up: `M${UP},${to.top} V${from.bottom + 1}` }
+    : lanePaths(from, to, lane);
   parts.edges.push({ nodes: [line("forward", paths.down)], since: parts.made.get(block.name) ?? -1 });
   if (gradient >= 0) parts.edges.push({ nodes: [line("backward", paths.up)], since: gradient });
 }
 
-function straightPaths(from, to) {
-  return { down: `M${DOWN},${from.bottom} V${to.top - 1}`, up: `M${UP},${to.top} V${from.bottom + 1}` };
-}
-
 function lanePaths(from, to, lane) {
-  const [left, right] = [LEFT - 12 - LANE * lane, RIGHT + 12 + LANE * lane];
-  const out = from.bottom - 7;
+  const [left, right, out] = [LEFT - 12 - LANE * lane, RIGHT + 12 + LANE * lane, from.bottom - 7];
   return {
     down: `M${LEFT},${out} H${left} V${to.middle} H${LEFT - 1}`,
     up: `M${RIGHT},${to.middle} H${right} V${out} H${RIGHT + 1}`,

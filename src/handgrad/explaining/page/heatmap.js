@@ -1,7 +1,6 @@
 /** Arrays as heat maps, with their numbers. */
 
-import { colourOf, scaleAsCss } from "./colour.js";
-import { digits, element, shapeText } from "./dom.js";
+import { colourOf, digits, element, scaleAsCss, shapeText } from "./dom.js";
 
 const CORNER = 6; // rows and columns of the table of numbers
 
@@ -33,7 +32,7 @@ export function paint(canvas, { rows, columns, at }, limit) {
 }
 
 /** A sample as rows of small images, when the places of one axis are a square. */
-export function tiles(sample, side) {
+function tiles(sample, side) {
   const [rows, columns] = [sample.shape[0], sample.shape[1]];
   const across = columns === side * side && sample.steps[1] === 1;
   const count = across ? rows : columns;
@@ -50,7 +49,7 @@ export function tiles(sample, side) {
 }
 
 /** The side of the images that a sample's rows or columns are; 0 when they are none. */
-export function sideOf(sample, pixels) {
+function sideOf(sample, pixels) {
   const side = Math.sqrt(pixels);
   if (sample.shape.length !== 2 || side < 4 || !Number.isInteger(side)) return 0;
   return sample.shape.some((size, axis) => size === pixels && sample.steps[axis] === 1) ? side : 0;
@@ -69,14 +68,13 @@ export function figure(name, entry, { sample = entry?.sample, limit, pixels = 0,
   const plain = matrix(sample);
   const readout = element("p", { class: "readout", "aria-live": "polite" }, summaryText(entry, sample));
   const canvas = element("canvas", { role: "img", tabindex: 0, "aria-label": `${name}: ${summaryText(entry, sample)}` });
-  let shown = plain;
+  let shown = side ? tiles(sample, side) : plain;
   const draw = () => {
     paint(canvas, shown, range);
     fit(canvas, shown);
   };
   if (side) {
     const button = element("button", { type: "button", class: "quiet", "aria-pressed": "true" }, `as ${side} × ${side} images`);
-    shown = tiles(sample, side);
     button.addEventListener("click", () => {
       shown = shown === plain ? tiles(sample, side) : plain;
       button.setAttribute("aria-pressed", shown !== plain);
@@ -111,8 +109,8 @@ function summaryText(entry, sample) {
 function scale(range) {
   const bar = element("span", { class: "bar" });
   bar.style.background = scaleAsCss();
-  const written = (value) => element("span", {}, digits(value));
-  return element("div", { class: "scale", "aria-hidden": "true" }, written(-range), bar, written(range));
+  const [low, high] = [-range, range].map((value) => element("span", {}, digits(value)));
+  return element("div", { class: "scale", "aria-hidden": "true" }, low, bar, high);
 }
 
 /** Sizes in whole pixels where there is room, so that cells are alike. */

@@ -1,6 +1,6 @@
 /** The page: reads its record, and joins the parts. */
 
-import { theme } from "./colour.js";
+import { theme } from "./dom.js";
 import { drawNetwork } from "./drawing.js";
 import { fillJacobians, stepThrough } from "./program.js";
 import { moveThrough } from "./training.js";

@@ -1,7 +1,6 @@
 /** Moving through training: loss, norms, weights, gradients, activations and the answers over two inputs. */
 
-import { colourOf, colourOfClass, ink } from "./colour.js";
-import { digits, drawn, element } from "./dom.js";
+import { colourOf, colourOfClass, digits, drawn, element, ink } from "./dom.js";
 import { figure, most } from "./heatmap.js";
 
 /** Wire the slider and the choice. Returns what draws everything again. */
