@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint.vjp_table import Site, axes_text, entry, reduction_text
+from handgrad.checking.adjoint.vjp_table import ENTRIES, Site, axes_text, entry, reduction_text
 from handgrad.checking.forward_trace.operation import Slot, fill, operand_name
 from handgrad.checking.forward_trace.spelling import NoTextError, forward_text, key_text
 
@@ -101,10 +101,6 @@ def _norm(site: Site) -> str | None:
     g, out = _expanded(site, "g"), _expanded(site, "out")
     if order is None or (order == 2 and count == 1) or (order == "fro" and count == 2):
         return f"{g} * a / {_above_zero(site, out)}"
-    if count == 1 and order == 1:
-        return f"{g} * np.sign(a)"
-    if count == 1 and order in (np.inf, -np.inf):
-        return f"{g} * np.sign(a) * (np.abs(a) == {out})"
     return None
 
 
@@ -174,7 +170,16 @@ def _moved(site: Site) -> str | None:
     return f"d = np.zeros({me}.size)\nnp.add.at(d, {moved}, g)\nd.reshape({me}.shape)"
 
 
-@entry("reshape", "squeeze")
+ENTRIES |= {
+    "squeeze": "g.reshape(a.shape)",
+    "moveaxis": "np.moveaxis(g, {destination}, {source})",
+    "flip": "np.flip(g, {axis})",
+    "tril": "np.tril(g, {k})",
+    "triu": "np.triu(g, {k})",
+}
+
+
+@entry("reshape")
 def _reshape(site: Site) -> str:
     order = site.option("order")
     return f'g.reshape(a.shape, order="{order}")' if order else "g.reshape(a.shape)"
@@ -200,11 +205,6 @@ def _swapaxes(site: Site) -> str:
     return f"g.swapaxes({site.option('axis1')}, {site.option('axis2')})"
 
 
-@entry("moveaxis")
-def _moveaxis(site: Site) -> str:
-    return f"np.moveaxis(g, {site.option('destination')}, {site.option('source')})"
-
-
 @entry("broadcast_to")
 def _broadcast_to(site: Site) -> str:
     return f"g{reduction_text(np.shape(site.out), site.shape(0))}"
@@ -222,12 +222,6 @@ def _repeat(site: Site) -> str | None:
     return f"g.reshape({', '.join(sizes)}).sum(axis={axis % len(shape) + 1})"
 
 
-@entry("flip")
-def _flip(site: Site) -> str:
-    axis = site.option("axis")
-    return "np.flip(g)" if axis is None else f"np.flip(g, axis={axis})"
-
-
 @entry("roll")
 def _roll(site: Site) -> str:
     shift, axis = site.option("shift"), site.option("axis")
@@ -235,12 +229,12 @@ def _roll(site: Site) -> str:
     return f"np.roll(g, {back})" if axis is None else f"np.roll(g, {back}, axis={axis})"
 
 
-@entry("diag", "tril", "triu")
+@entry("diag")
 def _diag(site: Site) -> str | None:
-    name, k = site.operation.name, site.option("k", 0)
-    if name == "diag" and len(site.shape(0)) == 2 and len(set(site.shape(0))) == 2:
+    k = site.option("k", 0)
+    if len(site.shape(0)) == 2 and len(set(site.shape(0))) == 2:
         return _moved(site)
-    return f"np.{name}(g, {k})" if k else f"np.{name}(g)"
+    return f"np.diag(g, {k})" if k else "np.diag(g)"
 
 
 @entry("sort")
@@ -282,9 +276,9 @@ def _pad(site: Site) -> str | None:
 
 
 def _key(site: Site, first: int) -> tuple[tuple[Any, ...], list[Any], list[str]]:
-    count = len(site.operation.inputs)
-    arrays = [site.value(k) for k in range(first, count)]
-    return site.option("key"), arrays, [operand_name(k) for k in range(first, count)]
+    """Return an index, the arrays in it, which are the operands from `first` on, and their letters."""
+    numbers = range(first, len(site.operation.inputs))
+    return site.option("key"), [site.value(k) for k in numbers], [operand_name(k) for k in numbers]
 
 
 def _is_list_of_entries(arrays: list[Any]) -> bool:

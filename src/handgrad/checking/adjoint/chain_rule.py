@@ -26,9 +26,6 @@ COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal"))
 _STEP = 6e-4  # about the fifth root of the rounding error: best for a difference of fourth order
 _SMALLEST_SIZE = 0.1  # steps are relative to an entry, but not to one near 0
 _PERTURBATION = 1e-7  # relative: far above rounding, far below what changes a comparison elsewhere
-_recent: list[
-    tuple[ForwardTrace, Sequence[Any], dict[int, dict[int, Any]]]
-] = []  # sides of the last few traces
 
 
 def adjoints(
@@ -164,16 +161,6 @@ def _numerical_product(operation: Operation, k: int, values: Sequence[Any], grad
 
 def sides(trace: ForwardTrace, values: Sequence[Any]) -> dict[int, dict[int, Any]]:
     """Return, for each operation at a kink, the operands it is to be differentiated at: value -> array to use instead."""
-    for known, at, found in _recent:
-        if known is trace and at is values:
-            return found
-    found = _find_sides(trace, values)
-    _recent.insert(0, (trace, values, found))
-    del _recent[4:]
-    return found
-
-
-def _find_sides(trace: ForwardTrace, values: Sequence[Any]) -> dict[int, dict[int, Any]]:
     with np.errstate(all="ignore"):
         found = ((o, _ties(o, values)) for o in trace.operations if o.name in KINKED | COMPARISONS)
         ties = [(o, tie) for o, tie in found if np.any(tie)]

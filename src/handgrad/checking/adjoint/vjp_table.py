@@ -47,15 +47,15 @@ class Site:
         return default if value is np._NoValue else value
 
 
-Entry = Callable[[Site], str | None]
+Entry = str | tuple[str | None, ...] | Callable[[Site], str | None]
 ENTRIES: dict[str, Entry] = {}
-"""What writes the entry of each operation, by the operation's name."""
+"""An operation's name -> its entry: a text, one for each operand, or what writes it; ``{axis}`` is its option."""
 
 
-def entry(*names: str) -> Callable[[Entry], Entry]:
+def entry(*names: str) -> Callable[[Callable[[Site], str | None]], Callable[[Site], str | None]]:
     """Register a function that writes the entry of operations."""
 
-    def register(function: Entry) -> Entry:
+    def register(function: Callable[[Site], str | None]) -> Callable[[Site], str | None]:
         ENTRIES.update(dict.fromkeys(names, function))
         return function
 
@@ -63,17 +63,12 @@ def entry(*names: str) -> Callable[[Entry], Entry]:
 
 
 def vjp_text(operation: Operation, k: int, values: Sequence[Any]) -> str | None:
-    """Return the entry for operand `k`, before what was broadcast is summed; None if there is none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from handgrad.checking.forward_trace import trace_forward
-    >>> trace = trace_forward(lambda given: np.exp(given["x"]), {"x": np.zeros(2)})
-    >>> vjp_text(trace.operations[0], 0, trace.values)
-    'g * out'
-    """
+    """Return the entry for operand `k`, before what was broadcast is summed; None if there is none."""
     found = ENTRIES.get(operation.name)
+    if isinstance(found, tuple):
+        found = found[k]
+    if isinstance(found, str):
+        return found.format_map({"axis": None, "k": 0, **operation.options})
     return found(Site(operation, k, values)) if found is not None else None
 
 
@@ -83,13 +78,7 @@ def axes_text(axes: tuple[int, ...]) -> str:
 
 
 def reduction_text(from_shape: tuple[int, ...], to_shape: tuple[int, ...]) -> str:
-    """Return the method calls that sum a gradient over what was broadcast, "" if nothing was.
-
-    Examples
-    --------
-    >>> reduction_text((5, 3), (3,)), reduction_text((5, 3), (5, 1))
-    ('.sum(axis=0)', '.sum(axis=1, keepdims=True)')
-    """
+    """Return the method calls that sum a gradient over what was broadcast, "" if nothing was."""
     if from_shape == to_shape:
         return ""
     if not to_shape:
@@ -108,7 +97,7 @@ def reduced(text: str, from_shape: tuple[int, ...], to_shape: tuple[int, ...]) -
 
 # ---------------------------------------------------------------------- elementwise
 
-_UNARY = {
+ENTRIES |= {
     "negative": "-g",
     "positive": "g",
     "conjugate": "g",
@@ -148,8 +137,6 @@ _UNARY = {
     "erf": "g * 2 / np.sqrt(np.pi) * np.exp(-a ** 2)",
     "erfc": "-g * 2 / np.sqrt(np.pi) * np.exp(-a ** 2)",
     "ndtr": "g * np.exp(-a ** 2 / 2) / np.sqrt(2 * np.pi)",
-}
-_SEVERAL = {
     "add": ("g", "g"),
     "subtract": ("g", "-g"),
     "multiply": ("g * b", "g * a"),
@@ -164,16 +151,6 @@ _SEVERAL = {
     "where": (None, "np.where(a, g, 0)", "np.where(a, 0, g)"),
     "clip": ("g * ((a >= b) & (a <= c))", "g * (a < b)", "g * (a > c)"),
 }
-
-
-@entry(*_UNARY)
-def _unary(site: Site) -> str:
-    return _UNARY[site.operation.name]
-
-
-@entry(*_SEVERAL)
-def _several(site: Site) -> str | None:
-    return _SEVERAL[site.operation.name][site.k]
 
 
 @entry("sqrt")
@@ -211,9 +188,8 @@ def _power(site: Site) -> str:
 def _elementwise(site: Site) -> str | None:
     """Return the entry of a vectorised Python function, known when it is one of the module math."""
     inner = getattr(site.operation.function, "pyfunc", None)
-    if inner is None or inner.__module__ != "math" or len(site.operation.inputs) != 1:
-        return None
-    return _UNARY.get(inner.__name__)
+    text = ENTRIES.get(inner.__name__) if inner is not None and inner.__module__ == "math" else None
+    return text if isinstance(text, str) else None
 
 
 # ---------------------------------------------------------------------- products and linear algebra
@@ -223,28 +199,24 @@ def _transposed(name: str, ndim: int) -> str:
     return f"{name}.T" if ndim == 2 else f"{name}.swapaxes(-1, -2)"
 
 
+_MATMUL = {  # numbers of axes, 3 for more -> the entry of either operand
+    (1, 1): ("g * b", "g * a"),
+    (1, 2): ("b @ g", "np.outer(a, g)"),
+    (1, 3): ("(b @ g[..., None])[..., 0]", "a[:, None] * g[..., None, :]"),
+    (2, 1): ("np.outer(g, b)", "a.T @ g"),
+    (2, 2): ("g @ b.T", "a.T @ g"),
+    (2, 3): ("g @ b.swapaxes(-1, -2)", "a.T @ g"),
+    (3, 1): ("g[..., None] * b", "(a.swapaxes(-1, -2) @ g[..., None])[..., 0]"),
+    (3, 2): ("g @ b.T", "a.swapaxes(-1, -2) @ g"),
+    (3, 3): ("g @ b.swapaxes(-1, -2)", "a.swapaxes(-1, -2) @ g"),
+}
+
+
 @entry("matmul")
 def _matmul(site: Site) -> str:
-    a, b = len(site.shape(0)), len(site.shape(1))
-    if a == 1 and b == 1:
-        return "g * b" if site.k == 0 else "g * a"
-    if a <= 2 and b <= 2:
-        if b == 1:
-            return "np.outer(g, b)" if site.k == 0 else "a.T @ g"
-        if a == 1:
-            return "b @ g" if site.k == 0 else "np.outer(a, g)"
-        return "g @ b.T" if site.k == 0 else "a.T @ g"
-    batch = np.shape(site.out)
-    if b == 1:  # rows times a vector
-        text = "g[..., None] * b" if site.k == 0 else "a * g[..., None]"
-        full = (*batch, site.shape(1)[0])
-    elif a == 1:  # a vector times matrices
-        text = "(b @ g[..., None])[..., 0]" if site.k == 0 else "a[:, None] * g[..., None, :]"
-        full = (*batch[:-1], site.shape(0)[0]) if site.k == 0 else (*batch[:-1], *site.shape(1)[-2:])
-    else:
-        text = f"g @ {_transposed('b', b)}" if site.k == 0 else f"{_transposed('a', a)} @ g"
-        full = (*batch[:-2], *site.shape(site.k)[-2:])
-    return reduced(text, full, site.shape(site.k))
+    a, b, mine = len(site.shape(0)), len(site.shape(1)), site.shape(site.k)
+    batch = np.shape(site.out)[: max(a, b, 2) - 2]
+    return reduced(_MATMUL[min(a, 3), min(b, 3)][site.k], (*batch, *mine[-2:]), mine)
 
 
 @entry("einsum")
@@ -310,13 +282,10 @@ def _convolve(site: Site) -> str | None:
 
 
 @entry("solve")
-def _solve(site: Site) -> str:
+def _solve(site: Site) -> str | None:
     a, b, out = len(site.shape(0)), len(site.shape(1)), np.shape(site.out)
     if a > 2 and b == 1:
-        flipped = "np.linalg.solve(a.swapaxes(-1, -2), g[..., None])[..., 0]"
-        if site.k == 0:
-            return f"d = {flipped}\n-d[..., :, None] * out[..., None, :]"
-        return flipped + reduction_text(out, site.shape(1))
+        return None
     solved = f"np.linalg.solve({_transposed('a', a)}, g)"
     if site.k == 1:
         return solved + reduction_text(out, site.shape(1))

@@ -68,11 +68,6 @@ def _item(_: Tracer, array: Any, *where: Any) -> Any:
 
 
 @special
-def _tolist(tracer: Tracer, array: Any) -> Any:
-    return [_tolist(tracer, part) for part in array] if array.ndim else array
-
-
-@special
 def _empty_like(tracer: Tracer, a: Any, *args: Any, **options: Any) -> Any:
     return tracer.constant(np.empty_like(bare(a), *args, **options))
 
@@ -117,12 +112,6 @@ def _expand_dims(tracer: Tracer, a: Any, axis: Any) -> Any:
 @special
 def _trace(_: Tracer, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, **options: Any) -> Any:
     return np.diagonal(a, offset, axis1, axis2).sum(-1, **options)
-
-
-@special
-def _broadcast_arrays(tracer: Tracer, *arrays: Any, **_: Any) -> Any:
-    shape = np.broadcast_shapes(*(np.shape(bare(a)) for a in arrays))
-    return tuple(np.broadcast_to(tracer.array(a), shape) for a in arrays)
 
 
 def _joined(function: Any) -> Any:

@@ -57,29 +57,15 @@ def call(tracer: Tracer, function: Any, args: tuple[Any, ...], options: dict[str
         return _special(tracer, name, args, options)
     if name in _OPERANDS:
         return _known(tracer, name, function, args, options)
-    source, leaked = getattr(function, "_implementation", function), tracer.leaked
-    start = len(tracer.operations)
+    source = getattr(function, "_implementation", function)
     if isinstance(source, FunctionType) and name not in _OPAQUE:
         # It fails where C code is further down, or by a mistake of the caller's, which is raised again below.
         try:
-            result = tracer.through_source(tracer, source)(*args, **options)
-            if tracer.leaked == leaked:
-                return _only_named(tracer, result, start)
+            return tracer.through_source(tracer, source)(*args, **options)
         except Exception:
             if function.__name__.startswith("_"):  # a helper of a function that is then called as a whole
                 raise
-        tracer.leaked = leaked
     return opaque(tracer, f"np.{name}", function, args, options)
-
-
-def _only_named(tracer: Tracer, result: Any, start: int) -> Any:
-    """Let the result alone have the name of the user's variable, not what was computed on the way."""
-    index = result.index() if type(result) is TracedArray else None
-    name = tracer.names.get(index) if index is not None else None
-    for operation in tracer.operations[start:] if name else ():
-        if operation.output != index and tracer.names.get(operation.output) == name:
-            del tracer.names[operation.output]
-    return result
 
 
 def _special(tracer: Tracer, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -40,14 +40,7 @@ def parsed(text: str) -> ast.expr:
 
 
 def literal(value: Any, *, symbolic: bool = True) -> str:
-    """Return a fixed value as Python writes it; sizes as ``x.shape[0]`` if `symbolic`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> literal(np.float64(0.5)), literal((1, None)), literal(np.array([2, 0]))
-    ('0.5', '(1, None)', 'np.array([2, 0])')
-    """
+    """Return a fixed value as Python writes it; sizes as ``x.shape[0]`` if `symbolic`."""
     if symbolic and isinstance(value, (SymbolicSize, SymbolicShape)) and value.text:
         return value.text
     if isinstance(value, (np.generic, np.ndarray)):
@@ -95,13 +88,7 @@ def _array_literal(array: Any) -> str:
 
 
 def key_text(key: tuple[Any, ...], names: list[str], *, as_value: bool = False) -> str:
-    """Return an index as it is written; `as_value` where slices must be spelled out, as an argument.
-
-    Examples
-    --------
-    >>> key_text((slice(None), Slot(0)), ["idx"]), key_text((slice(None), 2), [], as_value=True)
-    (':, idx', '(slice(None), 2)')
-    """
+    """Return an index as it is written; `as_value` where slices must be spelled out, as an argument."""
     parts = [_key_part(part, names, as_value) for part in key]
     if not as_value:
         return ", ".join(parts) if parts else "()"
@@ -124,13 +111,7 @@ def _key_part(part: Any, names: list[str], as_value: bool) -> str:
 
 
 def forward_text(operation: Operation, spellings: dict[Any, str], *, symbolic: bool = True) -> str:
-    """Return the text that computes an operation's output from its operands (``a``, ``b``, ``c``, ``v3``, …).
-
-    Raises
-    ------
-    NoTextError
-        When it has no spelling.
-    """
+    """Return the text that computes an operation's output from its operands; a `NoTextError` if there is none."""
     name, given = operation.name, operation.options
     names = [operand_name(k) for k in range(len(operation.inputs))]
     if name in _OPERATORS and not given:

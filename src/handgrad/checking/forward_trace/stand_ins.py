@@ -18,7 +18,7 @@ import numpy as np
 
 from handgrad.checking.forward_trace import array_functions, numpy_functions  # noqa: F401 - the first registers functions
 from handgrad.checking.forward_trace.traced_array import SymbolicSize, TracedArray, UntraceableError
-from handgrad.checking.forward_trace.tracer import Tracer, holds_traced
+from handgrad.checking.forward_trace.tracer import Tracer, bare, holds_traced
 
 _ABSENT = object()
 _LIBRARIES = ("numpy", "math", "scipy")
@@ -122,12 +122,6 @@ class _ScalarType:
     def __instancecheck__(self, instance: Any) -> bool:
         return isinstance(instance, self._kind)
 
-    def __eq__(self, other: object) -> bool:
-        return self._kind == (other._kind if isinstance(other, _ScalarType) else other)
-
-    def __hash__(self) -> int:
-        return hash(self._kind)
-
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kind, name)
 
@@ -146,7 +140,7 @@ def _math_function(tracer: Tracer, function: Any, text: str) -> Any:
         if not holds_traced(args):
             return function(*args)
         if name in ("floor", "ceil", "trunc"):
-            return function(float(args[0]))
+            return function(bare(args[0]))
         return tracer.apply(name, plain, [a.item() if type(a) is TracedArray else a for a in args], {})
 
     return call

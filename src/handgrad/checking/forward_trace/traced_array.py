@@ -152,9 +152,9 @@ class TracedArray(NDArrayOperatorsMixin):
     __format__ = _of_plain(format)
 
     def __float__(self) -> float:
-        value = float(self.plain())
-        self._tracer.leaked |= self._index is not None and self._value.dtype.kind == "f"
-        return value
+        if self.index() is not None and self.dtype.kind == "f":
+            raise UntraceableError("a value became a plain number, out of sight of the trace")
+        return float(self.plain())
 
     def __iter__(self) -> Iterator[Any]:
         return (self[k] for k in range(len(self)))
@@ -195,14 +195,7 @@ _COMPUTED: dict[str, Callable[[TracedArray], Any]] = {
 
 
 class SymbolicSize(int):
-    """A size that knows how it is spelled: ``x.shape[0]`` rather than 5.
-
-    Examples
-    --------
-    >>> half = SymbolicSize(6, "len(x)") // 2
-    >>> half, half.text
-    (3, 'len(x) // 2')
-    """
+    """A size that knows how it is spelled: ``x.shape[0]`` rather than 5."""
 
     text: str
     origin: Any  # the traced integer that it is, or None

@@ -37,7 +37,6 @@ class Tracer:
         self.spellings: dict[Any, str] = {}  # function -> how the user's module calls it
         self.modules: dict[str, Any] = {}  # the user's name of a module -> the module
         self.constant_values: set[int] = set()
-        self.leaked = False  # whether a value became a plain number, somewhere out of sight
         self._bytes = 0
         self._scopes = {id(scope) for scope in scopes}
         self._constant_of: dict[Any, int] = {}

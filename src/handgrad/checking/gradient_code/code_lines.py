@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import keyword
 import re
 from collections import Counter
@@ -11,8 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-
-from handgrad.checking.gradient_code.simplification import simplified
 
 _MARK = re.compile(r"_v(\d+)_")
 _WIDTH = 96  # of a line, where that can be helped
@@ -30,6 +29,11 @@ class _Block:
     expression: ast.expr | None
     statements: list[ast.stmt] = field(default_factory=list)
 
+    def marks(self) -> list[str]:
+        parts = [self.expression] if self.expression is not None else self.statements
+        names = [n.id for part in parts for n in ast.walk(part) if isinstance(n, ast.Name)]
+        return list(filter(_MARK.fullmatch, names))
+
 
 class CodeLines:
     """The lines so far, and the numbers they give for a sample."""
@@ -37,7 +41,6 @@ class CodeLines:
     def __init__(self, scope: Mapping[str, Any]) -> None:
         self.scope: dict[str, Any] = {"np": np, **scope}
         self.env = dict(self.scope)
-        self.taken = {*scope, "np"}
         self.blocks: list[_Block] = []
         self._known: dict[str, str] = {}
         self._count = 0
@@ -49,10 +52,6 @@ class CodeLines:
         self._count += 1
         return f"_v{self._count}_"
 
-    def is_defined(self, name: ast.Name) -> bool:
-        """Whether a name is one of these lines' own."""
-        return bool(_MARK.fullmatch(name.id))
-
     def run(self, expression: ast.expr) -> Any:
         """Return an expression's number."""
         return eval(ast.unparse(expression), self.env)
@@ -60,10 +59,8 @@ class CodeLines:
     def attempt(self, expression: ast.expr, statements: list[ast.stmt] | None = None) -> Any:
         """Return an expression's number after some statements; None if it cannot be computed."""
         try:
-            if not statements:
-                return self.run(expression)
-            env = dict(self.env)
-            exec(_text(statements), env)
+            env = dict(self.env) if statements else self.env
+            exec(_text(statements or []), env)
             return eval(ast.unparse(expression), env)
         except Exception:  # a spelling that does not fit these shapes
             return None
@@ -78,7 +75,7 @@ class CodeLines:
 
     def named(self, expression: ast.expr, hint: str) -> ast.Name:
         """Add a line, unless there is one of the expression; return its variable."""
-        if isinstance(expression, ast.Name) and self.is_defined(expression):
+        if isinstance(expression, ast.Name) and is_mark(expression):
             return expression
         text = ast.unparse(expression)
         if text not in self._known:
@@ -101,113 +98,58 @@ class CodeLines:
 
     # ------------------------------------------------------------------ rendering
 
-    def render(
-        self, results: Mapping[str, ast.Name], *, cancel: bool = True
-    ) -> tuple[list[str], dict[str, str]]:
-        """Return the lines that the results need, and the variable of each result.
-
-        Parameters
-        ----------
-        results
-            What to name "d" and the key.
-        cancel
-            Whether ``g / a * a`` may become ``g``.
-        """
-        taken = set(self.taken)
+    def render(self, results: Mapping[str, ast.Name]) -> tuple[list[str], dict[str, str]]:
+        """Return the lines that the results need, and the variable of each: "d" and its key, where that is free."""
         for longest in _LONGEST_INLINE:
-            self.taken = taken | {f"d{argument}" for argument in results}
-            lines, names = self._rendered(results, longest, cancel)
+            lines, names = self._rendered(results, longest)
             if all(len(line) <= _WIDTH for line in lines):
                 break
-        self.taken = taken
         return lines, names
 
-    def _rendered(
-        self, results: Mapping[str, ast.Name], longest: int, cancel: bool
-    ) -> tuple[list[str], dict[str, str]]:
+    def _rendered(self, results: Mapping[str, ast.Name], longest: int) -> tuple[list[str], dict[str, str]]:
         ends = {end.id: f"d{argument}" for argument, end in reversed(list(results.items()))}
+        taken = {*self.scope, *(f"d{argument}" for argument in results)}
         blocks = self._needed(set(ends))
-        uses = Counter(name for b in blocks for part in _parts(b) for name in _marks(part))
+        uses = Counter(name for block in blocks for name in block.marks())
         names: dict[str, ast.expr] = {}
         lines: list[str] = []
-        filled: set[str] = set()
-
-        def own_name(block: _Block) -> ast.Name:
-            hint = "d" if block.hint in ends.values() else block.hint
-            return ast.Name(ends.get(block.name) or self._free_name(hint))
-
         for block in blocks:
-            if block.expression is None:
-                source, statements = _copied_name(block.statements[0]), block.statements
-                if source in filled and uses[source] == 1:  # nobody else needs what it was: no copy
-                    names[block.name], statements = names[source], statements[1:]
-                else:
-                    names[block.name] = own_name(block)
-                filled.add(block.name)
-                lines += [ast.unparse(_put(_uncopied(statement), names)) for statement in statements]
-                continue
-            expression = simplified(_put(block.expression, names), cancel=cancel)
-            text = ast.unparse(expression)
-            is_named = block.hint and not block.hint.startswith("d")
-            is_short = uses[block.name] == 1 and len(text) <= (min(longest, _NAMED) if is_named else longest)
-            if (is_short or isinstance(expression, (ast.Name, ast.Constant))) and block.name not in ends:
-                names[block.name] = expression
-            else:
-                name = names[block.name] = own_name(block)
+            hint = "d" if block.hint in ends.values() else block.hint
+            if block.expression is not None:
+                expression = simplified(_put(block.expression, names))
+                text = ast.unparse(expression)
+                most = min(longest, _NAMED) if hint and not hint.startswith("d") else longest
+                is_short = uses[block.name] == 1 and len(text) <= most
+                if block.name not in ends and (is_short or isinstance(expression, (ast.Name, ast.Constant))):
+                    names[block.name] = expression
+                    continue
+            name = names[block.name] = ast.Name(ends.get(block.name) or _free_name(hint, taken))
+            if block.expression is not None:
                 lines.append(f"{name.id} = {text}")
-        return lines, {a: ast.unparse(names[end.id]) for a, end in results.items()}
+            lines += [ast.unparse(_put(statement, names)) for statement in block.statements]
+        return lines, {argument: ast.unparse(names[end.id]) for argument, end in results.items()}
 
     def _needed(self, ends: set[str]) -> list[_Block]:
         needed, blocks = set(ends), []
         for block in reversed(self.blocks):
             if block.name in needed:
                 blocks.append(block)
-                needed.update(name for part in _parts(block) for name in _marks(part))
+                needed.update(block.marks())
         return blocks[::-1]
 
-    def _free_name(self, hint: str) -> str:
-        name, count = hint if hint not in ("", "d") else f"{hint or 'v'}1", 1
-        while name in self.taken or keyword.iskeyword(name):
-            count += 1
-            name = f"{hint or 'v'}{count}" if not hint[-1:].isdigit() else f"{hint}_{count}"
-        self.taken.add(name)
-        return name
+
+def is_mark(name: ast.Name) -> bool:
+    """Whether a name is one of these lines' own."""
+    return bool(_MARK.fullmatch(name.id))
 
 
-def _copied(statement: ast.stmt) -> ast.expr | None:
-    """Return the x of ``d = x.copy()``."""
-    value = statement.value if isinstance(statement, ast.Assign) else None
-    is_copy = (
-        isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "copy"
-    )
-    return value.func.value if is_copy else None  # type: ignore[union-attr]
-
-
-def _copied_name(statement: ast.stmt) -> str:
-    copied = _copied(statement)
-    return copied.id if isinstance(copied, ast.Name) else ""
-
-
-def _uncopied(statement: ast.stmt) -> ast.stmt:
-    """Return ``d = np.zeros(n)`` for ``d = np.zeros(n).copy()``."""
-    made = _copied(statement)
-    if isinstance(made, ast.Call) and ast.unparse(made.func) in (
-        "np.zeros",
-        "np.ones",
-        "np.full",
-        "np.array",
-    ):
-        assert isinstance(statement, ast.Assign)
-        return ast.parse(f"{ast.unparse(statement.targets[0])} = {ast.unparse(made)}").body[0]
-    return statement
-
-
-def _parts(block: _Block) -> list[ast.AST]:
-    return [block.expression] if block.expression is not None else list(block.statements)
-
-
-def _marks(node: ast.AST) -> list[str]:
-    return [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and _MARK.fullmatch(n.id)]
+def _free_name(hint: str, taken: set[str]) -> str:
+    name, count = hint if hint not in ("", "d") else f"{hint or 'v'}1", 1
+    while name in taken or keyword.iskeyword(name):
+        count += 1
+        name = f"{hint or 'v'}{count}" if not hint[-1:].isdigit() else f"{hint}_{count}"
+    taken.add(name)
+    return name
 
 
 def _is_atom(expression: ast.expr) -> bool:
@@ -239,6 +181,93 @@ class _Names(ast.NodeTransformer):
 
 def _put(node: Any, names: Mapping[str, ast.expr]) -> Any:
     """Return a copy with names in the place of marks."""
-    mode = "exec" if isinstance(node, ast.stmt) else "eval"
-    tree: Any = ast.parse(ast.unparse(node), mode=mode)
-    return _Names(names).visit(tree.body[0] if mode == "exec" else tree.body)
+    return _Names(names).visit(copy.deepcopy(node))
+
+
+# ---------------------------------------------------------------------- simpler expressions of the same value
+
+
+def simplified(node: ast.expr) -> ast.expr:
+    """Gather the signs and constant factors of products.
+
+    Examples
+    --------
+    >>> ast.unparse(simplified(ast.parse("2 * (0.5 * g) * -a", mode="eval").body))
+    '-g * a'
+    >>> ast.unparse(simplified(ast.parse("-g / b + -(-h)", mode="eval").body))
+    '-g / b + h'
+    >>> ast.unparse(simplified(ast.parse("g.sum(axis=0, keepdims=True).squeeze(axis=0)", mode="eval").body))
+    'g.sum(axis=0)'
+    """
+    return _Simplifier().visit(node)
+
+
+class _Simplifier(ast.NodeTransformer):
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        short = re.fullmatch(r"(.*)\.sum\((axis=.+), keepdims=True\)\.squeeze\(\2\)", ast.unparse(node))
+        return ast.parse(f"{short[1]}.sum({short[2]})", mode="eval").body if short else node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        self.generic_visit(node)
+        return _product(node) if isinstance(node.op, ast.USub) else node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.op, (ast.Mult, ast.Div)):
+            return _product(node)
+        if isinstance(node.op, (ast.Add, ast.Sub)) and (right := _without_sign(node.right)) is not None:
+            return ast.BinOp(node.left, ast.Sub() if isinstance(node.op, ast.Add) else ast.Add(), right)
+        return node
+
+
+def _product(node: ast.expr) -> ast.expr:
+    """Gather the sign and the constant of a chain of products and quotients."""
+    sign, constant = 1, 1
+    rest: list[tuple[ast.operator, ast.expr]] = []
+    for operator, factor in _factors(node):
+        while (opposite := _without_sign(factor)) is not None:
+            sign, factor = -sign, opposite
+        number = factor.value if isinstance(factor, ast.Constant) else None
+        if isinstance(operator, ast.Mult) and type(number) in (int, float):
+            constant *= number  # type: ignore[assignment,operator]
+        else:
+            rest.append((operator, factor))
+    result: ast.expr | None = None
+    if constant != 1 or not rest or isinstance(rest[0][0], ast.Div):
+        result = ast.Constant(constant)
+    for operator, factor in rest:
+        result = factor if result is None else ast.BinOp(result, operator, factor)
+    assert result is not None
+    return _negated(result) if sign < 0 else result
+
+
+def _factors(node: ast.expr) -> list[tuple[ast.operator, ast.expr]]:
+    """Return the factors of a chain of products and quotients, each with its operator."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
+        inner = node.right  # a quotient on the right keeps its order: a * (b / c) is not taken apart
+        if isinstance(node.op, ast.Mult) and isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult):
+            return _factors(node.left) + _factors(inner)
+        return [*_factors(node.left), (node.op, inner)]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return [(ast.Mult(), ast.Constant(-1)), *_factors(node.operand)]
+    return [(ast.Mult(), node)]
+
+
+def _without_sign(node: ast.expr) -> ast.expr | None:
+    """Return the opposite of an expression that starts with a minus, None for another."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return node.operand
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div, ast.MatMult)):
+        left = _without_sign(node.left)
+        return ast.BinOp(left, node.op, node.right) if left is not None else None
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and node.value < 0:
+        return ast.Constant(-node.value)
+    return None
+
+
+def _negated(node: ast.expr) -> ast.expr:
+    """Put a minus at the front of a chain of products."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
+        return ast.BinOp(_negated(node.left), node.op, node.right)
+    return ast.UnaryOp(ast.USub(), node)

@@ -7,26 +7,30 @@ written and compared with the numbers of `handgrad.checking.adjoint`: what does 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import KINKED, adjoints
+from handgrad.checking.adjoint import KINKED, adjoints, vjp_text
 from handgrad.checking.adjoint.chain_rule import sides, vector_jacobian_product
-from handgrad.checking.adjoint.vjp_table import reduction_text, vjp_text
+from handgrad.checking.adjoint.vjp_table import reduced
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.forward_trace.operation import Operation
 from handgrad.checking.forward_trace.spelling import NoTextError, parsed
-from handgrad.checking.gradient_code.axis_sizes import UPSTREAM
-from handgrad.checking.gradient_code.code_lines import CodeLines
+from handgrad.checking.gradient_code.code_lines import CodeLines, is_mark
 from handgrad.checking.gradient_code.known_gradients import known_gradients, perturbed
-from handgrad.checking.gradient_code.letter_substitution import LetterSubstitution, Piece
+from handgrad.checking.gradient_code.letter_substitution import UPSTREAM, LetterSubstitution, Piece
 from handgrad.tolerance import reordered
 
 _MOST_OPERATIONS = 600  # more are a loop, which nobody reads written out
+# How an entry looks at a kink from the other side, see `chain_rule.sides`.
+_OTHER_SIDES = (
+    ("np.sign(a)", "np.where(a < 0, -1, 1)"), ("np.sign(a)", "np.where(a > 0, 1, -1)"),
+    (" > ", " >= "), (" < ", " <= "), (">=", ">"), ("<=", "<"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,41 +41,17 @@ class GradientCode:
     results: dict[str, str]
 
 
-@dataclass(eq=False)
-class _Gradient:
-    """The gradient of a value: its text, and a simpler one that does where its shape or its zeros do not matter."""
-
-    simple: ast.expr
-    full: ast.expr | None  # None: not written yet
-    value: Any
-    parent: _Gradient | None = None  # of which the entries that `assignment` overwrote are taken away
-    assignment: Operation | None = None
-
-
 @dataclass(frozen=True)
 class _Term:
     """What one operand of one operation contributes to a gradient."""
 
-    expression: ast.expr | None  # None: entries that were read, to be added where they belong
+    expression: ast.expr | None  # None: entries that the operation read, to be added where they belong
     value: Any
-    lazy: _Gradient | None = None
     operation: Operation | None = None
 
 
 def write_gradient(trace: ForwardTrace, arguments: str | Sequence[str]) -> GradientCode | None:
-    """Write the gradient of one or several arguments as lines of NumPy.
-
-    Parameters
-    ----------
-    trace
-        From `trace_forward`.
-    arguments
-        Names of inputs.
-
-    Returns
-    -------
-    GradientCode or None
-        None when an operation has no text.
+    """Write the gradient of one or several arguments as lines of NumPy; None when an operation has no text.
 
     Examples
     --------
@@ -85,10 +65,9 @@ def write_gradient(trace: ForwardTrace, arguments: str | Sequence[str]) -> Gradi
     wanted = [arguments] if isinstance(arguments, str) else list(arguments)
     with np.errstate(all="ignore"):
         try:
-            first = _in_double(trace)
-            # off zeros and ties, in case the values at hand hide what the gradient depends on
-            second = perturbed(first) or first
-            return _Writer(first, wanted).write(second) or _Writer(second, wanted).write(first)
+            wide = _in_double(trace)
+            # also right off zeros and ties, in case the values at hand hide what the gradient depends on
+            return _Writer(wide, wanted).write(perturbed(wide) or wide)
         except Exception:  # a spelling is a service: what cannot be spelled is left to the caller
             return None
 
@@ -105,8 +84,11 @@ class _Writer:
         known = {text: item for text, item in named.items() if text.isidentifier()}
         self.lines = CodeLines(_inputs(trace) | {UPSTREAM: self.given} | known)
         self.letters = LetterSubstitution(trace, self.lines)
+        self.at_kinks = sides(trace, trace.values)
         self.terms: dict[int, list[_Term]] = {}
-        self.gradients: dict[int, _Gradient] = {}
+        self.gradients: dict[int, tuple[ast.expr, Any]] = {}
+        # variable of a gradient -> what does where its shape, or the zeros in it, do not matter
+        self.simpler: dict[str, ast.expr] = {}
 
     def write(self, other: ForwardTrace) -> GradientCode | None:
         """Write the lines; None if they do not give the gradient, also at the values of `other`."""
@@ -122,20 +104,18 @@ class _Writer:
         for operation in reversed(trace.operations):
             if operation.output not in path or operation.output not in self.terms:
                 continue
-            gradient = self.gradient(operation.output)
+            gradient, value = self.gradient(operation.output)
             if operation.name in ("max", "min") and self.cancels(operation.output):
                 continue
-            if operation.number in known and self.known(operation, *known[operation.number], gradient):
+            if operation.number in known and self.known(operation, *known[operation.number], gradient, value):
                 continue
             for k, i in enumerate(operation.inputs):
-                if i in path and i in trace.active:
-                    self.operand(operation, k, gradient)
+                if i in path and i in trace.active and not _is_dead(operation, k, trace):
+                    self.operand(operation, k, gradient, value)
         results = {name: self.result(name, i) for name, i in zip(self.wanted, leaves, strict=True)}
-        for cancel in (True, False):
-            lines, names = self.lines.render(results, cancel=cancel)
-            if self.is_right(lines, names, trace) and self.is_right(lines, names, other):
-                return GradientCode(tuple(lines), names)
-        return None
+        lines, names = self.lines.render(results)
+        is_right = self.is_right(lines, names, trace) and self.is_right(lines, names, other)
+        return GradientCode(tuple(lines), names) if is_right else None
 
     def is_right(self, lines: Sequence[str], names: dict[str, str], at: ForwardTrace) -> bool:
         """Run the final lines, and compare, where there is a finite gradient to compare with."""
@@ -149,17 +129,15 @@ class _Writer:
         """Write the last line of an argument's gradient: an array of its own, in its shape."""
         if leaf not in self.terms:
             return self.lines.named(parsed(f"np.zeros_like({name})"), f"d{name}")
-        gradient = self.gradient(leaf)
-        is_simple = gradient.parent is None and self.broadcasts(
-            self.lines.run(gradient.simple), gradient.value
-        )
-        expression = gradient.simple if is_simple else self.whole(leaf, gradient)
-        if np.shape(self.lines.run(expression)) != np.shape(gradient.value):
+        full, right = self.gradient(leaf)
+        simple = self.simple(full)
+        expression = simple if self.broadcasts(self.lines.run(simple), right) else full
+        if np.shape(self.lines.run(expression)) != np.shape(right):
             expression = _call("np.full_like", ast.Name(name), expression)
         elif isinstance(expression, (ast.Attribute, ast.Subscript)) or (
-            isinstance(expression, ast.Name) and not self.lines.is_defined(expression)
+            isinstance(expression, ast.Name) and not is_mark(expression)
         ):
-            expression = _method(expression, "copy")
+            expression = _copied(expression)
         return self.lines.named(expression, f"d{name}")
 
     def same(self, a: Any, b: Any) -> bool:
@@ -169,150 +147,131 @@ class _Writer:
     def broadcasts(self, value: Any, to: Any) -> bool:
         """Whether an array agrees with another after it is broadcast to it."""
         try:
-            return self.same(np.broadcast_to(value, np.shape(to)), to)
+            return value is not None and self.same(np.broadcast_to(value, np.shape(to)), to)
         except ValueError:
             return False
 
     # ------------------------------------------------------------------ gradients of values
 
-    def hint(self, value: int) -> str:
-        return f"d{self.trace.names.get(value, '')}"
-
-    def gradient(self, value: int) -> _Gradient:
-        """Return the gradient of a value: the sum of its terms."""
+    def gradient(self, value: int) -> tuple[ast.expr, Any]:
+        """Return the gradient of a value, the sum of its terms, and its numbers."""
         if value not in self.gradients:
-            self.gradients[value] = self.summed(value)
+            terms = self.terms[value]  # less than all where a known gradient leads past it
+            right = sum((term.value for term in terms[1:]), terms[0].value)
+            entries = [term.operation for term in terms if term.operation is not None]
+            rest = [term.expression for term in terms if term.expression is not None]
+            written = (
+                self.gathered(value, rest, entries, right) if entries else self.total(value, rest, right)
+            )
+            self.gradients[value] = written, right
         return self.gradients[value]
 
-    def summed(self, value: int) -> _Gradient:
-        terms = self.terms[value]
-        # less than all where a known gradient leads past it
-        right = sum((f.value for f in terms[1:]), terms[0].value)
-        if any(f.expression is None for f in terms):
-            return self.gathered(value, terms, right)
-        if len(terms) == 1 and terms[0].lazy is not None:
-            return terms[0].lazy
-        for whole in (False, True):
-            expression = self.added(value, terms, whole)
-            found = self.lines.attempt(expression)
-            if found is not None and self.broadcasts(found, right):
-                defined = self.lines.define(expression, self.hint(value))
-                return _Gradient(defined, defined if np.shape(found) == np.shape(right) else None, right)
-        raise NoTextError("a sum of gradients could not be written")
+    def simple(self, gradient: ast.expr) -> ast.expr:
+        """Return the shorter expression of a gradient, which may lack its shape, or its zeros."""
+        while isinstance(gradient, ast.Name) and gradient.id in self.simpler:
+            gradient = self.simpler[gradient.id]
+        return gradient
 
-    def added(self, value: int, terms: Sequence[_Term], whole: bool) -> ast.expr:
-        texts = (self.whole(value, f.lazy) if whole and f.lazy else f.expression for f in terms)
-        return reduce(lambda total, term: ast.BinOp(total, ast.Add(), term), filter(None, texts))
+    def forms(self, gradients: Sequence[ast.expr]) -> list[list[ast.expr]]:
+        """Return the shorter expressions of gradients, and the full ones."""
+        return [list(map(self.simple, gradients)), list(gradients)]
 
-    def gathered(self, value: int, terms: Sequence[_Term], right: Any) -> _Gradient:
+    def defined(self, value: int, right: Any, pieces: Iterable[Piece]) -> ast.expr:
+        """Write the first of some spellings of a gradient that gives its numbers, broadcast where it need be."""
+        hint = f"d{self.trace.names.get(value, '')}"
+        for statements, expression in pieces:
+            found = self.lines.attempt(expression, statements)
+            if self.broadcasts(found, right):
+                written = self.lines.define(expression, hint, statements)
+                if np.shape(found) == np.shape(right):
+                    return written
+                shape = self.letters.sizes.shape(value)
+                name = self.lines.named(_call("np.broadcast_to", written, shape), hint)
+                self.simpler[name.id] = written
+                return name
+        raise NoTextError("a gradient could not be written")
+
+    def total(self, value: int, terms: Sequence[ast.expr], right: Any) -> ast.expr:
+        """Write a sum of gradients."""
+        if len(terms) == 1:
+            return terms[0]
+        return self.defined(value, right, (([], _sum(form)) for form in self.forms(terms)))
+
+    def gathered(
+        self, value: int, rest: Sequence[ast.expr], entries: Sequence[Operation], right: Any
+    ) -> ast.expr:
         """Write a gradient as an array that the gradients of its entries are added to."""
-        rest = [f for f in terms if f.expression is not None]
-        entries = [f for f in terms if f.expression is None]
+        parts = [*rest, *(self.gradient(operation.output)[0] for operation in entries)]
         zeros = self.letters.sizes.zeros(value)
-        for whole in (False, True):
-            start = self.added(value, rest, whole) if rest else zeros
-            if rest and np.shape(self.lines.attempt(start)) != np.shape(right):
+
+        def piece(form: list[ast.expr]) -> Piece:
+            start = _sum(form[: len(rest)]) if rest else zeros
+            if np.shape(self.lines.attempt(start)) != np.shape(right):
                 start = ast.BinOp(start, ast.Add(), zeros)
             elif rest and not isinstance(start, ast.BinOp):
-                start = _method(start, "copy")
-            name, alone = self.lines.mark(), not rest and len(entries) == 1
-            block = ast.parse(f"{name} = {ast.unparse(start)}").body
-            block += [self.entry(term, name, whole, alone=alone) for term in entries]
-            found = self.lines.attempt(ast.Name(name), block)
-            if found is not None and self.same(found, right):
-                defined = self.lines.define(ast.Name(name), self.hint(value), block)
-                return _Gradient(defined, defined, right)
-        raise NoTextError("a gradient could not be gathered")
+                start = _copied(start)
+            name = self.lines.mark()
+            statements = ast.parse(f"{name} = {ast.unparse(start)}").body
+            for operation, gradient in zip(entries, form[len(rest) :], strict=True):
+                line = (vjp_text(operation, 0, self.values) or "").split("\n")[1]
+                line = line if len(parts) == 1 else line.replace("] = g", "] += g")
+                statements.append(self.letters.statement(line, operation, gradient, name))
+            return statements, ast.Name(name)
 
-    def entry(self, term: _Term, name: str, whole: bool, *, alone: bool) -> ast.stmt:
-        operation, lazy = term.operation, term.lazy
-        assert operation is not None
-        assert lazy is not None
-        line = (vjp_text(operation, 0, self.values) or "").split("\n")[1]
-        line = line if alone else line.replace("] = g", "] += g")
-        gradient = self.whole(operation.output, lazy) if whole else lazy.simple
-        return self.letters.statement(line, operation, gradient, name)
-
-    def whole(self, value: int, gradient: _Gradient) -> ast.expr:
-        """Return the text of a gradient in its full shape, with its zeros."""
-        if gradient.full is None:
-            statements: list[ast.stmt] = []
-            if gradient.assignment is not None and gradient.parent is not None:
-                operation = gradient.assignment
-                before = self.whole(operation.output, gradient.parent)
-                text = vjp_text(operation, 0, self.values) or ""
-                statements, expression = self.letters.put(text, operation, before)
-            else:
-                expression = _call("np.broadcast_to", gradient.simple, self.letters.sizes.shape(value))
-            gradient.full = self.lines.define(expression, self.hint(value), statements)
-        return gradient.full
+        return self.defined(value, right, map(piece, self.forms(parts)))
 
     def cancels(self, value: int) -> bool:
         """Whether the terms of a gradient cancel, as those of the maximum that softmax subtracts."""
-        sizes = [f.value for f in self.terms[value]] + self.upstream
+        sizes = [term.value for term in self.terms[value]] + self.upstream
         largest = max(float(np.max(np.abs(g), initial=0.0)) for g in sizes)
-        total = self.gradients[value].value
+        total = self.gradients[value][1]
         return reordered(total, np.zeros_like(total), largest)
 
     # ------------------------------------------------------------------ what operations contribute
 
-    def known(self, operation: Operation, source: int, text: str, gradient: _Gradient) -> bool:
+    def known(self, operation: Operation, source: int, text: str, gradient: ast.expr, value: Any) -> bool:
         """Write a well-known gradient that ends with an operation; tell whether it could be."""
-        seeds = {operation.output: gradient.value}
+        seeds = {operation.output: value}
         right = adjoints(self.trace, self.values, None, seeds=seeds, until=[source])[source]
-        for full in (False, True):
-            start = self.whole(operation.output, gradient) if full else gradient.simple
-            statements, expression = self.letters.put(text, operation, start)
-            value = self.lines.attempt(expression, statements)
-            if value is not None and self.same(value, right):
-                defined = self.lines.define(expression, self.hint(source), statements)
-                self.terms.setdefault(source, []).append(_Term(defined, right))
-                return True
-        return False
+        try:
+            pieces = (self.letters.put(text, operation, form) for (form,) in self.forms([gradient]))
+            self.terms.setdefault(source, []).append(_Term(self.defined(source, right, pieces), right))
+        except NoTextError:
+            return False
+        return True
 
-    def operand(self, operation: Operation, k: int, gradient: _Gradient) -> None:
+    def operand(self, operation: Operation, k: int, gradient: ast.expr, value: Any) -> None:
         """Write what an operand gets of an operation's gradient."""
-        if _is_dead(operation, k, self.trace):
-            return
-        at_kink = sides(self.trace, self.values).get(operation.number)
-        right = vector_jacobian_product(operation, k, self.values, gradient.value, at_kink)
-        terms = self.terms.setdefault(operation.inputs[k], [])
+        i, at_kink = operation.inputs[k], self.at_kinks.get(operation.number)
+        right = vector_jacobian_product(operation, k, self.values, value, at_kink)
+        terms = self.terms.setdefault(i, [])
         if operation.name == "getitem" and k == 0 and operation.options["key"] not in ((), (Ellipsis,)):
-            terms.append(_Term(None, right, gradient, operation))
+            terms.append(_Term(None, right, operation))
             return
-        if operation.name == "setitem" and k == 0:
-            lazy = _Gradient(gradient.simple, None, right, gradient, operation)
-            terms.append(_Term(lazy.simple, right, lazy))
-            return
-        for statements, expression in self.candidates(operation, k, gradient):
-            value = self.lines.attempt(expression, statements)
-            if value is not None and self.broadcasts(value, right):
-                defined = self.lines.define(expression, self.hint(operation.inputs[k]), statements)
-                same = np.shape(value) == np.shape(right)
-                terms.append(_Term(defined, right, None if same else _Gradient(defined, None, right)))
-                return
-        raise NoTextError(f"the derivative of {operation.name} could not be written")
+        term = self.defined(i, right, self.candidates(operation, k, gradient))
+        if operation.name == "setitem" and k == 0 and isinstance(term, ast.Name):
+            self.simpler[term.id] = self.simple(gradient)
+        terms.append(_Term(term, right))
 
-    def candidates(self, operation: Operation, k: int, gradient: _Gradient) -> Iterator[Piece]:
+    def candidates(self, operation: Operation, k: int, gradient: ast.expr) -> Iterator[Piece]:
         """Yield the spellings of what an operand gets, the simplest first."""
-        text = vjp_text(operation, k, self.values)
+        text, forms = vjp_text(operation, k, self.values), [form for (form,) in self.forms([gradient])]
         if text is None:
             raise NoTextError(f"{operation.name} has no derivative in the table")
-        summed = (
-            reduction_text(
-                np.shape(self.values[operation.output]), np.shape(self.values[operation.inputs[k]])
-            )
-            if operation.is_elementwise
-            else ""
-        )
         if text.startswith("np.broadcast_to("):  # stretching can wait
             inner = parsed(text)
             assert isinstance(inner, ast.Call)
-            yield self.letters.put(ast.unparse(inner.args[0]), operation, gradient.simple)
-        for local in _variants(operation, text):
-            complete = f"({local}){summed}" if summed else local
-            yield self.letters.put(complete, operation, gradient.simple)
-            yield self.letters.put(complete, operation, self.whole(operation.output, gradient))
+            yield self.letters.put(ast.unparse(inner.args[0]), operation, forms[0])
+        others = [text.replace(*sides) for sides in _OTHER_SIDES] if operation.name in KINKED else []
+        others += (
+            [f"np.where(g == 0, 0, {text})"] if operation.is_elementwise else []
+        )  # where g would meet infinity
+        for spelling in dict.fromkeys((text, *others)):
+            if operation.is_elementwise:
+                shapes = (np.shape(self.values[i]) for i in (operation.output, operation.inputs[k]))
+                spelling = reduced(spelling, *shapes)
+            for form in forms:
+                yield self.letters.put(spelling, operation, form)
 
 
 def _in_double(trace: ForwardTrace) -> ForwardTrace:
@@ -331,26 +290,18 @@ def _is_dead(operation: Operation, k: int, trace: ForwardTrace) -> bool:
     if operation.name == "multiply" or (operation.name == "power" and k == 0):
         other = operation.inputs[1 - k]
         return other in trace.constants and not np.any(trace.values[other])
-    if operation.name == "setitem" and k == 0:  # all that was there is overwritten
-        return all(part is ... or part == slice(None) for part in operation.options["key"])
-    return operation.name == "copysign" and k == 1
+    # all that was there is overwritten
+    key = operation.options["key"] if operation.name == "setitem" and k == 0 else (0,)
+    return all(part is ... or part == slice(None) for part in key)
 
 
-def _variants(operation: Operation, text: str) -> list[str]:
-    """Return spellings of an entry: the usual one, those for the other side of a kink, one against 0 times infinity."""
-    if "\n" in text:
-        return [text]
-    found = [text]
-    if operation.name in KINKED:
-        found += [text.replace("np.sign(a)", f"np.where(a {side})") for side in ("< 0, -1, 1", "> 0, 1, -1")]
-        found += [text.replace(" > ", " >= "), text.replace(" < ", " <= ")]
-        found += [text.replace(">=", ">"), text.replace("<=", "<")]
-    return [*dict.fromkeys(found), f"np.where(g == 0, 0, {text})"]
+def _sum(terms: Iterable[ast.expr]) -> ast.expr:
+    return reduce(lambda total, term: ast.BinOp(total, ast.Add(), term), terms)
 
 
 def _call(function: str, *args: ast.expr) -> ast.expr:
     return ast.Call(parsed(function), list(args), [])
 
 
-def _method(array: ast.expr, name: str) -> ast.expr:
-    return ast.Call(ast.Attribute(array, name), [], [])
+def _copied(array: ast.expr) -> ast.expr:
+    return ast.Call(ast.Attribute(array, "copy"), [], [])

@@ -27,23 +27,17 @@ _LAST_OPERATIONS = ("divide", "multiply", "subtract", "where", "setitem")
 def known_gradients(trace: ForwardTrace, leaves: Sequence[int], path: set[int]) -> dict[int, tuple[int, str]]:
     """Return well-known gradients: number of a function's last operation -> its source, and the text.
 
-    Parameters
-    ----------
-    trace
-        The forward pass.
-    leaves
-        The inputs whose gradients are wanted: no way to them may lead past a source.
-    path
-        The values between the leaves and the outputs.
+    `path` has the values between the leaves, whose gradients are wanted, and the outputs.
     """
     other = perturbed(trace) if len(trace.operations) <= _MOST_OPERATIONS else None
-    if other is None:
-        return {}
-    points, found = [trace.values, other.values], {}
-    for operation in trace.operations:
+    found: dict[int, tuple[int, str]] = {}
+    for operation in trace.operations if other else ():
         if operation.output in path and operation.name in _LAST_OPERATIONS:
-            sources = _sources(trace, operation, leaves, path)
-            texts = ((i, _known_gradient(trace, operation, i, points)) for i in sources)
+            points = [trace.values, other.values] if other else []
+            texts = (
+                (i, _known_gradient(trace, operation, i, points))
+                for i in _sources(trace, operation, leaves, path)
+            )
             if best := next(((i, text) for i, text in texts if text), None):
                 found[operation.number] = best
     return found
@@ -79,17 +73,15 @@ def _sources(trace: ForwardTrace, operation: Operation, leaves: Sequence[int], p
         return []
     ancestors = trace.ancestors(operation.output) & path
     near = [i for i in sorted(ancestors, reverse=True) if np.shape(trace.values[i]) == shape]
-    return [i for i in reversed(near[1 : 1 + _MOST_SOURCES]) if _separates(trace, operation, i, leaves, path)]
-
-
-def _separates(
-    trace: ForwardTrace, operation: Operation, source: int, leaves: Sequence[int], path: set[int]
-) -> bool:
-    reached = {operation.output}
-    for other in reversed(trace.operations):
-        if other.output in reached and other.output != source:
-            reached.update(i for i in other.inputs if i in path)
-    return source in reached and not any(leaf in reached for leaf in leaves if leaf != source)
+    sources = []
+    for source in reversed(near[1 : 1 + _MOST_SOURCES]):
+        reached = {operation.output}
+        for other in reversed(trace.operations):
+            if other.output in reached and other.output != source:
+                reached.update(i for i in other.inputs if i in path)
+        if reached & {source, *leaves} == {source}:
+            sources.append(source)
+    return sources
 
 
 def _known_gradient(
