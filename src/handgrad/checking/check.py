@@ -15,7 +15,7 @@ from handgrad.checking.draws import Source, draw, fresh
 from handgrad.checking.interfaces import Pair, pair_of
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.repair import Repair, is_searching, mend
-from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict
+from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict, not_proved, tried
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.verdict.comparison import (
     Comparison,
@@ -25,7 +25,6 @@ from handgrad.checking.verdict.comparison import (
     rejudge_off_kinks,
 )
 from handgrad.checking.verdict.contract import Violation, module_state, stale_elsewhere, violations
-from handgrad.checking.verdict.notes import not_proved, tried
 
 REPAIR_SECONDS = 2.0  # of a machine of 2024, for the search of small edits
 FRESH = 2  # other inputs at which an explanation must hold, and a repair be right

@@ -6,7 +6,7 @@ import inspect
 import random
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -175,16 +175,6 @@ def _has_numbers(value: Any) -> bool:
     except ValueError:  # rows of several lengths
         return True
     return array.dtype.kind in REAL + "c" and bool(np.any(array))
-
-
-def closure(function: object) -> dict[str, Any]:
-    """Return what a function knows of the functions around it, by name; a name not yet given a value is left out."""
-    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-    found: dict[str, Any] = {}
-    for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):
-        with suppress(ValueError):  # the cell is empty
-            found[name] = cell.cell_contents
-    return found
 
 
 def raised(role: str, error: Exception, inputs: Inputs) -> CheckError:

@@ -44,9 +44,20 @@ def own_pair(thing: Rule | Layer | Network, inputs: Any) -> Pair:
 def by_name(signature: inspect.Signature | None, inputs: Any) -> Source:
     """Name inputs that are given in a row after forward's parameters."""
     if callable(inputs):
-        if not _takes_one(inputs):
-            return by_name(signature, _drawn_by(inputs))
-        return lambda generator: by_name(signature, _drawn_by(inputs, generator))  # type: ignore[return-value]
+
+        def drawn(*generator: np.random.Generator) -> Any:
+            try:
+                made = inputs(*generator)
+            except Exception as error:
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                raise CheckError(
+                    f"the function of the inputs raised {type(error).__name__}: {error}",
+                    given=f"at {where.filename}:{where.lineno}: {where.line}",
+                    fix="it takes a numpy.random.Generator and returns a dict of arrays",
+                ) from error
+            return by_name(signature, made)
+
+        return drawn if _takes_one(inputs) else drawn()
     if isinstance(inputs, Mapping):
         return inputs
     if not isinstance(inputs, tuple | list):
@@ -69,18 +80,6 @@ def _takes_one(function: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):
         return True
     return False
-
-
-def _drawn_by(inputs: Callable[..., Any], *generator: np.random.Generator) -> Any:
-    try:
-        return inputs(*generator)
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        raise CheckError(
-            f"the function of the inputs raised {type(error).__name__}: {error}",
-            given=f"at {where.filename}:{where.lineno}: {where.line}",
-            fix="it takes a numpy.random.Generator and returns a dict of arrays",
-        ) from error
 
 
 def _of_rule(rule: Rule, inputs: Any) -> Pair:

@@ -315,10 +315,7 @@ def _copied(start: FunctionType, bound: Callable[[Any], Any]) -> FunctionType:
     names: dict[str, Any] = {}
 
     def cell_of(cell: CellType) -> CellType:
-        try:
-            return CellType(bound(cell.cell_contents))
-        except ValueError:  # it is still empty
-            return cell
+        return cell if cell == CellType() else CellType(bound(cell.cell_contents))  # it may be empty still
 
     def copy(function: FunctionType) -> FunctionType:
         closure = tuple(map(cell_of, function.__closure__ or ()))

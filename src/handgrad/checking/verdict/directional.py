@@ -12,14 +12,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import FrameType, FunctionType
+from types import CellType, FrameType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from handgrad.checking.adjoint import COMPARISONS, KINKED, adjoints, vjp_text
 from handgrad.checking.forward_trace import ForwardTrace, Operation, UntraceableError, trace_forward
-from handgrad.checking.subject import Array, Gradients, Inputs, Subject, closure
+from handgrad.checking.subject import Array, Gradients, Inputs, Subject
 from handgrad.finite_differences import NumericalJacobian, Vector, directional_derivatives, numerical_jacobian
 from handgrad.tolerance import ERRORS, Bounds, Rounding, close, gradient_tolerance
 
@@ -38,6 +38,7 @@ ENOUGH = 3  # of them that are wrong
 NOTICEABLE = 1e-2  # of a typical entry: smaller entries are compared as if they had this size
 
 LARGEST_NUMERICAL = 500  # entries of an operand whose derivative is found by differences
+EMPTY = CellType()  # of a closure: of a name that has no value yet
 TWO_SIDED = KINKED | COMPARISONS | {"equal", "not_equal"}
 MANY_SIDED = {"max", "min", "clip", "sort", "argsort", "argmax", "argmin", "partition"} | {
     "np.median", "quantile", "sign", "heaviside", "norm"
@@ -173,7 +174,8 @@ def _functions(function: Any) -> list[FunctionType]:
     start = getattr(function, "__wrapped__", function)
     if not isinstance(start, FunctionType):
         return []
-    found = [*start.__globals__.values(), *closure(start).values()]
+    held = [cell.cell_contents for cell in start.__closure__ or () if cell != EMPTY]
+    found = [*start.__globals__.values(), *held]
     return [start, *(value for value in found if isinstance(value, FunctionType))]
 
 
