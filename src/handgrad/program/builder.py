@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from handgrad.layers import Graph, Node, Optimiser, Value
@@ -173,8 +174,7 @@ def _update(
         if optimiser.decays_gradient:
             decayed = f"{gradients[name]}_decayed"
             names = {"g": gradient, "W": name, "decayed": decayed}
-            options = {"weight_decay": optimiser.weight_decay}
-            lines += _write(decayed_gradient.forward, names, options, "update", "decayed_gradient")
+            lines += _write_update(decayed_gradient, names, weight_decay=optimiser.weight_decay)
             gradient = decayed
         rule = optimiser.rule
         parameter, received = rule.text.arguments[:2]
@@ -190,18 +190,18 @@ def _clip(current: dict[str, str], max_norm: float) -> Iterator[ProgramLine]:
     """Write the lines that bring the norm of all gradients down, and put the new names in ``current``."""
     squares = {name: f"squares_{name}" for name in current}
     for name, gradient in current.items():
-        names = {"g": gradient, "squares": squares[name]}
-        yield from _write(squared_norm.forward, names, {}, "update", "squared_norm")
+        yield from _write_update(squared_norm, {"g": gradient, "squares": squares[name]})
     reason = "the norm is over all gradients together"
     yield ProgramLine("squares", "=", " + ".join(squares.values()), "update", reason=reason)
-    yield from _write(
-        clip_scale.forward, {"squares": "squares"}, {"max_norm": max_norm}, "update", "clip_scale"
-    )
+    yield from _write_update(clip_scale, {"squares": "squares"}, max_norm=max_norm)
     for name, gradient in current.items():
         clipped = f"d{name}_clipped"
-        names = {"g": gradient, "scale": "scale", "clipped": clipped}
-        yield from _write(clipped_gradient.forward, names, {}, "update", "clipped_gradient")
+        yield from _write_update(clipped_gradient, {"g": gradient, "scale": "scale", "clipped": clipped})
         current[name] = clipped
+
+
+def _write_update(rule: Rule, names: Mapping[str, str], **options: Any) -> Iterator[ProgramLine]:
+    return _write(rule.forward, names, options, "update", rule.name)
 
 
 def _write(
@@ -214,17 +214,18 @@ def _write(
     matrix: bool = False,
 ) -> Iterator[ProgramLine]:
     """Write lines of a rule with the program's names, its options as numbers."""
-    known = {option: _parsed(repr(value)) for option, value in options.items()}
-    known |= {name: _parsed(written) for name, written in names.items()}
+    written = {option: repr(value) for option, value in options.items()} | dict(names)
+    trees = {name: _parsed(code) for name, code in written.items()}
     for line in text.lines:
-        tree = substitute(line.expression, known)
+        tree = substitute(line.expression, trees)
         expression = ast.unparse(_WithoutRows().visit(tree) if matrix else tree)
         target, reason = names.get(line.target, line.target), _rename_reason(line.reason, names)
         yield ProgramLine(target, line.operator, expression, phase, rule=rule, reason=reason)
 
 
-def _parsed(text: str) -> ast.expr:
-    return ast.Name(text) if text.isidentifier() else ast.parse(text, mode="eval").body
+@cache
+def _parsed(code: str) -> ast.expr:
+    return ast.parse(code, mode="eval").body
 
 
 def _rename_reason(reason: str, names: Mapping[str, str]) -> str:

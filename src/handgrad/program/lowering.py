@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -101,16 +101,16 @@ class Lowering:
     def value(
         self,
         operation: str,
-        inputs: tuple[LoweredValue, ...],
+        inputs: Iterable[LoweredValue],
         shape: Extents,
         kind: Type,
         attribute: Any = None,
     ) -> LoweredValue:
         """Return the value of an operation: the same one when it has been asked for before."""
         exact = attribute.hex() if isinstance(attribute, float) else attribute  # 0.0 and -0.0 are two numbers
-        key = (operation, inputs, shape, kind, exact)
+        key = (operation, tuple(inputs), shape, kind, exact)
         if key not in self.known:
-            self.known[key] = LoweredValue(operation, inputs, shape, kind, attribute, self.line)
+            self.known[key] = LoweredValue(operation, tuple(inputs), shape, kind, attribute, self.line)
             self.values.append(self.known[key])
         return self.known[key]
 
