@@ -43,7 +43,7 @@ def render_html(program: Program) -> str:
 def function_source(program: Program, name: str) -> str:
     """Return the Python source of a program as one function of its arguments, which returns its outputs."""
     body = [f"def {name}({', '.join((*program.arguments, *program.scalars))}):"]
-    if any("n" in line.reads for line in program.lines):
+    if "n" in program.reads:
         body.append("    n = x.shape[0]")
     phase = ""
     for line in program.lines:

@@ -143,17 +143,20 @@ class Program(HTMLReprMixin):
             f"no line makes {target!r}", fix=nearest(target, {line.target for line in self.lines})
         )
 
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """Every name the lines read."""
+        return frozenset().union(*(line.reads for line in self.lines))
+
     @property
     def primitives(self) -> tuple[str, ...]:
         """The named primitives the lines use."""
-        used = frozenset().union(*(line.reads for line in self.lines))
-        return tuple(name for name in PRIMITIVES if name in used and name != "np")
+        return tuple(name for name in PRIMITIVES if name in self.reads and name != "np")
 
     @property
     def scalars(self) -> tuple[str, ...]:
         """The numbers the lines read that change from step to step: learning_rate, step, seed."""
-        used = frozenset().union(*(line.reads for line in self.lines))
-        return tuple(name for name in ("learning_rate", "step", "seed") if name in used)
+        return tuple(name for name in ("learning_rate", "step", "seed") if name in self.reads)
 
     @property
     def arguments(self) -> tuple[str, ...]:

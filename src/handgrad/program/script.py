@@ -6,9 +6,8 @@ Its losses and weights are, bit for bit, those of the reference engine.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from handgrad.arguments import Count, Judged, Seed
 from handgrad.errors import ConfigurationError
@@ -42,6 +41,13 @@ EPOCHS = {epochs}
 BATCH_SIZE = {batch_size}
 SEED = {seed}
 LEARNING_RATE = {learning_rate!r}
+'''
+
+BATCH_OF = '''
+def batch_of(data, rows):
+    """Return what the program takes of some rows."""
+    return {{
+{items}    }}
 '''
 
 MAIN = """
@@ -113,10 +119,8 @@ def write_script(
     """Return a script that trains as `handgrad.train` does; ``task`` is the loss's, for the score at the end."""
     training = training.keeping("total", "count")
     arrays = {**training.parameters, **training.states}
-    if any(
-        not isinstance(parameter.start, str) and parameter.start.size > MOST_NUMBERS
-        for parameter in arrays.values()
-    ):
+    written = [array.start for array in arrays.values() if not isinstance(array.start, str)]
+    if any(start.size > MOST_NUMBERS for start in written):
         raise ConfigurationError(
             f"a script cannot hold an array of more than {MOST_NUMBERS} numbers that is no initialiser's"
         )
@@ -126,37 +130,28 @@ def write_script(
         learning_rate=optimiser.learning_rate, weights=" and w" if weighted else "",
     )  # fmt: skip
     evaluation = replace(
-        evaluation, parameters=_used(evaluation, "parameters"), states=_used(evaluation, "states")
+        evaluation,
+        parameters={name: v for name, v in evaluation.parameters.items() if name in evaluation.reads},
+        states={name: v for name, v in evaluation.states.items() if name in evaluation.reads},
     )
-    parts = [head, *_sources(_helpers(training, evaluation, arrays.values(), loop))]
+    parts = [head, *_helpers(training, evaluation, arrays.values(), loop)]
     parts += [_initialise(training, seed)]
     parts += [function_source(training, "step"), function_source(evaluation, "predict")]
     parts += [_batch_of(training), _main(training, evaluation, loop, task)]
     return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def _used(program: Program, which: str) -> dict[str, Parameter]:
-    """Return the arrays of a program that its lines read."""
-    read = frozenset().union(*(line.reads for line in program.lines))
-    return {name: parameter for name, parameter in getattr(program, which).items() if name in read}
-
-
 def _helpers(
     training: Program, evaluation: Program, arrays: Iterable[Parameter], loop: Loop
-) -> list[Callable[..., Any]]:
-    """Return the functions whose source the script carries."""
+) -> Iterator[str]:
+    """Yield the sources of the functions that the script needs, without their decorators."""
     names = dict.fromkeys((*training.primitives, *evaluation.primitives))
     starts = dict.fromkeys(parameter.start for parameter in arrays if isinstance(parameter.start, str))
-    helpers = [PRIMITIVES[name] for name in names] + [INITIALISERS[name] for name in starts]
     fits = dict.fromkeys(parameter.fit[0] for parameter in arrays if parameter.fit is not None)
-    helpers += [STATISTICS[name] for name in fits]
-    return [*helpers, loop.schedule.function]
-
-
-def _sources(functions: Iterable[Callable[..., Any]]) -> list[str]:
-    """Return the functions' sources without their decorators."""
-    texts = (inspect.getsource(function).splitlines() for function in functions)
-    return ["\n".join(line for line in lines if not line.startswith("@")) for lines in texts]
+    functions = [PRIMITIVES[name] for name in names] + [INITIALISERS[name] for name in starts]
+    for function in (*functions, *(STATISTICS[name] for name in fits), loop.schedule.function):
+        lines = inspect.getsource(function).splitlines()
+        yield "\n".join(line for line in lines if not line.startswith("@"))
 
 
 def _initialise(program: Program, seed: int) -> str:
@@ -164,16 +159,12 @@ def _initialise(program: Program, seed: int) -> str:
     lines += [f"    generator = np.random.default_rng({seed})", "    arrays = {}"]
     for name, parameter in {**program.parameters, **program.states}.items():
         if isinstance(parameter.start, str):
-            start = (
-                f"{parameter.start}(generator, {parameter.shape}, {parameter.fan_in}, {parameter.fan_out})"
-            )
-            lines.append(f'    arrays["{name}"] = {start}.astype(np.{program.dtype})')
+            given = f"generator, {parameter.shape}, {parameter.fan_in}, {parameter.fan_out}"
+            lines.append(f'    arrays["{name}"] = {parameter.start}({given}).astype(np.{program.dtype})')
         else:
             lines.append(f'    arrays["{name}"] = np.array({parameter.start.tolist()}, np.{program.dtype})')
-    lines += [
-        f'    arrays["{name}"] = np.zeros({shape}, np.{program.dtype})'
-        for name, shape in program.slots.items()
-    ]
+    for name, shape in program.slots.items():
+        lines.append(f'    arrays["{name}"] = np.zeros({shape}, np.{program.dtype})')
     return "\n".join([*lines, "    return arrays"])
 
 
@@ -187,15 +178,9 @@ def _converted(value: Value, rows: str, dtype: str) -> str:
 
 
 def _batch_of(program: Program) -> str:
-    lines = [
-        "def batch_of(data, rows):",
-        '    """Return what the program takes of some rows."""',
-        "    return {",
-    ]
-    for value in program.inputs:
-        given = _converted(value, f'data["{value.name}"][rows]', program.dtype)
-        lines.append(f'        "{value.name}": {given},')
-    return "\n".join([*lines, "    }"])
+    rows = {value: f'data["{value.name}"][rows]' for value in program.inputs}
+    items = (f'        "{v.name}": {_converted(v, given, program.dtype)},\n' for v, given in rows.items())
+    return BATCH_OF.format(items="".join(items))
 
 
 def _main(training: Program, evaluation: Program, loop: Loop, task: str) -> str:

@@ -84,9 +84,7 @@ class Plan:
         self.addresses = {value: array.ctypes.data for value, array in self.memory.items()}
         self.sources = [value for value in lowered.values if value.operation == "source"]
         self.looked_up = list(_looked_up(lowered))
-        self.has_rate = any(
-            v.operation == "scalar" and v.attribute == "learning_rate" for v in lowered.values
-        )
+        self.has_rate = "learning_rate" in lowered.names
         self.tables: dict[int, StepTable] = {}
         # what the tables are made for: where the inputs lie, and the rows of a last batch
         self.prepared: tuple[int, ...] = ()
