@@ -16,7 +16,7 @@ import numpy as np
 
 from handgrad import SGD, Adam, Linear, Network, ReLU, SoftmaxCrossEntropy
 from handgrad.engines import Epoch
-from handgrad.engines.compiled import CompiledEngine, plan, thread_pool
+from handgrad.engines.compiled import CompiledEngine, batch_loop, plan
 from handgrad.layers import Optimiser
 
 
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.2, help="for each way of each size")
     seconds = parser.parse_args().seconds
     plan.MIN_FLOPS_PER_CHUNK, plan.MIN_ELEMENTS_PER_CHUNK = 1, 1
-    print(f"{thread_pool.os.cpu_count()} processors; microseconds a step")
+    print(f"{batch_loop.os.cpu_count()} processors; microseconds a step")
     print(
         f"{'width':>6} {'batch':>6} {'Mflop a product':>16} {'alone':>9} {'helped':>9} {'ratio':>6}   optimiser"
     )

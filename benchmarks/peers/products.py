@@ -8,11 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from handgrad.engines.compiled.batch_loop import Control
+from handgrad.engines.compiled.batch_loop import Control, helpers
 from handgrad.engines.compiled.fusion import Product
 from handgrad.engines.compiled.matrix_products import Carried
 from handgrad.engines.compiled.plan import StepTable
-from handgrad.engines.compiled.thread_pool import helpers
 from peers.ours import Compiled
 from peers.workload import Array, UnavailableError, Workload
 

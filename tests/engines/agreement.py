@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from handgrad import SGD, Network
 from handgrad.engines import BoundProgram, Engine, Epoch, ReferenceEngine
-from handgrad.engines.compiled import CompiledEngine, compiled_engine, plan, thread_pool
+from handgrad.engines.compiled import CompiledEngine, batch_loop, compiled_engine, plan
 from handgrad.layers import Optimiser
 
 Array = NDArray[Any]
@@ -168,5 +168,5 @@ def threads(count: int, *, helped: bool = True) -> Iterator[None]:
         patch.setattr(compiled_engine, "thread_limit", lambda blas: count)
         patch.setattr(plan, "MIN_FLOPS_PER_CHUNK", 1)
         patch.setattr(plan, "MIN_ELEMENTS_PER_CHUNK", 1)
-        patch.setattr(thread_pool.Choice, "helped", always, raising=False)
+        patch.setattr(batch_loop.Choice, "helped", always, raising=False)
         yield

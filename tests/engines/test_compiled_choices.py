@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from handgrad import SGD, Linear, MeanSquaredError, Network, Tanh
 from handgrad.engines import Epoch
-from handgrad.engines.compiled import CompiledEngine, blas, plan, thread_pool
+from handgrad.engines.compiled import CompiledEngine, batch_loop, blas, plan
+from handgrad.engines.compiled.batch_loop import TRIAL, USUAL, Choice, Helpers
 from handgrad.engines.compiled.blas import Blas, find_blas
-from handgrad.engines.compiled.thread_pool import TRIAL, USUAL, Choice, Helpers
 from handgrad.errors import ConfigurationError
 
 from .agreement import threads
@@ -94,7 +94,7 @@ def test_one_thread_fewer_helps_than_may_be_used(monkeypatch: pytest.MonkeyPatch
 
     def noted(count: int) -> Helpers:
         asked.append(count)
-        return thread_pool.helpers(count)
+        return batch_loop.helpers(count)
 
     monkeypatch.setattr(plan, "helpers", noted)
     monkeypatch.setattr(

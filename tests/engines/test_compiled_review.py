@@ -20,8 +20,8 @@ from handgrad import (
 )
 from handgrad.engines import Epoch
 from handgrad.engines.compiled import CompiledEngine
+from handgrad.engines.compiled.batch_loop import Helpers
 from handgrad.engines.compiled.blas import find_blas
-from handgrad.engines.compiled.thread_pool import Helpers
 from handgrad.errors import EngineError, ShapeError
 from handgrad.layers import SGD, Graph, Layer, Optimiser, Parameter, Value
 from handgrad.rules import UpdateRule, rule, update

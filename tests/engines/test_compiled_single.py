@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from handgrad import SGD, Linear, MeanSquaredError, Network, Tanh
 from handgrad.engines import BoundProgram, Epoch, NonFiniteLossError, ReferenceEngine
-from handgrad.engines.compiled import CompiledEngine, thread_pool
+from handgrad.engines.compiled import CompiledEngine, batch_loop
 from handgrad.engines.compiled.compiled_engine import BoundCompiled
 from handgrad.engines.compiled.matrix_products import find_ahead
 
@@ -102,7 +102,7 @@ def test_coming_back_after_each_batch_changes_nothing(monkeypatch: pytest.Monkey
     whole = {"loss": np.array(bound.epoch(epoch_of(x, t, orders()[0])))} | kept
     again, bound = bind(CompiledEngine, made)
     at_once = property(lambda self: 0.0, lambda self, value: None)
-    monkeypatch.setattr(thread_pool.Choice, "length", at_once, raising=False)
+    monkeypatch.setattr(batch_loop.Choice, "length", at_once, raising=False)
     seen: list[int] = []
     loss = bound.epoch(epoch_of(x, t, orders()[0]), seen.append)
     check_same({"loss": np.array(loss)} | again, whole)

@@ -140,7 +140,6 @@ class Nodes:
             self.names[value] = self.lower(value)
 
     def graph(self, output: str, shape: Shape) -> Any:
-        """Return the graph, whose one output has this name and shape."""
         helper, (rows,) = self.onnx.helper, self.program.inputs
         self.nodes.append(helper.make_node("Identity", [self.cast(self.result, "float")], [output]))
         kind = self.kind("int" if rows.kind == "index" else "float")
@@ -170,7 +169,6 @@ class Nodes:
         return name
 
     def kind(self, kind: str) -> int:
-        """Return ONNX's number for a type of values."""
         dtype = {"int": "int64", "bool": "bool", "single": "float32"}.get(kind, self.program.dtype)
         return int(self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
@@ -185,7 +183,6 @@ class Nodes:
         return self.node("Cast", result, to=self.kind("float"), output=output)
 
     def lower(self, value: LoweredValue) -> str:
-        """Add the nodes of a value, and return its name."""
         operation, inputs = value.operation, value.inputs
         names = [self.names[operand] for operand in inputs]
         output = self.targets.get(value, "")
@@ -272,7 +269,6 @@ class Nodes:
         return self.node("Where", self.node("Equal", u, one), x, self.node("Mul", x, ratio), output=output)
 
     def sizes(self, shape: Extents) -> str:
-        """Return the name of a shape as numbers."""
         one = self.constant([1], "int64")
         parts = [
             self.node("Reshape", self.rows(size.factor, "int64"), one)

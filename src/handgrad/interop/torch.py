@@ -164,7 +164,6 @@ class _TorchReader:
         self.known[self.own.BatchNormOfRows] = BY_LAYER[BatchNorm]
 
     def sequence(self, module: Any, path: str = "") -> list[Layer]:
-        """Return the layers of the modules that one holds."""
         found = []
         for name, inner in module._modules.items():  # children() leaves out a module that is there already
             shown = repr(inner)
@@ -231,7 +230,6 @@ class _TorchReader:
                     yield f"{path}.{called}", tensor, argument, layer
 
     def dtype(self) -> DType:
-        """Return the one type of all numbers."""
         kinds: dict[Any, str] = {}
         for name, tensor, *_ in self.tensors():
             kinds.setdefault(str(tensor.dtype).removeprefix("torch."), name)
@@ -249,7 +247,6 @@ class _TorchReader:
         return next(iter(kinds), "float32")
 
     def fill(self, network: Network) -> None:
-        """Copy every number into the network."""
         graph = network.graph()
         owners: dict[int, str] = {}
         frozen = []
@@ -271,7 +268,6 @@ class _TorchReader:
 
 
 def _loss_to(loss: Any, dtype: str) -> Any:
-    """Return the module that a loss is."""
     torch = need("torch", "to_torch_loss")
     nn, kind = torch.nn, type(loss)
 
@@ -301,7 +297,6 @@ def _loss_to(loss: Any, dtype: str) -> Any:
 
 
 def _loss_from(module: Any) -> Loss:
-    """Return the loss that a module is."""
     nn = need("torch.nn", "from_torch")
     kind = type(module)
     if getattr(module, "reduction", "mean") != "mean":

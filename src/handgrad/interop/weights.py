@@ -130,7 +130,6 @@ def _listed(names: list[str]) -> str:
 
 
 def _check_array(place: str, found: tuple[tuple[int, ...], str], own: Array) -> None:
-    """Check shape and type before the numbers are read."""
     shape, kind = found
     if found != (own.shape, own.dtype.name):
         raise DataError(

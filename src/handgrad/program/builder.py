@@ -107,7 +107,6 @@ def _state(node: Node) -> Iterator[ProgramLine]:
 
 
 def _own(node: Node, text: Text) -> dict[str, str]:
-    """Return the names that a text's local names get."""
     return {name: f"{name}{node.suffix}" for name in text.locals}
 
 

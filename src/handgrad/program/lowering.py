@@ -236,7 +236,6 @@ class Lowering:
     # functions of NumPy, methods
 
     def numpy(self, name: str, arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
-        """Apply a function of NumPy."""
         name = OTHER_NAMES.get(name, name)
         if name in REDUCTIONS or name == "mean":
             return self.reduce(name, *arguments, **keywords)
@@ -270,7 +269,6 @@ class Lowering:
     def method(
         self, name: str, array: LoweredValue, arguments: list[Any], keywords: Mapping[str, Any]
     ) -> Any:
-        """Apply a method of an array."""
         if name in REDUCTIONS or name == "mean":
             return self.reduce(name, array, *arguments, **keywords)
         match name, arguments:
@@ -287,7 +285,6 @@ class Lowering:
     # operations
 
     def elementwise(self, operation: str, *operands: Any) -> LoweredValue:
-        """Apply an operation at every place; sizes are broadcast as NumPy broadcasts them."""
         values = tuple(self.in_place(self.as_value(operand)) for operand in operands)
         if operation == "power":
             return self.power(*values)

@@ -56,7 +56,6 @@ class Blas:
     original: Blas | None = None
 
     def address(self, function: str) -> int:
-        """Return the address of a function: ``sgemm``."""
         found = getattr(self.library, self.names.format(function))
         address = ctypes.cast(found, ctypes.c_void_p).value
         assert address is not None
@@ -117,7 +116,6 @@ class Blas:
 
     @property
     def allowed_threads(self) -> int:
-        """How many threads it may use when nobody keeps it to one."""
         if self.original is not None:
             return self.original.allowed_threads
         return _ASKING.get(self.name, (0, self.thread_count))[1]

@@ -63,7 +63,6 @@ class Elementary:
         return self.code.select(condition, a, b)
 
     def bits(self, a: Number) -> Number:
-        """Return a floating-point number's bits, as a whole number."""
         return self.code.cast("bitcast", a, self.format.bits)
 
     def from_bits(self, a: Number) -> Number:
@@ -74,7 +73,6 @@ class Elementary:
         return self.code.binary("ashr", k, k.like(places))
 
     def polynomial(self, x: Number, coefficients: tuple[float, ...]) -> Number:
-        """Return c₀ xᵏ + c₁ xᵏ⁻¹ + …, by Horner's rule."""
         total = x.like(coefficients[0])
         for coefficient in coefficients[1:]:
             total = self.fma(total, x, coefficient)

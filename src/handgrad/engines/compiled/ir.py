@@ -47,14 +47,12 @@ class Number:
 
     @property
     def type(self) -> str:
-        """The type as LLVM writes it."""
         return self.kind if self.width == 1 else f"<{self.width} x {self.kind}>"
 
     def __str__(self) -> str:
         return f"{self.type} {self.text}"
 
     def like(self, number: float) -> Number:
-        """Return a constant of the same type."""
         return replace(literal(number, self.kind, self.width), code=self.code)
 
     __add__ = _operator("add", "fadd")
@@ -128,7 +126,6 @@ class Code:
         self.lines.append(f"  {text}")
 
     def emit(self, text: str, kind: str, width: int = 1) -> Number:
-        """Write one operation and return its result."""
         register = f"%{self.name()}"
         self.line(f"{register} = {text}")
         return Number(register, kind, width, self)
@@ -235,11 +232,9 @@ class Code:
         return name
 
     def recall(self, variable: str, kind: str, width: int = 1) -> Number:
-        """Return what a variable holds."""
         return self.emit(f"load {Number('', kind, width).type}, ptr {variable}", kind, width)
 
     def assign(self, variable: str, a: Number) -> None:
-        """Give a variable another number."""
         self.line(f"store {a}, ptr {variable}")
 
     # control
@@ -283,12 +278,10 @@ class Code:
         self.lines.append(f"{end}:")
 
     def leave(self, result: Number) -> None:
-        """Return from the function in the middle of it."""
         self.line(f"ret {result}")
         self.lines.append(f"{self.name('after')}:")
 
     def define(self, signature: str = KERNEL, result: str = "i32 0") -> Code:
-        """Make a function of what is written."""
         body = [f"define {signature} #0 {{", "entry:", *self.start, *self.lines, f"  ret {result}", "}"]
         self.definition = "\n".join(body)
         return self

@@ -53,7 +53,6 @@ class KernelWriter:
         self.mask: Number | None = None
 
     def write(self) -> Kernel:
-        """Return the loop's code and operands."""
         code, direction = self.code, self.loop.direction
         rows, self.columns = (code.argument(place) for place in (0, 1))
         over_rows = code.part if direction == "rows" else (ZERO, rows)
@@ -123,7 +122,6 @@ class KernelWriter:
                 self.code.store(literal(NEUTRAL[value.operation], self.kind), address)
 
     def finish_totals(self) -> None:
-        """Store the sums over the whole loop."""
         for value, variable in self.totals.items():
             kind, width = self.total_type(value)
             total = self.code.recall(variable, kind, width)
@@ -155,7 +153,6 @@ class KernelWriter:
             self.registers = {key: held for key, held in self.registers.items() if key[1] == "scalar"}
 
     def put(self, value: LoweredValue, result: Number) -> None:
-        """Hold a row's own value in a register, and store it if it is read later."""
         self.registers[value, "row"] = result
         self.save(value, result, self.row)
 
@@ -210,7 +207,6 @@ class KernelWriter:
         self.registers, self.mask = held, None
 
     def index(self, level: Level) -> Number:
-        """Return the place of the current row and column in a value of this level."""
         if level == "full":
             return self.row_start + self.column
         return {"row": self.row, "column": self.column, "scalar": ZERO}[level]
@@ -229,7 +225,6 @@ class KernelWriter:
         return total + operand
 
     def add_at(self, value: LoweredValue, operand: Number, index: Number) -> None:
-        """Add to a result in memory."""
         address = self.code.address(self.place_of(value), self.kind, index)
         total = self.code.load(address, self.kind, self.lanes, self.mask)
         self.code.store(self.combine(value, total, operand), address, self.mask)
@@ -237,7 +232,6 @@ class KernelWriter:
     # memory
 
     def save(self, value: LoweredValue, result: Number, index: Number, mask: Number | None = None) -> None:
-        """Write a value to memory where it is read later."""
         if value in self.stored:
             if result.kind == "i1":
                 result = self.code.cast("zext", result, "i8")
@@ -276,7 +270,6 @@ class KernelWriter:
     # operations
 
     def apply(self, value: LoweredValue, width: int) -> Number:
-        """Compute a value from its operands."""
         operation = value.operation
         if operation in ("take", "uniform", "is_class"):
             special: Callable[[LoweredValue, int], Number] = getattr(self, operation)
@@ -298,7 +291,6 @@ class KernelWriter:
             raise UnsupportedLineError(value.line, str(error)) from None
 
     def computed_in(self, value: LoweredValue) -> str:
-        """Return the type in which an operation is done."""
         operands = value.inputs[1:] if value.operation == "where" else value.inputs
         types = {operand.source.type for operand in operands}
         if value.operation.startswith("logical"):
@@ -323,6 +315,5 @@ class KernelWriter:
         return self.code.cast("uitofp", columns.equals(label), self.kind)
 
     def uniform(self, value: LoweredValue, width: int) -> Number:
-        """Draw numbers in [0, 1)."""
         parts = [as_kind(self.code, self.read(part, "scalar", 1), "i64") for part in value.inputs]
         return uniform(self.code, parts, self.index("full"), width)

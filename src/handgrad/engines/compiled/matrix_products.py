@@ -192,7 +192,6 @@ class _Sweep:
                 self.strip(begin, end, [column], code.lanes(lanes) < left)
 
     def strip(self, begin: Number, end: Number, columns: list[Number], mask: Number | None) -> None:
-        """Go over some rows, with some vectors of each."""
         code, kind, lanes = self.code, self.kind, LANES[self.kind]
         changes, totals = [], []
         if self.update:
@@ -230,6 +229,5 @@ class _Sweep:
         return self.code.load(address, self.kind, LANES[self.kind], mask)
 
     def element(self, of: Number, row: Number) -> Number:
-        """Return one number of a row, in every lane."""
         number = self.code.load(self.code.address(of.text, self.kind, row), self.kind)
         return self.code.splat(number, LANES[self.kind])

@@ -82,11 +82,9 @@ class Native:
 
     @property
     def triple(self) -> str:
-        """The machine, as LLVM names it."""
         return str(self.machine.triple)
 
     def address(self, text: str, name: str = "kernel") -> int:
-        """Return the address of a function, given the text of its module."""
         key = hashlib.sha256((self.version + name + text).encode()).hexdigest()[:32]
         with self.lock:
             if key not in self.linked:
@@ -98,7 +96,6 @@ class Native:
             return self.linked[key][1]
 
     def cached(self, key: str) -> bytes | None:
-        """Return the compiled code of the cache, when it is whole."""
         content = read_cached(f"{key}.o") or b""
         image = content[len(MARK) + 32 :]
         return image if content == MARK + hashlib.sha256(image).digest() + image else None

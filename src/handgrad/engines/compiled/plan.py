@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.engines.compiled.batch_loop import STEP_SIZE, Control, check_text, driver_text
+from handgrad.engines.compiled.batch_loop import (
+    STEP_SIZE,
+    USUAL,
+    Choice,
+    Control,
+    check_text,
+    driver_text,
+    helpers,
+)
 from handgrad.engines.compiled.blas import CBLAS_NO_TRANS, CBLAS_TRANS, Blas
 from handgrad.engines.compiled.fusion import Check, FusedLoop, Product, StepSchedule
 from handgrad.engines.compiled.ir import LANES
@@ -24,7 +32,6 @@ from handgrad.engines.compiled.matrix_products import (
     row_update_text,
 )
 from handgrad.engines.compiled.native import native
-from handgrad.engines.compiled.thread_pool import USUAL, Choice, helpers
 from handgrad.engines.engine import Epoch, NonFiniteLossError
 from handgrad.program.lowered import Extent, Lowered, LoweredValue
 
@@ -134,7 +141,7 @@ class Plan:
             self.tables.clear()
             self.addresses |= addresses
         sizes = self.batch_size, rest or self.batch_size
-        self.tables = {n: self.tables.get(n) or StepTable(self, n) for n in sizes}
+        self.tables = {n: self.tables.get(n) or StepTable(self, n) for n in dict.fromkeys(sizes)}
         self.is_divided = any(table.is_divided for table in self.tables.values())
         whole, last = (self.tables[n].steps for n in sizes)
         self.control[Control.STEPS], self.control[Control.STEP_COUNT] = whole.ctypes.data, len(whole)
@@ -219,7 +226,6 @@ class StepTable:
         self.records.append((native().address(text), held.ctypes.data, extent, chunks, length))
 
     def divided(self, extent: int, chunks: int, unit: int) -> tuple[int, int]:
-        """Return how many chunks there are and how long each is."""
         if chunks <= 1:
             return 1, extent
         length = -(-extent // (chunks * unit)) * unit
