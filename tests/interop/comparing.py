@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from handgrad import SGD, Network, train
 from handgrad.interop import to_torch, to_torch_loss
-from handgrad.interop.counterparts import StateEntry, state_entries
+from handgrad.interop.counterparts import state_views
 from handgrad.rules.primitives import uniform
 
 from .networks import Drawn
@@ -77,10 +77,8 @@ class Pair:
         share = 1 if self.network.dtype == "float32" else 1e-3
         scale = share * max(float(np.abs(gradient).max()) for gradient in gradients.values())
         parameters, found = dict(self.module.named_parameters()), {}
-        for name, kept in state_entries(self.network).items():
-            if name in parameters:
-                gradient = turned(parameters[name].grad.numpy(), kept)
-                found[f"d{kept.array}"] = distance(gradient, gradients[kept.array], scale)
+        for name, gradient in state_views(self.network, gradients).items():
+            found[f"d{name}"] = distance(parameters[name].grad.numpy(), gradient, scale)
         return found
 
     def in_training(self) -> dict[str, float]:
@@ -96,9 +94,9 @@ class Pair:
         )  # fmt: skip
         found |= {"loss": distance(loss, np.array(history.epochs[0].loss))}
         state = self.module.state_dict()
-        for name, kept in state_entries(network).items():
+        for name, kept in state_views(network, network.states).items():
             if "running" in name:
-                found[kept.array] = distance(state[name].numpy(), network.states[kept.array])
+                found[name] = distance(state[name].numpy(), kept)
         return found
 
 
@@ -123,10 +121,6 @@ def evaluation_gradients(network: Network, x: Array, t: Array) -> dict[str, Arra
             name = node.arguments[argument].name
             gradients[name] = gradients.get(name, 0) + gradient
     return {name: gradients[name] for name in network.parameters}
-
-
-def turned(array: Array, kept: StateEntry) -> Array:
-    return array.T if kept.transposed else array
 
 
 def copy_of(network: Network) -> Network:

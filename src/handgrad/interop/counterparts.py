@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+from numpy.typing import NDArray
+
 from handgrad import layers
 from handgrad.errors import ConversionError
 from handgrad.layers import Layer, Sequential
 from handgrad.network import Network
+
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -96,23 +100,17 @@ def places(body: Sequential, path: str = "", title: str = "") -> Iterator[LayerP
             yield LayerPlace(layer, inner_path, inner_title)
 
 
-class StateEntry(NamedTuple):
-    """An entry of a ``state_dict``: the name of the network's array, and whether PyTorch has its transpose."""
-
-    array: str
-    transposed: bool
-
-
-def state_entries(network: Network) -> dict[str, StateEntry]:
-    """Return the arrays of a network by their names in a ``state_dict``: ``"0.weight"``, ``"1.running_mean"``."""
-    found: dict[str, StateEntry] = {}
+def state_views(network: Network, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Return arrays of a network as a ``state_dict`` has them: views by the names ``"0.weight"``, ``"1.running_mean"``."""
+    found: dict[str, Array] = {}
     graph = network.graph()
     for place in places(network.body):
         names = graph.names_of(place.layer)
         called = place.counterpart.arrays if names else {}
-        for argument, array in names.items():
-            transposed = argument == "W" and getattr(place.layer, "layout", "") == "in_out"
-            found[f"{place.path}.{called[argument]}"] = StateEntry(array, transposed)
+        for argument, name in names.items():
+            if name in arrays:
+                is_transposed = argument == "W" and getattr(place.layer, "layout", "") == "in_out"
+                found[f"{place.path}.{called[argument]}"] = arrays[name].T if is_transposed else arrays[name]
     return found
 
 

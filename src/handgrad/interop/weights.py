@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from handgrad.arguments import judged
 from handgrad.errors import ConversionError, DataError
 from handgrad.files import Tensors, write_tensors
-from handgrad.interop.counterparts import StateEntry, places, state_entries
+from handgrad.interop.counterparts import places, state_views
 from handgrad.layers import BatchNorm
 from handgrad.network import Network
 from handgrad.rules import show_shape
@@ -25,10 +25,7 @@ COUNTER = "num_batches_tracked"
 
 def to_state(network: Network) -> dict[str, Array]:
     """Return what the ``state_dict`` of the network's PyTorch module holds: copies, in PyTorch's layout."""
-    state = {}
-    for name, entry in state_entries(network).items():
-        array = network.arrays[entry.array]
-        state[name] = np.array(array.T if entry.transposed else array, order="C")
+    state = {name: np.array(view, order="C") for name, view in state_views(network, network.arrays).items()}
     counted = (place.path for place in places(network.body) if type(place.layer) is BatchNorm)
     return state | {f"{path}.{COUNTER}": np.zeros((), np.int64) for path in counted}
 
@@ -83,18 +80,17 @@ def load_torch_weights(network: Network, path: str | Path, *, layers: Sequence[s
     with Tensors.open_anywhere(path, DataError) as tensors:
         found = tensors.shapes()
         _check_names(path, wanted, found)
-        for name, entry in wanted.items():
-            own = network.arrays[entry.array]
-            _check_array(f"{path}: {name}", found[name], own.T if entry.transposed else own)
+        for name, own in wanted.items():
+            _check_array(f"{path}: {name}", found[name], own)
         arrays = {name: tensors.read(name) for name in wanted}
     _check_shared(path, wanted, arrays)
-    for name, entry in wanted.items():
-        network.arrays[entry.array][...] = arrays[name].T if entry.transposed else arrays[name]
+    for name, own in wanted.items():
+        own[...] = arrays[name]
 
 
-def _renamed(network: Network, layers: Sequence[str] | None) -> dict[str, StateEntry]:
-    """Return the arrays by the names they are to have in the file."""
-    names = state_entries(network)
+def _renamed(network: Network, layers: Sequence[str] | None) -> dict[str, Array]:
+    """Return the network's arrays by the names they are to have in the file."""
+    names = state_views(network, network.arrays)
     if layers is None:
         return names
     own = list(dict.fromkeys(name.rpartition(".")[0] for name in names))
@@ -105,11 +101,11 @@ def _renamed(network: Network, layers: Sequence[str] | None) -> dict[str, StateE
             fix="give one name for each, all different",
         )
     called = dict(zip(own, layers, strict=True))
-    parts = [(*name.rpartition("."), entry) for name, entry in names.items()]
-    return {f"{called[path]}.{last}": entry for path, _, last, entry in parts}
+    parts = [(*name.rpartition("."), view) for name, view in names.items()]
+    return {f"{called[path]}.{last}": view for path, _, last, view in parts}
 
 
-def _check_names(path: Path, wanted: Mapping[str, StateEntry], found: Mapping[str, Any]) -> None:
+def _check_names(path: Path, wanted: Mapping[str, Array], found: Mapping[str, Any]) -> None:
     there = [name for name in found if name.rpartition(".")[2] != COUNTER]
     missing, more = [n for n in wanted if n not in found], [n for n in there if n not in wanted]
     if not missing and not more:
@@ -138,11 +134,11 @@ def _check_array(place: str, found: tuple[tuple[int, ...], str], own: Array) -> 
         )
 
 
-def _check_shared(path: Path, wanted: Mapping[str, StateEntry], arrays: Mapping[str, Array]) -> None:
+def _check_shared(path: Path, wanted: Mapping[str, Array], arrays: Mapping[str, Array]) -> None:
     """Check that an array that layers share is the same under each of its names."""
-    first: dict[str, str] = {}
-    for name, entry in wanted.items():
-        other = first.setdefault(entry.array, name)
+    first: dict[int, str] = {}
+    for name, own in wanted.items():
+        other = first.setdefault(own.ctypes.data, name)
         if other != name and arrays[name].tobytes() != arrays[other].tobytes():
             raise DataError(
                 f"{path}: {other} and {name} are one array in the network, and differ in the file"
