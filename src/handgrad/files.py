@@ -130,7 +130,7 @@ def write_tensors(path: Path, arrays: Mapping[str, Array], header: object = None
     if header is not None:
         metadata["handgrad"] = msgspec.json.encode(header).decode()
     # safetensors writes the memory as it is: a transposed view would be saved wrong
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     write_file(path, save(contiguous, metadata or None))
 
 
