@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from handgrad.explaining.measures import MIN_ROWS
-from handgrad.explaining.record import Explanation, LedgerEntry, Witness
+from handgrad.explaining.record import Explanation, LedgerEntry
 from handgrad.notebook_html import folded, formula, heading, paragraph, table
 from handgrad.rules import show_shape
 
 LEDGER = ("line", "shape", "its gradient, or whose it is", "saved for", "reason", "checked")
-JACOBIANS = ("of : with respect to", "structure", "stored as", "size", "difference from the full one", "why")
 
 
 def render_notebook(explanation: Explanation) -> str:
@@ -22,19 +21,9 @@ def render_notebook(explanation: Explanation) -> str:
         )
         parts.append(folded(f"Why d{of} is what it is", formula(derivation.product), *factors))
     if explanation.jacobians:
-        rows = (
-            (
-                f"{each.output} : {each.input}",
-                each.structure,
-                each.stored,
-                f"{each.stored_numbers:,} of {each.full_numbers:,} numbers",
-                f"{each.proof:.1e}",
-                each.explanation,
-            )
-            for each in explanation.jacobians
-        )
+        rows = ([*each.facts.values()] for each in explanation.jacobians)
         title = "Jacobians, and how little of each need be stored"
-        parts.append(folded(title, table(JACOBIANS, rows, (0,))))
+        parts.append(folded(title, table([*explanation.jacobians[0].facts], rows, (0,))))
     return "".join(parts)
 
 
@@ -56,7 +45,7 @@ def _lines(explanation: Explanation) -> Iterator[tuple[str, ...]]:
             yield (phase,)
         entry = explanation.ledger.get(line.target)
         cells = _entry(entry) if entry is not None else ("", "", "")
-        yield str(line), *cells, line.reason, _checked(line.witness)
+        yield str(line), *cells, line.reason, f"{line.witness.mark} {line.witness}" if line.witness else ""
 
 
 def _entry(entry: LedgerEntry) -> tuple[str, str, str]:
@@ -66,9 +55,3 @@ def _entry(entry: LedgerEntry) -> tuple[str, str, str]:
     shape = f"({named})" if named else show_shape(entry.sizes)
     saved = f"{', '.join(entry.kept_for)} · {entry.bytes:,} bytes" if entry.kept_for else ""
     return shape, entry.gradient or (f"of {entry.gradient_of}" if entry.gradient_of else ""), saved
-
-
-def _checked(witness: Witness | None) -> str:
-    if witness is None:
-        return ""
-    return f"{witness.mark} {witness.verdict}: {witness.error:.1e} of {witness.allowed:.1e}"

@@ -83,6 +83,12 @@ class Witness:
         """The verdict in one sign."""
         return {"right": "✓", "wrong": "✗", "cannot tell": "?"}[self.verdict]
 
+    def __str__(self) -> str:
+        entries = (
+            f"{self.entries:,} {'entry' if self.entries == 1 else 'entries'} against numerical gradients"
+        )
+        return f"{self.verdict}: {entries}, off by {self.error:.1e}, {self.allowed:.1e} is allowed"
+
 
 @dataclass(frozen=True)
 class ExplainedLine:
@@ -192,6 +198,27 @@ class Jacobian:
     input_axes: tuple[str, ...] = ()
     added: AddedTooEarly | None = None
 
+    @property
+    def facts(self) -> dict[str, str]:
+        """What a table shows of it, by name."""
+        output, of = (
+            " ".join([name, "×".join(map(str, sizes)) or "1", *axes])
+            for name, sizes, axes in (
+                (self.output, self.output_sizes, self.output_axes),
+                (self.input, self.input_sizes, self.input_axes),
+            )
+        )
+        rows = "the batch" if self.example is None else f"row {self.example}"
+        return {
+            "of": f"{output} with respect to {of}, for {rows}",
+            "structure": self.structure,
+            "stored": self.stored,
+            "numbers": f"{self.stored_numbers:,} of {self.full_numbers:,}",
+            "products": f"{self.stored_operations:,} of {self.full_operations:,}, for one upstream gradient",
+            "proof": f"stored and full form times a random upstream differ by {self.proof:.1e}",
+            "why": self.explanation,
+        }
+
 
 @dataclass(frozen=True)
 class Block:
@@ -223,6 +250,11 @@ class HealthFinding:
     evidence: str
     cause: str
     change: str
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What a table shows of it, by name."""
+        return {"seen": self.evidence, "cause": self.cause, "change": self.change}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from handgrad.errors import ProgramError, nearest
-from handgrad.explaining.record import ArraySample, Explanation, Jacobian, LedgerEntry, Witness
+from handgrad.explaining.record import ArraySample, Explanation, Jacobian, LedgerEntry
 
 WIDTH = 80
 SHOWN = 6  # numbers of a row, and rows of an array, that are printed
@@ -40,7 +40,7 @@ def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -
         facts["same shape as"] = f"{entry.gradient_of}, whose gradient it is"
     facts |= {"because": line.reason, "undoes": str(explanation.undone(line) or ""), "layer": line.layer}
     facts["saved for"] = ", ".join(entry.kept_for)
-    facts["check"] = _witness(line.witness)
+    facts["check"] = str(line.witness or "")
     parts = [_table(target, facts)]
     derivation = explanation.derivations.get(entry.gradient_of)
     if derivation is not None and target == f"d{derivation.of}":
@@ -60,23 +60,11 @@ def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -
 
 def show_jacobian(jacobian: Jacobian, explanation: Explanation, *, numbers: bool = False) -> str:
     """Show a Jacobian: its shape, its structure, what is stored of it, and that this is enough."""
-    of = "the batch" if jacobian.example is None else f"row {jacobian.example}"
-    output = _named(jacobian.output, jacobian.output_sizes, jacobian.output_axes)
-    into = _named(jacobian.input, jacobian.input_sizes, jacobian.input_axes)
     pair = jacobian.output, jacobian.input
     checks = (
         line.witness for line in explanation.lines if explanation.between(line) == pair and line.witness
     )
-    facts = {
-        "of": f"{output} with respect to {into}, for {of}",
-        "structure": jacobian.structure,
-        "stored": jacobian.stored,
-        "numbers": f"{jacobian.stored_numbers:,} of {jacobian.full_numbers:,}",
-        "products": f"{jacobian.stored_operations:,} of {jacobian.full_operations:,}, for one upstream gradient",
-        "proof": f"stored and full form times a random upstream differ by {jacobian.proof:.1e}",
-        "why": jacobian.explanation,
-        "check": _witness(next(checks, None)),
-    }
+    facts = jacobian.facts | {"check": str(next(checks, ""))}
     parts, arrays = [_table(f"Jacobian {jacobian.output}:{jacobian.input}", facts)], {}
     if jacobian.added is not None:
         parts.append("\n".join(["rows added too early", *_wrapped(jacobian.added.explanation, "  ", 4)]))
@@ -91,11 +79,7 @@ def show_jacobian(jacobian: Jacobian, explanation: Explanation, *, numbers: bool
 def show_health(explanation: Explanation) -> str:
     """Show what is unhealthy, or that nothing is, and what was measured."""
     parts = [
-        _table(
-            f"{found.code}: {found.place}",
-            {"seen": found.evidence, "cause": found.cause, "change": found.change},
-        )
-        for found in explanation.health.findings
+        _table(f"{found.code}: {found.place}", found.facts) for found in explanation.health.findings
     ] or ["health\n  nothing unhealthy was found on this batch"]
     measured = ["measured"]
     for layer in explanation.health.layers:
@@ -129,22 +113,9 @@ def _ledger(explanation: Explanation) -> Iterator[str]:
         yield ("  " + "  ".join([*cells, row[5]])).rstrip()
 
 
-def _witness(witness: Witness | None) -> str:
-    if witness is None:
-        return ""
-    off = f"off by {witness.error:.1e}, {witness.allowed:.1e} is allowed"
-    entries = "entry" if witness.entries == 1 else "entries"
-    return f"{witness.verdict}: {witness.entries:,} {entries} against numerical gradients, {off}"
-
-
 def _shape(entry: LedgerEntry) -> str:
     letters = ", ".join(f"{axis} = {size}" for axis, size in zip(entry.axes, entry.sizes, strict=True))
     return f"{_sizes(entry.sizes)}{': ' if letters else ''}{letters}"
-
-
-def _named(name: str, sizes: Sequence[int], axes: Sequence[str]) -> str:
-    letters = " ".join(axes)
-    return f"{name} {_sizes(sizes)}{' ' if letters else ''}{letters}".strip()
 
 
 def _sizes(sizes: Sequence[int]) -> str:
