@@ -91,13 +91,8 @@ class Execution:
     @cached_property
     def shapes(self) -> dict[str, Shape]:
         """The shape of every value, with n for the rows."""
-        program = self.program
-        arrays = {**program.parameters, **program.states}
-        return (
-            {value.name: value.shape for value in program.inputs}
-            | {name: array.shape for name, array in arrays.items()}
-            | {line.target: line.shape or () for line in program.lines}
-        )
+        shapes: dict[str, Shape] = {value.name: value.shape for value in self.program.inputs}
+        return shapes | self.program.shapes | {line.target: line.shape or () for line in self.program.lines}
 
 
 def widened(value: Any) -> Any:
