@@ -2,6 +2,7 @@
 
     python benchmarks/checking.py [FOLDER ...] [--seeds 5] [--only cases] [--every 4]
     python benchmarks/checking.py --only cases --without edits
+    python benchmarks/checking.py --only programs --without "torch and JAX on NumPy"
 
 A folder has two of them, `wrong/` and `right/`, of modules with `inputs(rng)`, `forward(**inputs)` and
 `backward(grad_output, **inputs)`. Those in `wrong/` say what is expected: `EXPECT` and `ACCEPT`, codes of the
@@ -14,8 +15,9 @@ repaired      wrong cases whose file, with the proved repair written into it, ha
               on three fresh draws
 seconds, CPU  for one seed; of handgrad, with the proof that a written repair is right
 
-``--without`` switches a mechanism of the checker off, to measure what it is worth; gradcheck is left out then, and where
-PyTorch is not installed. ``lines`` is the median number of lines that a repair changes.
+``--without`` switches a mechanism of the checker off, to measure what it is worth: `docs/benchmarks.md` has the table.
+gradcheck is left out then, and where PyTorch is not installed. ``lines`` is the median number of lines that a repair changes.
+``--only programs`` checks the programs of `tests/checking/programs`: code as people write it, in NumPy, PyTorch and JAX.
 
 gradcheck runs in slow mode with its own tolerances, in float64, on the NumPy functions in a
 `torch.autograd.Function`.
@@ -26,6 +28,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import importlib
 import importlib.util
 import platform
 import statistics
@@ -41,9 +44,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking import Report, check
-from handgrad.checking.diagnosis import diagnose, gradient_patterns
-from handgrad.checking.forward_trace import forward_trace
-from handgrad.checking.repair import search, write_repair
+from handgrad.checking.repair import write_repair
 
 try:
     import torch
@@ -52,6 +53,7 @@ except ImportError:
 
 ANSWERS = {"EXPECT", "ACCEPT", "WHERE", "FIX", "SOURCE", "TRICK", "backward_fixed"}
 DEFAULT = Path(__file__).parents[1] / "tests" / "checking" / "cases"
+PROGRAMS = DEFAULT.with_name("programs")
 SIZES, ROWS = (784, 128, 10), 32
 LONGEST = 60  # seconds: where gradcheck would take longer, its time is extrapolated
 SUBSETS = (1000, 4000)  # entries with which gradcheck's time is measured: all of them would take minutes
@@ -72,22 +74,32 @@ def unpatched(*_args: Any, **_options: Any) -> Iterator[None]:
     yield
 
 
-MECHANISMS: dict[str, list[tuple[Any, str, Any]]] = {
-    "edits": [(search, "small_changes", nothing)],
-    "rewriting": [(search, "rewritings", nothing)],
-    "mutations": [(diagnose, "by_mutation", nothing)],
-    "codes of edits": [(diagnose, "by_repair", nothing)],
-    "patterns of Jacobians": [(gradient_patterns, "by_jacobian", nothing)],
-    "patching of global names": [(forward_trace, "traced_scope", unpatched)],
+def not_on_numpy(_function: Any) -> None:
+    """Give another library's function no version that runs on NumPy's arrays."""
+
+
+MECHANISMS: dict[str, list[tuple[str, Any]]] = {
+    "edits": [("repair.search.small_changes", nothing)],
+    "rewriting": [("repair.search.rewritings", nothing)],
+    "mutations": [("diagnosis.diagnose.by_mutation", nothing)],
+    "codes of edits": [("diagnosis.diagnose.by_repair", nothing)],
+    "patterns of Jacobians": [("diagnosis.gradient_patterns.by_jacobian", nothing)],
+    "patching of global names": [("forward_trace.forward_trace.traced_scope", unpatched)],
+    "torch and JAX on NumPy": [
+        ("interfaces.torch_and_jax._torch_on_numpy", not_on_numpy),
+        ("interfaces.torch_and_jax._jax_on_numpy", not_on_numpy),
+    ],
 }
-"""Where each mechanism is entered, and what stands in for it."""
+"""Where the checker enters each mechanism, and what stands in for it."""
 
 
 def switch_off(mechanism: str) -> None:
     """Switch a mechanism off for the rest of this process."""
-    for module, name, stand_in in MECHANISMS[mechanism]:
-        assert hasattr(module, name)
-        setattr(module, name, stand_in)
+    for path, stand_in in MECHANISMS[mechanism]:
+        module, _, name = path.rpartition(".")
+        entered = importlib.import_module(f"handgrad.checking.{module}")
+        assert hasattr(entered, name)
+        setattr(entered, name, stand_in)
 
 
 # A case, with and without its answers.
@@ -269,6 +281,66 @@ def said(verdict: bool | None) -> str:
     return "cannot tell" if verdict is None else "called wrong" if verdict else "called right"
 
 
+# Programs as people write them.
+
+
+def programs(every: int) -> None:
+    """Print what the checker reports of programs, by the library that they are written in."""
+    labelled: dict[str, Any] = {}
+    exec((PROGRAMS / "labels.py").read_text("utf-8"), labelled)
+    counts: dict[str, Counter[str]] = {}
+    for label in labelled["LABELS"][::every]:
+        names: dict[str, Any] = {"__name__": label.name, "np": np, "rng": np.random.default_rng(8)}
+        library = {"torch.autograd.Function": "PyTorch", "jax": "JAX"}.get(label.shape, "NumPy")
+        if label.shape == "torch" or (library == "NumPy" and label.name not in labelled["GIVEN"]):
+            continue  # scripts, whose gradients no function has
+        count = counts.setdefault(library, Counter())
+        clock = Clock()
+        try:
+            report = check(*given(label, names, labelled["GIVEN"]))
+        except Exception as error:  # a library that is not there, or a checker that has told nothing
+            print(f"  {label.name}: {type(error).__name__}: {error}")
+            continue
+        count["CPU"] += clock.read()[1]
+        if not label.codes and label.remark:  # right, and wrong by the contract
+            continue
+        count["wrong" if label.codes else "right"] += 1
+        count["detected" if label.codes else "false alarms"] += report.verdict == "wrong"
+        count["named"] += bool(label.codes and report.findings and report.findings[0].code in label.codes)
+        count["repaired"] += report.mended is not None
+    heads = ("", "detected", "false alarms", "named", "repaired", "CPU")
+    print("\nprograms\n{:13}{:>12}{:>16}{:>12}{:>13}{:>8}".format(*heads))
+    for library, n in counts.items():
+        print(
+            f"{library:13}{share(n['detected'], n['wrong']):>12}{share(n['false alarms'], n['right']):>16}"
+            f"{share(n['named'], n['wrong']):>12}{share(n['repaired'], n['wrong']):>13}{n['CPU']:8.1f}"
+        )
+
+
+def given(label: Any, names: dict[str, Any], texts: dict[str, str]) -> tuple[Any, ...]:
+    """Run a program, and return what its author gives to `check`."""
+    path = PROGRAMS / f"{label.name}.py"
+    exec(compile(path.read_text("utf-8"), path, "exec"), names)
+    exec(label.call, names)
+    if label.shape == "torch.autograd.Function":
+        function = next(
+            v for v in names.values() if isinstance(v, type) and issubclass(v, torch.autograd.Function)
+        )
+        return (
+            function,
+            None,
+            {n: v for n, v in names.items() if isinstance(v, torch.Tensor) and v.requires_grad},
+        )
+    if label.shape == "jax":
+        return (
+            eval(label.loss.partition("(")[0], names),
+            None,
+            {name: names[name] for name in label.gradients},
+        )
+    arguments: tuple[Any, ...] = eval(texts[label.name], names)
+    return arguments
+
+
 # Speed.
 
 
@@ -378,7 +450,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="handgrad.check and torch.autograd.gradcheck, side by side")
     parser.add_argument("folder", nargs="*", type=Path, default=[DEFAULT])
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--only", choices=["cases", "speed"])
+    parser.add_argument("--only", choices=["cases", "programs", "speed"])
     parser.add_argument("--every", type=int, default=1, help="check every so many cases only")
     parser.add_argument("--without", choices=MECHANISMS, help="switch a mechanism off")
     options = parser.parse_args()
@@ -389,10 +461,13 @@ def main() -> None:
     checkers = CHECKERS if torch and not options.without else {"handgrad": by_handgrad}
     if options.without:
         switch_off(options.without)
-    if options.only != "speed":
+        print(f"without {options.without}")
+    if options.only in (None, "cases"):
         for folder in options.folder:
             compare(folder, options.seeds, options.every, checkers)
-    if options.only != "cases" and torch:
+    if options.only in (None, "programs"):
+        programs(options.every)
+    if options.only in (None, "speed") and torch:
         speed()
 
 

@@ -61,22 +61,19 @@ def test_no_matrix_is_made_of_a_backward_that_is_not_linear():
     assert not list(by_jacobian("x", evidence_of(np.sin, lambda g, x: g**2)))
 
 
+def test_a_narrow_type_that_backward_alone_names_loses_digits():
+    def backward(grad_output, x):
+        return {"x": (grad_output * np.cos(x)).astype(np.float16).astype(float)}
+
+    assert check(lambda x: np.sin(x), backward, {"x": X}).findings[0].code == "dtype-or-overflow"
+
+
 @pytest.mark.parametrize(
-    ("change", "lost"),
-    [
-        (lambda d: d.astype(np.float16), True),
-        (lambda d: d.astype(np.float32), True),
-        (lambda d: d * (1 + 1e-6 * X), False),
-        (lambda d: d * (1 + 1e-9 * X), False),
-        (lambda d: 1.001 * d, False),
-        (lambda d: d + 2e-4 * np.cos(1e9 * d), True),
-    ],
-    ids=["float16", "float32", "a millionth", "a billionth", "a thousandth", "cancelled"],
+    "off", [1e-6 * X, 1e-9 * X, 0.001], ids=["a millionth", "a billionth", "a thousandth"]
 )
-def test_digits_are_said_to_be_lost_where_as_many_are_as_a_type_loses(change, lost):
-    evidence = evidence_of(np.sin, lambda g, x: change(g * np.cos(x)).astype(float))
-    said = [guess for guess in by_numbers(evidence) if guess.code == "dtype-or-overflow"]
-    assert bool(said) is lost
+def test_a_small_error_in_all_digits_is_not_said_to_be_lost_digits(off):
+    evidence = evidence_of(np.sin, lambda g, x: g * np.cos(x) * (1 + off))
+    assert "dtype-or-overflow" not in {guess.code for guess in by_numbers(evidence)}
 
 
 @pytest.mark.parametrize(
@@ -137,4 +134,4 @@ def test_slopes_by_differences_have_lost_digits():
 def test_a_gradient_in_a_narrower_type_than_its_argument(kind):
     report = check(np.sin, lambda g, x: {"x": (g * np.cos(x)).astype(kind)}, {"x": X})
     assert report.findings[0].code == "dtype-or-overflow"
-    assert f"it is {np.dtype(kind)}" in report.findings[0].evidence
+    assert f"dx is {np.dtype(kind)}, x is float64" in report.findings[0].evidence

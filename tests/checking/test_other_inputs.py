@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 
 from handgrad.checking import check
-from handgrad.checking.repair import search
 from handgrad.checking.repair.other_inputs import OtherInputs
 from handgrad.checking.subject import Subject
 from handgrad.checking.verdict.comparison import Evidence, compare, numerical_gradient
@@ -95,18 +94,6 @@ def test_what_divides_by_an_input_is_not_finite_at_its_zeros():
     assert others.is_right(off, others.draws)
     assert others.is_finite(evidence.subject)
     assert not others.is_finite(off)
-
-
-def test_a_repair_is_looked_for_at_a_second_draw(monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        search, "repair", lambda subject, target, *rest, budget_s: asked.append((target, budget_s))
-    )
-    report = check(lambda x: x**2, lambda grad_output, x: {"x": x * grad_output}, {"x": X})
-    assert report.findings[0].proved is False
-    (first, whole), (second, half) = asked
-    assert not np.array_equal(first.inputs["x"], second.inputs["x"])
-    assert half == whole / 2
 
 
 SIZED = """import numpy as np

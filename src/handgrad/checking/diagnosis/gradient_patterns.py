@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from handgrad.checking.diagnosis.rounding import cast, lost_digits, right_with_more_digits, whole_numbers
+from handgrad.checking.diagnosis.rounding import cast, of_its_type, right_with_more_digits
 from handgrad.checking.draws import shorter
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.subject import Array, CheckError, widened
@@ -55,8 +55,7 @@ def by_numbers(evidence: Evidence) -> Iterator[Diagnosis]:
             words = f"{bad} of {total} entries of d{argument} are NaN or infinite, where the right ones are finite"
             yield Diagnosis("dtype-or-overflow", (argument,), words, 0.5)
             continue
-        yield from whole_numbers(argument, pairs)
-        yield from lost_digits(argument, evidence)
+        yield from of_its_type(argument, evidence)
         yield from _relations(argument, pairs)
         yield from _factor(evidence, argument, pairs)
         yield _by_entries(argument, evidence)
