@@ -132,11 +132,6 @@ class Expression:
         """The node that holds this one."""
         return self.source.parents[id(self.node)][0]
 
-    @property
-    def dimensions(self) -> int:
-        """The number of axes of the value, 0 for a number, -1 for what is neither."""
-        return dimensions(self.value)
-
     @cached_property
     def draws(self) -> bool:
         """Whether it draws random numbers."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +27,7 @@ from handgrad.checking.repair.run_limits import Guard, OutOfTimeError
 from handgrad.checking.repair.sandbox import LONGEST_RUN, Met, Sandbox, Target
 from handgrad.checking.repair.small_edits import small_changes
 from handgrad.checking.subject import CheckError, Subject
-from handgrad.checking.verdict.comparison import Evidence, GradientSample, compare
+from handgrad.checking.verdict.comparison import Evidence, compare
 from handgrad.checking.verdict.contract import violations
 from handgrad.files import write_file
 
@@ -81,8 +80,13 @@ def mend(evidence: Evidence, *, budget_s: float) -> Repair | None:
     trace, others = evidence.recording, OtherInputs(evidence)
 
     def prove(candidate: Subject) -> bool:
-        right = proves(candidate, evidence) and others.is_right(candidate, others.draws)
-        return right and others.is_finite(candidate)
+        for known in evidence.comparisons:
+            comparison = compare(candidate, known.numerical)
+            if comparison.wrong:
+                return False
+        if violations(candidate, comparison.samples[0]):
+            return False
+        return others.is_right(candidate, others.draws) and others.is_finite(candidate)
 
     def any_size(candidate: Subject) -> bool:
         return others.is_right(candidate, others.sizes)
@@ -90,35 +94,18 @@ def mend(evidence: Evidence, *, budget_s: float) -> Repair | None:
     def write(names: Sequence[str]) -> GradientCode | None:
         return write_gradient(trace, names) if trace is not None else None
 
-    comparison = evidence.comparisons[0]
-    sample = max(
-        comparison.samples, key=lambda sample: sum(int(sample.wrong(name).sum()) for name in comparison.wrong)
-    )
+    wrong, samples = evidence.comparisons[0].wrong, evidence.comparisons[0].samples
+    sample = max(samples, key=lambda sample: sum(int(sample.wrong(name).sum()) for name in wrong))
     right = {name: sample.expected(name) for name in sample.got}
-    near = {name: _tolerance(sample, name) for name in sample.got}
+    near = {  # how far is still right: the error bound, and half the gap at a kink
+        name: bounds.tolerance + np.abs(bounds.high - bounds.low) / 2
+        for name, bounds in sample.bounds.items()
+    }
     target = Target(sample.inputs, sample.upstream, right, near)
     try:
         return repair(evidence.subject, target, prove, any_size, write, budget_s=budget_s)
     except SourceError:
         return None
-
-
-def _tolerance(sample: GradientSample, name: str) -> np.ndarray:
-    """Return how far from the expected gradient is still right: the error bound, and half the gap at a kink."""
-    bounds = sample.bounds[name]
-    return np.asarray(bounds.tolerance + np.abs(bounds.high - bounds.low) / 2, np.float64)
-
-
-def proves(candidate: Subject, evidence: Evidence) -> bool:
-    """Whether another backward is right wherever the wrong one was compared, and keeps the contract."""
-    try:
-        for known in evidence.comparisons:
-            comparison = compare(candidate, known.numerical)
-            if comparison.wrong:
-                return False
-        return not violations(candidate, comparison.samples[0])
-    except CheckError:
-        return False
 
 
 def repair(
@@ -267,18 +254,9 @@ class _Search:
 
 def exchanged(source: ModuleSource, change: Change) -> list[tuple[str, str]]:
     """Return what a change takes away and what it puts there, "" for nothing, edit by edit."""
-    news = [_short(_unbracketed(new.strip())) for _, _, new in splices(source, change) or []]
+    news = [_short(new) for _, _, new in splices(source, change) or []]
     olds = [_short(source.segment(edit.old)) for edit in change.edits]
     return [(old, "" if new == "pass" else new) for old, new in zip(olds, news, strict=False)]
-
-
-def _unbracketed(text: str) -> str:
-    """Return an expression's text without brackets round the whole of it."""
-    try:
-        same = text[:1] == "(" and ast.dump(ast.parse(text[1:-1].strip())) == ast.dump(ast.parse(text))
-    except SyntaxError:
-        same = False
-    return text[1:-1] if same else text
 
 
 def _short(text: str) -> str:

@@ -165,7 +165,11 @@ def counts(place: Expression) -> Iterator[Edited]:
 def names(place: Expression) -> Iterator[Edited]:
     """Take another name in scope for a name or a number, one of the same shape first."""
     node = place.node
-    if not isinstance(node, ast.Name | ast.Constant) or place.dimensions < 0 or isinstance(place.value, bool):
+    if (
+        not isinstance(node, ast.Name | ast.Constant)
+        or dimensions(place.value) < 0
+        or isinstance(place.value, bool)
+    ):
         return
     code = "wrong-evaluation-point" if isinstance(node, ast.Name) else "wrong-local-derivative"
     for name, value in place.scope.items():
@@ -201,8 +205,8 @@ def reductions(place: Expression) -> Iterator[Edited]:
                     new = _reduction(array, new_name, new_axis, new_keep)
                     shape = "wrong-shape" if new_axis == axis and is_of_a_term(place) else "wrong-axis"
                     yield _either(new, 3 - alike + 0.1 * new_keep, renamed if new_name != name else shape)
-    elif place.dimensions > 0 and is_float(place.value):
-        for name, axis, keep in product(("sum", "mean"), _axes(place.dimensions), (False, True)):
+    elif dimensions(place.value) > 0 and is_float(place.value):
+        for name, axis, keep in product(("sum", "mean"), _axes(dimensions(place.value)), (False, True)):
             cost = 2.5 + 0.5 * keep + (name == "mean")
             yield Edited(_reduction(node, name, axis, keep), cost, "broadcast-not-summed", "averaged-batch")
 
@@ -282,7 +286,7 @@ def calls(place: Expression) -> Iterator[Edited]:
 def copies(place: Expression) -> Iterator[Edited]:
     """Take a copy, or ones, or zeros of the same shape."""
     node = place.node
-    if isinstance(node, ast.Name | ast.Subscript) and place.dimensions > 0:
+    if isinstance(node, ast.Name | ast.Subscript) and dimensions(place.value) > 0:
         yield _either(fill("A.copy()", A=node), 2, "stale-or-mutated-state")
     if is_float(place.value) and isinstance(node, ast.Name) and node.id in place.upstream:
         yield _either(fill("np.ones_like(A)", A=node), 1.5, "ignores-upstream")
