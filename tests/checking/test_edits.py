@@ -8,8 +8,7 @@ import pytest
 
 from handgrad.checking.repair.expressions import observe
 from handgrad.checking.repair.module_source import read_source
-from handgrad.checking.repair.run_limits import Guard
-from handgrad.checking.repair.sandbox import Sandbox, Target
+from handgrad.checking.repair.sandbox import Guard, Sandbox, Target
 from handgrad.checking.repair.small_edits import small_changes
 from handgrad.checking.subject import Subject
 

@@ -20,8 +20,7 @@ from handgrad.checking.gradient_code import GradientCode, write_gradient
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.repair.expressions import Observed, observe
 from handgrad.checking.repair.module_source import Change, ModuleSource, SourceError
-from handgrad.checking.repair.run_limits import Guard, OutOfTimeError
-from handgrad.checking.repair.sandbox import Sandbox, Target
+from handgrad.checking.repair.sandbox import Guard, OutOfTimeError, Sandbox, Target
 from handgrad.checking.repair.search import exchanged
 from handgrad.checking.repair.small_edits import small_changes
 from handgrad.checking.subject import CheckError, Subject

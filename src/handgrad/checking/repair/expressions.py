@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.repair.module_source import ModuleSource, called
-from handgrad.checking.repair.run_limits import OutOfTimeError
-from handgrad.checking.repair.sandbox import LONGEST_RUN, Sandbox
+from handgrad.checking.repair.sandbox import LONGEST_RUN, OutOfTimeError, Sandbox
 from handgrad.checking.subject import CheckError
 
 RUN = 30.0  # microseconds for a run of a backward that does nothing
@@ -177,15 +176,15 @@ def names_in(node: ast.AST) -> set[str]:
 
 def sizes(scope: Mapping[str, Any]) -> list[ast.expr]:
     """Return the lengths of the arrays in scope as expressions, one for each number."""
-    arrays = {name: value for name, value in scope.items() if isinstance(value, np.ndarray) and value.ndim}
+    arrays = [(name, value) for name, value in scope.items() if isinstance(value, np.ndarray) and value.ndim]
+    every = [
+        *((len(value), fill("len(A)", A=name)) for name, value in arrays),
+        *((n, fill("A.shape[K]", A=name, K=k)) for name, value in arrays for k, n in enumerate(value.shape)),
+        *((value.size, fill("A.size", A=name)) for name, value in arrays),
+    ]
     found: dict[int, ast.expr] = {}
-    for name, value in arrays.items():
-        found.setdefault(len(value), fill("len(A)", A=name))
-    for name, value in arrays.items():
-        for axis in range(1, value.ndim):
-            found.setdefault(value.shape[axis], fill("A.shape[K]", A=name, K=axis))
-    for name, value in arrays.items():
-        found.setdefault(value.size, fill("A.size", A=name))
+    for size, expression in every:
+        found.setdefault(size, expression)
     return [expression for size, expression in found.items() if size > 1]
 
 

@@ -16,8 +16,7 @@ import numpy as np
 from handgrad.checking.gradient_code import GradientCode
 from handgrad.checking.repair.expressions import Observed, fill, names_in
 from handgrad.checking.repair.module_source import Change, Edit
-from handgrad.checking.repair.run_limits import OutOfTimeError
-from handgrad.checking.repair.sandbox import LONGEST_RUN, Sandbox
+from handgrad.checking.repair.sandbox import LONGEST_RUN, OutOfTimeError, Sandbox
 from handgrad.checking.subject import Subject
 from handgrad.tolerance import reordered
 

@@ -23,8 +23,7 @@ from handgrad.checking.repair.module_source import (
 )
 from handgrad.checking.repair.other_inputs import OtherInputs
 from handgrad.checking.repair.replacement import rewritings
-from handgrad.checking.repair.run_limits import Guard, OutOfTimeError
-from handgrad.checking.repair.sandbox import LONGEST_RUN, Met, Sandbox, Target
+from handgrad.checking.repair.sandbox import LONGEST_RUN, Guard, Met, OutOfTimeError, Sandbox, Target
 from handgrad.checking.repair.small_edits import small_changes
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.verdict.comparison import Evidence, compare
@@ -43,32 +42,16 @@ Write = Callable[[Sequence[str]], GradientCode | None]
 
 @dataclass(frozen=True)
 class Repair:
-    """A change of the user's file that was proved right.
-
-    Attributes
-    ----------
-    path, text
-        The file, and the whole of its new text.
-    diff
-        The same as a unified diff.
-    description
-        One line for people: ``"line 23: `grad_output.mean(axis=0)` becomes `grad_output.sum(axis=0)`"``.
-    kind
-        "edit", or "rewritten" where no small edit was found and the gradient was written anew.
-    any_size
-        Whether it is right at inputs of other sizes too, as far as forward takes them.
-    undone
-        The mistakes that its small edits undo, with the arguments whose gradients they mend.
-    """
+    """A change of the user's file that was proved right."""
 
     path: Path
-    text: str
+    text: str  # the whole of the file's new text
     diff: str
-    description: str
-    kind: str
+    description: str  # ``"line 23: `grad_output.mean(axis=0)` becomes `grad_output.sum(axis=0)`"``
+    kind: str  # "edit", or "rewritten" where no small edit was found and the gradient was written anew
     encoding: str
-    any_size: bool = True
-    undone: tuple[Diagnosis, ...] = ()
+    any_size: bool = True  # whether it is right at inputs of other sizes too, as far as forward takes them
+    undone: tuple[Diagnosis, ...] = ()  # the mistakes that its small edits undo
 
 
 def mend(evidence: Evidence, *, budget_s: float) -> Repair | None:

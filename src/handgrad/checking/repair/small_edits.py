@@ -24,7 +24,6 @@ from handgrad.checking.repair.expressions import (
 )
 from handgrad.checking.repair.module_source import Change, Edit, ModuleSource, called
 
-MOST_ALIKE = 4  # reductions that are changed together
 KINDRED = (
     ("sin", "cos", "tan"), ("sinh", "cosh", "tanh"), ("exp", "log", "expm1", "log1p"), ("maximum", "minimum"),
     ("max", "min"), ("argmax", "argmin"), ("zeros_like", "ones_like"), ("zeros", "ones"), ("repeat", "tile"),
@@ -43,8 +42,7 @@ def small_changes(source: ModuleSource, observed: Observed) -> list[Change]:
 
 
 def expression_changes(places: Sequence[Expression]) -> Iterator[Change]:
-    """Yield every small edit of one expression, or the same one of several alike."""
-    yield from reduced_alike(places)
+    """Yield every small edit of one expression."""
     for place in places:
         for family in FAMILIES:
             for edited in family(place):
@@ -209,26 +207,6 @@ def reductions(place: Expression) -> Iterator[Edited]:
         for name, axis, keep in product(("sum", "mean"), _axes(dimensions(place.value)), (False, True)):
             cost = 2.5 + 0.5 * keep + (name == "mean")
             yield Edited(_reduction(node, name, axis, keep), cost, "broadcast-not-summed", "averaged-batch")
-
-
-def reduced_alike(places: Sequence[Expression]) -> Iterator[Change]:
-    """Sum over other axes wherever something is summed in one way: what was got wrong once was written twice."""
-    groups: dict[tuple[Any, ...], list[tuple[Expression, ast.expr]]] = {}
-    for place in places:
-        found = _parts(place.node)
-        if found is not None and (rank := dimensions(place.of(found[0]))) > 0:
-            groups.setdefault((rank, *found[1:]), []).append((place, found[0]))
-    for (rank, name, axis, keepdims), several in groups.items():
-        inner = {id(node) for _, array in several for node in ast.walk(array)}
-        if not 1 < len(several) <= MOST_ALIKE or any(id(place.node) in inner for place, _ in several):
-            continue
-        for new_axis, keep in product(_axes(rank), (False, True)):
-            alike = (new_axis == axis) + (keep == keepdims)
-            if alike < 2:
-                edits = [
-                    Edit(place.node, _reduction(array, name, new_axis, keep)) for place, array in several
-                ]
-                yield Change(tuple(edits), 3 - alike + 0.1 * keep + len(several), "wrong-axis", "wrong-axis")
 
 
 def _parts(node: ast.AST) -> tuple[ast.expr, str, Any, bool] | None:
