@@ -32,7 +32,8 @@ def diagnose(evidence: Evidence, violations: Iterable[Violation], repair: Repair
     found = list(_broken(evidence, violations))
     if not any(diagnosis.code == "nondeterministic" for diagnosis in found):
         found += [*by_numbers(evidence), *by_repair(repair)]
-        if not any(each.cost < PLAIN and set(each.arguments) >= set(evidence.wrong) for each in found):
+        plain = (each for each in (*found, *_joined(found)) if each.cost < PLAIN)
+        if not any(set(each.arguments) >= set(evidence.wrong) for each in plain):
             found += by_mutation(evidence)
     return _cover(found, evidence.wrong)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -237,9 +239,17 @@ class _Search:
 
 def exchanged(source: ModuleSource, change: Change) -> list[tuple[str, str]]:
     """Return what a change takes away and what it puts there, "" for nothing, edit by edit."""
-    news = [_short(new) for _, _, new in splices(source, change) or []]
+    news = [_short(_unbracketed(new.strip())) for _, _, new in splices(source, change) or []]
     olds = [_short(source.segment(edit.old)) for edit in change.edits]
     return [(old, "" if new == "pass" else new) for old, new in zip(olds, news, strict=False)]
+
+
+def _unbracketed(text: str) -> str:
+    """Return an expression's text without brackets round the whole of it."""
+    with suppress(SyntaxError):
+        if text[:1] == "(" and ast.dump(ast.parse(text[1:-1].strip())) == ast.dump(ast.parse(text)):
+            return text[1:-1]
+    return text
 
 
 def _short(text: str) -> str:
