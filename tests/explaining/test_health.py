@@ -129,7 +129,7 @@ def test_a_healthy_network_gets_no_finding_before_during_and_after_training(name
     def look(record: Any) -> None:
         found.append(measured(network, x, t, seed=record.epoch).findings)
 
-    train(network, x, t, epochs=5, optimiser=optimiser, seed=seed, engine="reference", after_epoch=look)
+    train(network, x, t, epochs=5, optimiser=optimiser, seed=seed, after_epoch=look)
 
     assert found == [()] * 8
 
@@ -283,8 +283,7 @@ def test_an_output_that_starts_at_zero_is_no_illness() -> None:
     assert measured(network, DIGITS.x, DIGITS.t, Adam()).findings == ()
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("rows", [32, 100])
+@pytest.mark.parametrize(("rows", "seed"), [(32, 0), (32, 1), (100, 2)])
 @pytest.mark.parametrize("optimiser", [Adam(0.1), SGD(10.0), SGD(1.0, momentum=0.9)], ids=repr)
 def test_a_learning_rate_ten_times_too_high_is_named(optimiser: Optimiser, rows: int, seed: int) -> None:
     network = HEALTHY["digits, ReLU"][0](seed)

@@ -19,7 +19,7 @@ from handgrad.engines import ENGINES
 
 from ..conftest import Command, Server
 
-KILLS = 30
+KILLS = 8  # of each engine
 TRAINING = [
     "moons", "--hidden", "8", "--normalisation", "batch", "--dropout", "0.2", "--epochs", "16", "--batch-size", "35",
     "--patience", "14", "--schedule", "OneCycle", "--optimiser", "AdamW", "--snapshots", "4",
@@ -79,7 +79,7 @@ def what_was_promised(run: Path) -> dict[str, Any]:
 def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(
     run: Callable[..., int], tmp_path: Path, engine: str
 ) -> None:
-    """At 15 random moments each, a kill during the resumed training among them, and no file of another time is left."""
+    """At random moments, a kill during the resumed training among them, and no file of another time is left."""
     arguments = ["train", *TRAINING, "--engine", engine, "--out", "run"]
     whole = tmp_path / "whole"
     whole.mkdir()
@@ -89,7 +89,7 @@ def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(
     assert run(whole, *arguments[:-1], "timed", *OFTEN) == 0
     seconds = time.monotonic() - started
     moments, runs, kills, resumed = random.Random(engine), 0, 0, 0
-    while kills < KILLS // 2:
+    while kills < KILLS:
         runs += 1
         folder = tmp_path / str(runs)
         folder.mkdir()
@@ -109,7 +109,7 @@ def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(
         assert what_was_promised(folder / "run") == expected
         left = {path.name for path in (folder / "run").iterdir() if not path.name.startswith(".")}
         assert left == names
-    assert resumed >= 5
+    assert resumed >= 3
 
 
 def test_killed_before_anything_was_kept_nothing_is_promised(handgrad: Command, tmp_path: Path) -> None:
