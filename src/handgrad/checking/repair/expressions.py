@@ -17,6 +17,7 @@ from handgrad.checking.subject import CheckError
 
 RUN = 30.0  # microseconds for a run of a backward that does nothing
 STEP, ENTRY = 2.0, 0.01  # microseconds for an expression, and for each entry of its value
+MOST_NAMES = 24  # in scope: of more, the first, which are parameters, and the last; a search tries no more of long code
 LARGEST = 200_000  # entries of an array that is copied when it is seen
 UPSTREAM_NAMES = frozenset({"g", "dout", "dy", "upstream", "grad_output"})
 
@@ -44,7 +45,8 @@ class Observed:
     def enter(self, node: int, names: dict[str, Any]) -> None:
         """Save the names in scope at a statement."""
         if self.running and node not in self.scopes:
-            self.scopes[node] = {name: _copied(value) for name, value in names.items()}
+            near = [*names][: MOST_NAMES // 2] + [*names][MOST_NAMES // 2 :][-MOST_NAMES // 2 :]
+            self.scopes[node] = {name: _copied(names[name]) for name in near}
 
 
 def observe(sandbox: Sandbox) -> Observed:

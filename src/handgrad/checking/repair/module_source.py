@@ -228,8 +228,11 @@ def calls_in(node: ast.AST, known: Mapping[int, frozenset[str]]) -> frozenset[st
     """Return the names of the functions and methods that a tree calls, some of whose nodes are known."""
     if id(node) in known:
         return known[id(node)]
-    inside = (calls_in(child, known) for child in ast.iter_child_nodes(node))
-    return frozenset({called(node)} - {""}).union(*inside)
+    found = {called(node)} if isinstance(node, ast.Call) else set()
+    for child in ast.iter_child_nodes(node):
+        if child._fields:  # no operator, and no context
+            found |= calls_in(child, known)
+    return frozenset(found)
 
 
 def held(value: Any) -> Iterator[Any]:
