@@ -152,7 +152,7 @@ def linear_tanh(x, W, b):
 
 @forward(A=n(3, 5), b=n(5), c=n(3))
 def vectors(A, b, c):
-    return A @ b * (c @ A @ b) + np.dot(A, b) + np.outer(c, b) @ b + np.inner(A, b) + np.vdot(b, b) * c
+    return A @ b * (c @ A @ b) + np.dot(A, b) + np.outer(c, b) @ b + np.inner(A, b) + np.inner(b, b) * c
 
 
 @forward(Q=n(2, 3, 4, 5), K=n(2, 3, 4, 5), V=n(2, 3, 4, 5))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.adjoint.vjp_table import ENTRIES, Site, axes_text, entry, reduction_text
-from handgrad.checking.forward_trace.operation import Slot, fill, operand_name
+from handgrad.checking.forward_trace.operation import fill, operand_name
 from handgrad.checking.forward_trace.spelling import NoTextError, forward_text, key_text
 
 # ---------------------------------------------------------------------- reductions
@@ -104,52 +104,28 @@ def _norm(site: Site) -> str | None:
     return None
 
 
-# ---------------------------------------------------------------------- reductions recorded as one call
-
-_UNKNOWN: Any = object()
-
-
-def _only_axis(site: Site) -> Any:
-    """Return the axis of a call whose other arguments are usual; `_UNKNOWN` if they are not."""
-    args, options = site.option("template")
-    default = 0 if site.operation.name == "np.logaddexp.reduce" else None
-    given = {"axis": default} | dict(zip(("axis",), args[1:], strict=False)) | options
-    axis = given.pop("axis")
-    given.pop("keepdims", None)
-    if args[:1] != (Slot(0),) or len(args) > 2 or given or not isinstance(axis, (int, type(None))):
-        return _UNKNOWN
-    return axis if axis is None else axis % len(site.shape(0))
-
-
-def _call_expanded(site: Site, name: str, axis: int | None) -> str:
-    if axis is None or site.option("template")[1].get("keepdims"):
-        return name
-    return _with_axes(name, (axis,), axis + 1)
-
-
-@entry("np.median")
+@entry("median")
 def _median(site: Site) -> str | None:
-    axis = _only_axis(site)
-    if axis is _UNKNOWN:
+    if len(_axes(site)) > 1 and site.option("axis") is not None:
         return None
-    count, end = (site.value(0).size, ".reshape(a.shape)") if axis is None else (site.shape(0)[axis], "")
+    axis, count = site.option("axis"), np.size(site.value(0)) // np.size(site.out)
+    end = ".reshape(a.shape)" if axis is None else ""
     rank = f"p = a.argsort(axis={axis}).argsort(axis={0 if axis is None else axis}){end}"
     low, high = (count - 1) // 2, count // 2
     hits = f"(p == {low})" if low == high else f"((p == {low}) + (p == {high})) / 2"
-    return f"{rank}\n{_call_expanded(site, 'g', axis)} * {hits}"
+    return f"{rank}\n{_expanded(site, 'g')} * {hits}"
 
 
-@entry("np.logaddexp.reduce", "logsumexp", "softmax", "log_softmax")
+@entry("logaddexp.reduce", "logsumexp", "softmax", "log_softmax")
 def _log_sum_exp(site: Site) -> str | None:
-    axis, name = _only_axis(site), site.operation.name
-    if axis is _UNKNOWN:
+    over, name = _over(site), site.operation.name
+    if site.option("b") is not None:
         return None
-    over = "" if axis is None else f"axis={axis}, keepdims=True"
     if name == "softmax":
         return f"out * (g - (g * out).sum({over}))"
     if name == "log_softmax":
         return f"g - np.exp(out) * g.sum({over})"
-    return f"{_call_expanded(site, 'g', axis)} * np.exp(a - {_call_expanded(site, 'out', axis)})"
+    return f"{_expanded(site, 'g')} * np.exp(a - {_expanded(site, 'out')})"
 
 
 # ---------------------------------------------------------------------- entries that move
@@ -172,6 +148,7 @@ def _moved(site: Site) -> str | None:
 
 ENTRIES |= {
     "squeeze": "g.reshape(a.shape)",
+    "swapaxes": "g.swapaxes({axis1}, {axis2})",
     "moveaxis": "np.moveaxis(g, {destination}, {source})",
     "flip": "np.flip(g, {axis})",
     "tril": "np.tril(g, {k})",
@@ -196,13 +173,6 @@ def _transpose(site: Site) -> str:
     if axes == tuple(range(len(axes)))[::-1]:
         return "g.T"
     return f"g.transpose({', '.join(str(int(k)) for k in np.argsort(axes))})"
-
-
-@entry("swapaxes")
-def _swapaxes(site: Site) -> str:
-    if len(site.shape(0)) == 2 and site.option("axis1") % 2 != site.option("axis2") % 2:
-        return "g.T"
-    return f"g.swapaxes({site.option('axis1')}, {site.option('axis2')})"
 
 
 @entry("broadcast_to")

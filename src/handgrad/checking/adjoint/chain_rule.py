@@ -9,7 +9,7 @@ value are differentiated at slightly perturbed inputs, on the side that the forw
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import Any
@@ -54,8 +54,10 @@ def adjoints(
     def add(index: int, gradient: Any) -> None:
         gradients[index] = gradients[index] + gradient if index in gradients else gradient
 
-    for index, start in [*_starts(trace, upstream), *(seeds or {}).items()]:
-        add(index, np.asarray(start))
+    several = upstream if isinstance(upstream, (tuple, list)) else [upstream] * len(trace.outputs)
+    for index, start in [*zip(trace.outputs, several, strict=True), *(seeds or {}).items()]:
+        if start is not None:
+            add(index, np.asarray(start))
     wanted = trace.active if until is None else trace.active & trace.descendants(until)
     at_kinks = sides(trace, values)
     with np.errstate(all="ignore"):
@@ -69,17 +71,6 @@ def adjoints(
                     add(index, vector_jacobian_product(operation, k, values, gradient, at_kink))
     return gradients
 
-
-def _starts(trace: ForwardTrace, upstream: Any) -> list[tuple[int, Any]]:
-    if upstream is None:
-        return []
-    if len(trace.outputs) == 1:
-        only = upstream[0] if isinstance(upstream, (tuple, list)) and len(upstream) == 1 else upstream
-        return [(trace.output, only)]
-    return [(i, g) for i, g in zip(trace.outputs, upstream, strict=True) if g is not None]
-
-
-# ---------------------------------------------------------------------- one product
 
 _NAME = re.compile(r"\b([abcg]|out|v\d+)\b")
 
@@ -156,9 +147,6 @@ def _numerical_product(operation: Operation, k: int, values: Sequence[Any], grad
     return result.reshape(mine.shape)
 
 
-# ---------------------------------------------------------------------- kinks
-
-
 def sides(trace: ForwardTrace, values: Sequence[Any]) -> dict[int, dict[int, Any]]:
     """Return, for each operation at a kink, the operands it is to be differentiated at: value -> array to use instead."""
     with np.errstate(all="ignore"):
@@ -166,8 +154,8 @@ def sides(trace: ForwardTrace, values: Sequence[Any]) -> dict[int, dict[int, Any
         ties = [(o, tie) for o, tie in found if np.any(tie)]
         if not any(o.name in KINKED for o, _ in ties):
             return {}
-        for direction in (-1.0, 1.0):
-            moved = trace.replay(_perturbed_inputs(trace, values, direction))
+        for step in (lambda _: -_PERTURBATION, lambda _: _PERTURBATION):
+            moved = trace.replay(perturbed_inputs(trace, values, step))
             if all(
                 np.all((values[o.output] == moved[o.output]) | ~np.asarray(tie))
                 for o, tie in ties
@@ -190,13 +178,15 @@ def _ties(operation: Operation, values: Sequence[Any]) -> Any:
     return values[operation.inputs[0]] == (values[operation.inputs[1]] if len(operation.inputs) > 1 else 0)
 
 
-def _perturbed_inputs(trace: ForwardTrace, values: Sequence[Any], direction: float) -> dict[str, Any]:
-    """Return the inputs a little larger or smaller; what was equal stays equal."""
+def perturbed_inputs(
+    trace: ForwardTrace, values: Sequence[Any], step: Callable[[tuple[int, ...]], Any]
+) -> dict[str, Any]:
+    """Return the inputs changed by relative steps; with one step for all, what was equal stays equal."""
     inputs = {}
     for name, i in trace.inputs.items():
         value = values[i]
         if i in trace.active and np.size(value):
             scale = np.max(np.abs(value)) or 1.0
-            value = value + direction * _PERTURBATION * np.where(value == 0, scale, np.abs(value))
+            value = value + step(np.shape(value)) * np.where(value == 0, scale, np.abs(value))
         inputs[name] = value
     return inputs

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.forward_trace.operation import Operation, Slot, operand_name
+from handgrad.checking.forward_trace.operation import Operation, operand_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,7 @@ def reduced(text: str, from_shape: tuple[int, ...], to_shape: tuple[int, ...]) -
 
 ENTRIES |= {
     "negative": "-g",
-    "positive": "g",
-    "conjugate": "g",
+    **dict.fromkeys(("positive", "conjugate", "astype"), "g"),
     "exp": "g * out",
     "exp2": "g * out * np.log(2)",
     "expm1": "g * (out + 1)",
@@ -111,8 +110,7 @@ ENTRIES |= {
     "cbrt": "g / (3 * out ** 2)",
     "square": "2 * g * a",
     "reciprocal": "-g * out ** 2",
-    "absolute": "g * np.sign(a)",
-    "fabs": "g * np.sign(a)",
+    **dict.fromkeys(("absolute", "fabs"), "g * np.sign(a)"),
     "sin": "g * np.cos(a)",
     "cos": "-g * np.sin(a)",
     "tan": "g * (1 + out ** 2)",
@@ -125,13 +123,10 @@ ENTRIES |= {
     "arcsinh": "g / np.sqrt(a ** 2 + 1)",
     "arccosh": "g / np.sqrt(a ** 2 - 1)",
     "arctanh": "g / (1 - a ** 2)",
-    "deg2rad": "g * np.pi / 180",
-    "radians": "g * np.pi / 180",
-    "rad2deg": "g * 180 / np.pi",
-    "degrees": "g * 180 / np.pi",
+    **dict.fromkeys(("deg2rad", "radians"), "g * np.pi / 180"),
+    **dict.fromkeys(("rad2deg", "degrees"), "g * 180 / np.pi"),
     "nan_to_num": "g * np.isfinite(a)",
     "sinc": "g * np.where(a == 0, 0, (np.cos(np.pi * a) - out) / np.where(a == 0, 1, a))",
-    "astype": "g",
     "expit": "g * out * (1 - out)",
     "logit": "g / (a * (1 - a))",
     "erf": "g * 2 / np.sqrt(np.pi) * np.exp(-a ** 2)",
@@ -260,25 +255,6 @@ def _einsum_labels(site: Site) -> tuple[list[str], str] | None:
         for term, depth in zip(terms, depths, strict=True)
     ]
     return spelled, out.replace("...", dots)
-
-
-@entry("np.convolve", "np.correlate")
-def _convolve(site: Site) -> str | None:
-    """One-dimensional: the gradient of a convolution is a correlation, and the other way round."""
-    args, options = site.option("template")
-    given = dict(zip(("a", "v", "mode"), args, strict=False)) | options
-    flipped = site.operation.name == "np.correlate"
-    mode = given.get("mode", "valid" if flipped else "full")
-    if (given.get("a"), given.get("v")) != (Slot(0), Slot(1)) or site.shape(0) < site.shape(1):
-        return None
-    n, m = site.shape(0)[0], site.shape(1)[0]
-    before = {"full": 0, "same": m // 2 if flipped else (m - 1) // 2, "valid": m - 1}[mode]
-    after = n + m - 1 - before - np.size(site.out)
-    full = f"np.pad(g, ({before}, {after}))" if before or after else "g"
-    if site.k == 0:
-        return f'np.{"convolve" if flipped else "correlate"}({full}, b, "valid")'
-    text = f'np.correlate({full}, a, "valid")'
-    return f"{text}[::-1]" if flipped else text
 
 
 @entry("solve")

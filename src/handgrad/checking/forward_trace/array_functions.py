@@ -72,14 +72,12 @@ def _empty_like(tracer: Tracer, a: Any, *args: Any, **options: Any) -> Any:
     return tracer.constant(np.empty_like(bare(a), *args, **options))
 
 
-# ---------------------------------------------------------------------- the same entries in another shape
+# ---------------------------------------------------------------------- in another shape, chosen, joined, multiplied
 
 
 @special
-def _reshape(
-    tracer: Tracer, a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None, **_: Any
-) -> Any:
-    a, shape = _asarray(tracer, a), shape if shape is not None else newshape
+def _reshape(tracer: Tracer, a: Any, shape: Any, order: str = "C", **_: Any) -> Any:
+    a = _asarray(tracer, a)
     if order in ("K", "A"):
         order = "F" if a.flags.f_contiguous and not a.flags.c_contiguous else "C"
     sizes = tuple(shape) if np.ndim(bare(shape)) else (shape,)
@@ -139,9 +137,6 @@ def _array_split(tracer: Tracer, a: Any, sections: Any, axis: int = 0) -> Any:
     return [a[(*[slice(None)] * (axis % a.ndim), slice(*two))] for two in pairwise(ends)]
 
 
-# ---------------------------------------------------------------------- entries chosen, and written
-
-
 @special
 def _where(tracer: Tracer, condition: Any, *branches: Any, **named: Any) -> Any:
     if not branches:
@@ -182,9 +177,6 @@ def _copyto(_: Tracer, dst: Any, src: Any, where: Any = True, **_options: Any) -
     dst[...] = src if where is True else np.where(where, src, dst)
 
 
-# ---------------------------------------------------------------------- products
-
-
 @special
 def _dot(tracer: Tracer, a: Any, b: Any) -> Any:
     a, b = tracer.array(a), tracer.array(b)
@@ -199,11 +191,6 @@ def _dot(tracer: Tracer, a: Any, b: Any) -> Any:
 def _inner(tracer: Tracer, a: Any, b: Any) -> Any:
     b = tracer.array(b)
     return _dot(tracer, a, b if b.ndim < 2 else np.swapaxes(b, -1, -2))
-
-
-@special
-def _vdot(tracer: Tracer, a: Any, b: Any) -> Any:
-    return _dot(tracer, _ravel(tracer, a), _ravel(tracer, b))
 
 
 @special
@@ -255,13 +242,8 @@ def _slogdet(tracer: Tracer, a: Any) -> Any:
     return sign, tracer.apply("logabsdet", lambda a: np.linalg.slogdet(a)[1], (a,), {})
 
 
-def _result_type(_: Tracer, *items: Any) -> Any:
-    return np.result_type(*map(bare, items))
-
-
 _others: dict[str, Any] = {
     "asanyarray": _asarray,
-    "result_type": _result_type,
     "lib.stride_tricks.as_strided": _as_strided,
     "linalg.slogdet": _slogdet,
 }

@@ -1,8 +1,6 @@
 """The trace of a forward pass: which elementary operations it runs, on which values, at which line.
 
-`trace_forward` runs a user's forward once on array-likes that record what is done to them. The result, a
-`ForwardTrace`, can be run again on other inputs (`ForwardTrace.replay`), and `handgrad.checking.adjoint` carries
-gradients through it.
+It is recorded by running a user's forward once on array-likes, and can be run again on other inputs.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ class ForwardTrace:
     def replay(self, inputs: Mapping[str, Any]) -> list[Any]:
         """Run the same operations on other inputs of the same shapes, and return all values.
 
-        Branches are taken as they were recorded; masks and index arrays that were computed are computed again.
+        Branches are taken, and random numbers drawn, as they were recorded; masks and indices are computed again.
         """
         values = list(self.values)
         for name, index in self.inputs.items():

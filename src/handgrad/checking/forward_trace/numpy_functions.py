@@ -21,21 +21,23 @@ from handgrad.checking.forward_trace.traced_array import TracedArray, Untraceabl
 from handgrad.checking.forward_trace.tracer import Tracer, holds_traced
 
 # Recorded as one operation: the first argument is an operand, or the first two, and all others are options.
-_OPERANDS = {
+OPERANDS = {
     **dict.fromkeys((
         "sum", "mean", "prod", "max", "min", "var", "std", "cumsum", "cumprod", "all", "any", "argmax", "argmin",
         "argsort", "count_nonzero", "sort", "swapaxes", "moveaxis", "squeeze", "broadcast_to",
         "repeat", "tile", "flip", "roll", "rot90", "diag", "diagonal", "tril", "triu", "round", "nan_to_num", "sinc",
-        "pad", "linalg.norm", "linalg.inv", "linalg.det", "linalg.cholesky",
+        "pad", "median", "logsumexp", "softmax", "log_softmax", "linalg.norm", "linalg.inv", "linalg.det", "linalg.cholesky",
     ), 1),
     **dict.fromkeys(("take_along_axis", "cross", "searchsorted", "linalg.solve"), 2),
 }  # fmt: skip
 # Their Python source would be recorded as operations that nobody recognises.
 _OPAQUE = frozenset((
-    "median", "percentile", "quantile", "nanmedian", "lib.stride_tricks.sliding_window_view", "nonzero",
+    "percentile", "quantile", "nanmedian", "lib.stride_tricks.sliding_window_view", "nonzero",
     "convolve", "correlate", "choose", "compress", "linalg.eigh", "linalg.eigvalsh", "linalg.svd", "linalg.qr", "linalg.pinv",
     "linalg.lstsq", "linalg.cond", "linalg.slogdet",
 ))  # fmt: skip
+Args = tuple[Any, ...]
+Options = dict[str, Any]
 SPECIAL: dict[str, Callable[..., Any]] = {}
 
 
@@ -48,15 +50,15 @@ def special(function: Callable[..., Any]) -> Callable[..., Any]:
 _PRIVATE = re.compile(r"^numpy\.(_core\.\w+\.)?")  # where NumPy keeps a function is not how it is called
 
 
-def call(tracer: Tracer, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def call(tracer: Tracer, function: Any, args: Args, options: Options) -> Any:
     """Run a function of NumPy on traced arguments."""
     if isinstance(function, np.ufunc):
         return ufunc(tracer, function, "__call__", args, options)
     name = _PRIVATE.sub("", f"{function.__module__}.{function.__name__}")
     if name in SPECIAL:
         return _special(tracer, name, args, options)
-    if name in _OPERANDS:
-        return _known(tracer, name, function, args, options)
+    if name in OPERANDS:
+        return known(tracer, name, function, args, options)
     source = getattr(function, "_implementation", function)
     if isinstance(source, FunctionType) and name not in _OPAQUE:
         # It fails where C code is further down, or by a mistake of the caller's, which is raised again below.
@@ -68,7 +70,7 @@ def call(tracer: Tracer, function: Any, args: tuple[Any, ...], options: dict[str
     return opaque(tracer, f"np.{name}", function, args, options)
 
 
-def _special(tracer: Tracer, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _special(tracer: Tracer, name: str, args: Args, options: Options) -> Any:
     out = options.pop("out", None)
     return _stored(SPECIAL[name](tracer, *args, **options), out, name)
 
@@ -82,9 +84,7 @@ def _stored(result: Any, out: Any, name: str) -> Any:
     return out.assign(result)
 
 
-def method(
-    tracer: Tracer, name: str, array: TracedArray, args: tuple[Any, ...], options: dict[str, Any]
-) -> Any:
+def method(tracer: Tracer, name: str, array: TracedArray, args: Args, options: Options) -> Any:
     """Run a method of an array."""
     if name in ("reshape", "transpose") and len(args) > 1:
         args = (args,)
@@ -106,13 +106,11 @@ def method(
 _signature = lru_cache(maxsize=256)(inspect.signature)
 
 
-def _known(
-    tracer: Tracer, name: str, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
-) -> Any:
+def known(tracer: Tracer, name: str, function: Any, args: Args, options: Options) -> Any:
     """Run a function whose operands and options are known apart."""
     bound = _signature(function).bind(*args, **options)
     given = {**bound.arguments, **bound.arguments.pop("kwargs", {})}
-    operands = [given.pop(n) for n in list(_signature(function).parameters)[: _OPERANDS[name]]]
+    operands = [given.pop(n) for n in list(_signature(function).parameters)[: OPERANDS[name]]]
     out = given.pop("out", None)
     fixed = {n: _static(o) for n, o in given.items()}
     if holds_traced(fixed):
@@ -129,17 +127,14 @@ def _static(option: Any) -> Any:
     return type(option)(map(_static, option)) if type(option) in (tuple, list) else option
 
 
-# ---------------------------------------------------------------------- any other function
-
-
-def opaque(
-    tracer: Tracer, name: str, function: Callable[..., Any], args: Any, options: dict[str, Any]
-) -> Any:
+def opaque(tracer: Tracer, name: str, function: Any, args: Args, options: Options) -> Any:
     """Run a function that nothing is known of, as one operation (several, when it returns several arrays)."""
     operands: list[Any] = []
     template = _template((tuple(args), dict(options)), operands)
     given, named = fill(template, [o.plain() for o in operands])
     result = function(*given, **named)
+    if result is None:
+        raise UntraceableError(f"{name} changes its arguments in a way that is not followed")
     fixed = {"function": function, "template": template}
 
     def recorded(part: Any, which: dict[str, int]) -> Any:
@@ -165,15 +160,11 @@ def _template(item: Any, operands: list[Any]) -> Any:
     return item
 
 
-# ---------------------------------------------------------------------- ufuncs and their methods
-
 _REDUCTIONS = {"add": np.sum, "multiply": np.prod, "maximum": np.max, "minimum": np.min}
 _USUAL = {"dtype": None, "out": None, "keepdims": False, "initial": np._NoValue, "where": True}
 
 
-def ufunc(
-    tracer: Tracer, function: np.ufunc, how: str, args: tuple[Any, ...], options: dict[str, Any]
-) -> Any:
+def ufunc(tracer: Tracer, function: np.ufunc, how: str, args: Args, options: Options) -> Any:
     """Run a ufunc, or its reduce, accumulate, outer or at."""
     if how == "at":
         return _at(tracer, function, *args)
@@ -186,9 +177,7 @@ def ufunc(
     return _stored(_run_ufunc(tracer, function, how, args, options, out), out, function.__name__)
 
 
-def _run_ufunc(
-    tracer: Tracer, function: np.ufunc, how: str, args: Any, options: dict[str, Any], out: Any
-) -> Any:
+def _run_ufunc(tracer: Tracer, function: np.ufunc, how: str, args: Args, options: Options, out: Any) -> Any:
     name = function.__name__
     if how == "__call__" and function.nout == 1:
         where, _ = options.pop("where", True), options.pop("subok", None)
@@ -197,9 +186,11 @@ def _run_ufunc(
             return result
         rest = out if type(out) is TracedArray else tracer.constant(np.zeros_like(result.plain()))
         return np.where(where, result, rest)
-    if how == "reduce" and name in _REDUCTIONS:
+    if how == "reduce" and (name in _REDUCTIONS or name == "logaddexp"):
         given = {"axis": 0} | dict(zip(("axis", *_USUAL), args[1:], strict=False)) | options
         given = {n: v for n, v in given.items() if n == "axis" or v is not _USUAL[n]}
+        if name == "logaddexp":
+            return tracer.apply("logaddexp.reduce", function.reduce, args[:1], given)
         return call(tracer, _REDUCTIONS[name], args[:1], given)
     if how == "accumulate" and name in ("add", "multiply"):
         axis = args[1] if len(args) > 1 else options.get("axis", 0)
@@ -214,10 +205,10 @@ def _run_ufunc(
 
 def _at(tracer: Tracer, function: np.ufunc, array: Any, key: Any, value: Any = None) -> None:
     name = function.__name__
-    if type(array) is not TracedArray:
-        raise UntraceableError(f"np.{name}.at writes into an array that the trace cannot see")
-    if name not in ("add", "subtract"):
-        raise UntraceableError(f"np.{name}.at is not followed")
+    if type(array) is not TracedArray or name not in ("add", "subtract"):
+        raise UntraceableError(
+            f"np.{name}.at is not followed, or writes into an array that the trace cannot see"
+        )
     template, rest = tracer.split_key(key)
     value = value if name == "add" else np.negative(tracer.array(value))
     array.write(tracer.apply("add_at", add_at, (array, value, *rest), {"key": template}))

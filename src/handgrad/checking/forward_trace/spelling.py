@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -107,9 +108,6 @@ def _key_part(part: Any, names: list[str], as_value: bool) -> str:
     return "..." if part is Ellipsis else str(part)
 
 
-# ---------------------------------------------------------------------- operations
-
-
 def forward_text(operation: Operation, spellings: dict[Any, str], *, symbolic: bool = True) -> str:
     """Return the text that computes an operation's output from its operands; a `NoTextError` if there is none."""
     name, given = operation.name, operation.options
@@ -130,7 +128,7 @@ def forward_text(operation: Operation, spellings: dict[Any, str], *, symbolic: b
     ]
     if name in _METHODS:
         return f"a.{name}({', '.join(names[1:] + options)})"
-    known = f"np.{name}" if hasattr(np, name) else spellings.get(operation.function, "")
+    known = f"np.{name}" if hasattr(np, name) or "." in name else spellings.get(operation.function, "")
     known = f"np.linalg.{name}" if name in _LINALG else known
     if not known:
         raise NoTextError(f"{name} has no spelling")
@@ -173,8 +171,9 @@ def _expand_dims_text(given: dict[str, Any], _: list[str]) -> str:
     return f"a[{', '.join(key)}]"
 
 
-def _joined(function: str, axis: Any, names: list[str]) -> str:
-    return f"np.{function}([{', '.join(names)}]{f', axis={axis}' if axis != 0 else ''})"
+def _joined_text(function: str, given: dict[str, Any], names: list[str]) -> str:
+    axis = f", axis={given['axis']}" if given["axis"] != 0 else ""
+    return f"np.{function}([{', '.join(names)}]{axis})"
 
 
 def _einsum_text(given: dict[str, Any], names: list[str]) -> str:
@@ -183,19 +182,8 @@ def _einsum_text(given: dict[str, Any], names: list[str]) -> str:
     return f"np.einsum({', '.join([subscripts, *names, *options])})"
 
 
-def _draw_text(given: dict[str, Any], _: list[str]) -> str:
-    generator, count = given["generator"], given["count"]
-    calls = []
-    for name, args, options in generator.calls[:count]:
-        parts = [literal(a) for a in args] + [f"{n}={literal(a)}" for n, a in options.items()]
-        calls.append(f"{name}({', '.join(parts)})")
-    if count == 1:
-        return f"{generator.text}.{calls[0]}"
-    return "\n".join([f"p = {generator.text}", *(f"p.{call}" for call in calls)])
-
-
 _SPELLINGS: dict[str, Any] = {
-    "draw": _draw_text,
+    "draw": lambda given, names: given["text"],
     "getitem": lambda given, names: f"a[{key_text(given['key'], names[1:])}]",
     "setitem": lambda given, names: f"d = a.copy()\nd[{key_text(given['key'], names[2:])}] = b\nd",
     "add_at": lambda given, names: (
@@ -205,8 +193,8 @@ _SPELLINGS: dict[str, Any] = {
     "transpose": _transpose_text,
     "expand_dims": _expand_dims_text,
     "swapaxes": lambda given, names: f"a.swapaxes({given['axis1']}, {given['axis2']})",
-    "stack": lambda given, names: _joined("stack", given["axis"], names),
-    "concatenate": lambda given, names: _joined("concatenate", given["axis"], names),
+    "stack": partial(_joined_text, "stack"),
+    "concatenate": partial(_joined_text, "concatenate"),
     "astype": lambda given, names: f"a.astype({literal(given['dtype'])})",
     "einsum": _einsum_text,
 }

@@ -8,7 +8,7 @@ convert (``np.asarray``, ``float``), random generators, and the functions of `ma
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.forward_trace import array_functions, numpy_functions  # noqa: F401 - the first registers functions
+from handgrad.checking.forward_trace.spelling import NoTextError, literal
 from handgrad.checking.forward_trace.traced_array import SymbolicSize, TracedArray, UntraceableError
 from handgrad.checking.forward_trace.tracer import Tracer, bare, holds_traced
 
-_ABSENT = object()
 _LIBRARIES = ("numpy", "math", "scipy")
 _RANDOM = (np.random.Generator, np.random.RandomState)
 _CACHED_DEPTH = 4  # how deep in lists, dicts and attributes a user's function caches traced values
@@ -88,7 +88,10 @@ class _Function:
             return tracer.apply("elementwise", function, args, {})
         if home.startswith("numpy"):
             return numpy_functions.call(tracer, function, args, options)
-        return numpy_functions.opaque(tracer, function.__name__, function, args, options)
+        run = (
+            numpy_functions.known if function.__name__ in numpy_functions.OPERANDS else numpy_functions.opaque
+        )
+        return run(tracer, function.__name__, function, args, options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
@@ -115,7 +118,7 @@ class _ScalarType:
             return self._kind(*args)
         if self._kind is int:
             text = args[0].text() if type(args[0]) is TracedArray else ""
-            return SymbolicSize(int(args[0]), f"int({text})", args[0]) if text else int(args[0])
+            return SymbolicSize(int(args[0]), f"int({text})") if text else int(args[0])
         array = self._tracer.array(args[0])
         return (array.item() if self._kind is float else array).astype(self.dtype)
 
@@ -154,63 +157,46 @@ def _builtins(tracer: Tracer) -> dict[str, Any]:
     return {"len": length, "float": _ScalarType(tracer, float), "int": _ScalarType(tracer, int)}
 
 
-# ---------------------------------------------------------------------- random generators
-
-
 class TracedGenerator:
     """A random generator: made from a known seed, its draws are values of the trace, else constants."""
 
-    def __init__(
-        self,
-        tracer: Tracer,
-        generator: Any,
-        make: Callable[..., Any] | None = None,
-        seed: Any = None,
-        text: str = "",
-    ) -> None:
-        self._tracer, self.generator, self._make, self._seed = tracer, generator, make, seed
-        self.text = text  # with the operand's letter in it: "np.random.default_rng(int(a))"
-        self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+    def __init__(self, tracer: Tracer, generator: Any, text: str = "") -> None:
+        self._tracer, self.generator = tracer, generator
+        self._lines = [text] if text else []  # how it is made, and what was drawn so far
 
     def __getattr__(self, name: str) -> Any:
         plain = getattr(self.generator, name)
         return partial(self._draw, plain) if callable(plain) else plain
 
     def _draw(self, plain: Any, *args: Any, **options: Any) -> Any:
-        tracer, args, options = self._tracer, untraced(plain, args), untraced(plain, options)
-        result = plain(*args, **options)
-        if self._make is None:
+        args, options = untraced(plain, args), untraced(plain, options)
+        tracer, result = self._tracer, plain(*args, **options)
+        if not self._lines:
             return tracer.constants(result)
-        self.calls.append((plain.__name__, args, options))
+        try:
+            given = [literal(a) for a in args] + [f"{n}={literal(a)}" for n, a in options.items()]
+        except NoTextError:  # what is drawn from now on cannot be spelled
+            self._lines.clear()
+            return tracer.constants(result)
+        call = f"{plain.__name__}({', '.join(given)})"
+        first, *before = self._lines
+        text = "\n".join([f"p = {first}", *before, f"p.{call}"]) if before else f"{first}.{call}"
+        self._lines.append(f"p.{call}")
         if not isinstance(result, (np.ndarray, np.generic, float, int)):
             return result
         value = result if isinstance(result, (np.ndarray, np.generic)) else np.asarray(result)[()]
-        operands = [self._seed] if type(self._seed) is TracedArray else []
-        which = {"generator": self, "count": len(self.calls)}
-        return TracedArray(tracer, value, tracer.record("draw", self._drawn_again, operands, which, value))
-
-    def _drawn_again(self, *seed: Any, count: int, **_: Any) -> Any:
-        """Return what the call number `count` draws from a generator made anew."""
-        assert self._make is not None
-        value, result = seed[0] if seed else self._seed, None
-        generator = self._make(int(value) if np.ndim(value) == 0 else value)
-        for name, args, options in self.calls[:count]:
-            result = getattr(generator, name)(*args, **options)
-        return result
+        index = tracer.record("draw", lambda text: value, (), {"text": text}, value)
+        return TracedArray(tracer, value, index)
 
 
 def _generator(tracer: Tracer, function: Any, text: str, *args: Any, **options: Any) -> TracedGenerator:
     """Make a generator that remembers its seed."""
     generator = function(*untraced(function, args), **untraced(function, options))
     seed = args[0] if len(args) == 1 and not options else None
-    if isinstance(seed, SymbolicSize) and seed.origin is not None:
-        return TracedGenerator(tracer, generator, function, seed.origin, f"{text}(int(a))")
-    if type(seed) is TracedArray:
-        return TracedGenerator(tracer, generator, function, seed, f"{text}(a)")
-    if isinstance(seed, int):
-        written = seed.text if isinstance(seed, SymbolicSize) else repr(seed)
-        return TracedGenerator(tracer, generator, function, seed, f"{text}({written})")
-    return TracedGenerator(tracer, generator)
+    if not isinstance(seed, int) and type(seed) is not TracedArray:
+        return TracedGenerator(tracer, generator)
+    written = seed.text() if type(seed) is TracedArray else getattr(seed, "text", repr(seed))
+    return TracedGenerator(tracer, generator, f"{text}({written})" if written else "")
 
 
 def untraced(function: Any, given: Any) -> Any:
@@ -225,9 +211,6 @@ def untraced(function: Any, given: Any) -> Any:
     if (given.index() is not None and given.dtype.kind == "f") or name == "shuffle":
         raise UntraceableError(f"what {name} gives depends on a computed value")
     return given.plain()
-
-
-# ---------------------------------------------------------------------- scopes of functions, replaced
 
 
 class _ArrayConverter:
@@ -264,26 +247,22 @@ def through_source(tracer: Tracer, function: FunctionType) -> FunctionType:
 @contextmanager
 def traced_scope(tracer: Tracer, scopes: Sequence[dict[str, Any]]) -> Iterator[None]:
     """Replace what the functions of some modules see (`scopes` are their globals), and restore it whatever happens."""
-    changed: list[tuple[dict[str, Any], str, Any, Any]] = []
+    replaced: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = []
     try:
         for scope in scopes:
             found = {n: v for n, v in _builtins(tracer).items() if n not in scope}
-            for name, item in scope.items():
-                if not name.startswith("__") and (other := stand_in(tracer, item, name)) is not item:
-                    found[name] = other
-            for name, other in found.items():
-                changed.append((scope, name, scope.get(name, _ABSENT), other))
-                scope[name] = other
+            found |= {n: stand_in(tracer, v, n) for n, v in scope.items() if not n.startswith("__")}
+            found = {n: v for n, v in found.items() if v is not scope.get(n)}
+            replaced.append((scope, found, {n: scope[n] for n in found if n in scope}))
+            scope.update(found)
         yield
     finally:
-        for scope, name, before, other in changed:
-            if scope.get(name, _ABSENT) is not other:
-                continue  # the function bound it anew: its doing, and freed of traces below
-            if before is _ABSENT:
-                del scope[name]
-            else:
-                scope[name] = before
-        for scope in scopes:
+        for scope, found, before in replaced:
+            for name, other in found.items():
+                # what the function bound anew is its doing, and freed of traces below
+                if scope.get(name) is other:
+                    scope.pop(name)
+                    scope.update({name: before[name]} if name in before else {})
             _free(scope, {name: v for name, v in scope.items() if not name.startswith("__")}, set())
 
 

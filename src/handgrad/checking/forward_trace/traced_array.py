@@ -46,8 +46,6 @@ class TracedArray(NDArrayOperatorsMixin):
         self._base, self._view = base, view
         self._seen = base.plain() if base is not None else None
 
-    # ------------------------------------------------------------------ the value, and views of other values
-
     def plain(self) -> Any:
         """Return the array, or NumPy scalar, that NumPy itself would hold here."""
         if self._base is not None and self._base.plain() is not self._seen:
@@ -94,8 +92,6 @@ class TracedArray(NDArrayOperatorsMixin):
         self.write(fresh)
         return self
 
-    # ------------------------------------------------------------------ what NumPy asks
-
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **options: Any) -> Any:
         return self._tracer.functions.ufunc(self._tracer, ufunc, method, args, options)
 
@@ -140,8 +136,6 @@ class TracedArray(NDArrayOperatorsMixin):
             raise AttributeError(f"{type(value).__name__!r} object has no attribute {name!r}")
         return lambda *args, **options: tracer.functions.method(tracer, name, self, args, options)
 
-    # ------------------------------------------------------------------ Python's own protocols
-
     __len__ = _of_plain(len)
     __bool__ = _of_plain(bool)
     __int__ = _of_plain(int)
@@ -173,17 +167,11 @@ class TracedArray(NDArrayOperatorsMixin):
 
     __copy__ = __deepcopy__
 
-    def __round__(self, digits: int = 0) -> Any:
-        return self.round(digits)
-
     def __pow__(self, other: Any) -> Any:  # Python's operator has last bits of its own: x ** 2 is np.square
         return self._tracer.apply("power", operator.pow, (self, other), {})
 
     def __rpow__(self, other: Any) -> Any:
         return self._tracer.apply("power", operator.pow, (other, self), {})
-
-    def __ipow__(self, other: Any) -> Any:
-        return self.assign(self**other)
 
 
 _COMPUTED: dict[str, Callable[[TracedArray], Any]] = {
@@ -198,12 +186,11 @@ class SymbolicSize(int):
     """A size that knows how it is spelled: ``x.shape[0]`` rather than 5."""
 
     text: str
-    origin: Any  # the traced integer that it is, or None
 
-    def __new__(cls, value: int, text: str, origin: Any = None) -> SymbolicSize:
+    def __new__(cls, value: int, text: str) -> SymbolicSize:
         """Make an integer with a spelling."""
         size = super().__new__(cls, value)
-        size.text, size.origin = text, origin
+        size.text = text
         return size
 
 
@@ -219,23 +206,20 @@ class SymbolicShape(tuple[int, ...]):
         return first.text.removesuffix("[0]") if isinstance(first, SymbolicSize) else ""
 
 
-def _size_operators(symbol: str, compute: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
-    def spelled(left: Any, right: Any, other: Any) -> Any:
-        if type(other) is int or type(other) is SymbolicSize:
-            return SymbolicSize(compute(int(left), int(right)), f"{_text(left)} {symbol} {_text(right)}")
-        if getattr(other, "__array_priority__", 0) > 0:  # a traced value: its own operator is asked next
-            return NotImplemented
-        return compute(int(left), right) if other is right else compute(left, int(right))
+def _spelled(name: str, symbol: str) -> Callable[[SymbolicSize, Any], Any]:
+    """Return an operator of integers that spells its result, where the other is an integer too."""
 
-    return lambda size, other: spelled(size, other, other), lambda size, other: spelled(other, size, other)
+    def operate(self: SymbolicSize, other: Any) -> Any:
+        result = getattr(int, name)(self, other)
+        if result is NotImplemented or not isinstance(other, int):
+            return result
+        pair = (other, self) if name.startswith("__r") else (self, other)
+        texts = [getattr(size, "text", str(size)) for size in pair]
+        return SymbolicSize(result, f" {symbol} ".join(f"({t})" if " " in t else t for t in texts))
 
-
-def _text(size: int) -> str:
-    text = size.text if isinstance(size, SymbolicSize) else str(size)
-    return f"({text})" if " " in text else text
+    return operate
 
 
 for _name, _symbol in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//")):
-    _forwards, _backwards = _size_operators(_symbol, getattr(operator, _name))
-    setattr(SymbolicSize, f"__{_name}__", _forwards)
-    setattr(SymbolicSize, f"__r{_name}__", _backwards)
+    for _method in (f"__{_name}__", f"__r{_name}__"):
+        setattr(SymbolicSize, _method, _spelled(_method, _symbol))

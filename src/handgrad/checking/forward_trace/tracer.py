@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from types import CodeType, FrameType
@@ -41,8 +41,6 @@ class Tracer:
         self._scopes = {id(scope) for scope in scopes}
         self._constant_of: dict[Any, int] = {}
         self._alive: list[Any] = []  # constants known by id must not be collected
-
-    # ------------------------------------------------------------------ values
 
     def input(self, name: str, value: Any) -> TracedArray:
         """Add an input: its own copy, so that nothing changes it."""
@@ -94,10 +92,8 @@ class Tracer:
         plain = bare(operand)
         return self._constant_index(np.array(plain) if isinstance(plain, (list, tuple)) else plain)
 
-    # ------------------------------------------------------------------ running an operation
-
     def apply(
-        self, name: str, function: Callable[..., Any], operands: Sequence[Any], options: dict[str, Any]
+        self, name: str, function: Any, operands: Sequence[Any], options: dict[str, Any]
     ) -> TracedArray:
         """Run an operation on plain values and record it, if it depends on an input."""
         operands = [self.array(o) if isinstance(o, (list, tuple)) else o for o in operands]
@@ -116,12 +112,7 @@ class Tracer:
         return TracedArray(self, result, index, base if type(base) is TracedArray else None, view)
 
     def record(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        operands: Sequence[Any],
-        options: dict[str, Any],
-        result: Any,
+        self, name: str, function: Any, operands: Sequence[Any], options: dict[str, Any], result: Any
     ) -> int:
         """Record an operation and return the number of its value."""
         self._bytes += result.nbytes
@@ -138,8 +129,6 @@ class Tracer:
         if target:
             self.names[output] = target
         return output
-
-    # ------------------------------------------------------------------ entries, read and written
 
     def getitem(self, array: TracedArray, key: Any) -> Any:
         """Read entries."""
@@ -205,9 +194,6 @@ def _new_axes(template: tuple[Any, ...], ndim: int) -> tuple[int, ...]:
     k = template.index(...) if ... in template else len(template)
     full = template[:k] + (slice(None),) * (ndim - taken) + template[k + 1 :]
     return tuple(axis for axis, part in enumerate(full) if part is None)
-
-
-# ---------------------------------------------------------------------- the user's source
 
 
 def _place_and_target(scopes: set[int]) -> tuple[tuple[str, int, str], str]:

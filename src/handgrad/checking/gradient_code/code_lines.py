@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+_ATOM = re.compile(r"-?\w[\w.]*(\.shape\[\w+\])?|-?[\d.]+e-\d+")  # ``x``, ``-2``, ``x.T``, ``x.shape[0]``
 _MARK = re.compile(r"_v(\d+)_")
 _WIDTH = 96  # of a line, where that can be helped
 # The longest expression that is put in place of its only use, in letters; less where that makes a line too long.
@@ -45,8 +46,6 @@ class CodeLines:
         self._known: dict[str, str] = {}
         self._count = 0
 
-    # ------------------------------------------------------------------ building
-
     def mark(self) -> str:
         """Return a name that stands for a variable until it has one."""
         self._count += 1
@@ -71,7 +70,7 @@ class CodeLines:
             self._add_statements(statements, hint, expression)
             if isinstance(expression, ast.Name):
                 return expression
-        return expression if _is_atom(expression) else self.named(expression, hint)
+        return expression if _ATOM.fullmatch(ast.unparse(expression)) else self.named(expression, hint)
 
     def named(self, expression: ast.expr, hint: str) -> ast.Name:
         """Add a line, unless there is one of the expression; return its variable."""
@@ -95,8 +94,6 @@ class CodeLines:
                 self.blocks.append(_Block(name, "rng" if draws else own, None, [statement]))
             else:
                 self.blocks[-1].statements.append(statement)
-
-    # ------------------------------------------------------------------ rendering
 
     def render(self, results: Mapping[str, ast.Name]) -> tuple[list[str], dict[str, str]]:
         """Return the lines that the results need, and the variable of each: "d" and its key, where that is free."""
@@ -152,21 +149,6 @@ def _free_name(hint: str, taken: set[str]) -> str:
     return name
 
 
-def _is_atom(expression: ast.expr) -> bool:
-    """Whether an expression is as short as a name: ``x``, ``2``, ``x.T``, ``len(x)``, ``x.shape[0]``."""
-    if isinstance(expression, (ast.Attribute, ast.Subscript)) and ast.unparse(expression).count("[") <= 1:
-        inner = expression.value
-        if isinstance(expression, ast.Attribute) or (
-            isinstance(inner, ast.Attribute) and inner.attr == "shape"
-        ):
-            return _is_atom(inner)
-    if isinstance(expression, ast.UnaryOp):
-        return isinstance(expression.op, ast.USub) and isinstance(
-            expression.operand, (ast.Constant, ast.Name)
-        )
-    return isinstance(expression, (ast.Name, ast.Constant))
-
-
 def _text(statements: list[ast.stmt]) -> str:
     return "\n".join(map(ast.unparse, statements))
 
@@ -182,9 +164,6 @@ class _Names(ast.NodeTransformer):
 def _put(node: Any, names: Mapping[str, ast.expr]) -> Any:
     """Return a copy with names in the place of marks."""
     return _Names(names).visit(copy.deepcopy(node))
-
-
-# ---------------------------------------------------------------------- simpler expressions of the same value
 
 
 def simplified(node: ast.expr) -> ast.expr:
@@ -223,23 +202,23 @@ class _Simplifier(ast.NodeTransformer):
 
 def _product(node: ast.expr) -> ast.expr:
     """Gather the sign and the constant of a chain of products and quotients."""
-    sign, constant = 1, 1
+    constant: float = 1
     rest: list[tuple[ast.operator, ast.expr]] = []
     for operator, factor in _factors(node):
         while (opposite := _without_sign(factor)) is not None:
-            sign, factor = -sign, opposite
+            constant, factor = -constant, opposite
         number = factor.value if isinstance(factor, ast.Constant) else None
-        if isinstance(operator, ast.Mult) and type(number) in (int, float):
-            constant *= number  # type: ignore[assignment,operator]
+        if isinstance(operator, ast.Mult) and isinstance(number, (int, float)):
+            constant *= number
         else:
             rest.append((operator, factor))
     result: ast.expr | None = None
-    if constant != 1 or not rest or isinstance(rest[0][0], ast.Div):
-        result = ast.Constant(constant)
+    if abs(constant) != 1 or not rest or isinstance(rest[0][0], ast.Div):
+        result = ast.Constant(abs(constant))
     for operator, factor in rest:
         result = factor if result is None else ast.BinOp(result, operator, factor)
     assert result is not None
-    return _negated(result) if sign < 0 else result
+    return _negated(result) if constant < 0 else result
 
 
 def _factors(node: ast.expr) -> list[tuple[ast.operator, ast.expr]]:

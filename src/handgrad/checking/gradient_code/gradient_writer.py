@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,7 @@ class _Writer:
     def __init__(self, trace: ForwardTrace, wanted: list[str]) -> None:
         self.trace, self.wanted, self.values = trace, wanted, trace.values
         self.is_single = any(np.asarray(self.values[i]).dtype.itemsize < 8 for i in trace.active)
+        self.same = partial(reordered, single=self.is_single)  # up to rounding
         random = np.random.default_rng(0)
         self.upstream = [random.normal(size=np.shape(self.values[i])) for i in trace.outputs]
         self.given = self.upstream[0] if len(self.upstream) == 1 else tuple(self.upstream)
@@ -133,16 +134,12 @@ class _Writer:
         simple = self.simple(full)
         expression = simple if self.broadcasts(self.lines.run(simple), right) else full
         if np.shape(self.lines.run(expression)) != np.shape(right):
-            expression = _call("np.full_like", ast.Name(name), expression)
+            expression = parsed(f"np.full_like({name}, {ast.unparse(expression)})")
         elif isinstance(expression, (ast.Attribute, ast.Subscript)) or (
             isinstance(expression, ast.Name) and not is_mark(expression)
         ):
             expression = _copied(expression)
         return self.lines.named(expression, f"d{name}")
-
-    def same(self, a: Any, b: Any) -> bool:
-        """Whether two arrays agree up to rounding."""
-        return reordered(a, b, single=self.is_single)
 
     def broadcasts(self, value: Any, to: Any) -> bool:
         """Whether an array agrees with another after it is broadcast to it."""
@@ -151,8 +148,6 @@ class _Writer:
         except ValueError:
             return False
 
-    # ------------------------------------------------------------------ gradients of values
-
     def gradient(self, value: int) -> tuple[ast.expr, Any]:
         """Return the gradient of a value, the sum of its terms, and its numbers."""
         if value not in self.gradients:
@@ -160,9 +155,12 @@ class _Writer:
             right = sum((term.value for term in terms[1:]), terms[0].value)
             entries = [term.operation for term in terms if term.operation is not None]
             rest = [term.expression for term in terms if term.expression is not None]
-            written = (
-                self.gathered(value, rest, entries, right) if entries else self.total(value, rest, right)
-            )
+            if entries:
+                written = self.gathered(value, rest, entries, right)
+            elif len(rest) > 1:
+                written = self.defined(value, right, (([], _sum(form)) for form in self.forms(rest)))
+            else:
+                (written,) = rest
             self.gradients[value] = written, right
         return self.gradients[value]
 
@@ -185,17 +183,11 @@ class _Writer:
                 written = self.lines.define(expression, hint, statements)
                 if np.shape(found) == np.shape(right):
                     return written
-                shape = self.letters.sizes.shape(value)
-                name = self.lines.named(_call("np.broadcast_to", written, shape), hint)
+                shape = ast.unparse(self.letters.sizes.shape(value))
+                name = self.lines.named(parsed(f"np.broadcast_to({ast.unparse(written)}, {shape})"), hint)
                 self.simpler[name.id] = written
                 return name
         raise NoTextError("a gradient could not be written")
-
-    def total(self, value: int, terms: Sequence[ast.expr], right: Any) -> ast.expr:
-        """Write a sum of gradients."""
-        if len(terms) == 1:
-            return terms[0]
-        return self.defined(value, right, (([], _sum(form)) for form in self.forms(terms)))
 
     def gathered(
         self, value: int, rest: Sequence[ast.expr], entries: Sequence[Operation], right: Any
@@ -226,8 +218,6 @@ class _Writer:
         largest = max(float(np.max(np.abs(g), initial=0.0)) for g in sizes)
         total = self.gradients[value][1]
         return reordered(total, np.zeros_like(total), largest)
-
-    # ------------------------------------------------------------------ what operations contribute
 
     def known(self, operation: Operation, source: int, text: str, gradient: ast.expr, value: Any) -> bool:
         """Write a well-known gradient that ends with an operation; tell whether it could be."""
@@ -263,12 +253,11 @@ class _Writer:
             assert isinstance(inner, ast.Call)
             yield self.letters.put(ast.unparse(inner.args[0]), operation, forms[0])
         others = [text.replace(*sides) for sides in _OTHER_SIDES] if operation.name in KINKED else []
-        others += (
-            [f"np.where(g == 0, 0, {text})"] if operation.is_elementwise else []
-        )  # where g would meet infinity
+        if operation.is_elementwise:
+            shapes = [np.shape(self.values[i]) for i in (operation.output, operation.inputs[k])]
+            others.append(f"np.where(g == 0, 0, {text})")  # against 0 times infinity
         for spelling in dict.fromkeys((text, *others)):
             if operation.is_elementwise:
-                shapes = (np.shape(self.values[i]) for i in (operation.output, operation.inputs[k]))
                 spelling = reduced(spelling, *shapes)
             for form in forms:
                 yield self.letters.put(spelling, operation, form)
@@ -297,10 +286,6 @@ def _is_dead(operation: Operation, k: int, trace: ForwardTrace) -> bool:
 
 def _sum(terms: Iterable[ast.expr]) -> ast.expr:
     return reduce(lambda total, term: ast.BinOp(total, ast.Add(), term), terms)
-
-
-def _call(function: str, *args: ast.expr) -> ast.expr:
-    return ast.Call(parsed(function), list(args), [])
 
 
 def _copied(array: ast.expr) -> ast.expr:

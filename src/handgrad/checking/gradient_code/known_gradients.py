@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.adjoint import adjoints
+from handgrad.checking.adjoint.chain_rule import perturbed_inputs
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.forward_trace.operation import Operation
 from handgrad.tolerance import close
@@ -30,16 +31,15 @@ def known_gradients(trace: ForwardTrace, leaves: Sequence[int], path: set[int]) 
     `path` has the values between the leaves, whose gradients are wanted, and the outputs.
     """
     other = perturbed(trace) if len(trace.operations) <= _MOST_OPERATIONS else None
-    found: dict[int, tuple[int, str]] = {}
-    for operation in trace.operations if other else ():
+    if other is None:
+        return {}
+    found = {}
+    for operation in trace.operations:
         if operation.output in path and operation.name in _LAST_OPERATIONS:
-            points = [trace.values, other.values] if other else []
-            texts = (
-                (i, _known_gradient(trace, operation, i, points))
-                for i in _sources(trace, operation, leaves, path)
-            )
-            if best := next(((i, text) for i, text in texts if text), None):
-                found[operation.number] = best
+            for source in _sources(trace, operation, leaves, path):
+                if text := _known_gradient(trace, operation, source, [trace.values, other.values]):
+                    found[operation.number] = source, text
+                    break
     return found
 
 
@@ -49,17 +49,10 @@ def perturbed(trace: ForwardTrace) -> ForwardTrace | None:
     None when a value has another shape there, because it picks entries by their size.
     """
     random = np.random.default_rng(1)
-    inputs = {}
-    for name, i in trace.inputs.items():
-        value = trace.values[i]
-        if i in trace.active:
-            shift = random.normal(size=np.shape(value))
-            value = np.asarray(value, float) + 0.1 * np.where(
-                value == 0, np.abs(shift), shift * np.abs(value)
-            )
-        inputs[name] = value
     try:
-        values = trace.replay(inputs)
+        values = trace.replay(
+            perturbed_inputs(trace, trace.values, lambda shape: 0.1 * random.normal(size=shape))
+        )
     except (ValueError, IndexError):
         return None
     same = all(np.shape(new) == np.shape(old) for new, old in zip(values, trace.values, strict=True))
@@ -121,7 +114,6 @@ def _candidates(operation: Operation, ndim: int) -> Iterator[str]:
 
 def _fits(text: str, scope: dict[str, Any], right: Any) -> bool:
     try:
-        value = eval(text, scope)
+        return close(eval(text, scope), right)
     except ValueError:
         return False
-    return close(value, right)

@@ -41,7 +41,7 @@ LARGEST_NUMERICAL = 500  # entries of an operand whose derivative is found by di
 EMPTY = CellType()  # of a closure: of a name that has no value yet
 TWO_SIDED = KINKED | COMPARISONS | {"equal", "not_equal"}
 MANY_SIDED = {"max", "min", "clip", "sort", "argsort", "argmax", "argmin", "partition"} | {
-    "np.median", "quantile", "sign", "heaviside", "norm"
+    "median", "quantile", "sign", "heaviside", "norm"
 }  # fmt: skip
 
 
