@@ -68,8 +68,8 @@ class Elementary:
     def from_bits(self, a: Number) -> Number:
         return self.code.cast("bitcast", a, self.kind)
 
-    def halved(self, k: Number, places: int) -> Number:
-        """Return a whole number without its last binary places; the sign stays."""
+    def shifted_right(self, k: Number, places: int) -> Number:
+        """Return a whole number without so many binary places; the sign stays."""
         return self.code.binary("ashr", k, k.like(places))
 
     def polynomial(self, x: Number, coefficients: tuple[float, ...]) -> Number:
@@ -107,7 +107,7 @@ class Elementary:
         """Return factor · eˣ, where x is given in two parts, the second one small."""
         k, r = self.reduced(self.bounded(x, self.format.lowest, self.format.highest))
         r = r + low
-        half = self.halved(k, 1)  # 2ᵏ in two factors: the result may be subnormal
+        half = self.shifted_right(k, 1)  # 2ᵏ in two factors: the result may be subnormal
         rest = k - half
         near = self.fma(self.expm1_near_zero(r), factor, factor)
         return near * self.power_of_two(half) * self.power_of_two(rest)
@@ -130,7 +130,7 @@ class Elementary:
         tiny = x < 2.0 ** (1 - f.bias)  # subnormal numbers are scaled up first
         bits = self.bits(self.select(tiny, x * 2.0 ** (f.digits + 2), x))
         root = self.bits(x.like(math.sqrt(0.5)))
-        k = self.halved(bits - root, f.digits)
+        k = self.shifted_right(bits - root, f.digits)
         m = self.from_bits(bits - (k << f.digits)) - 1
         exponent = self.from_whole(self.select(tiny, k - (f.digits + 2), k))
         s = m / (m + 2)

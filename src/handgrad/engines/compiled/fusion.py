@@ -262,9 +262,10 @@ class StepSchedule:
             part for value, step in self.accumulated.items() for part in (value.inputs[1], step.value)
         }
         needed = [value for value in lowered.values if value in self.users]
-        self.repeated = frozenset(
-            v for v in needed if v.operation in CHEAP and not self.is_needed_in_memory(v)
-        )
+        in_memory = {*self.wanted} | {  # what a product reads
+            v for v in needed if any(user.operation in ("product", "transpose") for user in self.users[v])
+        }
+        self.repeated = frozenset(v for v in needed if v.operation in CHEAP and v not in in_memory)
         numbers: dict[
             LoweredValue, None
         ] = {}  # those that follow from the step and the sizes alone come first
@@ -303,12 +304,6 @@ class StepSchedule:
             loop.add(value, fit)
             self.append(value, loop)
 
-    def is_needed_in_memory(self, value: LoweredValue) -> bool:
-        """Whether an array filled with one number is more than an operand of loops."""
-        return value in self.wanted or any(
-            user.operation in ("product", "transpose") for user in self.users[value]
-        )
-
     def append(self, value: LoweredValue, step: Step) -> None:
         self.made[value] = len(self.steps)
         self.steps.append(step)
@@ -345,27 +340,22 @@ class StepSchedule:
         """Return ``W -= scale * (x.T @ dz)`` as one product that is added to W and never stored, if a value is one."""
         if value.operation not in ("add", "subtract"):
             return None
-        factor, scale = self._scaled_product(value, value.inputs[1])
+        change = factor = value.inputs[1]
+        scale = None
+        if change.operation == "multiply":
+            for number, other in (change.inputs, change.inputs[::-1]):
+                if number.shape == () and number.type == "weak" and number.operation not in VIEWS:
+                    scale, factor = number, other
+                    break
         if factor.operation != "product" or factor.shape != value.shape:
             return None
-        used = [operand.matrix[0] for operand in factor.inputs]
-        used += [scale] if scale is not None else []
+        if not self._only_user(change, value) or (scale and not self._only_user(factor, change)):
+            return None
+        used = [operand.matrix[0] for operand in factor.inputs] + ([scale] if scale else [])
         # the product is done late, where it is added: what it reads must not change before
         if any(operand.operation == "load" or operand.target for operand in used):
             return None
         return Product(factor, value, scale, -1.0 if value.operation == "subtract" else 1.0)
-
-    def _scaled_product(
-        self, value: LoweredValue, change: LoweredValue
-    ) -> tuple[LoweredValue, LoweredValue | None]:
-        """Return the only thing that is added to a value, and the Python number it is multiplied by, if any."""
-        if not self._only_user(change, value):
-            return value, None
-        if change.operation == "multiply":
-            for scale, factor in (change.inputs, change.inputs[::-1]):
-                if scale.shape == () and scale.type == "weak" and scale.operation not in VIEWS:
-                    return (factor, scale) if self._only_user(factor, change) else (change, None)
-        return change, None
 
     def _only_user(self, value: LoweredValue, user: LoweredValue) -> bool:
         return self.users[value] == {user} and value not in self.wanted
