@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from handgrad import SGD, Linear, MeanSquaredError, Network, Tanh
 from handgrad.engines import Epoch
 from handgrad.engines.compiled import CompiledEngine, batch_loop, blas, plan
-from handgrad.engines.compiled.batch_loop import TRIAL, USUAL, Choice, Helpers
+from handgrad.engines.compiled.batch_loop import TRIAL_SECONDS, SLICE_SECONDS, Choice, Helpers
 from handgrad.engines.compiled.blas import Blas, find_blas
 from handgrad.errors import ConfigurationError
 
@@ -39,7 +39,7 @@ def test_both_ways_are_tried_and_the_faster_one_is_kept(faster: bool) -> None:
     helped = decide(choice, {faster: 1e-6, not faster: 2e-6}, 40)
     assert {True, False} == set(helped[:3])
     assert helped[3:].count(not faster) <= len(helped) // 4
-    assert choice.length in (TRIAL, USUAL)
+    assert choice.length in (TRIAL_SECONDS, SLICE_SECONDS)
 
 
 def test_trials_take_a_small_share_of_the_time() -> None:
@@ -65,7 +65,7 @@ def test_a_machine_that_becomes_busy_is_noticed() -> None:
 
 def test_a_slice_too_short_to_tell_decides_nothing() -> None:
     choice = Choice()
-    choice.measured(TRIAL / 10, 1)
+    choice.measured(TRIAL_SECONDS / 10, 1)
     assert choice.seconds == {}
     assert not choice.helped
 

@@ -1,7 +1,7 @@
 """What an engine is: something that runs a program over batches.
 
 Three promises: every engine agrees with the reference within a stated bound; an engine that cannot run a line
-says which and why, by name; the same seed on the same engine gives the same numbers.
+names the line and the reason; the same seed on the same engine gives the same numbers.
 """
 
 from __future__ import annotations

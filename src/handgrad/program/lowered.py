@@ -17,7 +17,7 @@ Type: TypeAlias = Literal["float", "single", "int", "bool", "weak"]
 
 
 class UnsupportedLineError(Exception):
-    """A line of a program cannot be lowered, or an engine cannot run it; says which and why.
+    """A line of a program cannot be lowered, or an engine cannot run it; states which and why.
 
     Attributes
     ----------

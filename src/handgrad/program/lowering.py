@@ -106,7 +106,7 @@ class Lowering:
         kind: Type,
         attribute: Any = None,
     ) -> LoweredValue:
-        """Return the value of an operation: the same one when it has been asked for before."""
+        """Return the value of an operation: the same one every time."""
         exact = attribute.hex() if isinstance(attribute, float) else attribute  # 0.0 and -0.0 are two numbers
         key = (operation, tuple(inputs), shape, kind, exact)
         if key not in self.known:

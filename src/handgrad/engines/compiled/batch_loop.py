@@ -65,16 +65,16 @@ STEP_SIZE = 5
 PATIENCE = 200
 """How often a thread looks again before it lets others run: on a busy machine two may share one processor."""
 
-USUAL = 0.05
+SLICE_SECONDS = 0.05
 """How long native code runs before Python looks for Ctrl-C, shows progress and thinks about threads, in seconds."""
 
-TRIAL = 0.005
+TRIAL_SECONDS = 0.005
 """How long the other way is tried, …"""
 
-SELDOM = 30
+TRIALS_APART = 30
 """… how many times as long as a trial lasts is waited before the next, …"""
 
-SUDDEN = 3
+TRIALS_APART_WHEN_SLOWER = 3
 """… and how many times as long when everything has become slower meanwhile, …"""
 
 SLOWER = 1.2
@@ -260,7 +260,7 @@ class Helpers:
 
     @contextmanager
     def shared(self) -> Iterator[int]:
-        """Have help meanwhile: gives the address of the memory that is shared, or 0 when the helpers are taken."""
+        """Wake the helpers; yields the address of the shared memory, or 0 when they help another caller."""
         if not self.taken.acquire(blocking=False):
             yield 0
             return
@@ -315,21 +315,21 @@ class Choice:
     """
 
     def __init__(self) -> None:
-        self.helped, self.length = False, TRIAL
+        self.helped, self.length = False, TRIAL_SECONDS
         self.seconds: dict[bool, float] = {}  # for a row, with help and without
         self.trial = self.since_trial = 0.0  # seconds
 
     def measured(self, seconds: float, rows: int) -> None:
-        """Take note of how long a slice took, and decide how the next one is done."""
-        if seconds < TRIAL / 2:
+        """Record how long a slice took, and decide how the next one is done."""
+        if seconds < TRIAL_SECONDS / 2:
             return  # too short to tell: waking a helper takes its time too
         before = self.seconds.get(self.helped, seconds / rows)
         self.seconds[self.helped] = seconds / rows
         self.since_trial += seconds
-        if self.length == TRIAL:
+        if self.length == TRIAL_SECONDS:
             self.trial, self.since_trial = seconds, 0.0
-        patience = SUDDEN if seconds / rows > SLOWER * before else SELDOM
+        patience = TRIALS_APART_WHEN_SLOWER if seconds / rows > SLOWER * before else TRIALS_APART
         if len(self.seconds) < 2 or self.since_trial > patience * self.trial:
-            self.helped, self.length = not self.helped, TRIAL
+            self.helped, self.length = not self.helped, TRIAL_SECONDS
         else:
-            self.helped, self.length = self.seconds[True] <= self.seconds[False], USUAL
+            self.helped, self.length = self.seconds[True] <= self.seconds[False], SLICE_SECONDS

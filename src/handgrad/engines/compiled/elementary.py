@@ -147,7 +147,7 @@ class Elementary:
 
     def from_whole(self, k: Number) -> Number:
         """Return a small whole number as a floating-point one, without the slow conversion of 64-bit numbers."""
-        magic = replace(literal(self.format.magic, self.kind, k.width), code=self.code)
+        magic = literal(self.format.magic, self.kind, k.width, self.code)
         return self.from_bits(k + self.bits(magic)) - magic
 
     def log1p(self, x: Number) -> Number:

@@ -283,7 +283,7 @@ class StepSchedule:
         self.stored |= {step.value for step in self.steps if isinstance(step, Product) and not step.target}
 
     def place(self, value: LoweredValue) -> None:
-        """Give a value its place: in a loop that has its operands, or a step of its own."""
+        """Add a value to a loop that has its operands, or as a step of its own."""
         if value.operation in GIVEN | VIEWS or value in self.absorbed or value in self.repeated:
             return
         if value in self.updates and not self.barrier and self.checked:
@@ -330,7 +330,7 @@ class StepSchedule:
         return False
 
     def _needed(self, operands: list[LoweredValue]) -> Iterator[LoweredValue]:
-        """Yield what has to be there for these operands, through those that a loop computes itself."""
+        """Yield these operands, and those of the ones that a loop computes itself."""
         for operand in operands:
             yield operand
             if operand in self.repeated:

@@ -17,7 +17,6 @@ import llvmlite.binding as llvm
 LANES = {"float": 16, "double": 8}
 """How many numbers are computed side by side; a processor with narrower registers does it in several steps."""
 
-FLOATS = frozenset(LANES)
 SHORT = {"float": "f32", "double": "f64"}
 """How the names of LLVM's own functions shorten a type."""
 
@@ -27,7 +26,7 @@ def _operator(whole: str, real: str = "") -> Callable[[Number, Operand], Number]
 
     def write(a: Number, b: Operand) -> Number:
         b = b if isinstance(b, Number) else a.like(b)
-        operation = real if a.kind in FLOATS else whole
+        operation = real if a.kind in LANES else whole
         result = "i1" if "cmp" in operation else a.kind
         code = a.code or b.code
         assert code is not None
@@ -53,7 +52,7 @@ class Number:
         return f"{self.type} {self.text}"
 
     def like(self, number: float) -> Number:
-        return replace(literal(number, self.kind, self.width), code=self.code)
+        return literal(number, self.kind, self.width, self.code)
 
     __add__ = _operator("add", "fadd")
     __sub__ = _operator("sub", "fsub")
@@ -84,14 +83,14 @@ class Number:
 Operand: TypeAlias = Number | float
 
 
-def literal(number: float, kind: str, width: int = 1) -> Number:
+def literal(number: float, kind: str, width: int = 1, code: Code | None = None) -> Number:
     """Return a constant, the same in every lane."""
-    if kind in FLOATS:
+    if kind in LANES:
         rounded = struct.unpack("f", struct.pack("f", number))[0] if kind == "float" else number
         text = f"0x{struct.unpack('Q', struct.pack('d', rounded))[0]:016X}"
     else:
         text = str(int(number))
-    return Number(text if width == 1 else f"splat ({kind} {text})", kind, width)
+    return Number(text if width == 1 else f"splat ({kind} {text})", kind, width, code)
 
 
 KERNEL = "i32 @kernel(ptr %arguments, i64 %first, i64 %last)"
@@ -108,7 +107,7 @@ class Code:
     def __init__(self) -> None:
         self.definition = ""
         self.lines: list[str] = []
-        self.start: list[str] = []  # memory that is asked for once, at the function's start
+        self.start: list[str] = []  # memory that is allocated once, at the function's start
         self.declared: dict[str, str] = {}
         self.count = 0
         self.part = self.parameter("i64 %first"), self.parameter("i64 %last")
@@ -134,7 +133,7 @@ class Code:
         return self.emit(f"{operation} {a}, {b.text}", a.kind, a.width)
 
     def compare(self, condition: str, a: Number, b: Number) -> Number:
-        operation = "fcmp" if a.kind in FLOATS else "icmp"
+        operation = "fcmp" if a.kind in LANES else "icmp"
         return self.emit(f"{operation} {condition} {a}, {b.text}", "i1", a.width)
 
     def select(self, condition: Number, a: Number, b: Number) -> Number:

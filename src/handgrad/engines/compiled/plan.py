@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from handgrad.engines.compiled.batch_loop import (
     STEP_SIZE,
-    USUAL,
+    SLICE_SECONDS,
     Choice,
     Control,
     check_text,
@@ -93,7 +93,7 @@ class Plan:
         self.looked_up = list(_looked_up(lowered))
         self.has_rate = "learning_rate" in lowered.names
         self.tables: dict[int, StepTable] = {}
-        # what the tables are made for: where the inputs lie, and the rows of a last batch
+        # what the tables are made for: the addresses of the inputs, and the rows of a last batch
         self.prepared: tuple[int, ...] = ()
         self.control = np.zeros(len(Control), np.int64)
         self.control[Control.ROW_NUMBERS] = self.order.ctypes.data
@@ -101,7 +101,9 @@ class Plan:
         self.control[Control.STEP] = self.numbers["step"].ctypes.data
         self.control[Control.BATCH] = batch_size
         self.choice = Choice()
-        self.seconds = USUAL  # for a batch, as the last slice of them had it; at first one is tried alone
+        self.seconds = (
+            SLICE_SECONDS  # for a batch, as the last slice of them had it; at first one is tried alone
+        )
         run = native().address(driver_text(native().triple), "run")
         self.call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(run)
 
