@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from handgrad import SGD, Linear, MeanSquaredError, Network, Tanh
 from handgrad.engines import Epoch
 from handgrad.engines.compiled import CompiledEngine, batch_loop, blas, plan
-from handgrad.engines.compiled.batch_loop import TRIAL_SECONDS, SLICE_SECONDS, Choice, Helpers
+from handgrad.engines.compiled.batch_loop import SLICE_SECONDS, TRIAL_SECONDS, Choice, Helpers
 from handgrad.engines.compiled.blas import Blas, find_blas
 from handgrad.errors import ConfigurationError
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.engines.compiled.batch_loop import (
-    STEP_SIZE,
     SLICE_SECONDS,
+    STEP_SIZE,
     Choice,
     Control,
     check_text,
