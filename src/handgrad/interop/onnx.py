@@ -65,17 +65,17 @@ def to_onnx(
     path
         The file. Its input is ``x``, (n, …) in the network's dtype, or int64 where the network looks indices up.
     prediction
-        Whether the output is the answer, ``prediction``, as of `Network.predict`: class probabilities, probabilities; else it
-        is ``output``, as of `Network.output`: logits.
+        Whether the output is ``prediction``, as of `Network.predict`: class probabilities, probabilities; else it is
+        ``output``, as of `Network.output`: logits.
     standardise
         Whether `Standardise` is part of the file, so that it takes rows as they come; else it takes standardised rows.
     metadata
-        What else the file says, by name, such as the names of classes.
+        Metadata of the file, such as the names of classes.
 
     Raises
     ------
     ConversionError
-        When a line cannot be exported; it names the line and says why.
+        When a line cannot be exported; it names the line and the reason.
     RunError
         When the file cannot be written.
     """

@@ -60,7 +60,7 @@ def to_torch(network: Network) -> Any:
 def to_torch_loss(network: Network) -> Any:
     """Make the loss module of ``torch.nn`` that a network's loss is.
 
-    For class numbers in rows of several answers, (n, time), PyTorch wants the classes in the second axis:
+    For several class numbers in a row, (n, time), PyTorch wants the classes in the second axis:
     ``loss(output.movedim(-1, 1), t)``.
 
     Raises
