@@ -121,11 +121,9 @@ class Subject:
     def _returned(self, upstream: list[Array], inputs: Inputs, *, fresh: bool) -> dict[str, Any]:
         given = copy_of(inputs) if fresh else inputs
         self._call(self.forward, "forward", (), copy_of(inputs))
-        first = [np.array(part) for part in upstream] if fresh else upstream
-        gradients = self._call(
-            self.backward, "backward", (tuple(first) if self.several else first[0],), given
-        )
-        return self._by_name(gradients)
+        parts = tuple(map(np.array, upstream)) if fresh else tuple(upstream)
+        first = parts if self.several else parts[0]
+        return self._by_name(self._call(self.backward, "backward", (first,), given))
 
     def _call(self, function: Callable[..., Any], role: str, first: tuple[Any, ...], inputs: Inputs) -> Any:
         try:
@@ -277,6 +275,5 @@ def _takes_names(function: Callable[..., Any], inputs: Inputs) -> bool:
         return False
     kinds = {name: parameter.kind for name, parameter in parameters.items()}
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return inspect.Parameter.VAR_KEYWORD in kinds.values() or all(
-        kinds.get(name) in by_name for name in inputs
-    )
+    takes_any = inspect.Parameter.VAR_KEYWORD in kinds.values()
+    return takes_any or all(kinds.get(name) in by_name for name in inputs)

@@ -1,4 +1,4 @@
-"""What is given to a check, as two functions of arrays: plain functions, objects of handgrad, torch and JAX, anyone's code.
+"""What is given to a check, as two functions of arrays: handgrad's own objects, torch's and JAX's, anyone's code.
 
 >>> import numpy as np
 >>> from handgrad import check

@@ -374,19 +374,15 @@ def _loss_between(forward: Function, backward: Function, world: World) -> Functi
     """Return the loss from which a backward without an upstream gradient starts: a function of forward's results."""
     names = returned_names(forward)
     roles = roles_of(backward, {*parameters_of(forward), *world}, names, saves=len(names) > 1)
-    if any(role.kind == "upstream" for role in roles) or any(
-        map(is_loss_name, [*names[:1], forward.__name__])
-    ):
+    is_loss = any(map(is_loss_name, [*names[:1], forward.__name__]))
+    if is_loss or any(role.kind == "upstream" for role in roles):
         return None
-    known = {*names, *world}
-    return next(
-        (
-            value for name, value in forward.__globals__.items()
-            if isinstance(value, FunctionType) and value.__module__ == forward.__module__ and is_loss_name(name)
-            and set(parameters_of(value)) <= known and value not in (forward, backward)
-        ),
-        None,
-    )  # fmt: skip
+    for name, value in getattr(forward, "__globals__", {}).items():
+        is_own = isinstance(value, FunctionType) and value.__module__ == forward.__module__
+        if is_own and is_loss_name(name) and value not in (forward, backward):
+            if set(parameters_of(value)) <= {*names, *world}:
+                return value
+    return None
 
 
 # --------------------------------------------------------------------------------- f(x) and its derivative
@@ -401,10 +397,8 @@ def is_derivative(forward: Function, backward: Function) -> bool:
 
 def _flag(function: Function) -> str:
     """Return the parameter by which a function gives its derivative instead, or ""."""
-    flags = (
-        name for name, p in parameters_of(function).items() if p.default is False and plain(name) in FLAGS
-    )
-    return next(flags, "")
+    options = (name for name, each in parameters_of(function).items() if each.default is False)
+    return next((name for name in options if plain(name) in FLAGS), "")
 
 
 def _of_derivative(function: Function, derivative: Function, inputs: World) -> Pair:

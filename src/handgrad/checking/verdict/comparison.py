@@ -18,7 +18,6 @@ from handgrad.checking.verdict.directional import (
     directional_check,
     few_enough,
     outputs_of,
-    traced,
 )
 from handgrad.finite_differences import NumericalJacobian, numerical_jacobian
 from handgrad.tolerance import EPS, TELLING, Bounds, Rounding, close, rounding_error
@@ -36,10 +35,15 @@ class NumericalGradient:
     """The derivatives of forward at some inputs, and the upstream gradients that backward is compared at."""
 
     inputs: Inputs
-    exact: Inputs  # with all floating point in float64
+    analytic: AnalyticGradient  # at the same inputs
     outputs: list[Array]
     upstreams: tuple[list[Array], ...]  # for each sample, one gradient for each output
     jacobians: dict[str, NumericalJacobian | DirectionalCheck]  # of all outputs laid end to end, by argument
+
+    @property
+    def exact(self) -> Inputs:
+        """The inputs with all floating point in float64."""
+        return self.analytic.inputs
 
 
 class Worst(NamedTuple):
@@ -129,10 +133,10 @@ class Evidence:
     comparisons: tuple[Comparison, ...]  # at the user's inputs first, then at fresh ones
     wrong: tuple[str, ...]
 
-    @cached_property
+    @property
     def recording(self) -> ForwardTrace | None:
         """Forward as elementary operations, at the user's inputs; None where it cannot be traced."""
-        return traced(self.subject, self.comparisons[0].numerical.exact)
+        return self.comparisons[0].numerical.analytic.trace
 
     def samples(self) -> Iterator[GradientSample]:
         """Yield every upstream gradient at every inputs."""
@@ -164,16 +168,14 @@ def numerical_gradient(
         raise CheckError("forward is not finite at these inputs", fix="give inputs at which it is")
     generator = np.random.default_rng(seed)
     upstreams = tuple(_upstream(outputs, generator) for _ in range(UPSTREAMS))
-    exact = widened(inputs, np.float64)
-    analytic = AnalyticGradient(subject, exact)
+    analytic = AnalyticGradient(subject, widened(inputs, np.float64))
     jacobians: dict[str, NumericalJacobian | DirectionalCheck] = {}
     for name in arguments:
         if name in few:
             jacobians[name] = numerical_jacobian(outputs_of(subject, wide, name), wide[name])
         else:
-            function = outputs_of(subject, exact, name)
-            jacobians[name] = directional_check(function, exact[name], analytic, name, generator)
-    return NumericalGradient(inputs, exact, outputs, upstreams, jacobians)
+            jacobians[name] = directional_check(analytic, name, generator)
+    return NumericalGradient(inputs, analytic, outputs, upstreams, jacobians)
 
 
 def compare(subject: Subject, numerical: NumericalGradient) -> Comparison:
@@ -186,9 +188,7 @@ def _sample(subject: Subject, upstream: list[Array], numerical: NumericalGradien
     gradients = subject.run_backward(upstream, numerical.exact)
     perturbed = _perturbed(subject, upstream, numerical.exact, gradients)
     flat = np.concatenate([part.ravel() for part in upstream])
-    eps = rounding_error(
-        *numerical.inputs.values(), *numerical.outputs
-    )  # not of the gradient: that is backward's
+    eps = rounding_error(*numerical.inputs.values(), *numerical.outputs)  # that of the gradient is backward's
     bounds: dict[str, Bounds] = {}
     for name, jacobian in numerical.jacobians.items():
         rounding = Rounding(eps, _least(numerical, name, flat), perturbed[name])
@@ -211,16 +211,16 @@ def rejudge_off_kinks(subject: Subject, comparison: Comparison, seed: int) -> Co
     found = [(sample.got[name], inputs[name].shape) for sample in comparison.samples for name in wrong]
     finite = all(got.shape == shape and np.all(np.isfinite(got)) for got, shape in found)
     special = any(map(_is_special, inputs.values()))
-    if not wrong or not finite or not special or _at_one_kink(subject, comparison):
+    if not wrong or not finite or not special or _at_one_kink(comparison):
         return comparison
     moved = perturb_off_kinks(subject, inputs, comparison.arguments, np.random.default_rng(seed))
     other = compare(subject, numerical_gradient(subject, moved, comparison.arguments, seed))
     return other if set(wrong) - set(other.wrong) else comparison
 
 
-def _at_one_kink(subject: Subject, comparison: Comparison) -> bool:
+def _at_one_kink(comparison: Comparison) -> bool:
     """Whether one of the worst entries is at a single kink, so that what its two sides say of it is final."""
-    analytic, sample = AnalyticGradient(subject, comparison.numerical.exact), comparison.samples[0]
+    analytic, sample = comparison.numerical.analytic, comparison.samples[0]
     for name in comparison.wrong:
         if isinstance(comparison.numerical.jacobians[name], NumericalJacobian):
             excess = np.where(sample.wrong(name), sample.bounds[name].excess(sample.got[name]), 0)

@@ -295,9 +295,10 @@ class DirectionalCheck:
 
 
 def directional_check(
-    function: Vector, point: Array, analytic: AnalyticGradient, name: str, generator: np.random.Generator
+    analytic: AnalyticGradient, name: str, generator: np.random.Generator
 ) -> DirectionalCheck:
     """Differentiate along random directions; fewer of them where one is much work or memory."""
+    function, point = outputs_of(analytic.subject, analytic.inputs, name), analytic.inputs[name]
     work = work_of(analytic.subject, analytic.inputs)
     fewer = min(WORK / (EVALUATIONS * work), LARGEST_DRAWN / point.size)
     directions = generator.normal(size=(int(np.clip(fewer, 2, DIRECTIONS)), *point.shape))
