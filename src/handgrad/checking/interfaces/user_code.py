@@ -378,10 +378,11 @@ def _loss_between(forward: Function, backward: Function, world: World) -> Functi
     if is_loss or any(role.kind == "upstream" for role in roles):
         return None
     for name, value in getattr(forward, "__globals__", {}).items():
-        is_own = isinstance(value, FunctionType) and value.__module__ == forward.__module__
-        if is_own and is_loss_name(name) and value not in (forward, backward):
-            if set(parameters_of(value)) <= {*names, *world}:
-                return value
+        if not isinstance(value, FunctionType) or value.__module__ != forward.__module__:
+            continue
+        takes_known = set(parameters_of(value)) <= {*names, *world}
+        if takes_known and is_loss_name(name) and value not in (forward, backward):
+            return value
     return None
 
 

@@ -31,9 +31,7 @@ DIRECTIONS = 12
 FEW = 12  # entries whose derivatives take no longer than those along the directions
 LARGEST_JACOBIAN = 5_000_000  # entries
 LARGEST_DRAWN = 20_000_000  # entries of all directions
-LOOKED_AT = (
-    24  # entries that differ from the analytic gradient, the worst first, whose own derivatives are found
-)
+LOOKED_AT = 24  # entries unlike the analytic gradient's, the worst first, whose own derivatives are found
 ENOUGH = 3  # of them that are wrong
 NOTICEABLE = 1e-2  # of a typical entry: smaller entries are compared as if they had this size
 
