@@ -398,14 +398,19 @@ def messages() -> Iterator[str]:
         if path.relative_to(Path(handgrad.__file__).parent).parts[0].removesuffix(".py") not in BEHIND_IT:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name == "_problem":
+                tuples = (each for each in ast.walk(node) if isinstance(each, ast.Tuple) and each.elts)
+                yield from (_template(each.elts[0]) for each in tuples)
             if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)):
                 continue
-            if ast.unparse(node.exc.func).endswith(("Error", "error")) and ast.unparse(
-                node.exc.func
-            ) not in vars(builtins):
-                first = node.exc.args[0]
-                parts = first.values if isinstance(first, ast.JoinedStr) else [first]
-                yield "".join(part.value if isinstance(part, ast.Constant) else "…" for part in parts)
+            name = ast.unparse(node.exc.func)
+            if name.endswith(("Error", "error")) and name not in vars(builtins):
+                yield _template(node.exc.args[0])
+
+
+def _template(message: ast.expr) -> str:
+    parts = message.values if isinstance(message, ast.JoinedStr) else [message]
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in parts)
 
 
 def test_every_error_is_listed() -> None:
