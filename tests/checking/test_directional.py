@@ -165,7 +165,7 @@ NETWORKS = {
 
 
 @pytest.mark.parametrize("way", ["recorded", "directions alone", "every coordinate"])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_kinks_raise_no_false_alarm(monkeypatch: pytest.MonkeyPatch, name: str, seed: int, way: str) -> None:
     """Rows of zeros, and weights and pixels that are round numbers, put many units at their kink at once."""
