@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -165,6 +166,19 @@ def server() -> Iterator[Server]:
 def handgrad(server: Server, tmp_path: Path) -> Command:
     """Run the command line in the test's folder."""
     return server.command_in(tmp_path)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread_for_numpy(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Keep NumPy's own products on one thread: those of several workers wait for one another in busy loops.
+
+    What the compiled engine may use stays the same; tests of threads have all of them.
+    """
+    from handgrad.engines.compiled.blas import _openblas
+
+    blas = None if request.path.parent.name in ("engines", "estimators") else _openblas()
+    with nullcontext() if blas is None else blas.on_one_thread():
+        yield
 
 
 @pytest.fixture(scope="session")
