@@ -223,7 +223,7 @@ def softmax(x):
 def cross_entropy(x, y):
     s = x - x.max(axis=1, keepdims=True)
     logp = s - np.log(np.exp(s).sum(axis=1, keepdims=True))
-    return -logp[np.arange(len(y)), y].mean()
+    return -logp[np.arange(len(y)), y.tolist()].mean()
 
 
 @forward(x=n(5, 7), gamma=n(7), beta=n(7))

@@ -68,6 +68,11 @@ def _item(_: Tracer, array: Any, *where: Any) -> Any:
 
 
 @special
+def _tolist(tracer: Tracer, array: Any) -> Any:
+    return [_tolist(tracer, part) for part in array] if array.ndim else array
+
+
+@special
 def _empty_like(tracer: Tracer, a: Any, *args: Any, **options: Any) -> Any:
     return tracer.constant(np.empty_like(bare(a), *args, **options))
 
@@ -242,9 +247,6 @@ def _slogdet(tracer: Tracer, a: Any) -> Any:
     return sign, tracer.apply("logabsdet", lambda a: np.linalg.slogdet(a)[1], (a,), {})
 
 
-_others: dict[str, Any] = {
-    "asanyarray": _asarray,
-    "lib.stride_tricks.as_strided": _as_strided,
-    "linalg.slogdet": _slogdet,
-}
-SPECIAL |= _others
+SPECIAL["asanyarray"] = _asarray
+SPECIAL["lib.stride_tricks.as_strided"] = _as_strided
+SPECIAL["linalg.slogdet"] = _slogdet

@@ -186,7 +186,7 @@ def _run_ufunc(tracer: Tracer, function: np.ufunc, how: str, args: Args, options
             return result
         rest = out if type(out) is TracedArray else tracer.constant(np.zeros_like(result.plain()))
         return np.where(where, result, rest)
-    if how == "reduce" and (name in _REDUCTIONS or name == "logaddexp"):
+    if how == "reduce" and name in (*_REDUCTIONS, "logaddexp"):
         given = {"axis": 0} | dict(zip(("axis", *_USUAL), args[1:], strict=False)) | options
         given = {n: v for n, v in given.items() if n == "axis" or v is not _USUAL[n]}
         if name == "logaddexp":

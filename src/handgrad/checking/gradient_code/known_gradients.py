@@ -44,15 +44,11 @@ def known_gradients(trace: ForwardTrace, leaves: Sequence[int], path: set[int]) 
 
 
 def perturbed(trace: ForwardTrace) -> ForwardTrace | None:
-    """Return the trace of inputs changed by about a tenth, so that nothing is zero or equal by chance.
-
-    None when a value has another shape there, because it picks entries by their size.
-    """
+    """Return the trace at inputs changed by about a tenth, off zeros and ties; None if a value's shape changes too."""
     random = np.random.default_rng(1)
+    inputs = perturbed_inputs(trace, trace.values, lambda shape: 0.1 * random.normal(size=shape))
     try:
-        values = trace.replay(
-            perturbed_inputs(trace, trace.values, lambda shape: 0.1 * random.normal(size=shape))
-        )
+        values = trace.replay(inputs)
     except (ValueError, IndexError):
         return None
     same = all(np.shape(new) == np.shape(old) for new, old in zip(values, trace.values, strict=True))
