@@ -175,11 +175,11 @@ SLIPS: dict[str, tuple[str, str]] = {
     ),
     'SoftmaxCrossEntropy(class_weight="balanced")': (
         "SoftmaxCrossEntropy: class_weight is 'balanced'",
-        "give a list, each a number",
+        "give a list, each a number, 0 or more",
     ),
     "SoftmaxCrossEntropy(class_weight={0: 1.0})": (
         "SoftmaxCrossEntropy: class_weight is {0: 1.0}",
-        "give a list, each a number",
+        "give a list, each a number, 0 or more",
     ),
     'HalfSquaredError(reduction="none")': ("HalfSquaredError: reduction is 'none'", "choose from sum, mean"),
     'Huber("1")': ("Huber: delta is '1'", "give a number above 0"),
@@ -208,7 +208,7 @@ SLIPS: dict[str, tuple[str, str]] = {
         "measure_engines: batch_size is 0",
         "give a whole number, 1 or more",
     ),
-    'measure_engines(n, x, t, seconds="1")': ("measure_engines: seconds is '1'", "give a number"),
+    'measure_engines(n, x, t, seconds="1")': ("measure_engines: seconds is '1'", "give a number above 0"),
     'relu("x")': ("relu: z holds <U1, not numbers", ""),
     "relu(None)": ("relu: z holds object, not numbers", ""),
     "relu(x, slope=0.1)": ("relu has no option slope", ""),
@@ -236,7 +236,7 @@ SLIPS: dict[str, tuple[str, str]] = {
     'read_csv(3, target="a")': ("read_csv: path is 3", "give text or a path"),
     'Dataset("rows", [[1.0]], [0], "classification")': ("Dataset: x is [[1.0]]", "give an array"),
     "Checkpoints()": ("Checkpoints: folder is not given", "Checkpoints(folder, …)"),
-    'Checkpoints("folder", minutes="5")': ("Checkpoints: minutes is '5'", "give a number"),
+    'Checkpoints("folder", minutes="5")': ("Checkpoints: minutes is '5'", "give a number, 0 or more"),
     "load_run(3)": ("load_run: folder is 3", "give text or a path"),
     'load_run("folder", own=ReLU)': ("load_run: own is the class ReLU", "give a list: [ReLU]"),
 }

@@ -450,7 +450,7 @@ def test_a_file_that_holds_no_network_is_refused(tmp_path: Path) -> None:
     for metadata, message in (
         (None, "holds no network of handgrad's, only arrays"),
         ({"handgrad": "{"}, "damaged, or not handgrad's"),
-        ({"handgrad": json.dumps(head | {"format": 2})}, "format 2, and this handgrad reads up to 1"),
+        ({"handgrad": json.dumps(head | {"format": 2})}, "format 2, and this handgrad reads 1"),
         ({"handgrad": json.dumps(head | {"network": table})}, "network: NetworkTable needs seed"),
         (
             {"handgrad": json.dumps(head | {"network": table | huge})},

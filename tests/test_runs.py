@@ -122,6 +122,7 @@ def test_weights_are_saved_as_they_read_not_as_they_lie(tmp_path: Path, view: An
 
 def test_saving_over_a_run_never_mixes_the_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped before any of its files, the folder holds the old run, no run, or the new one."""
+    import handgrad.files
     import handgrad.runs
 
     old, new = (
@@ -142,7 +143,8 @@ def test_saving_over_a_run_never_mixes_the_two(tmp_path: Path, monkeypatch: pyte
         save_run(folder, run_of(old), HISTORY, "old")
         written.clear()
         with monkeypatch.context() as patched:
-            patched.setattr(handgrad.runs, "write_file", write)
+            for module in (handgrad.runs, handgrad.files):
+                patched.setattr(module, "write_file", write)
             try:
                 save_run(folder, run_of(new), HISTORY, "new")
             except KeyboardInterrupt:

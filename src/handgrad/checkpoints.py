@@ -6,23 +6,19 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
-from numpy.typing import NDArray
 
-from handgrad.arguments import judged
-from handgrad.arrays import Fingerprint
-from handgrad.errors import ConfigurationError, RunError, notify
+from handgrad.arguments import NonNegative, judged
+from handgrad.arrays import Array, Fingerprint
+from handgrad.errors import RunError, notify
 from handgrad.files import FolderLock, Tensors, write_tensors
 from handgrad.training import History
 from handgrad.training.training_state import CheckpointStore, Done, EpochEnd, TrainingState
 
 __all__ = ["Checkpoints"]
-
-Array = NDArray[Any]
 
 NAME = "checkpoint.safetensors"
 FORMAT = 1
@@ -72,12 +68,10 @@ class Checkpoints(CheckpointStore):
         self,
         folder: str | os.PathLike[str],
         *,
-        minutes: float = 5.0,
+        minutes: NonNegative = 5.0,
         resume: bool = False,
         notes: Mapping[str, int] | None = None,
     ) -> None:
-        if not 0 <= minutes < float("inf"):
-            raise ConfigurationError(f"checkpoints every {minutes} minutes", fix="give 0 or more")
         self.folder, self.resume, self.notes = Path(folder), resume, dict(notes or {})
         self.path = self.folder / NAME
         self.between = 60 * minutes
@@ -88,10 +82,8 @@ class Checkpoints(CheckpointStore):
         self.lock.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.lock.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self.lock.__exit__(*error)
 
     @property
     def seconds(self) -> float:

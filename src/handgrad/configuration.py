@@ -190,19 +190,22 @@ def hidden_layers(
 
 def _outputs(dataset: Dataset, loss: Loss) -> int:
     """Return how many outputs the last layer needs."""
-    name, classes, problem, other = dataset.name, len(dataset.classes), "", "SoftmaxCrossEntropy"
-    if dataset.task == "regression":
-        if loss.task == "classification":
-            problem, other = f"{name} holds values, and {loss!r} is for classes", "MeanSquaredError"
-    elif loss.task == "regression":
-        problem = f"{name} holds classes, and {loss!r} is for values"
-    elif loss.task == "labels" and classes > 2:
-        problem = f"{name} has {classes} classes, and {loss!r} is for two"
-    if problem:
-        raise ConfigurationError(problem, fix=f"choose {other}")
-    if dataset.task == "regression":
-        return 1 if dataset.t.ndim == 1 else dataset.t.shape[1]
-    return 1 if loss.task == "labels" else classes
+    if dataset.task == "classification":
+        if loss.task == "regression":
+            raise ConfigurationError(
+                f"{dataset.name} holds classes, and {loss!r} is for values", fix="choose SoftmaxCrossEntropy"
+            )
+        if loss.task == "labels" and len(dataset.classes) > 2:
+            raise ConfigurationError(
+                f"{dataset.name} has {len(dataset.classes)} classes, and {loss!r} is for two",
+                fix="choose SoftmaxCrossEntropy",
+            )
+        return 1 if loss.task == "labels" else len(dataset.classes)
+    if loss.task == "classification":
+        raise ConfigurationError(
+            f"{dataset.name} holds values, and {loss!r} is for classes", fix="choose MeanSquaredError"
+        )
+    return 1 if dataset.t.ndim == 1 else dataset.t.shape[1]
 
 
 def read_configuration(path: Path | None, overrides: Mapping[str, Any]) -> Configuration:

@@ -10,20 +10,10 @@ from importlib import import_module
 from typing import Any
 
 __all__ = [
-    "ConfigurationError",
-    "ConversionError",
-    "DataError",
-    "EngineError",
-    "EstimatorError",
-    "HandgradError",
-    "HandgradNotice",
-    "MissingPackageError",
-    "ProgramError",
-    "RuleError",
-    "RunError",
-    "ShapeError",
-    "TrainingError",
-]
+    "ConfigurationError", "ConversionError", "DataError", "EngineError", "EstimatorError",
+    "HandgradError", "HandgradNotice", "MissingPackageError", "ProgramError", "RuleError", "RunError",
+    "ShapeError", "TrainingError",
+]  # fmt: skip
 
 
 class HandgradError(Exception):

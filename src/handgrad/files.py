@@ -14,13 +14,11 @@ from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from handgrad.arrays import Array
 from handgrad.errors import HandgradError, RunError
 
 T = TypeVar("T")
-Array = NDArray[Any]
-
 LOCK_FLAGS = (
     os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 )  # an untrusted link would name another file

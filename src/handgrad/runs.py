@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 from msgspec import structs
-from numpy.typing import NDArray
 
 from handgrad.arguments import judged
+from handgrad.arrays import Array
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.data import Dataset, Task
 from handgrad.errors import DataError, RunError
@@ -39,8 +39,6 @@ if TYPE_CHECKING:  # what explains takes longer to import than what predicts
     from handgrad.explaining.record import Snapshot
 
 __all__ = ["Run", "load_run", "save_run"]
-
-Array = NDArray[Any]
 
 FORMAT = 2  # 1 had no files of layers that are not handgrad's
 READ = (1, 2)
@@ -120,7 +118,7 @@ def write_snapshots(folder: Path, snapshots: Sequence[Snapshot]) -> None:
     """Write the snapshots of a training into its folder, in place of others; no file when there are none."""
     path = folder / "snapshots.jsonl"
     if snapshots:
-        write_file(path, "".join(msgspec.json.encode(each).decode() + "\n" for each in snapshots))
+        write_file(path, msgspec.json.Encoder().encode_lines(snapshots))
     else:
         path.unlink(missing_ok=True)
 
@@ -164,12 +162,9 @@ def read_facts(folder: Path) -> dict[str, str | int]:
             found = msgspec.json.decode(file.readline(MAX_LINE), type=_HistoryStart).facts
     except (OSError, RunError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
-    facts: dict[str, str | int] = {
-        name: "".join(filter(str.isprintable, text))
-        for name, text in (("engine", found.engine), ("blas", found.blas))
-        if text
-    }
-    return facts | ({"threads": found.threads} if found.threads else {})
+    facts = {"engine": found.engine, "blas": found.blas}
+    known = {name: "".join(filter(str.isprintable, text)) for name, text in facts.items() if text}
+    return {**known, "threads": found.threads} if found.threads else {**known}
 
 
 def read_snapshots(folder: Path) -> tuple[Snapshot, ...]:

@@ -228,7 +228,7 @@ WRONG: dict[str, tuple[int, str]] = {
     # options
     "train --snapshots 1": (2, "Invalid value for '--snapshots': 1 is not in the range 2<=x<=1000."),
     "train --checkpoint-minutes -1": (2, "Invalid value for '--checkpoint-minutes': -1.0 is not in the range 0<=x<=1000000."),
-    "train --checkpoint-minutes nan": (1, "checkpoints every nan minutes"),
+    "train --checkpoint-minutes nan": (1, "Checkpoints: minutes is nan"),
     "train prices.csv --target price --loss Poisson": (1, "Poisson(): the target of row 1 is -18.0, and must be 0 or more"),
     "train --target ''": (1, "digits: target is '', and this source has its own target"),
     "train both.csv --target price,rent --test 0.99999": (1, "both.csv: no training row is left of 60, as test takes 60 and validation 6"),
@@ -375,7 +375,6 @@ BEHIND_IT = (
     "explaining",
     "files",
     "layers",
-    "locks",
     "runs",
     "specs",
     "tracking",

@@ -9,20 +9,6 @@ from handgrad.data.parquet_table import read_parquet
 from handgrad.data.sources import load, load_features
 
 __all__ = [
-    "Dataset",
-    "Split",
-    "Task",
-    "digits",
-    "load",
-    "load_features",
-    "mnist",
-    "moons",
-    "read_csv",
-    "read_idx",
-    "read_npy",
-    "read_npz",
-    "read_parquet",
-    "spirals",
-    "split",
-    "xor",
-]
+    "Dataset", "Split", "Task", "digits", "load", "load_features", "mnist", "moons", "read_csv",
+    "read_idx", "read_npy", "read_npz", "read_parquet", "spirals", "split", "xor",
+]  # fmt: skip

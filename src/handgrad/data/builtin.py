@@ -9,17 +9,15 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.arguments import Seed, judged
+from handgrad.arrays import Array
 from handgrad.data.dataset import Dataset
 from handgrad.data.idx import read_idx
 from handgrad.errors import DataError, need
-
-Numbers = NDArray[Any]
 
 TURNS = 1.5  # of each spiral's arm
 
@@ -84,7 +82,7 @@ def moons(rows: int = 1000, noise: float = 0.1, seed: Seed = 0) -> Dataset:
     (6, 2)
     """
 
-    def points(rng: np.random.Generator, t: Numbers) -> Numbers:
+    def points(rng: np.random.Generator, t: Array) -> Array:
         angle = np.pi * rng.random(rows)
         upper = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         return np.where(t[:, None] == 0, upper, [1.0, 0.5] - upper)
@@ -114,7 +112,7 @@ def spirals(rows: int = 1000, noise: float = 0.03, seed: Seed = 0, arms: int = 2
     array([0, 1, 2, 0, 1, 2])
     """
 
-    def points(rng: np.random.Generator, t: Numbers) -> Numbers:
+    def points(rng: np.random.Generator, t: Array) -> Array:
         radius = np.sqrt(rng.random(rows))  # the root spreads the points evenly over the circle's area
         angle = 2 * np.pi * (TURNS * radius + t / arms)
         return radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -143,7 +141,7 @@ def xor(rows: int = 1000, noise: float = 0.1, seed: Seed = 0) -> Dataset:
     (array([0, 1, 0, 1]), array([0, 1, 0, 1]))
     """
 
-    def points(rng: np.random.Generator, t: Numbers) -> Numbers:
+    def points(rng: np.random.Generator, t: Array) -> Array:
         x = rng.uniform(-1, 1, (rows, 2))
         x[:, 1] = np.copysign(x[:, 1], np.where(t == 0, x[:, 0], -x[:, 0]))
         return x
@@ -152,7 +150,7 @@ def xor(rows: int = 1000, noise: float = 0.1, seed: Seed = 0) -> Dataset:
 
 
 def _in_the_plane(
-    name: str, points: Callable[[np.random.Generator, Numbers], Numbers], rows: int, classes: int,
+    name: str, points: Callable[[np.random.Generator, Array], Array], rows: int, classes: int,
     noise: float, seed: int,
 ) -> Dataset:  # fmt: skip
     if classes < 2:
@@ -208,14 +206,8 @@ def mnist(folder: str | os.PathLike[str] | None = None) -> Dataset:
     train_rows, rows = len(x), len(x) + len(x_test)
     x.resize((rows, *x.shape[1:]), refcheck=False)  # in place: a copy would take as long as reading it
     x[train_rows:] = x_test
-    return Dataset(
-        name="mnist",
-        x=x.reshape(rows, -1),
-        t=np.concatenate([t, t_test]).astype(np.int64),
-        task="classification",
-        classes=tuple("0123456789"),
-        test_rows=len(x_test),
-    )
+    t, classes = np.concatenate([t, t_test]).astype(np.int64), tuple("0123456789")
+    return Dataset("mnist", x.reshape(rows, -1), t, "classification", classes, test_rows=len(x_test))
 
 
 def _read_pair(folder: Path, part: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

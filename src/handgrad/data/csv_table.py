@@ -9,12 +9,11 @@ from array import array
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from handgrad.arguments import judged
+from handgrad.arrays import Array
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.reading import Contents, Request, Selection, make_dataset, reading, select
 from handgrad.errors import DataError
@@ -97,7 +96,7 @@ def _features(place: str, selection: Selection, cells: list[str]) -> list[float]
     return values
 
 
-def _target(path: Path, name: str, texts: list[str], lines: list[int], task: Task | None) -> NDArray[Any]:
+def _target(path: Path, name: str, texts: list[str], lines: list[int], task: Task | None) -> Array:
     """Return a column as whole numbers, as numbers, or as texts.
 
     One text among numbers is more likely a slip than a class, so that such classes must be asked for.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.arguments import Judged, Seed, judged
-from handgrad.arrays import check_finite
+from handgrad.arrays import Array, check_finite
 from handgrad.errors import DataError
 
 Task = Literal["classification", "regression"]
@@ -51,8 +51,8 @@ class Dataset(metaclass=Judged):
     """
 
     name: str
-    x: NDArray[Any] = field(repr=False)
-    t: NDArray[Any] = field(repr=False)
+    x: Array = field(repr=False)
+    t: Array = field(repr=False)
     task: Task
     classes: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from handgrad.arguments import judged
+from handgrad.arrays import Array
 from handgrad.data.reading import check_claim, check_shape, reading
 from handgrad.errors import DataError
 
@@ -27,7 +27,7 @@ BLOCK = 2**20  # bytes read at a time
 
 
 @judged
-def read_idx(path: str | os.PathLike[str]) -> NDArray[Any]:
+def read_idx(path: str | os.PathLike[str]) -> Array:
     """Read an IDX file, packed with gzip or not, whatever its name.
 
     Parameters

@@ -8,12 +8,12 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from numpy.lib import format as npy
-from numpy.typing import NDArray
 
 from handgrad.arguments import judged
+from handgrad.arrays import Array
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.reading import Contents, Request, check_claim, check_shape, make_dataset, reading
 from handgrad.errors import DataError
@@ -79,7 +79,7 @@ def npy_contents(path: Path, request: Request) -> Contents:
     return Contents(_map(path, NUMBERS), _map(targets, NUMBERS_OR_TEXT), str(targets), request.task)
 
 
-def _map(path: Path, kinds: str) -> NDArray[Any]:
+def _map(path: Path, kinds: str) -> Array:
     with reading(path, ValueError):
         with path.open("rb") as file:
             _check_header(path, file, path.stat().st_size, kinds)
@@ -145,11 +145,11 @@ def _find(path: Path, archive: zipfile.ZipFile, *names: str) -> zipfile.ZipInfo:
     return member
 
 
-def _read_member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, kinds: str) -> NDArray[Any]:
+def _read_member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, kinds: str) -> Array:
     with archive.open(member.filename) as file:
         _check_header(path / member.filename, file, member.file_size, kinds)
     with archive.open(member.filename) as file:
-        values: NDArray[Any] = npy.read_array(file, allow_pickle=False)
+        values: Array = npy.read_array(file, allow_pickle=False)
     return values
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from handgrad.arguments import judged
+from handgrad.arrays import Array
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.reading import Contents, Request, check_claim, make_dataset, reading, select
 from handgrad.errors import DataError, need
@@ -76,7 +76,7 @@ def parquet_contents(path: Path, request: Request) -> Contents:
         return selection.contents(path, x, [_target(path, name, table.column(name)) for name in targets])
 
 
-def _target(path: Path, name: str, column: Any) -> NDArray[Any]:
+def _target(path: Path, name: str, column: Any) -> Array:
     """Return a column of a target, (n,) numbers, booleans or texts."""
     from pyarrow import types
 
@@ -86,17 +86,17 @@ def _target(path: Path, name: str, column: Any) -> NDArray[Any]:
         return _numbers(path, name, column.cast(column.type.value_type))
     _check_present(path, name, column)
     whole = column.unify_dictionaries().combine_chunks()
-    values: NDArray[Any] = np.array(whole.dictionary.to_pylist(), dtype=object)[whole.indices.to_numpy()]
+    values: Array = np.array(whole.dictionary.to_pylist(), dtype=object)[whole.indices.to_numpy()]
     return values
 
 
-def _numbers(path: Path, name: str, column: Any) -> NDArray[Any]:
+def _numbers(path: Path, name: str, column: Any) -> Array:
     """Return a column of numbers or booleans, (n,)."""
     from pyarrow import float64, types
 
     _check_number(path, name, column.type)
     _check_present(path, name, column)
-    values: NDArray[Any] = (column.cast(float64()) if types.is_decimal(column.type) else column).to_numpy()
+    values: Array = (column.cast(float64()) if types.is_decimal(column.type) else column).to_numpy()
     return values
 
 

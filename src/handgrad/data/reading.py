@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from handgrad.arrays import Array
 from handgrad.data.dataset import Dataset, Task
 from handgrad.errors import DataError, nearest
 
@@ -43,8 +42,8 @@ class Request:
 class Contents:
     """What a file holds: features (n, ...), and targets (n,) or (n, k) as numbers, booleans or texts."""
 
-    x: NDArray[Any]
-    targets: NDArray[Any] | None = None
+    x: Array
+    targets: Array | None = None
     place: str = ""  # of the targets, in errors
     task: Task | None = None  # None where the values decide
     feature_names: tuple[str, ...] = ()
@@ -66,7 +65,7 @@ class Selection:
     targets: tuple[int, ...]
     task: Task | None
 
-    def contents(self, path: Path, x: NDArray[Any], targets: Sequence[NDArray[Any]]) -> Contents:
+    def contents(self, path: Path, x: Array, targets: Sequence[Array]) -> Contents:
         """Put features, (n, d), and the columns of the targets together."""
         feature_names = tuple(self.names[index] for index in self.features)
         if not targets:
@@ -123,7 +122,7 @@ def _check_names(path: Path, header: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def infer_task(values: NDArray[Any]) -> Task:
+def infer_task(values: Array) -> Task:
     """Infer the task from the values of a target: text, booleans and few whole numbers are classes."""
     if values.ndim > 1 or values.dtype.kind == "f":
         return "regression"
@@ -133,9 +132,7 @@ def infer_task(values: NDArray[Any]) -> Task:
     return "classification"
 
 
-def encode(
-    place: str, values: NDArray[Any], task: Task | None = None
-) -> tuple[Task, NDArray[Any], tuple[str, ...]]:
+def encode(place: str, values: Array, task: Task | None = None) -> tuple[Task, Array, tuple[str, ...]]:
     """Return the task, class numbers (int64) or values (float64), and the names of the classes, sorted by value."""
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]

@@ -10,12 +10,10 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-from numpy.typing import NDArray
+from typing import Literal
 
 from handgrad.arguments import judged
-from handgrad.arrays import check_finite
+from handgrad.arrays import Array, check_finite
 from handgrad.data.builtin import BUILT_IN, mnist
 from handgrad.data.csv_table import csv_contents
 from handgrad.data.dataset import Dataset, Task
@@ -125,7 +123,7 @@ def _unknown(source: str | os.PathLike[str], path: Path) -> DataError:
 
 
 @judged
-def load_features(source: str | os.PathLike[str], names: Sequence[str] = ()) -> NDArray[Any]:
+def load_features(source: str | os.PathLike[str], names: Sequence[str] = ()) -> Array:
     """Load rows without targets, to predict for.
 
     Parameters

@@ -12,8 +12,8 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from handgrad.arrays import Array
 from handgrad.errors import ConfigurationError, ShapeError, nearest
 from handgrad.layers.initialisers import INITIALISERS
 from handgrad.rules import PRIMITIVES, Rule, Shape, show_shape
@@ -64,12 +64,12 @@ class Parameter:
     """
 
     shape: tuple[int, ...]
-    start: str | NDArray[Any]
+    start: str | Array
     fan_in: int = 1
     fan_out: int = 1
     fit: tuple[str, int] | None = None
 
-    def initial(self, generator: np.random.Generator, dtype: str) -> NDArray[Any]:
+    def initial(self, generator: np.random.Generator, dtype: str) -> Array:
         """Draw the array."""
         if not isinstance(self.start, str):
             return np.array(self.start, dtype)

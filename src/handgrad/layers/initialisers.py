@@ -7,14 +7,13 @@ so that it stays in the processor's cache, and ``x`` may be larger than memory.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from handgrad.arrays import Array
 
 __all__ = ["INITIALISERS"]
 
-Array = NDArray[Any]
 Generator = np.random.Generator
 
 
@@ -69,17 +68,9 @@ def ones(generator: Generator, shape: tuple[int, ...], fan_in: int, fan_out: int
 INITIALISERS: dict[str, Callable[[Generator, tuple[int, ...], int, int], Array]] = {
     function.__name__: function
     for function in (
-        glorot_normal,
-        glorot_uniform,
-        he_normal,
-        he_uniform,
-        lecun_normal,
-        lecun_uniform,
-        ones,
-        standard_normal,
-        zeros,
+        glorot_normal, glorot_uniform, he_normal, he_uniform, lecun_normal, lecun_uniform, ones, standard_normal, zeros,
     )
-}
+}  # fmt: skip
 
 
 def feature_statistics(x: Array) -> tuple[Array, Array]:

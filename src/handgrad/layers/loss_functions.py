@@ -18,14 +18,9 @@ from handgrad.layers.layer import show_call
 from handgrad.rules import Rule, Shape
 
 __all__ = [
-    "BinaryCrossEntropy",
-    "HalfSquaredError",
-    "Huber",
-    "Loss",
-    "MeanSquaredError",
-    "Poisson",
+    "BinaryCrossEntropy", "HalfSquaredError", "Huber", "Loss", "MeanSquaredError", "Poisson",
     "SoftmaxCrossEntropy",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -206,17 +201,11 @@ class BinaryCrossEntropy(Loss):
         λ: ½ λ Σ W² over all weights, biases excepted, is added to the sum of a batch's rows.
     """
 
-    positive_weight: float | Sequence[float] | None = None
+    positive_weight: Positive | Sequence[Positive] | None = None
     outputs: Literal["mean", "sum"] = "mean"
     smoothing: Fraction = 0.0
     task = "labels"
     prediction = rules.sigmoid
-
-    def __post_init__(self) -> None:
-        if self.positive_weight is not None and not np.all(np.asarray(self.positive_weight) > 0):
-            raise ConfigurationError(
-                f"BinaryCrossEntropy: positive_weight is {self.positive_weight}", fix="give numbers above 0"
-            )
 
     def connect(self, graph: Graph, y: Value, t: Value, w: Value | None) -> Value:  # noqa: D102 - as in Loss
         t = graph.apply(rules.smoothed_answers, t, smoothing=self.smoothing) if self.smoothing else t
@@ -252,7 +241,7 @@ class SoftmaxCrossEntropy(Loss):
     targets: Literal["classes", "probabilities"] = "classes"
     smoothing: Fraction = 0.0
     ignored: int | None = None
-    class_weight: Sequence[float] | None = None
+    class_weight: Sequence[NonNegative] | None = None
     task = "classification"
     prediction = rules.softmax
 
@@ -261,10 +250,6 @@ class SoftmaxCrossEntropy(Loss):
             raise ConfigurationError(
                 "SoftmaxCrossEntropy: ignored is a class number, and the targets are probabilities",
                 fix="give those rows the sample weight 0",
-            )
-        if self.class_weight is not None and not np.all(np.asarray(self.class_weight) >= 0):
-            raise ConfigurationError(
-                f"SoftmaxCrossEntropy: class_weight is {self.class_weight}", fix="give numbers, 0 or more"
             )
 
     def target(self, output: Shape) -> tuple[Shape, str]:  # noqa: D102 - as in Loss

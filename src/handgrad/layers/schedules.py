@@ -9,14 +9,12 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from handgrad.arguments import Count, Judged, NonNegative, OneOrMore, Range
+from handgrad.arrays import Array
 from handgrad.layers.layer import field_values, show_call
 
 __all__ = ["Constant", "Cosine", "OneCycle", "Schedule", "StepDecay"]
-
-Array = NDArray[Any]
 
 
 def constant_rates(learning_rate: float, epochs: int, steps: int) -> Array:

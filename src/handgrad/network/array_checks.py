@@ -6,14 +6,12 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from handgrad.arrays import as_array
+from handgrad.arrays import Array, as_array
 from handgrad.errors import ConfigurationError, DataError, ShapeError, nearest
 from handgrad.layers import Layer, Loss
 from handgrad.rules import Shape, show_shape
-
-Array = NDArray[Any]
 
 
 class Arrays(MutableMapping[str, Array]):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from handgrad.arguments import Count, Seed, judged
-from handgrad.arrays import as_array
+from handgrad.arrays import Array, as_array
 from handgrad.engines import ReferenceEngine
 from handgrad.engines.engine import AT_A_TIME
 from handgrad.engines.reference import BoundReference
@@ -23,7 +23,7 @@ from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential
 from handgrad.layers.graph import is_reduction
 from handgrad.layers.initialisers import STATISTICS
 from handgrad.network import array_checks
-from handgrad.network.array_checks import Array, Arrays
+from handgrad.network.array_checks import Arrays
 from handgrad.notebook_html import HTMLReprMixin, heading, table
 from handgrad.program import Loop, Program
 from handgrad.program.builder import write_evaluation, write_loss, write_training
@@ -247,16 +247,11 @@ class Network(HTMLReprMixin):
         """
         self._need_loss()
         assert self.loss is not None
-        optimiser = optimiser or SGD()
+        optimiser, prediction = optimiser or SGD(), self.evaluation_program(prediction=True)
         return write_script(
-            self.program(optimiser, weighted=weighted),
-            self.evaluation_program(prediction=True),
-            optimiser,
-            loop or Loop(),
-            seed=self.seed,
-            task=self.loss.task,
-            name=name,
-        )
+            self.program(optimiser, weighted=weighted), prediction, optimiser, loop or Loop(),
+            seed=self.seed, task=self.loss.task, name=name,
+        )  # fmt: skip
 
     @judged
     def standardise(self, x: ArrayLike, rows: Array | None = None) -> None:

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import msgspec
 
 from handgrad.errors import ConfigurationError, HandgradError, RunError
-from handgrad.files import Tensors, check_arrays, parse_json, write_tensors
+from handgrad.files import Tensors, check_arrays, write_tensors
 from handgrad.layers import LAYERS, LOSSES, Graph, Layer, Loss, Parameter, Sequential
 from handgrad.network.network import Network
 from handgrad.specs import explain, from_table, to_table
 
-FORMAT = 1  # of files that `save_network` writes; a change that this version cannot read counts it up
+FORMAT = 1  # of files that `save_network` writes
 
 
 class NetworkTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -75,23 +75,14 @@ def load_network(path: Path, own: Sequence[type[Layer] | type[Loss]] = ()) -> Ne
                 f"{path}: holds no network of handgrad's, only arrays",
                 fix="make the network, then handgrad.interop.load_torch_weights(network, path)",
             )
-        head = parse_json(tensors.metadata["handgrad"].encode(), FileHead, str(path))
-        if head.format > FORMAT:
-            raise RunError(
-                f"{path}: format {head.format}, and this handgrad reads up to {FORMAT}",
-                fix="install a newer handgrad",
-            )
+        head = tensors.header(FileHead, FORMAT)
         return read_network(head.network, head.own, tensors, path, own, "Network.load(path, own=[{}])")
 
 
 def read_network(
-    table: Mapping[str, Any],
-    own_files: Mapping[str, str],
-    tensors: Tensors,
-    place: Path,
-    own: Sequence[type[Layer] | type[Loss]],
-    call: str,
-) -> Network:
+    table: Mapping[str, Any], own_files: Mapping[str, str], tensors: Tensors, place: Path,
+    own: Sequence[type[Layer] | type[Loss]], call: str,
+) -> Network:  # fmt: skip
     """Make a network from its table and fill it from an open file, comparing shapes before any array is made.
 
     ``table`` and ``own_files`` are what `network_to_table` and `own_kinds` returned; ``own`` are layers and losses that are
@@ -121,11 +112,9 @@ def read_network(
 
 
 def network_from(
-    values: Mapping[str, Any],
-    place: str,
-    own: Sequence[type[Layer] | type[Loss]] = (),
+    values: Mapping[str, Any], place: str, own: Sequence[type[Layer] | type[Loss]] = (),
     check: Callable[[Mapping[str, Parameter]], None] | None = None,
-) -> Network:
+) -> Network:  # fmt: skip
     """Make a network from what `network_to_table` returned; its arrays start anew.
 
     ``check`` is called with what the layers will hold, by name, before any of it is made.

@@ -11,23 +11,11 @@ from handgrad.rules.rule import rule
 from handgrad.rules.signature import Probabilities, State, Target, Weight
 
 __all__ = [
-    "binary_cross_entropy",
-    "class_weighted_cross_entropy",
-    "half_square",
-    "half_squared_error",
-    "huber",
-    "mean",
-    "mean_squared_error",
-    "penalised_mean",
-    "penalised_weighted_mean",
-    "poisson_deviance",
-    "softmax_cross_entropy",
-    "sum_of_outputs",
-    "sum_of_rows",
-    "weighted_binary_cross_entropy",
-    "weighted_mean",
-    "weighted_sum_of_rows",
-]
+    "binary_cross_entropy", "class_weighted_cross_entropy", "half_square", "half_squared_error", "huber",
+    "mean", "mean_squared_error", "penalised_mean", "penalised_weighted_mean", "poisson_deviance",
+    "softmax_cross_entropy", "sum_of_outputs", "sum_of_rows", "weighted_binary_cross_entropy",
+    "weighted_mean", "weighted_sum_of_rows",
+]  # fmt: skip
 
 
 @rule("N... O, N... O -> N...")

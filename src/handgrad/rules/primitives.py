@@ -10,11 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from handgrad.arrays import Array
 
 __all__ = ["PRIMITIVES", "primitive"]
-
-Array = NDArray[Any]
 
 PRIMITIVES: dict[str, Any] = {"np": np}
 """Every name a rule may read besides its own: ``np`` and the primitives."""

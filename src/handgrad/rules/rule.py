@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from handgrad.arguments import other_name
+from handgrad.arrays import Array
 from handgrad.errors import DataError, RuleError, ShapeError, nearest
 from handgrad.rules.rule_source import Text, read_text
-from handgrad.rules.signature import Array, Signature, show_shape
+from handgrad.rules.signature import Signature, show_shape
 
 __all__ = ["RULES", "Rule", "UpdateRule", "rule", "update"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import CodeType, FunctionType
-from typing import Any, Protocol, TypeVar, cast, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from handgrad.errors import RuleError, nearest
 from handgrad.rules.primitives import PRIMITIVES
@@ -80,21 +80,7 @@ class Text:
         return compile(self.module, self.file, "exec")
 
 
-class Assignment(Protocol):
-    """A line as a slice sees it: what it makes and what it reads."""
-
-    @property
-    def target(self) -> str: ...
-    @property
-    def operator(self) -> str: ...
-    @property
-    def reads(self) -> Collection[str]: ...
-
-
-Assigned = TypeVar("Assigned", bound=Assignment)
-
-
-def backward_slice(lines: Sequence[Assigned], wanted: Iterable[str]) -> list[Assigned]:
+def backward_slice(lines: Sequence[Any], wanted: Iterable[str]) -> list[Any]:
     """Return the lines that some names need, in order, and those that change an array in place with what they need."""
     needed, found = set(wanted), []
     for line in reversed(lines):
@@ -104,21 +90,15 @@ def backward_slice(lines: Sequence[Assigned], wanted: Iterable[str]) -> list[Ass
     return found[::-1]
 
 
-def substitute(tree: ast.expr, known: Mapping[str, ast.expr]) -> ast.expr:
-    """Return a copy of an expression with other expressions in the place of names."""
-    copied: ast.expr = _substituted(tree, known)
-    return copied
-
-
-def _substituted(part: Any, known: Mapping[str, ast.expr]) -> Any:
-    """Return a copy of what a field of a syntax tree holds: a node, a list of nodes, or a text or number."""
+def substitute(part: Any, known: Mapping[str, ast.expr]) -> Any:
+    """Return a copy of an expression, or of what a field of one holds, with other expressions in the place of names."""
     if isinstance(part, ast.Name):
         return known.get(part.id, part)
     if isinstance(part, list):
-        return [_substituted(each, known) for each in part]
+        return [substitute(each, known) for each in part]
     if not isinstance(part, ast.AST):
         return part
-    return type(part)(**{name: _substituted(field, known) for name, field in ast.iter_fields(part)})
+    return type(part)(**{name: substitute(field, known) for name, field in ast.iter_fields(part)})
 
 
 def formula(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -166,18 +146,12 @@ def read_text(function: Callable[..., Any], *, updates: bool = False) -> Text:
         reader.read(statement)
     if not reader.returns:
         raise RuleError(f"{where}: a rule ends by returning the names it computed")
+    module = ast.Module([s for s in statements if not isinstance(s, ast.Return)], [])
     return Text(
-        name=function.__name__,
-        arguments=arguments,
-        options=options,
-        kinds=_kinds(function, arguments),
-        lines=tuple(reader.lines),
-        returns=reader.returns,
-        place=where,
-        doc=ast.get_docstring(node) or "",
-        file=function.__code__.co_filename,
-        module=ast.Module([s for s in statements if not isinstance(s, ast.Return)], []),
-    )
+        name=function.__name__, arguments=arguments, options=options, kinds=_kinds(function, arguments),
+        lines=tuple(reader.lines), returns=reader.returns, place=where, doc=ast.get_docstring(node) or "",
+        file=function.__code__.co_filename, module=module,
+    )  # fmt: skip
 
 
 class _Reader:

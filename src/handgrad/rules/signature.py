@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-from numpy.typing import NDArray
-
+from handgrad.arrays import Array
 from handgrad.errors import RuleError, ShapeError
 
 __all__ = [
     "Index", "Mask", "Probabilities", "Shape", "Signature", "Size", "State", "Target", "Weight", "show_shape",
 ]  # fmt: skip
-
-Array = NDArray[Any]
 
 Index = Annotated[Array, "index"]
 """Integer positions in another argument's first axis."""

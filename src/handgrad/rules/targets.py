@@ -7,13 +7,9 @@ from handgrad.rules.rule import rule
 from handgrad.rules.signature import Probabilities, State, Target, Weight
 
 __all__ = [
-    "class_weighted_rows",
-    "counted_rows",
-    "every_row",
-    "one_hot_targets",
-    "smoothed_answers",
+    "class_weighted_rows", "counted_rows", "every_row", "one_hot_targets", "smoothed_answers",
     "smoothed_targets",
-]
+]  # fmt: skip
 
 
 @rule("N..., N... C -> N... C", constant=True)

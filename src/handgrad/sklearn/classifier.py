@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import (
     unique_labels,
 )
 
+from handgrad.arrays import Array
 from handgrad.errors import EstimatorError
 from handgrad.layers import BinaryCrossEntropy, Loss, SoftmaxCrossEntropy
 from handgrad.sklearn.estimator import (
@@ -31,7 +32,6 @@ from handgrad.sklearn.estimator import (
     parameter,
 )
 
-Array = NDArray[Any]
 LabelKind = Literal["binary", "multiclass", "multilabel-indicator"]  # in the words of scikit-learn
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.neural_network import MLPClassifier as OriginalClassifier
 from sklearn.utils import check_random_state, column_or_1d
@@ -21,6 +21,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from handgrad.arguments import judged
+from handgrad.arrays import Array
 from handgrad.configuration import NORMALISATIONS, hidden_layers
 from handgrad.errors import EstimatorError
 from handgrad.layers import Loss, Schedule
@@ -36,7 +37,6 @@ from handgrad.sklearn.networks import (
 from handgrad.sklearn.solvers import descend, minimise
 from handgrad.training.history import EpochRecord
 
-Array = NDArray[Any]
 E = TypeVar("E", bound="type[Perceptron]")
 
 POSITIVE = Interval(Real, 0, None, closed="neither")

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from handgrad.arrays import Array
 from handgrad.engines import DEFAULT_ENGINE, BoundProgram, bind
 from handgrad.errors import EstimatorError
 from handgrad.layers import ACTIVATIONS as ELEMENTWISE
@@ -31,8 +32,6 @@ from handgrad.layers import (
 )
 from handgrad.network import Network
 from handgrad.program import Program
-
-Array = NDArray[Any]
 
 ACTIVATIONS: dict[str, type[Layer] | None] = {
     "identity": None,

@@ -15,8 +15,8 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from handgrad.arrays import Array
 from handgrad.errors import HandgradError, RunError
 from handgrad.files import Tensors, check_arrays, parse_versioned, read_file, write_file, write_tensors
 from handgrad.layers import SCHEDULES, Schedule
@@ -39,7 +39,6 @@ GENERATOR = "random/key"
 
 SLOT = "slot/"
 
-Array = NDArray[Any]
 E = TypeVar("E")
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from handgrad.arrays import Array
 from handgrad.errors import EstimatorError
 from handgrad.layers import HalfSquaredError, Huber, Loss, Poisson
 from handgrad.sklearn.estimator import (
@@ -22,8 +23,6 @@ from handgrad.sklearn.estimator import (
     parameter,
 )
 from handgrad.training.metrics import r_squared
-
-Array = NDArray[Any]
 
 
 @completed

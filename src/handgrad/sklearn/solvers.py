@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.optimize import _check_optimize_result
 
+from handgrad.arrays import Array
 from handgrad.engines import Epoch, NonFiniteLossError
 from handgrad.errors import EstimatorError, notify
 from handgrad.layers import Schedule
@@ -29,8 +29,6 @@ from handgrad.sklearn.networks import (
 from handgrad.training.history import EpochRecord, requests_stop
 from handgrad.training.metrics import mean_loss
 from handgrad.training.nonfinite import explain_nonfinite, largest
-
-Array = NDArray[Any]
 
 MIN_ADAPTIVE_RATE = 1e-6
 """Below it an adaptive learning rate falls no further, and the descent ends: scikit-learn's."""

@@ -9,17 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from handgrad.arguments import Count, Seed, judged
+from handgrad.arguments import Count, Positive, Seed, judged
+from handgrad.arrays import Array
 from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError, UnsupportedLineError
 from handgrad.errors import ConfigurationError, EngineError, MissingPackageError, TrainingError, nearest
 from handgrad.layers import Adam, Optimiser
 from handgrad.network import Network
 from handgrad.program import Program
 from handgrad.training.training_run import checked_rows
-
-Array = NDArray[Any]
 
 TURNS = 10
 """How often each engine has its turn, so that what slows the machine down for a while slows all; the first warms up."""
@@ -72,7 +71,7 @@ def measure_engines(
     engines: Sequence[str] | None = None,
     batch_size: Count = 32,
     optimiser: Optimiser | None = None,
-    seconds: float = 1.0,
+    seconds: Positive = 1.0,
     seed: Seed = 0,
     progress: Callable[[str, float], None] | None = None,
 ) -> list[EngineTime]:
@@ -121,8 +120,6 @@ def measure_engines(
     for name in names:
         if name not in ENGINES:
             raise ConfigurationError(f"no engine is called {name!r}", fix=nearest(name, ENGINES))
-    if not 0 < seconds < float("inf"):
-        raise ConfigurationError(f"seconds is {seconds!r}", fix="give a number above 0")
     optimiser, network = optimiser or Adam(), deepcopy(network)
     epoch = _whole_batches(checked_rows(network, x, t), batch_size, optimiser, seed)
     network.standardise(epoch.arrays["x"], epoch.order)

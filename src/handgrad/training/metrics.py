@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from handgrad.arrays import Array
 from handgrad.layers import Loss
-
-Array = NDArray[Any]
 
 MIN_COUNT = 1e-30  # instead of a sum of weights that are all 0, as in the losses of the rules
 

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from handgrad.arrays import Array
 from handgrad.engines import Epoch
 from handgrad.errors import TrainingError
 from handgrad.program import Program, ProgramLine
 from handgrad.program.lines_in_python import run_line
 from handgrad.rules import show_shape
-
-Array = NDArray[Any]
 
 GROWN, SMALL = (
     30,

@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from handgrad.arguments import Count, Seed, judged
-from handgrad.arrays import Fingerprint, as_array, check_finite
+from handgrad.arrays import Array, Fingerprint, as_array, check_finite
 from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError, bind
 from handgrad.engines.engine import AT_A_TIME
 from handgrad.errors import ConfigurationError, DataError, TrainingError, nearest
@@ -26,7 +25,6 @@ from handgrad.training.nonfinite import explain_nonfinite, largest
 from handgrad.training.progress import Progress, progress_for
 from handgrad.training.training_state import CheckpointStore, Done, EpochEnd, TrainingState
 
-Array = NDArray[Any]
 Validation = float | tuple[ArrayLike, ArrayLike] | None
 
 logger = logging.getLogger(__name__)
@@ -311,14 +309,8 @@ class TrainingRun:
             # since the last update, which no later loss of this epoch has shown
             raise self.explained(self.program, self.last.arrays, epoch, len(epoch) - 1)
         validation_loss, validation_metric = self.validate()
-        record = EpochRecord(
-            epoch=number + 1,
-            loss=mean_loss(self.done.total, self.done.count),
-            validation_loss=validation_loss,
-            validation_metric=validation_metric,
-            learning_rate=float(rates[-1]),
-            seconds=time.perf_counter() - started,
-        )
+        loss, seconds = mean_loss(self.done.total, self.done.count), time.perf_counter() - started
+        record = EpochRecord(number + 1, loss, validation_loss, validation_metric, float(rates[-1]), seconds)
         self.history.epochs.append(record)
         self.last, self.done = self.last.after(record, arrays), Done()
         logger.info("%s", record)

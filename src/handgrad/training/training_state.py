@@ -7,17 +7,13 @@ before the first. So the seed among the settings and the position are the whole 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, Protocol, runtime_checkable
 
-from numpy.typing import NDArray
-
-from handgrad.arrays import Fingerprint, find_change
+from handgrad.arrays import Array, Fingerprint, find_change
 from handgrad.errors import ConfigurationError, DataError, EngineError, notify
 from handgrad.training.history import EpochRecord, History
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -88,18 +84,12 @@ class TrainingState:
 
 
 @runtime_checkable
-class CheckpointStore(Protocol):
+class CheckpointStore(AbstractContextManager[object], Protocol):
     """Where a training saves its state, and finds it again; entered for as long as it trains."""
 
     @property
     def seconds(self) -> float:
         """How often it wants to be asked within an epoch."""
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
     def load(self, arrays: Mapping[str, Array]) -> TrainingState | None:
         """Return the state to resume from, whose arrays are of the names, shapes and types of these; None to begin."""
