@@ -15,7 +15,7 @@ repaired      wrong cases whose file, with the proved repair written into it, ha
               on three fresh draws
 seconds, CPU  for one seed; of handgrad, with the proof that a written repair is right
 
-``--without`` switches a mechanism of the checker off, to measure what it is worth: `docs/benchmarks.md` has the table.
+``--without`` switches a mechanism of the checker off, to measure what it is worth.
 gradcheck is left out then, and where PyTorch is not installed. ``lines`` is the median number of lines that a repair changes.
 ``--only programs`` checks the programs of `tests/checking/programs`: code as people write it, in NumPy, PyTorch and JAX.
 

@@ -31,17 +31,17 @@ def diagnose(evidence: Evidence, violations: Iterable[Violation], repair: Repair
     """Return the explanations to report, the most telling first; together they cover every wrong argument."""
     found = list(_broken(evidence, violations))
     if not any(diagnosis.code == "nondeterministic" for diagnosis in found):
-        found += [*by_numbers(evidence), *by_repair(repair)]
+        found += [*by_numbers(evidence), *(by_repair(repair) if repair else ())]
         plain = (each for each in (*found, *_joined(found)) if each.cost < PLAIN)
         if not any(set(each.arguments) >= set(evidence.wrong) for each in plain):
             found += by_mutation(evidence)
     return _cover(found, evidence.wrong)
 
 
-def by_repair(repair: Repair | None) -> Iterator[Diagnosis]:
+def by_repair(repair: Repair) -> Iterator[Diagnosis]:
     """Yield the mistakes that the small edits of a repair undo."""
-    for one in repair.undone if repair is not None else ():
-        unsure = one.code == "wrong-local-derivative" or (repair is not None and repair.kind != "edit")
+    for one in repair.undone:
+        unsure = one.code == "wrong-local-derivative" or repair.kind != "edit"
         yield replace(one, cost=REPAIRED + BY_CHANCE * unsure)
 
 

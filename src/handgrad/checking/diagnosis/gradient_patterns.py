@@ -73,12 +73,8 @@ def affine(evidence: Evidence, argument: str) -> tuple[str, float]:
     """
     numerical, subject = evidence.comparisons[0].numerical, evidence.subject
     jacobian = numerical.jacobians[argument]
-    added, one = (
-        subject.run_backward(
-            [np.full(output.shape, number) for output in numerical.outputs], numerical.exact
-        )[argument]
-        for number in (0.0, 1.0)
-    )
+    upstreams = ([np.full(output.shape, number) for output in numerical.outputs] for number in (0.0, 1.0))
+    added, one = (subject.run_backward(upstream, numerical.exact)[argument] for upstream in upstreams)
     samples = evidence.comparisons[0].samples
     pairs = [(sample.got[argument], sample.expected(argument)) for sample in samples]
     if all(got.shape == right.shape for got, right in pairs):
@@ -108,9 +104,7 @@ def _relations(argument: str, pairs: Pairs) -> Iterator[Diagnosis]:
         if all(_explains(relation(right), got, right) for got, right in pairs):
             yield Diagnosis(code, (argument,), words.format(argument), cost)
     if all(close(0 * right, right, least=float(np.abs(got).max(initial=0))) for got, right in pairs):
-        words = (
-            f"d{argument} should be zero everywhere: forward is flat, as a step is, and a slope is handed on"
-        )
+        words = f"d{argument} should be zero: forward is flat, as a step is, and a slope is handed on"
         yield Diagnosis("wrong-local-derivative", (argument,), words, 0.5)
 
 

@@ -22,9 +22,6 @@ LARGEST = 200_000  # entries of an array that is copied when it is seen
 UPSTREAM_NAMES = frozenset({"g", "dout", "dy", "upstream", "grad_output"})
 
 
-# What one run of a backward shows.
-
-
 @dataclass
 class Observed:
     """The values of a backward's expressions and the names in scope at its statements, at the first time they ran."""
@@ -111,9 +108,6 @@ def _has_value(node: ast.AST) -> bool:
     return isinstance(getattr(node, "ctx", None), ast.Load | None)
 
 
-# The expressions of a backward.
-
-
 @dataclass(frozen=True)
 class Expression:
     """An expression, its first value, and the local names in scope there."""
@@ -195,9 +189,6 @@ def is_size(node: ast.AST) -> bool:
     if isinstance(node, ast.Subscript):
         return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
     return called(node) == "len" or (isinstance(node, ast.Attribute) and node.attr == "size")
-
-
-# Templates.
 
 
 def fill(template: str, **parts: ast.expr | str | float) -> ast.expr:

@@ -131,22 +131,6 @@ class ModuleSource:
                     found += [unit for unit in behind if unit not in found]
         return found
 
-    @cached_property
-    def functions_of_one(self) -> list[ast.expr]:
-        """The functions of one argument that forward and backward call, but not forward itself."""
-        found = {
-            ast.unparse(node.func): node.func
-            for name in dict.fromkeys([*self.reachable(self.forward), *self.reachable(self.backward)])
-            for node in ast.walk(self.units[name])
-            if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords
-        }
-        return [
-            node
-            for text, node in found.items()
-            if (text.startswith(f"{self.numpy}.") and text.count(".") == 1)
-            or (text in self.units and text not in (self.forward, self.backward))
-        ]
-
     def classes_of(self, value: Any) -> set[str]:
         """Return which of the file's classes an object, or the objects of a container, belong to."""
         kinds = {type(item) for item in held(value)}

@@ -23,17 +23,14 @@ from handgrad.tolerance import reordered
 COST = 5.0  # more than any small edit, and for each line more
 OF_A_LINE = 3.0
 
-Body = tuple[list[ast.stmt], dict[str, ast.expr]]  # statements, and where they leave each argument's gradient
-
 
 def rewritings(sandbox: Sandbox, observed: Observed, code: GradientCode) -> Iterator[Change]:
     """Yield ways to put gradient code into backward, the shortest first; the last leaves nothing of its lines."""
     source = sandbox.source
     function = source.units[source.backward]
-    ends = [
-        node for node in ast.walk(function) if isinstance(node, ast.Return) and id(node) in observed.scopes
-    ]
-    ends = [end for end in ends if end.value and source.enclosing(end, ast.FunctionDef) is function]
+    returns = (node for node in ast.walk(function) if isinstance(node, ast.Return) and node.value)
+    own = (node for node in returns if source.enclosing(node, ast.FunctionDef) is function)
+    ends = [node for node in own if id(node) in observed.scopes]
     if not ends or not isinstance(function, ast.FunctionDef):
         return
     site = _Site(sandbox, observed, function, ends[0])
@@ -79,7 +76,7 @@ class _Site:
         own = [slot.id for slot in self.slots.values() if isinstance(slot, ast.Name)]
         self.given_up = {name for name in own if uses[name] == 2}
 
-    def written(self, code: GradientCode, *, shared: bool) -> Body:
+    def written(self, code: GradientCode, *, shared: bool) -> tuple[list[ast.stmt], dict[str, ast.expr]]:
         """Return code as statements under free names; shared with what backward has computed, or in place of all."""
         parameters = self.source.parameters(self.function.name)
         given = ["grad_output", *self.target.inputs] if self.sandbox.subject.positional else ["grad_output"]

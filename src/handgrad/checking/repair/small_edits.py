@@ -31,6 +31,7 @@ KINDRED = (
     ("tril", "triu"), ("vstack", "hstack"), ("argsort", "sort"),
 )  # fmt: skip
 """Functions that are taken for one another."""
+TURNED = 0.4  # more for each factor of a product that is transposed
 CHAINS = ((ast.Mult, ast.Div), (ast.Add, ast.Sub))
 REDUCTIONS = ("sum", "mean", "max", "min", "var", "std", "cumsum")
 
@@ -95,7 +96,7 @@ def products(place: Expression) -> Iterator[Edited]:
         templates += [f"{first} * {second}", f"{first} @ {second}", f"{second} @ {first}"]
     for template in templates:
         new = fill(template, A=factors[0], B=factors[1])
-        cost = 1.5 + 0.4 * template.count(".T") + 0.5 * template.count("swapaxes")
+        cost = 1.5 + TURNED * (template.count(".T") + template.count("swapaxes"))
         alike = _joins(new) == _joins(place.node)
         yield _either(new, cost, "transposed" if alike else "elementwise-instead-of-matmul")
     for template in {(2, 1): ["A * B[:, None]"], (1, 2): ["A[:, None] * B"]}.get((ranks[0], ranks[1]), []):
@@ -174,14 +175,6 @@ def names(place: Expression) -> Iterator[Edited]:
         if name != getattr(node, "id", "") and dimensions(value) >= 0:
             alike = np.shape(value) == np.shape(place.value) and is_float(value) == is_float(place.value)
             yield _either(ast.Name(name, ast.Load()), 1 if alike else 1.6, code)
-
-
-def wrapped(place: Expression) -> Iterator[Edited]:
-    """Apply a function that forward or backward applies elsewhere: the derivative was taken at another value."""
-    node = place.node
-    if isinstance(node, ast.Name) and is_float(place.value) and node.id not in place.upstream:
-        for function in place.source.functions_of_one if not isinstance(place.parent, ast.Call) else ():
-            yield Edited(ast.Call(function, [node], []), 1.8, "wrong-evaluation-point", "extra-term")
 
 
 def reductions(place: Expression) -> Iterator[Edited]:
@@ -273,7 +266,7 @@ def copies(place: Expression) -> Iterator[Edited]:
 
 
 FAMILIES: tuple[Callable[[Expression], Iterator[Edited]], ...] = (
-    table_edits, fewer, numbers, products, reductions, calls, counts, names, wrapped, copies,
+    table_edits, fewer, numbers, products, reductions, calls, counts, names, copies,
 )  # fmt: skip
 
 
