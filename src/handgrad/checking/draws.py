@@ -130,10 +130,7 @@ def _shortened(value: Array, length: int, axes: slice) -> Array:
 
 
 def other_options(rule: Rule, source: Source) -> dict[str, float]:
-    """Return other options than the defaults, each where forward takes it.
-
-    At a default of 1 or 0 a backward without the option is right, and so is one with the default written into it.
-    """
+    """Return other options than the defaults, with which a backward that leaves one out may be right."""
     options: dict[str, float] = {}
     numbers = {name: value for name, value in rule.forward.options.items() if type(value) is float}
     for number, (name, value) in enumerate(numbers.items()):

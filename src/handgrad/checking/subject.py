@@ -112,10 +112,7 @@ class Subject:
         return [np.asarray(part) for part in outputs]
 
     def run_backward(self, upstream: list[Array], inputs: Inputs, *, fresh: bool = True) -> Gradients:
-        """Return the gradients by the inputs' names, for one upstream gradient for each output.
-
-        Forward runs first, for functions that save something. Backward gets copies, or these very arrays.
-        """
+        """Return the gradients by the inputs' names; forward runs first, for functions that save something."""
         return self._named(self._returned(upstream, inputs, fresh=fresh))
 
     def _returned(self, upstream: list[Array], inputs: Inputs, *, fresh: bool) -> dict[str, Any]:

@@ -40,13 +40,7 @@ def has_backward(thing: Any) -> bool:
 
 
 def pair_of(forward: Any, backward: Callable[..., Any] | None, inputs: Any) -> Pair:
-    """Return two functions of arrays, and the inputs to check them at, from what `handgrad.check` takes.
-
-    Raises
-    ------
-    CheckError
-        When a part is missing, or is not what it should be.
-    """
+    """Return two functions of arrays, and the inputs to check them at, from what `handgrad.check` takes."""
     if has_backward(forward):
         if backward is not None:
             raise CheckError(

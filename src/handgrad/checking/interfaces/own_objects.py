@@ -201,10 +201,7 @@ def _unused_row_count(sizes: Collection[Any]) -> int:
 def _off_one_number(
     forward: Callable[..., Any], parameters: Inputs, given: Inputs, generator: np.random.Generator
 ) -> Inputs:
-    """Return all inputs, parameters that are one number everywhere changed where forward is finite then.
-
-    At a gain of 1, a backward without it is right.
-    """
+    """Return all inputs; parameters that are one number everywhere, where a backward without them is right, are changed."""
     moved = {name: _moved(start, generator) for name, start in parameters.items()}
     try:
         finite = bool(np.all(np.isfinite(forward(**{**moved, **given}))))

@@ -64,12 +64,7 @@ STEP = 1e-6  # of the central difference that tells f'(x) from f'(f(x))
 
 
 def recognise(forward: Any, backward: Function | None, inputs: Any) -> Pair:
-    """Return code as it stands as two functions of arrays.
-
-    ``forward`` is an object with both as methods, one of its methods, or a function: one that returns its loss with the
-    gradients, one whose flag asks for its derivative, or one that goes with ``backward``, which takes the upstream
-    gradient and a cache, or forward's results by their names, or is the derivative f'(x).
-    """
+    """Return code as it stands as two functions of arrays: an object, one of its methods, or functions."""
     if isinstance(forward, MethodType):
         return _of_object(forward.__self__, inputs, forward.__name__)
     if not isinstance(forward, FunctionType | BuiltinFunctionType):
@@ -167,10 +162,7 @@ def _is_buffer(path: Path, names: set[str]) -> bool:
 
 
 def call(function: Function, world: World) -> Any:
-    """Call a function with the world's values of the same names; a parameter with a default may be missing.
-
-    Of a method of the world's object, the copy's is called: each run has a copy of the object.
-    """
+    """Call a function with the world's values of the same names; a parameter with a default may be missing."""
     given: World = {}
     for name, parameter in parameters_of(function).items():
         if name in world:
@@ -188,6 +180,7 @@ def call(function: Function, world: World) -> Any:
 
 
 def _in_world(function: Function, world: World) -> Function:
+    """Return a method of the world's object in place of the original's: each run has a copy of the object."""
     is_method = "self" in world and getattr(function, "__self__", None) is not None
     return getattr(world["self"], function.__name__) if is_method else function
 
@@ -216,11 +209,7 @@ def _by_returned_name(result: Any, names: list[str]) -> Any:
 
 
 def _of_two(forward: Function, backward: Function, world: World, loss: Function | None = None) -> Pair:
-    """Return a forward and a backward: functions, or methods of the world's "self".
-
-    Where backward starts from a ``loss`` instead of an upstream gradient, the loss is a function of the world and of
-    forward's results.
-    """
+    """Return a forward and a backward, which starts from an upstream gradient or from a ``loss`` of forward's results."""
     names, gradient_names = returned_names(forward), returned_names(backward)
     trial = _trial(forward, world)
     several = isinstance(trial, tuple) and len(trial) > 1
