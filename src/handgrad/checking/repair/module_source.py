@@ -131,6 +131,17 @@ class ModuleSource:
                     found += [unit for unit in behind if unit not in found]
         return found
 
+    @cached_property
+    def functions_of_one(self) -> list[ast.expr]:
+        """The functions of one argument that forward and backward call, but not those two: the file's and NumPy's."""
+        units = dict.fromkeys([*self.reachable(self.forward), *self.reachable(self.backward)])
+        calls = (node for name in units for node in ast.walk(self.units[name]) if isinstance(node, ast.Call))
+        found = {
+            ast.unparse(call.func): call.func for call in calls if len(call.args) == 1 and not call.keywords
+        }
+        names = {*self.units, *(f"{self.numpy}.{name}" for name in dir(np))} - {self.forward, self.backward}
+        return [function for text, function in found.items() if text in names]
+
     def classes_of(self, value: Any) -> set[str]:
         """Return which of the file's classes an object, or the objects of a container, belong to."""
         kinds = {type(item) for item in held(value)}

@@ -177,6 +177,14 @@ def names(place: Expression) -> Iterator[Edited]:
             yield _either(ast.Name(name, ast.Load()), 1 if alike else 1.6, code)
 
 
+def wrapped(place: Expression) -> Iterator[Edited]:
+    """Apply a function that forward or backward applies elsewhere: the derivative was taken at another value."""
+    node = place.node
+    if isinstance(node, ast.Name) and is_float(place.value) and node.id not in place.upstream:
+        for function in place.source.functions_of_one if not isinstance(place.parent, ast.Call) else ():
+            yield Edited(ast.Call(function, [node], []), 1.8, "wrong-evaluation-point", "extra-term")
+
+
 def reductions(place: Expression) -> Iterator[Edited]:
     """Add a sum or leave it out, sum over other axes, with or without keepdims, sum for mean."""
     node = place.node
@@ -266,7 +274,7 @@ def copies(place: Expression) -> Iterator[Edited]:
 
 
 FAMILIES: tuple[Callable[[Expression], Iterator[Edited]], ...] = (
-    table_edits, fewer, numbers, products, reductions, calls, counts, names, copies,
+    table_edits, fewer, numbers, products, reductions, calls, counts, names, wrapped, copies,
 )  # fmt: skip
 
 
