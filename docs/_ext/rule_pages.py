@@ -16,7 +16,7 @@ from families import AnyRule, about, families, names, rules_of, text_of
 from markup import definitions, inline, paragraphs, table
 
 import handgrad
-from handgrad.checking.draws import draw_for
+from handgrad.checking.input_draws import draw_for
 from handgrad.explaining import Explanation
 from handgrad.explaining.page import mathml
 from handgrad.rules import Rule, Text, UpdateRule

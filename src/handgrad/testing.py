@@ -7,7 +7,7 @@ from typing import Any
 
 from handgrad.arguments import Seed, judged
 from handgrad.checking import Report, check
-from handgrad.checking.draws import Source
+from handgrad.checking.input_draws import Source
 
 __all__ = ["assert_right"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.draws import draw_for
+from handgrad.checking.input_draws import draw_for
 from handgrad.rules import PRIMITIVES, RULES, Rule
 
 

@@ -6,10 +6,10 @@ import importlib.util
 import numpy as np
 import pytest
 
+from handgrad.checking.repair.edit_candidates import small_changes
 from handgrad.checking.repair.expressions import observe
 from handgrad.checking.repair.module_source import read_source
 from handgrad.checking.repair.sandbox import Guard, Sandbox, Target
-from handgrad.checking.repair.small_edits import small_changes
 from handgrad.checking.subject import Subject
 
 TEXT = """import numpy as np

@@ -36,7 +36,7 @@ from handgrad import (
     check,
 )
 from handgrad.checking import Report
-from handgrad.checking.draws import draw_for
+from handgrad.checking.input_draws import draw_for
 from handgrad.checking.interfaces.own_objects import draw_rows
 from handgrad.checking.interfaces.torch_and_jax import NEURAL
 from handgrad.layers import Graph, Parameter, Value

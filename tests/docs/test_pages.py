@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from handgrad import rules
-from handgrad.checking.draws import draw_for
+from handgrad.checking.input_draws import draw_for
 from handgrad.cli.options import SETTINGS
 from handgrad.engines import ENGINES
 from handgrad.layers import LAYERS, LOSSES, OPTIMISERS, SCHEDULES

@@ -11,7 +11,7 @@ import numpy as np
 
 from handgrad.arguments import Seed, judged
 from handgrad.checking.diagnosis import diagnose
-from handgrad.checking.draws import Source, draw, fresh
+from handgrad.checking.input_draws import Source, draw, fresh
 from handgrad.checking.interfaces import Pair, pair_of
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.repair import Repair, is_searching, mend

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 
-from handgrad.checking.draws import draw, draw_for
+from handgrad.checking.input_draws import draw, draw_for
 from handgrad.checking.interfaces.own_objects import draw_rows
 from handgrad.cli.console import echo_coloured
 from handgrad.cli.options import (

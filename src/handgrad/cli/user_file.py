@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from handgrad.checking import CheckError
-from handgrad.checking.draws import Source
+from handgrad.checking.input_draws import Source
 from handgrad.checking.interfaces import adapt_script, has_backward
 from handgrad.errors import HandgradError, nearest
 

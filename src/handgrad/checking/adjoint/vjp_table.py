@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.forward_trace.operation import Operation, operand_name
+from handgrad.checking.forward_trace.operation import Operation, Slot, operand_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +255,24 @@ def _einsum_labels(site: Site) -> tuple[list[str], str] | None:
         for term, depth in zip(terms, depths, strict=True)
     ]
     return spelled, out.replace("...", dots)
+
+
+@entry("np.convolve", "np.correlate")
+def _convolve(site: Site) -> str | None:
+    """One-dimensional: the gradient of a convolution is a correlation, and the other way round."""
+    args, options = site.option("template")
+    given = dict(zip(("a", "v", "mode"), args, strict=False)) | options
+    flipped = site.operation.name.endswith("correlate")
+    mode = given.get("mode", "valid" if flipped else "full")
+    if (given.get("a"), given.get("v")) != (Slot(0), Slot(1)) or site.shape(0) < site.shape(1):
+        return None
+    halves = ("len(b) // 2", "(len(b) - 1) // 2")
+    before, after = halves if flipped else halves[::-1]
+    full = {"full": "g", "same": f"np.pad(g, ({before}, {after}))", "valid": "np.pad(g, len(b) - 1)"}[mode]
+    if site.k == 0:
+        return f'np.{"convolve" if flipped else "correlate"}({full}, b, "valid")'
+    text = f'np.correlate({full}, a, "valid")'
+    return f"{text}[::-1]" if flipped else text
 
 
 @entry("solve")

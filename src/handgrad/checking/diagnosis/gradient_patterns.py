@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from handgrad.checking.draws import shorter
+from handgrad.checking.input_draws import shorter
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.subject import Array, CheckError, widened
 from handgrad.checking.verdict.comparison import Evidence, NumericalGradient, compare, numerical_gradient

@@ -18,11 +18,11 @@ import numpy as np
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.gradient_code import GradientCode, write_gradient
 from handgrad.checking.mistakes import Diagnosis
+from handgrad.checking.repair.edit_candidates import small_changes
 from handgrad.checking.repair.expressions import Observed, observe
 from handgrad.checking.repair.module_source import Change, ModuleSource, SourceError
 from handgrad.checking.repair.sandbox import Guard, OutOfTimeError, Sandbox, Target
 from handgrad.checking.repair.search import exchanged
-from handgrad.checking.repair.small_edits import small_changes
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.verdict.comparison import Evidence, GradientSample
 from handgrad.tolerance import SAME
@@ -48,7 +48,7 @@ BY_CHANCE = {
 
 def by_mutation(evidence: Evidence) -> list[Diagnosis]:
     """Return the mutations of the right gradient that give backward's numbers, at every inputs."""
-    trace = evidence.recording
+    trace = evidence.trace
     wrong = tuple(  # of the right shape, and finite
         name for name in evidence.wrong
         if all(got.shape == right.shape and np.all(np.isfinite(got)) for got, right in evidence.pairs(name))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.draws import Source, draw, other_options, source_of
+from handgrad.checking.input_draws import Source, draw, other_options, source_of
 from handgrad.checking.subject import Array, CheckError, Inputs
 from handgrad.errors import ConfigurationError
 from handgrad.layers import SGD, Graph, Layer, Node, Parameter, Value

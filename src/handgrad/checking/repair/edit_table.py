@@ -99,7 +99,7 @@ ROWS: list[Row] = [
       for one, other in (("mean", "mean"), ("sum", "sum"), ("mean", "sum"), ("sum", "mean"))
       for scaled in ("", " / len(A)", " * len(A)")),
 ]  # fmt: skip
-"""The rows that two texts say all of; `small_edits` has those that look at more."""
+"""The rows that two texts say all of; `edit_candidates` has those that look at more."""
 
 ROWS_OF_A_KIND: dict[str, list[Row]] = {}  # in both directions, by the class of the first text's node
 for _row in [*ROWS, *(Row(row.makes, row.undoes, row.after, row.before, row.cost) for row in ROWS)]:

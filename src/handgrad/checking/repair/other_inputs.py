@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from handgrad.checking.adjoint import adjoints
-from handgrad.checking.draws import jittered, shorter
 from handgrad.checking.forward_trace import ForwardTrace
+from handgrad.checking.input_draws import jittered, shorter
 from handgrad.checking.repair.sandbox import Target
 from handgrad.checking.subject import Array, CheckError, Inputs, Subject, widened
 from handgrad.checking.verdict.comparison import Evidence, compare, numerical_gradient
@@ -32,7 +32,7 @@ class OtherInputs:
     """Other inputs for a subject, with the right gradients there: of the same sizes, and of others."""
 
     def __init__(self, evidence: Evidence) -> None:
-        self.subject, self.trace = evidence.subject, evidence.recording
+        self.subject, self.trace = evidence.subject, evidence.trace
         self.arguments = evidence.comparisons[0].arguments
         self.inputs = evidence.comparisons[0].numerical.exact
         self._small = sum(value.size for value in self.inputs.values()) <= LARGEST

@@ -14,6 +14,7 @@ import numpy as np
 
 from handgrad.checking.gradient_code import GradientCode, write_gradient
 from handgrad.checking.mistakes import Diagnosis
+from handgrad.checking.repair.edit_candidates import small_changes
 from handgrad.checking.repair.expressions import observe
 from handgrad.checking.repair.module_source import (
     Change,
@@ -26,7 +27,6 @@ from handgrad.checking.repair.module_source import (
 from handgrad.checking.repair.other_inputs import OtherInputs
 from handgrad.checking.repair.replacement import rewritings
 from handgrad.checking.repair.sandbox import LONGEST_RUN, Guard, Met, OutOfTimeError, Sandbox, Target
-from handgrad.checking.repair.small_edits import small_changes
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.verdict.comparison import Evidence, compare
 from handgrad.checking.verdict.contract import violations
@@ -62,7 +62,7 @@ def mend(evidence: Evidence, *, budget_s: float) -> Repair | None:
     Proved means: right at the user's inputs and at fresh ones, for several upstream gradients, under the whole
     contract, at two dozen other inputs, and finite at zeros.
     """
-    trace, others = evidence.recording, OtherInputs(evidence)
+    trace, others = evidence.trace, OtherInputs(evidence)
 
     def prove(candidate: Subject) -> bool:
         for known in evidence.comparisons:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from handgrad.checking.draws import perturb_off_kinks
 from handgrad.checking.forward_trace import ForwardTrace
+from handgrad.checking.input_draws import perturb_off_kinks
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, widened
 from handgrad.checking.verdict.directional import (
     AnalyticGradient,
@@ -134,7 +134,7 @@ class Evidence:
     wrong: tuple[str, ...]
 
     @property
-    def recording(self) -> ForwardTrace | None:
+    def trace(self) -> ForwardTrace | None:
         """Forward as elementary operations, at the user's inputs; None where it cannot be traced."""
         return self.comparisons[0].numerical.analytic.trace
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from handgrad.checking.draws import Source, fresh
+from handgrad.checking.input_draws import Source, fresh
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, copy_of, seeded
 from handgrad.checking.verdict.comparison import GradientSample, compare, numerical_gradient
 from handgrad.tolerance import EPS, close, reordered, rounding_error

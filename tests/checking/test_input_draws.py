@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from handgrad import CheckError
-from handgrad.checking.draws import fresh, jittered, perturb_off_kinks, shorter
+from handgrad.checking.input_draws import fresh, jittered, perturb_off_kinks, shorter
 from handgrad.checking.subject import Subject
 
 RNG = np.random.default_rng(2)
