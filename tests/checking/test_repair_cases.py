@@ -1,4 +1,4 @@
-"""Forty wrong backward passes, each repaired in its own file and compared with the right one on other inputs."""
+"""Wrong backward passes, each repaired in its own file and compared with the right one on other inputs."""
 
 import importlib.util
 import time
