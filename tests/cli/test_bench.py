@@ -95,7 +95,7 @@ def test_a_batch_larger_than_the_data_is_all_of_it(handgrad: Command) -> None:
     ("arguments", "code", "problem"),
     [
         (["moons", "--seconds", "0"], 2, "Error: Invalid value for '--seconds'"),
-        (["moons", "--seconds", "nan"], 1, "Error: seconds is nan\n  fix    give a number above 0\n"),
+        (["moons", "--seconds", "nan"], 2, "Error: Invalid value for '--seconds': 'nan' is not a number."),
         (["moons", "--engine", "compild"], 1, "Error: training.engine: 'compild' is unknown\n"),
         (["nothing.csv"], 1, "Error: nothing.csv: "),
         (

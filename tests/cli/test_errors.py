@@ -228,13 +228,13 @@ WRONG: dict[str, tuple[int, str]] = {
     # options
     "train --snapshots 1": (2, "Invalid value for '--snapshots': 1 is not in the range 2<=x<=1000."),
     "train --checkpoint-minutes -1": (2, "Invalid value for '--checkpoint-minutes': -1.0 is not in the range 0<=x<=1000000."),
-    "train --checkpoint-minutes nan": (1, "Checkpoints: minutes is nan"),
+    "train --checkpoint-minutes nan": (2, "Invalid value for '--checkpoint-minutes': 'nan' is not a number."),
     "train prices.csv --target price --loss Poisson": (1, "Poisson(): the target of row 1 is -18.0, and must be 0 or more"),
     "train --target ''": (1, "digits: target is '', and this source has its own target"),
     "train both.csv --target price,rent --test 0.99999": (1, "both.csv: no training row is left of 60, as test takes 60 and validation 6"),
     "bench nowhere": (1, "nowhere: there is no built-in data set and no folder of this name"),
     "bench runs/all --seconds 0": (2, "Invalid value for '--seconds': 0.0 is not in the range 0<x<=3600."),
-    "bench moons --seconds nan": (1, "seconds is nan"),
+    "bench moons --seconds nan": (2, "Invalid value for '--seconds': 'nan' is not a number."),
     "bench moons --optimiser SGD --learning-rate 1e30": (1, "the loss of step 2 is not finite"),
     # functions of one's own
     "check": (2, "Give a file, or --rules alone."),

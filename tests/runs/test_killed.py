@@ -19,7 +19,7 @@ from handgrad.engines import ENGINES
 
 from ..conftest import Command, Server
 
-KILLS = 8  # of each engine
+KILLS, RESUMED = 8, 5  # of each engine, at least
 TRAINING = [
     "moons", "--hidden", "8", "--normalisation", "batch", "--dropout", "0.2", "--epochs", "16", "--batch-size", "35",
     "--patience", "14", "--schedule", "OneCycle", "--optimiser", "AdamW", "--snapshots", "4",
@@ -89,7 +89,7 @@ def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(
     assert run(whole, *arguments[:-1], "timed", *OFTEN) == 0
     seconds = time.monotonic() - started
     moments, runs, kills, resumed = random.Random(engine), 0, 0, 0
-    while kills < KILLS:
+    while kills < KILLS or resumed < RESUMED:
         runs += 1
         folder = tmp_path / str(runs)
         folder.mkdir()
@@ -109,7 +109,6 @@ def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(
         assert what_was_promised(folder / "run") == expected
         left = {path.name for path in (folder / "run").iterdir() if not path.name.startswith(".")}
         assert left == names
-    assert resumed >= 3
 
 
 def test_killed_before_anything_was_kept_nothing_is_promised(handgrad: Command, tmp_path: Path) -> None:

@@ -12,7 +12,14 @@ from typing import Any
 import click
 
 from handgrad.cli.console import one_line
-from handgrad.cli.options import Experiment, configuration_from, is_run, json_option, with_settings
+from handgrad.cli.options import (
+    Experiment,
+    NumberRange,
+    configuration_from,
+    is_run,
+    json_option,
+    with_settings,
+)
 from handgrad.errors import EngineError
 from handgrad.training import EngineTime, measure_engines
 
@@ -24,7 +31,7 @@ HEADINGS = ("engine", "µs a step", "varied", "rows a second", "ratio", "start-u
 @with_settings
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True, max=3600),
+    type=NumberRange(min=0, min_open=True, max=3600),
     default=1.0,
     show_default=True,
     help="How long each engine runs.",

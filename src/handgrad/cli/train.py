@@ -17,6 +17,7 @@ from handgrad.cli.console import engine_text, show_results
 from handgrad.cli.options import (
     FOLDER,
     Experiment,
+    NumberRange,
     configuration_from,
     fingerprints,
     json_option,
@@ -56,7 +57,7 @@ PAGE = "explanation.html"
 @click.option(
     "--checkpoint-minutes",
     metavar="N",
-    type=click.FloatRange(min=0, max=10**6),
+    type=NumberRange(min=0, max=10**6),
     default=5.0,
     show_default=True,
     help="How old the last checkpoint may become.",
