@@ -86,11 +86,17 @@ SLIPS: dict[str, tuple[str, str]] = {
     "Network(64, 32, 10)": ("Network: layer 1 is 64", "give a Layer"),
     "Network(Linear(64, 10), seed=1.5)": ("Network: seed is 1.5", "give a whole number, 0 or more"),
     "Network(Linear(64, 10), seed=-1)": ("Network: seed is -1", "give a whole number, 0 or more"),
-    "Network(ReLU(), inputs=-2)": ("Network: inputs is -2", "give a whole number, 1 or more, or a list"),
-    'Network(ReLU(), inputs="64")': ("Network: inputs is '64'", "give a whole number, 1 or more, or a list"),
+    "Network(ReLU(), inputs=-2)": (
+        "Network: inputs is -2",
+        "give a whole number, 1 or more, or a list, each a whole number, 1 or more",
+    ),
+    'Network(ReLU(), inputs="64")': (
+        "Network: inputs is '64'",
+        "give a whole number, 1 or more, or a list, each a whole number, 1 or more",
+    ),
     "Network(ReLU(), inputs=(7, 2.5))": (
         "Network: inputs is (7, 2.5)",
-        "give a whole number, 1 or more, or a list",
+        "give a whole number, 1 or more, or a list, each a whole number, 1 or more",
     ),
     "Network(Linear(64, 10), loss=MeanSquaredError)": (
         "Network: loss is the class MeanSquaredError",

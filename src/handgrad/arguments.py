@@ -288,7 +288,11 @@ def _word(hint: Any, *, alone: bool = True) -> str:
         bounds = "".join(str(each) for each in parts[1:] if isinstance(each, Range))
         return f"{_word(parts[0])}{bounds}{',' * (not alone)}"
     if origin in LISTS:
-        return f"a list, each {_word(parts[0])}" if alone else "a list"
+        return (
+            f"a list, each {_word(parts[0])}"
+            if alone or get_origin(_meant(parts[0])) is Annotated
+            else "a list"
+        )
     return WORDS.get(origin or hint) or _with_article((origin or hint).__name__)
 
 

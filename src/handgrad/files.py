@@ -107,7 +107,9 @@ def parse_versioned(data: bytes, kind: type[T], place: str, *formats: int) -> T:
     if found not in formats:
         raise RunError(
             f"{place}: format {found!r}, and this handgrad reads {' and '.join(map(str, formats))}",
-            fix="use the version of handgrad that wrote it",
+            fix="install a newer handgrad"
+            if isinstance(found, int) and found > max(formats)
+            else "use the version of handgrad that wrote it",
         )
     return parse_json(data, kind, place)
 

@@ -21,7 +21,6 @@ UNSPELLED = {
     "convolved": "np.interp",
     "fourier_and_rest": "np.percentile",
     "several_matrices_for_one_side": "several matrices with one right-hand side",
-    "norms_of_one_entry": "a norm of another order",
     "without_a_text": "an index that comes twice, a trace by einsum, other repeats for each entry, kron of one number",
 }
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from handgrad.checking import check
 from handgrad.checking.interfaces import adapt_script, pair_of
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -204,3 +205,74 @@ def test_a_method_that_is_the_forward_is_not_taken_for_the_backward():
 
     pair = pair_of(Doubled().forward, None, {"x": np.ones(3)})
     assert np.array_equal(pair.backward(np.ones(3), x=np.ones(3))["x"], np.ones(3))
+
+
+class _NetworkWithCaches:
+    """Its output and its targets, and its input and its first layer's gradient, have the same shape."""
+
+    def __init__(self):
+        rng = np.random.default_rng(1)
+        self.W1, self.b1, self.W2 = rng.normal(size=(4, 5)), rng.normal(size=5), rng.normal(size=(5, 2))
+
+    def forward(self, x):
+        self.x = np.array(x)
+        self.h = np.tanh(self.x @ self.W1 + self.b1)
+        self.out = self.h @ self.W2
+        return self.out
+
+    def loss(self, x, y):
+        return 0.5 * np.sum((self.forward(x) - y) ** 2)
+
+    def backward(self, x, y):
+        d = self.out - y
+        self.dW2 = self.h.T @ d
+        dh = (d @ self.W2.T) * (1 - self.h**2)
+        self.dW1, self.db1 = x.T @ dh, dh.sum(axis=0)
+
+
+class _FixedPositions:
+    """The table is trained, the positions are not; what forward saves has their shape."""
+
+    def __init__(self):
+        rng = np.random.default_rng(1)
+        self.table, self.positions = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
+
+    def forward(self, tokens):
+        self.tokens, self.h = tokens, self.table[tokens] + self.positions
+        return np.tanh(self.h)
+
+    def backward(self, upstream):
+        self.dtable = np.zeros_like(self.table)
+        np.add.at(self.dtable, self.tokens, upstream * (1 - np.tanh(self.h) ** 2))
+
+
+class _FirstLayer:
+    """It returns no gradient of its input, of which it saves a copy."""
+
+    def __init__(self):
+        self.W = np.random.default_rng(1).normal(size=(6, 5))
+
+    def forward(self, x):
+        self.x = x.reshape(len(x), -1)
+        return self.x @ self.W
+
+    def backward(self, upstream):
+        self.dW = self.x.T @ upstream
+
+
+@pytest.mark.parametrize(
+    ("layer", "inputs", "differentiated"),
+    [
+        (
+            _NetworkWithCaches,
+            {"x": np.arange(24.0).reshape(6, 4) / 7, "y": np.arange(12.0).reshape(6, 2) / 5},
+            {"W1", "b1", "W2"},
+        ),
+        (_FixedPositions, {"tokens": np.array([0, 1, 1, 4])}, {"table"}),
+        (_FirstLayer, {"x": np.arange(24.0).reshape(4, 6) / 7}, {"W"}),
+    ],
+)
+def test_what_forward_saves_is_not_taken_for_a_gradient(layer, inputs, differentiated):
+    report = check(layer(), inputs=inputs)
+    assert report.verdict == "right"
+    assert {each.name for each in report.arguments} == differentiated

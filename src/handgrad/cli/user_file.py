@@ -58,9 +58,9 @@ def import_file(path: Path) -> ModuleType:
     known = sys.modules.get(path.stem)
     name = path.stem if known is None or getattr(known, "__file__", "") == file else f"{path.stem} (checked)"
     module = sys.modules[name] = ModuleType(name)
-    module.__file__ = file
+    module.__file__, module.__package__ = file, ""
     try:
-        exec(compile(path.read_bytes(), file, "exec"), vars(module))
+        exec(compile(path.read_bytes(), file, "exec", dont_inherit=True), vars(module))
     except HandgradError as error:  # a rule's, which names the line itself where it can
         del sys.modules[name]
         place = "" if file in error.problem else f"{_place(error, path)}: "

@@ -148,15 +148,15 @@ def encode(place: str, values: Array, task: Task | None = None) -> tuple[Task, A
     if values.ndim != 1:
         raise DataError(f"{place}: classification takes one target, and this one has shape {values.shape}")
     if values.dtype.kind == "f":
-        row = int(np.argmin(np.isfinite(values) & (values == np.floor(values))))
-        if not (label := values[row].item()).is_integer():
+        wrong = np.flatnonzero(~np.isfinite(values) | (values != np.floor(values)))
+        if len(wrong):
             raise DataError(
-                f"{place}: the target of row {row} is {label}, and classes are text or whole numbers",
+                f"{place}: the target of row {wrong[0]} is {values[wrong[0]]}, and classes are text or whole numbers",
                 fix="choose another target, or the task regression",
             )
-        values = values.astype(np.int64)
-    names, t = np.unique(values, return_inverse=True)
-    return task, t.astype(np.int64), tuple(map(str, names.tolist()))
+    found, t = np.unique(values, return_inverse=True)
+    names = map(int, found.tolist()) if values.dtype.kind == "f" else found.tolist()
+    return task, t.astype(np.int64), tuple(map(str, names))
 
 
 @contextmanager
@@ -168,6 +168,8 @@ def reading(path: Path, *damage: type[Exception]) -> Iterator[None]:
     except FileNotFoundError as error:
         fix = "check the path; it is looked up from the current folder"
         raise DataError(f"{path}: there is no such file", fix=fix) from error
+    except EOFError as error:
+        raise DataError(f"{path}: the file is cut short", fix="get the file again") from error
     except unreadable as error:
         problem = getattr(error, "strerror", None) or error
         raise DataError(f"{path}: the file cannot be read: {problem}") from error

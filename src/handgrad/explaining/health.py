@@ -78,12 +78,12 @@ class _Batch:
         return self.network.program().initial(self.network.seed) if self.network is not None else {}
 
     @cached_property
-    def matrices(self) -> dict[str, Node]:
-        """The rules that multiply by weights and whose gradient is there, in order, by the name of their matrix."""
-        return {
-            weights: node for node in self.execution.nodes
+    def matrices(self) -> tuple[tuple[str, Node], ...]:
+        """The names of weights with the rules that multiply by them, in order, where a gradient reaches the product."""
+        return tuple(
+            (weights, node) for node in self.execution.nodes
             if node.part == "forward" and (weights := weights_of(node)) and f"d{node.output.name}" in self.execution.values
-        }  # fmt: skip
+        )  # fmt: skip
 
     def value(self, name: str) -> Array:
         """Return a value's numbers, in float64."""
@@ -117,7 +117,7 @@ def _layers(batch: _Batch) -> Iterator[LayerHealth]:
         if slopes.levels_off:
             of["saturated"] = slopes.flat_share
     updates = batch.trial.updates if batch.trial is not None else {}
-    for weights, node in batch.matrices.items():
+    for weights, node in batch.matrices:
         of = measured.setdefault(node.output.name, {})
         of["gradient_norm"] = batch.norm(node)
         of["weight_norm"] = float(np.linalg.norm(batch.execution.values[weights]))
@@ -142,7 +142,7 @@ def _findings(batch: _Batch) -> Iterator[HealthFinding]:
 
 
 def _symmetric(batch: _Batch) -> Iterator[HealthFinding]:
-    for name, node in batch.matrices.items():
+    for name, node in batch.matrices:
         z, dz = (batch.units(value) for value in (node.output.name, f"d{node.output.name}"))
         # columns that are equal never differ again; other units differ by 0.1 of the largest and more
         same = all(close(np.broadcast_to(units[:, :1], units.shape), units) for units in (z, dz))
@@ -259,7 +259,7 @@ def _large_input(batch: _Batch, name: str, seen: str) -> Cause:
 def _unequal_norms(batch: _Batch) -> Iterator[HealthFinding]:
     if len(batch.matrices) < 2:
         return
-    nodes = list(batch.matrices.values())
+    nodes = [node for _, node in batch.matrices]
     first, last = nodes[0], nodes[-1]
     low, high = batch.norm(first), batch.norm(last)
     zeros = not np.any(batch.execution.values[weights_of(last)])  # before the first step

@@ -132,7 +132,7 @@ class Dependency:
                         scope[target] = evaluate(text, scope)
                     for local, name in wanted.items():
                         gradients[name] = gradients.get(name, 0) + scope[local]
-            return np.asarray(gradients[self.input])
+            return np.asarray(gradients.get(self.input, np.zeros(np.shape(exact[self.input]))))
 
         return pull
 

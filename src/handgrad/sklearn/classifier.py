@@ -120,13 +120,13 @@ class MLPClassifier(ClassifierMixin, Perceptron):
 
     def _learn_classes(self, y: Any) -> None:
         check_classification_targets(y)
-        self._kind: LabelKind = type_of_target(y, input_name="y", raise_unknown=True)
-        if self._kind == "multiclass-multioutput":
+        kind: Any = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind == "multiclass-multioutput":
             raise EstimatorError(
                 "Multioutput target data is not supported: y has several columns of several classes",
                 fix="fit one classifier a column: sklearn.multioutput.MultiOutputClassifier",
             )
-        self.classes_ = unique_labels(y)
+        self._kind, self.classes_ = kind, unique_labels(y)
 
     def _targets(self, y: Any, *, first: bool, incremental: bool) -> Array:
         """Return class numbers (n,), or for two classes and for several labels 0 and 1, (n, outputs)."""

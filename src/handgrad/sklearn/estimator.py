@@ -310,6 +310,13 @@ class Perceptron(BaseEstimator, ABC):
         assert loss is not None
         return OUT_ACTIVATIONS[loss.prediction.name]
 
+    def __getattr__(self, name: str) -> Any:
+        # What a property reads of the network is missing before a fit: the error names what was asked for.
+        missing = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(
+            missing + (" before it is fitted" if name.endswith("_") and name[0] != "_" else "")
+        )
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
 

@@ -139,8 +139,10 @@ class History(HTMLReprMixin):
         watched = [record for record in self.epochs if record.validation_loss is not None]
         height = 6 if watched else 3.5
         figure = Figure(figsize=(7, height))
-        # Margins in inches: a constrained layout would draw everything once more to find them.
-        margins = {"left": 1 / 7, "right": 6.8 / 7, "bottom": 0.5 / height, "top": 1 - 0.35 / height}
+        # Margins in inches: a constrained layout would draw everything once more to find them. The widest labels are
+        # those of a logarithmic axis within a decade.
+        above = 0.35 + 0.2 * title.count("\n")
+        margins = {"left": 1.35 / 7, "right": 6.8 / 7, "bottom": 0.5 / height, "top": 1 - above / height}
         panels = figure.subplots(
             2 if watched else 1, sharex=True, squeeze=False, gridspec_kw=margins | {"hspace": 0.08}
         )[:, 0]

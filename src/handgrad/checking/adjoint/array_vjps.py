@@ -101,6 +101,10 @@ def _norm(site: Site) -> str | None:
     g, out = _expanded(site, "g"), _expanded(site, "out")
     if order is None or (order == 2 and count == 1) or (order == "fro" and count == 2):
         return f"{g} * a / {_above_zero(site, out)}"
+    if count == 1 and order == 1:
+        return f"{g} * np.sign(a)"
+    if count == 1 and order in (np.inf, -np.inf):
+        return f"{g} * np.sign(a) * (np.abs(a) == {out})"
     return None
 
 
@@ -150,7 +154,7 @@ ENTRIES |= {
     "squeeze": "g.reshape(a.shape)",
     "swapaxes": "g.swapaxes({axis1}, {axis2})",
     "moveaxis": "np.moveaxis(g, {destination}, {source})",
-    "flip": "np.flip(g, {axis})",
+    "flip": "np.flip(g, axis={axis})",
     "tril": "np.tril(g, {k})",
     "triu": "np.triu(g, {k})",
 }

@@ -134,9 +134,10 @@ def _matched(
         found = backward(own, result, [generator.normal(size=np.shape(part)) for part in outputs])
     every = arrays_in(world)
     arrays = {path: array for path, array in every.items() if not is_gradient(path, every)}
+    rooms = every.keys() - arrays.keys()  # for gradients; what forward itself saved is none
     matched: dict[Path, Path] = {}
     for kind in ("returned", "new", "kept"):
-        paths = [path[1:] for path in found if path[0] == kind and (kind != "kept" or path[1:] not in arrays)]
+        paths = [path[1:] for path in found if path[0] == kind and (kind != "kept" or path[1:] in rooms)]
         free = {path: array for path, array in arrays.items() if path not in matched}
         matches = match({path: found[kind, *path] for path in paths}, free)
         matched |= {array: (kind, *gradient) for array, gradient in matches.items()}

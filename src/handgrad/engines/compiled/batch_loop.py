@@ -288,13 +288,18 @@ class Helpers:
         """
         if not hasattr(os, "sched_setaffinity"):
             return
-        here = ctypes.CDLL(None).sched_getcpu()
+        here = _c_library().sched_getcpu()
         others = os.sched_getaffinity(0) - {here}
         if others and here != self.caller:
             with suppress(OSError):  # not everywhere allowed, and no more than a help
                 for thread in self.threads:
                     os.sched_setaffinity(thread.native_id or 0, others)
             self.caller = here
+
+
+@cache
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
 
 
 @cache

@@ -143,7 +143,8 @@ def _find() -> Blas | None:
     choice = os.environ.get(CHOICE, "auto")
     if choice not in ("auto", "numpy", "mkl"):
         raise ConfigurationError(f"{CHOICE} is {choice!r}", fix="give auto, numpy or mkl")
-    openblas, mkl = _openblas(), _mkl() if choice != "numpy" else None
+    openblas = _openblas() if choice != "mkl" else None
+    mkl = _mkl() if choice != "numpy" else None
     if choice == "mkl" and mkl is None:
         raise ConfigurationError(f"{CHOICE} is mkl, and no MKL is installed", fix="pip install mkl")
     if choice == "auto" and openblas is not None:
