@@ -86,6 +86,10 @@ SLIPS: dict[str, tuple[str, str]] = {
     "Network(64, 32, 10)": ("Network: layer 1 is 64", "give a Layer"),
     "Network(Linear(64, 10), seed=1.5)": ("Network: seed is 1.5", "give a whole number, 0 or more"),
     "Network(Linear(64, 10), seed=-1)": ("Network: seed is -1", "give a whole number, 0 or more"),
+    "BinaryCrossEntropy(positive_weight=[1, -1])": (
+        "BinaryCrossEntropy: positive_weight is [1, -1]",
+        "give a number above 0, or a list, each a number above 0",
+    ),
     "Network(ReLU(), inputs=-2)": (
         "Network: inputs is -2",
         "give a whole number, 1 or more, or a list, each a whole number, 1 or more",

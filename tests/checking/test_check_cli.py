@@ -113,6 +113,14 @@ def write(name: str, *parts: str) -> None:
     Path(name).write_text("".join(parts), encoding="utf-8")
 
 
+def test_a_file_is_run_as_python_runs_it(check: Check) -> None:
+    """Without the options of handgrad's own modules: its annotations are evaluated."""
+    write("layer.py", HEAD, FORWARD, RIGHT, "\ndef other(a: Undefined):\n    return a\n")
+    code, _, err = check("layer.py")
+    assert code == 2
+    assert "NameError: name 'Undefined' is not defined" in err
+
+
 def test_a_right_file_returns_0(check: Check) -> None:
     """With what was tried."""
     write("layer.py", HEAD, FORWARD, RIGHT)

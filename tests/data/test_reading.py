@@ -76,3 +76,9 @@ def test_values_that_do_not_suit_the_task_are_refused() -> None:
         encode("f", np.array([np.nan, 0.5]), "classification")
     with pytest.raises(DataError, match=r"f: classification takes one target.*\(3, 2\)"):
         encode("f", np.arange(6).reshape(3, 2), "classification")
+
+
+def test_whole_floats_beyond_64_bits_are_classes_of_their_own() -> None:
+    _, t, classes = encode("f", np.array([2e19, 1e300, 3e19, 2e19]), "classification")
+    assert t.tolist() == [0, 2, 1, 0]
+    assert classes[:2] == (str(int(2e19)), str(int(3e19)))

@@ -144,3 +144,18 @@ def test_rows_that_may_not_be_written_are_read(name: str) -> None:
     X.flags.writeable = False
     found = fit(ours(name, max_iter=2, random_state=0), np.asfortranarray(X), y).predict(X)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_a_refused_fit_leaves_the_estimator_as_it_is() -> None:
+    X, y = iris()
+    classifier = fit(ours("MLPClassifier", max_iter=3, random_state=0), X, y)
+    before = classifier.predict(X)
+    with pytest.raises(ValueError, match="Multioutput"):
+        classifier.fit(X, np.column_stack([y, y]))
+    np.testing.assert_array_equal(classifier.predict(X), before)
+
+
+@pytest.mark.parametrize("name", ["n_outputs_", "n_layers_", "out_activation_", "coefs_"])
+def test_what_a_fit_sets_is_missing_before_by_its_own_name(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}' before it is fitted"):
+        getattr(ours("MLPClassifier"), name)

@@ -190,6 +190,28 @@ def test_the_witness_finds_the_line_that_is_wrong() -> None:
     assert found.error > 1e6 * found.allowed
 
 
+@rule("... -> ...", constant=True)
+def stop(x: Any) -> Any:
+    c = x * 1.0
+    return c  # noqa: RET504
+
+
+class Stop(Layer):
+    """A layer that lets no gradient through."""
+
+    def connect(self, graph: Any, x: Any) -> Any:  # noqa: D102 - as in Layer
+        stopped = graph.apply(stop, x, layer=self)
+        return graph.apply(handgrad.rules.add, stopped, stopped, layer=self)
+
+
+def test_a_jacobian_that_no_gradient_reaches_is_zero() -> None:
+    network = Network(Linear(3, 4), Stop(), Linear(4, 2), loss=SoftmaxCrossEntropy())
+    x, t = np.random.default_rng(0).normal(size=(5, 3)), np.array([0, 1, 1, 0, 1])
+    (found,) = explain(network, x, t, jacobians=["loss:W1"]).jacobians
+    assert found.sample.numbers is not None
+    assert not np.any(found.sample.numbers)
+
+
 NETWORKS = {
     "dropout and batch norm": Network(
         Linear(4, 7),

@@ -240,6 +240,18 @@ def test_a_vanishing_gradient_is_traced_to_small_weights(activation: Callable[[]
     assert "initialiser=" in finding.change
 
 
+def test_every_use_of_a_shared_layer_counts() -> None:
+    shared = Linear(6, 6)
+    layers = [layer for _ in range(4) for layer in (shared, Sigmoid())]
+    network = Network(*layers, Linear(6, 2), loss=SoftmaxCrossEntropy())
+    network.parameters["W1"] *= 0.02
+    x = np.random.default_rng(1).normal(size=(40, 6))
+    health = measured(network, x, np.arange(40) % 2)
+    places = [layer.place for layer in health.layers if "weight_norm" in layer.measures]
+    assert places == ["z1", "z2", "z3", "z4", "z5"]
+    assert only(health).code == "vanishing"
+
+
 def test_a_vanishing_gradient_is_traced_to_the_rules_where_they_make_it_small() -> None:
     finding = only(measured(deep(Sigmoid, 1, depth=9), DIGITS.x, DIGITS.t))
 

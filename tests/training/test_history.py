@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from matplotlib.image import imread
 
 from handgrad import DataError, History
 from handgrad.training import EpochRecord
@@ -107,3 +108,12 @@ def test_a_history_is_shown_in_one_line_and_in_a_notebook_with_its_curve() -> No
     assert page.startswith("<p><strong>history: 3 epochs, early, loss 0.75, ")
     assert "data:image/png;base64,iVBOR" in page
     assert History("r2")._repr_html_() == "<p><strong>history: no epoch, finished</strong></p>"
+
+
+@pytest.mark.parametrize("losses", [(0.30, 0.26), (2.303, 2.300), (1234.0, 1230.0)])
+def test_labels_within_a_decade_are_not_cut_off(tmp_path: Path, losses: tuple[float, float]) -> None:
+    records = [EpochRecord(k, loss, loss, 0.5, 0.1, 0.1) for k, loss in enumerate(losses, 1)]
+    History("accuracy", records).plot(tmp_path / "curve.png", title="one line\nand another")
+    image = imread(tmp_path / "curve.png")
+    for edge in (image[0], image[-1], image[:, 0], image[:, -1]):
+        assert edge.min() == 1  # white
