@@ -5,6 +5,7 @@ import itertools
 import random
 import resource
 import signal
+import sys
 import threading
 import time
 
@@ -472,17 +473,29 @@ class Endless:
             pass
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_alarm_in_a_destructor_is_lost_and_rings_again():
-    inner = Guard()
+class Failing:
+    """An object whose destructor raises."""
+
+    def __del__(self):
+        raise ZeroDivisionError
+
+
+def test_an_alarm_in_a_destructor_is_lost_and_rings_again(monkeypatch):
+    """What else a destructor raises is reported as ever, and so is everything afterwards."""
+    lost = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: lost.append(args.exc_type))
+    hook, inner = sys.unraisablehook, Guard()
 
     def candidate():
         Endless()
+        Failing()
         while True:
             pass
 
     with inner.search(), pytest.raises(OutOfTimeError), inner.limit(0.05):
         candidate()
+    assert sys.unraisablehook is hook
+    assert lost == [ZeroDivisionError]
 
 
 def test_a_candidate_that_checks_is_refused():

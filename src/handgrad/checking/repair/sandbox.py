@@ -7,6 +7,7 @@ import contextlib
 import copy
 import io
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -88,7 +89,6 @@ class Guard:
             yield
             return
         self._armed = True
-        # It rings again: in a destructor, or while garbage is collected, nothing can be raised.
         signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
         try:
             yield
@@ -102,13 +102,20 @@ class Guard:
             if self._armed:
                 raise OutOfTimeError
 
+        def unraisable(lost: sys.UnraisableHookArgs) -> None:
+            # In a destructor, or while garbage is collected, nothing can be raised; the alarm rings again.
+            if not isinstance(lost.exc_value, OutOfTimeError):
+                hook(lost)
+
         started, (left, interval) = time.monotonic(), signal.getitimer(signal.ITIMER_REAL)
-        handler = signal.signal(signal.SIGALRM, ring)
+        handler, hook = signal.signal(signal.SIGALRM, ring), sys.unraisablehook
+        sys.unraisablehook = unraisable
         try:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, handler)
+            sys.unraisablehook = hook
             if left:  # another program's alarm: it rings when it should have, or now
                 left = max(left - (time.monotonic() - started), 1e-3)
                 signal.setitimer(signal.ITIMER_REAL, left, interval)
