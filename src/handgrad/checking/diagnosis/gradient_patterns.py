@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from handgrad.checking.diagnosis.rounding import lost_digits
 from handgrad.checking.input_draws import shorter
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.subject import Array, CheckError, widened
@@ -21,7 +22,6 @@ NEARER = 0.05  # of the error that it explains, a prediction may be off: it must
 CLEARLY = 4  # a product of two sizes that is no larger may be any constant
 SQUARES = (2, 4)  # sizes that are common constants
 MENDED = 0.05  # of the largest error may be left with more digits: of a wrong formula, all is
-ROUNDINGS = 64  # of a type's rounding errors, of the largest entry: an error that is larger has another cause
 MOST_OUTPUTS = 128  # for each of which backward runs once
 LARGEST_JACOBIAN = 65_536  # entries
 TINY = SAME / 10  # of the largest entry of a Jacobian: what is smaller is zero
@@ -57,7 +57,8 @@ def by_numbers(evidence: Evidence) -> Iterator[Diagnosis]:
             words = f"{bad} of {total} entries of d{argument} are NaN or infinite, where the right ones are finite"
             yield Diagnosis("dtype-or-overflow", (argument,), words, 0.5)
             continue
-        yield from _of_its_type(argument, evidence)
+        yield from _whole_numbers(argument, pairs)
+        yield from lost_digits(argument, evidence)
         yield from _relations(argument, pairs)
         yield from _factor(evidence, argument, pairs)
         yield _by_entries(argument, evidence)
@@ -219,21 +220,14 @@ def _by_entries(argument: str, evidence: Evidence) -> Diagnosis:
     )
 
 
-def _of_its_type(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
-    """Look for a gradient in whole numbers, by its type or by its entries, or in a narrower type than its argument."""
-    pairs = evidence.pairs(argument)
-    kind, wide = pairs[0][0].dtype, evidence.subject.inputs[argument].dtype
-    off = max(
-        float(np.abs(got - right).max(initial=0) / np.abs(right).max(initial=1e-300)) for got, right in pairs
-    )
+def _whole_numbers(argument: str, pairs: list[tuple[Array, Array]]) -> Iterator[Diagnosis]:
+    """Look for a gradient in whole numbers, by its type or by its entries."""
+    kind = pairs[0][0].dtype
     whole = all(np.array_equal(got, np.round(got)) for got, _ in pairs) and any(got.any() for got, _ in pairs)
     if kind.kind in "iub" or whole:
         what, cost = (f"is {kind}", 0.1) if kind.kind in "iub" else ("has whole numbers only", 0.45)
         words = f"d{argument} {what}: what is behind the point is cut off"
         yield Diagnosis("dtype-or-overflow", (argument,), words, cost)
-    elif kind.itemsize < wide.itemsize and off <= ROUNDINGS * float(np.finfo(kind).eps):
-        words = f"d{argument} is {kind}, {argument} is {wide}, and the error is of the size of its rounding"
-        yield Diagnosis("dtype-or-overflow", (argument,), words, 0.6)
 
 
 def _cast(evidence: Evidence) -> Iterator[Diagnosis]:
