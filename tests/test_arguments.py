@@ -206,7 +206,7 @@ SLIPS: dict[str, tuple[str, str]] = {
     "check()": ("check: forward is not given", "check(forward, …)"),
     "check(n, seed=1.5)": ("check: seed is 1.5", "give a whole number, 0 or more"),
     "check(n, seed=-1)": ("check: seed is -1", "give a whole number, 0 or more"),
-    "check(n, x, t, 1)": ("check: 1 is one argument too many", "by name it takes seed"),
+    "check(n, x, t, 1)": ("check: 1 is one argument too many", "by name it takes seed, surrogate"),
     'check(len, len, "x")': ("check: inputs is 'x'", "give a dict, a function or a list"),
     'check(len, "backward", {"x": x})': ("check: backward is 'backward'", "give a function"),
     "assert_right(n, seeds=1)": ("assert_right: there is no argument 'seeds'", "did you mean 'seed'?"),

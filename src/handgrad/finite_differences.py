@@ -30,6 +30,7 @@ STEPS_NOISE = (
 )
 COARSE = 1e-9  # relative rounding that only longer steps rise above
 STILL = 1e4  # rounding errors that the inputs move by, and every output that depends on them well should too
+FEW_STILL = 0.01  # of the outputs: so few are flat there, as a saturated function is, and not coarse
 STAIRS = 0.01 / 4.0 ** np.arange(20)  # relative moves that are looked at for stairs
 GOOD = 1e-11  # relative error bound that needs no further rung
 NEGLIGIBLE = 1e-3  # of the outputs over the coordinate: so small a derivative need not be known so well
@@ -63,11 +64,14 @@ class NumericalJacobian:
 
 
 def numerical_jacobian(
-    function: Vector, x: Array, places: Iterable[tuple[int, ...]] | None = None
+    function: Vector,
+    x: Array,
+    places: Iterable[tuple[int, ...]] | None = None,
+    noise: Array | None = None,
 ) -> NumericalJacobian:
     """Return the derivatives of a vector function along every coordinate of ``x``, or those at some indices.
 
-    They are computed in the type of ``x``.
+    They are computed in the type of ``x``. ``noise`` is the `rounding_noise` at ``x``, where it is known.
 
     >>> found = numerical_jacobian(lambda x: np.array([np.abs(x[0]) + x[1] ** 3]), np.array([0.0, 2.0]))
     >>> found.low.round(6), found.high.round(6)
@@ -83,10 +87,12 @@ def numerical_jacobian(
         return at
 
     chosen = np.ndindex(x.shape) if places is None else places
-    return _jacobian(function, x, [(along(index), float(np.abs(x[index])), 1.0) for index in chosen])
+    return _jacobian(function, x, [(along(index), float(np.abs(x[index])), 1.0) for index in chosen], noise)
 
 
-def directional_derivatives(function: Vector, x: Array, directions: Array) -> NumericalJacobian:
+def directional_derivatives(
+    function: Vector, x: Array, directions: Array, noise: Array | None = None
+) -> NumericalJacobian:
     """Return the derivatives along some directions, (d, \\*x.shape), instead of along the coordinates: (m, d).
 
     >>> found = directional_derivatives(lambda x: x**2, np.array([1.0, 3.0]), np.array([[1.0, 1.0]]))
@@ -104,28 +110,35 @@ def directional_derivatives(function: Vector, x: Array, directions: Array) -> Nu
 
     largest = (float(np.abs(direction).max(initial=0)) or 1.0 for direction in directions)
     lines = [(along(direction), 0.0, most) for direction, most in zip(directions, largest, strict=True)]
-    return _jacobian(function, x, lines)
+    return _jacobian(function, x, lines, noise)
 
 
-def _jacobian(function: Vector, x: Array, lines: list[tuple[Line, float, float]]) -> NumericalJacobian:
+def _jacobian(
+    function: Vector, x: Array, lines: list[tuple[Line, float, float]], noise: Array | None
+) -> NumericalJacobian:
     """Return the derivatives along lines, each with its coordinate's size and how far one step moves any coordinate."""
     with np.errstate(all="ignore"):
-        start, typical = function(x), np.abs(x[x != 0])
-        scale = float(np.median(typical)) if typical.size else 1.0
-        noise = _noise(function, x, start, scale)
+        start, scale = function(x), _scale(x)
+        noise = rounding_noise(function, x) if noise is None else noise
         columns = [_derivative(line, own, scale / most, start, noise) for line, own, most in lines]
     if not columns:
         return NumericalJacobian(*[np.zeros((start.size, 0), start.dtype)] * 3)
     return NumericalJacobian(*(np.stack(part, axis=1) for part in zip(*columns, strict=True)))
 
 
-def _noise(function: Vector, x: Array, start: Array, scale: float) -> Array:
+def _scale(x: Array) -> float:
+    typical = np.abs(x[x != 0])
+    return float(np.median(typical)) if typical.size else 1.0
+
+
+def rounding_noise(function: Vector, x: Array) -> Array:
     """Return how much rounding can have changed each output: at least its last digits, more where it is rough.
 
     A function whose outputs move a lot when its input moves by a rounding error computes them as badly. One whose
     outputs stand still until the input has moved by much more may go up in stairs: then it computes in a type with
     fewer digits than it returns, or rounds, and the height of a stair is its rounding.
     """
+    start, scale = function(x), _scale(x)
     eps = float(np.finfo(start.dtype).eps) if start.dtype.kind == "f" else 0.0
     generator = np.random.default_rng(0)
 
@@ -136,9 +149,11 @@ def _noise(function: Vector, x: Array, start: Array, scale: float) -> Array:
     choices = (generator.choice(np.array([-1, 0, 1]), x.shape) for _ in range(6))
     noise = np.max([2 * eps * np.abs(start), *(moved(eps * x * choice) for choice in choices)], axis=0)
     away = generator.choice(np.array([-1, 1]), x.shape) * np.where(x == 0, scale, x)
-    # of many stairs one may be close by on one side
-    still = (start != 0) & ((moved(STILL * eps * away) == 0) | (moved(-STILL * eps * away) == 0))
-    if not np.any(still):
+    other = generator.choice(np.array([-1, 1]), x.shape) * away  # of many outputs, some stand still by chance
+    still = start != 0
+    for way in (away, other):  # of many stairs one may be close by on one side
+        still &= (moved(STILL * eps * way) == 0) | (moved(-STILL * eps * way) == 0)
+    if still.sum() <= FEW_STILL * np.sum(start != 0):
         return np.asarray(noise)
     stair = np.max([_stair(function, x, start, size * away) for size in STAIRS if size > STILL * eps], axis=0)
     seen = still & (stair > 0)

@@ -19,12 +19,13 @@ def assert_right(
     inputs: Source | Sequence[Any] | None = None,
     *,
     seed: Seed = 0,
+    surrogate: Callable[..., Any] | None = None,
 ) -> Report:
     """Check a hand-written gradient; an assertion fails with the report when it is not right.
 
     Parameters
     ----------
-    forward, backward, inputs, seed
+    forward, backward, inputs, seed, surrogate
         As for `handgrad.check`.
 
     Returns
@@ -35,7 +36,7 @@ def assert_right(
     Raises
     ------
     AssertionError
-        When a gradient is wrong, or cannot be told.
+        When a gradient is wrong, cannot be told, or is "right, but": what it states is to be mended too.
     CheckError
         When a function raises, or what it returns does not fit the inputs.
 
@@ -53,7 +54,7 @@ def assert_right(
     ...
     """
     __tracebackhide__ = True  # pytest then shows the line of the test, not this one
-    report = check(forward, backward, inputs, seed=seed)
+    report = check(forward, backward, inputs, seed=seed, surrogate=surrogate)
     if report.verdict != "right":
         raise AssertionError(str(report))
     return report

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click import UsageError
 from click.testing import CliRunner
 
 from handgrad.checking import Report
@@ -149,7 +150,7 @@ def test_fix_writes_the_repair(check: Check) -> None:
     write("layer.py", HEAD, FORWARD, WRONG)
     Path("layer.py").chmod(0o755)
     Path("link.py").symlink_to("layer.py")
-    code, out, err = check("link.py", "--fix")
+    code, out, err = check("link.py", "--fix", "--yes")
     assert code == 0
     assert "+    return" in out
     assert err == "wrote link.py: line 12: `W` becomes `W.T`\nchecked again: right\n"
@@ -157,14 +158,21 @@ def test_fix_writes_the_repair(check: Check) -> None:
     assert stat.S_IMODE(Path("layer.py").stat().st_mode) == 0o755
     assert Path("link.py").is_symlink()
     assert sorted(path.name for path in Path().iterdir()) == ["layer.py", "link.py"]
-    assert check("link.py", "--fix")[0] == 0
+    assert check("link.py", "--fix", "--yes")[0] == 0
+
+
+def test_fix_asks_and_writes_nothing_where_nobody_can_answer(check: Check) -> None:
+    write("layer.py", HEAD, FORWARD, WRONG)
+    with pytest.raises(UsageError, match="--fix asks before it writes, and there is no terminal to ask at"):
+        check("layer.py", "--fix")
+    assert Path("layer.py").read_text() == HEAD + FORWARD + WRONG
 
 
 def test_fix_keeps_the_ends_of_lines_and_the_encoding(check: Check) -> None:
     """As the file had them."""
     text = ("# coding: latin-1\n# für\n" + HEAD + FORWARD + WRONG).replace("\n", "\r\n")
     Path("layer.py").write_bytes(text.encode("latin-1"))
-    assert check("layer.py", "--fix")[0] == 0
+    assert check("layer.py", "--fix", "--yes")[0] == 0
     assert Path("layer.py").read_bytes() == text.replace("dz @ W,", "dz @ W.T,").encode("latin-1")
 
 
@@ -172,22 +180,23 @@ def test_fix_without_a_proved_repair_writes_nothing(check: Check) -> None:
     """And says so: without the source of a backward there is none."""
     made = f"text = {WRONG!r}\nexec(text)\n"
     write("layer.py", HEAD, FORWARD, made)
-    code, _, err = check("layer.py", "--fix")
+    code, _, err = check("layer.py", "--fix", "--yes")
     assert code == 1
     assert err == "layer.py is as it was: no repair was proved\n"
     assert Path("layer.py").read_text() == HEAD + FORWARD + made
 
 
-def test_fix_writes_into_no_other_file(check: Check) -> None:
-    """A repair of what the file imports is shown, and named."""
+def test_fix_writes_into_the_file_where_the_mistake_is(check: Check) -> None:
+    """Also where that is imported."""
     write("other.py", "import numpy as np\n", FORWARD, WRONG)
     write("layer.py", HEAD, "from other import forward, backward\n")
-    code, out, err = check("layer.py", "--fix")
-    assert code == 1
+    before = Path("layer.py").read_bytes()
+    code, out, err = check("layer.py", "--fix", "--yes")
+    assert code == 0
     assert "+++ other.py" in out
-    assert re.fullmatch(r"layer\.py is as it was: the repair belongs into .*other\.py\n", err)
-    assert Path("other.py").read_text() == "import numpy as np\n" + FORWARD + WRONG
-    assert Path("layer.py").read_text() == HEAD + "from other import forward, backward\n"
+    assert re.fullmatch(r"wrote .*other\.py: .*\nchecked again: right\n", err)
+    assert Path("other.py").read_text() == "import numpy as np\n" + FORWARD + RIGHT
+    assert Path("layer.py").read_bytes() == before
 
 
 def test_every_pair_of_a_file_is_checked(check: Check) -> None:
@@ -205,7 +214,7 @@ def test_every_pair_of_a_file_is_checked(check: Check) -> None:
 def test_every_pair_of_a_file_is_mended(check: Check) -> None:
     """One after another: a later repair keeps the earlier ones."""
     write("powers.py", POWERS)
-    code, _, err = check("powers.py", "--fix")
+    code, _, err = check("powers.py", "--fix", "--yes")
     assert code == 2  # of what is left, one cannot be checked
     assert err.count("wrote powers.py") == err.count("checked again: right") == 2
     assert check("powers.py:square")[0] == check("powers.py:quart")[0] == 0
@@ -263,9 +272,12 @@ def test_inputs_may_be_arrays_or_take_no_generator(check: Check) -> None:
 def test_a_seed_draws_other_inputs(check: Check) -> None:
     """The same seed, the same report."""
     write("layer.py", HEAD, FORWARD, WRONG)
-    worst = {seed: re.findall(r"worst .*", check("layer.py", "--seed", seed)[1]) for seed in ("0", "1")}
+    worst = {
+        seed: re.findall(r"worst .*", check("layer.py", "--verbose", "--seed", seed)[1])
+        for seed in ("0", "1")
+    }
     assert worst["0"] != worst["1"]
-    assert worst["1"] == re.findall(r"worst .*", check("layer.py", "--seed", "1")[1])
+    assert worst["1"] == re.findall(r"worst .*", check("layer.py", "--verbose", "--seed", "1")[1])
 
 
 def test_a_file_may_import_its_neighbours(check: Check, tmp_path: Path) -> None:
@@ -314,8 +326,6 @@ ERRORS: dict[str, tuple[str, str]] = {
     "x = 1\n": ("layer.py", "layer.py: there is nothing to check in it"),
     "def forward(x):\n    return x\n": ("layer.py", "layer.py: 'backward' is missing"),
     "forward = 3\ndef backward(g, x):\n    return g\n": ("layer.py", "layer.py: 'forward' is no function"),
-    "def forward(x):\n    return x\ndef backward(g, x):\n    return g\n": ("layer.py", "layer.py: inputs is missing"),
-    "def f(x):\n    return x\ndef f_backward(g, x):\n    return g\n": ("layer.py", "layer.py: f_inputs or inputs is missing"),
     "def swish(x):\n    return x\n": ("layer.py:swich", "layer.py: there is no 'swich' in it"),
     "def swish(x): \n    return x\n": ("layer.py:swish", "layer.py: 'swish_backward' is missing"),
     "import sys\ninputs = {'x': [1.0]}\ndef forward(x):\n    sys.exit()\ndef backward(g, x):\n    return g\n": (
@@ -342,7 +352,15 @@ def test_an_error_is_one_message_and_returns_2(check: Check, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["layer.py", "--rules"], ["--rules", "--fix"], ["layer.py", "--seed", "-1"]]
+    "arguments",
+    [
+        [],
+        ["layer.py", "--rules"],
+        ["--rules", "--fix"],
+        ["layer.py", "--seed", "-1"],
+        ["layer.py", "--fix"],
+        ["layer.py", "--gradient", "dW"],
+    ],
 )
 def test_what_does_not_go_together_returns_2(handgrad: Command, arguments: list[str]) -> None:
     """As every usage error."""
@@ -406,3 +424,47 @@ def test_an_object_of_the_file_is_checked_by_its_name(check: Check) -> None:
     code, out, _ = check("net.py:layer")
     assert code == 1
     assert "batch-mean-vs-sum in db" in out
+
+
+PARTS = """
+import numpy as np
+
+def linear_forward(A, W):
+    return W @ A, (A, W)
+
+def linear_backward(dZ, cache):
+    A, W = cache
+    return W.T @ dZ, dZ @ A.T / A.shape[1]
+
+def model_forward(X, W):
+    Z, cache = linear_forward(X, W)
+    return np.sum(Z**2) / X.shape[1] / 2, (Z, cache)
+
+def model_backward(dcost, cache):
+    Z, inner = cache
+    dX, dW = linear_backward(dcost * Z, inner)
+    return dX / Z.shape[1], dW
+"""
+
+
+def test_a_factor_that_the_caller_leaves_to_a_part_is_no_mistake(check: Check) -> None:
+    """As in courses, where 1/m is in the linear layer's backward; without the whole it is one."""
+    write("parts.py", PARTS)
+    code, out, _ = check("parts.py")
+    assert code == 0
+    assert "it is right as a part of model_backward" in out
+    write("parts.py", PARTS[: PARTS.index("def model_forward")])
+    assert check("parts.py")[0] == 1
+
+
+def test_a_contract_that_is_broken_returns_3_and_a_report_that_fits_a_screen(check: Check) -> None:
+    """The verdict has its reason."""
+    write(
+        "net.py",
+        (PROGRAMS / "layer_relu_class.py").read_text(),
+        "\nlayer = Relu()\ninputs = {'x': np.ones((2, 3)) - [0.5, 1.5, 3]}\n",
+    )
+    code, out, _ = check("net.py:layer")
+    assert code == 3
+    assert out.startswith("net.py:layer: right, but\n  after backward, the upstream gradient")
+    assert len(out.splitlines()) <= 24, out

@@ -170,7 +170,7 @@ NETWORKS = {
 def test_kinks_raise_no_false_alarm(monkeypatch: pytest.MonkeyPatch, name: str, seed: int, way: str) -> None:
     """Rows of zeros, and weights and pixels that are round numbers, put many units at their kink at once."""
     if way != "every coordinate":
-        monkeypatch.setattr(directional, "WORK", 0)
+        monkeypatch.setattr(directional, "SECONDS", 0)
         monkeypatch.setattr(directional, "FEW", 0)
     if way == "directions alone":
         monkeypatch.setattr(directional.AnalyticGradient, "gradients", lambda self, upstream: None)
@@ -186,7 +186,7 @@ def test_kinks_raise_no_false_alarm(monkeypatch: pytest.MonkeyPatch, name: str, 
 
 def test_directions_find_mistakes_beside_kinks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A unit that passes its gradient on where it is dead, among those that stand at 0."""
-    monkeypatch.setattr(directional, "WORK", 0)
+    monkeypatch.setattr(directional, "SECONDS", 0)
     monkeypatch.setattr(directional, "FEW", 0)
     x = np.round(np.random.default_rng(0).normal(size=(40, 6)))
 

@@ -8,7 +8,7 @@ import pytest
 
 from handgrad.checking.repair.edit_candidates import small_changes
 from handgrad.checking.repair.expressions import observe
-from handgrad.checking.repair.module_source import read_source
+from handgrad.checking.repair.module_source import read_sources
 from handgrad.checking.repair.sandbox import Guard, Sandbox, Target
 from handgrad.checking.subject import Subject
 
@@ -88,7 +88,7 @@ def proposed(tmp_path_factory):
     subject = Subject.of(module.forward, module.backward, inputs)
     right = {name: np.zeros_like(value) for name, value in inputs.items()}
     target = Target(inputs, [draw.normal(size=(2, 3, 5))], right, dict.fromkeys(right, 1e-9))
-    source = read_source(module.forward, module.backward)
+    source = read_sources(subject)[0]
     guard = Guard()
     with guard.search():
         changes = small_changes(source, observe(Sandbox(source, subject, target, guard)))

@@ -101,7 +101,7 @@ def test_shorter_inputs_have_a_row_or_a_length_less() -> None:
     assert [v.shape for v in classes.values()] == [(5, 2), (5, 2), (2, 5)]
     np.testing.assert_allclose(classes["t"].sum(axis=1), 1)
     np.testing.assert_allclose(classes["t"][:, 0] / classes["t"][:, 1], SHARES[:, 0] / SHARES[:, 1])
-    np.testing.assert_allclose(list(shorter({"q": SHARES[0]}, 3))[1]["q"], classes["t"][0])
-    np.testing.assert_allclose(list(shorter({"q": SHARES[:, None]}, 3))[1]["q"], classes["t"][:, None])
+    np.testing.assert_allclose(list(shorter({"q": SHARES[0]}, 3))[-1]["q"], classes["t"][0])
+    np.testing.assert_allclose(list(shorter({"q": SHARES[:, None]}, 3))[-1]["q"], classes["t"][:, None])
     last = {"t": np.eye(3)[[2, 0]]}
-    np.testing.assert_array_equal(list(shorter(last, 3))[1]["t"], [[1, 0], [1, 0]])
+    np.testing.assert_array_equal(list(shorter(last, 3))[-1]["t"], [[1, 0], [1, 0]])

@@ -1,6 +1,7 @@
 """Every wrong version of handgrad's own backwards is caught, at its argument, and nearly all are named."""
 
 from functools import cache
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ EVERY = {mutant.id: mutant for mutant in mutants()}
 
 @cache
 def report_of(name: str) -> Report:
+    """Check a mutant without a search for a repair: its source is this package's, where nothing is to be mended."""
     mutant: Mutant = EVERY[name]
-    return check(mutant.forward, mutant.backward, mutant.inputs(np.random.default_rng(0)))
+    with patch("handgrad.checking.check.mend", return_value=None):
+        return check(mutant.forward, mutant.backward, mutant.inputs(np.random.default_rng(0)))
 
 
 @pytest.mark.parametrize("name", EVERY)

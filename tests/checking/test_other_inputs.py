@@ -37,7 +37,7 @@ def test_a_threshold_between_the_inputs_is_found_at_others():
     others = OtherInputs(evidence)
     near = np.abs(X).min() / 2
     off = replace(evidence.subject, backward=leaky_backward(0, near))
-    assert len(others.draws) == 24
+    assert len(others.draws) == 24 + 8 + 8  # moved, drawn anew, and drawn as large as 1
     assert not compare(off, evidence.comparisons[0].numerical).wrong
     assert others.is_right(evidence.subject, others.draws)
     assert not others.is_right(off, others.draws)
@@ -99,12 +99,23 @@ def test_what_divides_by_an_input_is_not_finite_at_its_zeros():
 SIZED = """import numpy as np
 
 def forward(x, w):
-    return (x @ w).reshape(-1, 2).sum(axis=1)
+    return x @ w
 
 def backward(grad_output, x, w):
     d = 1.7 ** grad_output
     return {"x": np.cosh(d).sum() * x, "w": np.cosh(d).sum() * w}
 """
+
+
+def test_a_repair_is_tried_at_half_a_length_where_one_less_does_not_run(tmp_path):
+    path = tmp_path / "sized.py"
+    text = SIZED.replace("return x @ w", "return (x @ w).reshape(-1, 2).sum(axis=1)")
+    path.write_text(text)
+    names = {}
+    exec(compile(text, str(path), "exec"), names)
+    report = check(names["forward"], names["backward"], {"x": X[:4], "w": X[0]})
+    assert report.findings[0].proved  # written for 4 rows, with a 2 in it that is half of them
+    assert not report.findings[0].any_size
 
 
 def test_a_repair_for_these_sizes_only_says_so(tmp_path, monkeypatch):

@@ -168,9 +168,9 @@ def test_the_users_module_and_the_session_stay_as_they_were(tmp_path):
     )
     assert found is not None
     assert module.backward is before[0]
-    # What the one call that looks at forward's output does to the module is the user's own doing.
-    assert set(module.SEEN[len(before[1]) :]) <= {1}
-    assert np.array_equal(module.TABLE, before[2])
+    # What the calls do that look for the author's functions and at forward's output is the user's own doing.
+    assert module.SEEN[len(before[1]) :] in ([1, 1, 2, 1], [1, 1, 2, 1, 1])
+    assert np.array_equal(module.TABLE, before[2] + [1, 0, 0])
     assert np.array_equal(np.random.get_state()[1], random_numbers)  # noqa: NPY002
     assert signal.getsignal(signal.SIGALRM) is handler
     assert np.array_equal(subject.inputs["x"], X)
@@ -355,7 +355,7 @@ def test_without_a_file_there_is_nothing_to_edit():
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("x = 1\n", "no function"), ("import os\n" * 40, "no function"), ("(", "Python")]
+    ("text", "why"), [("x = 1\n", "changed since"), ("import os\n" * 40, "changed since"), ("(", "Python")]
 )
 def test_a_file_that_has_changed_is_left_alone(tmp_path, text, why):
     module = load(tmp_path / "layer.py", LINEAR.format(body='return {"x": W, "W": x}'))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import numpy as np
@@ -238,3 +238,25 @@ def test_what_cannot_be_told_says_why() -> None:
     report = check(rough, lambda g, x: {"x": g * np.cos(x)}, {"x": np.array([1.0, 2.0])})
     assert report.verdict == "cannot tell"
     assert "forward is too rough there" in report.not_proved[0]
+
+
+def test_a_report_fits_a_screen_unless_all_of_it_is_wanted() -> None:
+    """The verdict, the mistake, why and the change stay; the rest is a word away."""
+    changed = "".join(f" line {k}\n" for k in range(9)) + "-    a\n+    b\n" + " more\n" * 9
+    finding = replace(WRONG.findings[0], repair="--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n" + changed)
+    many = tuple(ArgumentResult(f"w{k}", (2,), "wrong" if k < 6 else "right", 1.0, 0.1) for k in range(20))
+    report = replace(WRONG, arguments=many, findings=(finding, replace(finding, argument="w1"), finding))
+    text = report.text()
+    assert len(text.splitlines()) <= 23
+    for part in (
+        "a.py:f: wrong",
+        "wrong-sign in dW",
+        MISTAKES["wrong-sign"].why,
+        "-    a",
+        "+    b",
+        "--verbose",
+    ):
+        assert part in text
+    full = report.text(full=True)
+    assert len(full.splitlines()) > 60
+    assert "--verbose" not in full

@@ -249,8 +249,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "check nothing.py": (2, "nothing.py: there is nothing to check in it"),
     "check one_sided.py": (2, "one_sided.py: 'backward' is missing"),
     "check number.py": (2, "number.py: 'forward' is no function"),
-    "check no_inputs.py": (2, "no_inputs.py: inputs is missing"),
-    "check pair.py": (2, "pair.py: f_inputs or inputs is missing"),
+    "check no_inputs.py --gradient dW1": (2, "--gradient dW1: give the gradient and whose it is, as in --gradient dW1=W1."),
     "check swish.py:swich": (2, "swish.py: there is no 'swich' in it"),
     "check swish.py:swish": (2, "swish.py: 'swish_backward' is missing"),
     "check ends.py": (2, "the file ends Python when it is imported or called"),
@@ -382,6 +381,8 @@ BEHIND_IT = (
 """The modules that speak to whoever sits at the command line. Others say what the table above has from them."""
 
 ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "tests/adopting shows it with a folder that is there": ("is there already",),
+    "tests/checking/test_check_cli.py shows it with a file to mend": ("--fix asks before it writes",),
     "tests/cli/test_damage.py damages a run in each way": ("damaged, or not handgrad's: …", "and no file", "format …, and this handgrad reads", "no loss, and a run's", "classes, and the network has", "is only in", "in the file and … in the network"),
     "tests/runs shows it with another process, or without a package": ("another process is training", "needs the package", "it is no folder", "its numbers contradict each other"),
     "tests/data takes away the package or the network": ("needs the package", "no mirror gave the file"),

@@ -72,7 +72,6 @@ TEXTS: dict[str, str] = {
     "one_sided.py": "def forward(x):\n    return x\n",
     "number.py": "forward = 3\ndef backward(g, x):\n    return g\n",
     "no_inputs.py": "def forward(x):\n    return x\ndef backward(g, x):\n    return g\n",
-    "pair.py": "def f(x):\n    return x\ndef f_backward(g, x):\n    return g\n",
     "swish.py": "def swish(x):\n    return x\n",
     "ends.py": FUNCTIONS + "import sys\ndef forward(x):\n    sys.exit()\ndef backward(g, x):\n    return g\n",
     "undefined.py": FUNCTIONS + "def forward(x):\n    return x * y\ndef backward(g, x):\n    return g\n",

@@ -5,18 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from handgrad.arguments import Seed, judged
-from handgrad.checking.diagnosis import diagnose
+from handgrad.checking.diagnosis import by_evidence, cover, diagnose
 from handgrad.checking.input_draws import Source, draw, fresh
-from handgrad.checking.interfaces import Pair, pair_of
+from handgrad.checking.interfaces import Pair, pair_of, with_surrogate
+from handgrad.checking.intermediates import FirstWrong, first_wrong
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.repair import Repair, is_searching, mend
+from handgrad.checking.repair.other_inputs import OtherInputs
 from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict, not_proved, tried
-from handgrad.checking.subject import CheckError, Subject
+from handgrad.checking.subject import CheckError, DeadlineError, Inputs, Subject, within
 from handgrad.checking.verdict.comparison import (
     Comparison,
     Evidence,
@@ -25,8 +28,15 @@ from handgrad.checking.verdict.comparison import (
     rejudge_off_kinks,
 )
 from handgrad.checking.verdict.contract import Violation, module_state, stale_elsewhere, violations
+from handgrad.checking.verdict.nearly_right import nearly_right
+from handgrad.checking.verdict.slopes import mistrust_slopes
 
+NAMING_SECONDS = 20.0  # at the most, for all that comes after the verdict
+ELSEWHERE = (
+    "right at the inputs that were given, and wrong at others of the same sizes, at which it is judged here"
+)
 REPAIR_SECONDS = 2.0  # of a machine of 2024, for the search of small edits
+SECONDS_ELSEWHERE = 0.4  # at other inputs than the user's, of the two until the verdict
 FRESH = 2  # other inputs at which an explanation must hold, and a repair be right
 
 
@@ -37,6 +47,7 @@ def check(
     inputs: Source | Sequence[Any] | None = None,
     *,
     seed: Seed = 0,
+    surrogate: Callable[..., Any] | None = None,
 ) -> Report:
     """Check a hand-written gradient, and name the mistake when it is wrong.
 
@@ -59,11 +70,17 @@ def check(
         number everywhere, biases of 0 and gains of 1, are changed.
     seed
         Of the upstream gradients and of other inputs.
+    surrogate
+        A function of the inputs, by their names, whose derivative backward is meant to return in place of forward's:
+        of a straight-through estimator ``lambda x: x``, of a gradient reversal ``lambda x: -x``.
 
     Returns
     -------
     Report
         Print it, or ask for its ``verdict`` and ``findings``.
+
+        The verdict comes first. Naming the mistake and looking for a repair ends after 20 seconds, and with Ctrl-C: the
+        report then has what is known, and ``Report.stopped``.
 
     Raises
     ------
@@ -80,40 +97,183 @@ def check(
     >>> check(forward, backward, {"x": np.array([0.5, -1.0])}).verdict
     'right'
     """
+    return check_in_stages(forward, backward, inputs, surrogate, seed, lambda report: None)
+
+
+def check_in_stages(
+    forward: Any,
+    backward: Any,
+    inputs: Any,
+    surrogate: Callable[..., Any] | None,
+    seed: int,
+    judged: Callable[[Report], None],
+) -> Report:
+    """Check, and hand on a report of the verdict alone before the mistake is named: that takes longer.
+
+    An interrupt by then, or much time, ends it with the report of what is known.
+    """
     if is_searching():
         raise CheckError("check was called by code that a check runs while it looks for a repair")
-    with np.errstate(all="ignore"):
-        return _check(pair_of(forward, backward, inputs), seed)
-
-
-def _check(pair: Pair, seed: int) -> Report:
     started = time.perf_counter()
+    with np.errstate(all="ignore"):
+        pair = pair_of(forward, backward, inputs)
+        pair = with_surrogate(pair, surrogate) if surrogate is not None else pair
+        case = _judge(pair, seed)
+        report = _report(pair, case, time.perf_counter() - started)
+        if not _is_mistake(case):
+            return report
+        stopped = f"stopped after {NAMING_SECONDS:.0f} s"
+        try:
+            judged(report)
+            with within(NAMING_SECONDS):
+                for known in _explained(report, pair, case, seed):
+                    report = known
+                stopped = ""
+        except DeadlineError:
+            pass
+        except KeyboardInterrupt:
+            stopped = "interrupted"
+    return replace(report, stopped=stopped, seconds=time.perf_counter() - started)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """What was found about a pair before any mistake is named."""
+
+    subject: Subject
+    comparison: Comparison
+    wrong: tuple[str, ...]
+    broken: list[Violation]
+    doubtful: str = ""  # why nothing can be told of any gradient
+    elsewhere: bool = False  # whether it is right at the user's inputs, and wrong at these
+    but: str = ""  # what keeps it from being right, though it is no mistake in the mathematics
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.but:
+            return "right, but"
+        if self.wrong or self.broken:
+            return "wrong"
+        return "cannot tell" if self.doubtful or self.comparison.doubtful else "right"
+
+
+def _judge(pair: Pair, seed: int) -> _Case:
     before = module_state(pair.backward)
     subject = Subject.of(pair.forward, pair.backward, draw(pair.inputs, np.random.default_rng(seed)))
-    comparison = compare(subject, numerical_gradient(subject, subject.inputs, subject.arguments(), seed))
+    comparison = _compared(subject, subject.inputs, subject.arguments(), seed)
     broken = violations(subject, comparison.samples[0])
-    comparison = rejudge_off_kinks(subject, comparison, seed)
     wrong = comparison.wrong + _not_finite_in_own_type(subject, comparison)
     if not wrong and not broken and module_state(pair.backward) != before:
         broken = stale_elsewhere(subject, pair.inputs, comparison.arguments, seed)
-    named: list[Diagnosis] = []
-    repair: Repair | None = None
-    if wrong or broken:
-        evidence = Evidence(
-            subject, (comparison, *_at_fresh_inputs(subject, pair.inputs, comparison, seed)), wrong
-        )
-        repair = mend(evidence, budget_s=REPAIR_SECONDS) if _can_be_proved(broken, wrong) else None
-        named = diagnose(evidence, broken, repair)
-    verdict: Verdict = "wrong" if wrong or broken else "cannot tell" if comparison.doubtful else "right"
+    case = _Case(subject, comparison, wrong, broken)
+    if not wrong and all(each.kind == "mutated" for each in broken):
+        case = _judged_elsewhere(case, pair.inputs, seed)
+    if case.elsewhere or not (wrong or broken):
+        return case
+    return replace(case, but=_but(case))
+
+
+def _but(case: _Case) -> str:
+    """Return what keeps a gradient from being right where its mathematics is, or ""."""
+    kinds = {each.kind for each in case.broken}
+    if not case.wrong and kinds == {"mutated"}:
+        return "; ".join(each.evidence for each in case.broken)
+    if kinds <= {"mutated", "uneven"} and set(case.wrong) == set(case.comparison.wrong):
+        return nearly_right(case.subject, case.comparison, is_uneven="uneven" in kinds)
+    return ""
+
+
+def _is_mistake(case: _Case) -> bool:
+    """Whether there is something to name and to mend: a wrong gradient, or an argument that is changed."""
+    if case.but:
+        return not case.wrong and all(each.kind == "mutated" for each in case.broken)
+    return bool(case.wrong or case.broken)
+
+
+def _judged_elsewhere(case: _Case, source: Source, seed: int) -> _Case:
+    """Judge at other inputs too: a mask may be right by chance at a few, and a gradient of zeros proves nothing."""
+    subject, arguments = case.subject, case.comparison.arguments
+    others = OtherInputs(Evidence(subject, (case.comparison,), (), source), whole=False)
+    if others.tied():
+        return case
+    nothing = {name for name in arguments if _is_nothing(case.comparison, name)}
+    seen, end = 0, time.perf_counter() + SECONDS_ELSEWHERE
+    for target in others.lazily():
+        seen += 1
+        nothing -= {name for name in nothing if np.any(target.gradients[name])}
+        if not others.is_right(subject, [target]):
+            comparison = _compared(subject, target.inputs, arguments, seed)
+            if comparison.wrong:
+                return replace(case, comparison=comparison, wrong=comparison.wrong, elsewhere=True)
+        if time.perf_counter() > end:
+            break
+    if nothing == set(arguments) and all(value.size for value in subject.inputs.values()):
+        return replace(case, doubtful=f"every gradient is zero, here and at {seen} other inputs")
+    return case
+
+
+def _compared(subject: Subject, inputs: Inputs, arguments: tuple[str, ...], seed: int) -> Comparison:
+    """Compare at some inputs, and once more where kinks or waves may have spoilt the slopes."""
+    comparison = compare(subject, numerical_gradient(subject, inputs, arguments, seed))
+    return mistrust_slopes(subject, rejudge_off_kinks(subject, comparison, seed))
+
+
+def _is_nothing(comparison: Comparison, name: str) -> bool:
+    return not any(np.any(sample.got[name]) for sample in comparison.samples)
+
+
+def _explained(report: Report, pair: Pair, case: _Case, seed: int) -> Iterator[Report]:
+    """Yield the report with the first wrong line, with what the numbers alone name, and with a repair that was proved."""
+    fresh_ones = tuple(_at_fresh_inputs(case.subject, pair.inputs, case.comparison, seed))
+    evidence = Evidence(case.subject, (case.comparison, *fresh_ones), case.wrong, pair.inputs)
+    first = first_wrong(evidence)
+    yield replace(report, first_wrong=first)
+
+    def with_names(named: list[Diagnosis], repair: Repair | None) -> Report:
+        placed = (_placed(each, first, repair) for each in named)
+        found = tuple(_finding(each, case.comparison, repair, is_fresh=bool(fresh_ones)) for each in placed)
+        shown = None if first is not None and _is_elsewhere(repair, first) else first
+        return replace(report, findings=found, first_wrong=shown, mended=repair)
+
+    known = by_evidence(evidence, case.broken)
+    yield with_names(cover(known, evidence.wrong), None)
+    can_be_proved = _can_be_proved(case.broken, case.wrong)
+    repair = mend(evidence, first, budget_s=REPAIR_SECONDS) if can_be_proved else None
+    yield with_names(diagnose(evidence, known, repair), repair)
+
+
+def _is_elsewhere(repair: Repair | None, first: FirstWrong) -> bool:
+    """Whether a proved edit shows that the first wrong value is right where it is computed, and wrongly used or called."""
+    if repair is None or repair.kind != "edit" or not repair.any_size:
+        return False
+    return str(repair.path) != first.path or first.line not in repair.lines
+
+
+def _placed(diagnosis: Diagnosis, first: FirstWrong | None, repair: Repair | None) -> Diagnosis:
+    """Return a diagnosis with its place in backward, if it has one: what the repair edits, or the first wrong line."""
+    edited = {one.place for one in repair.undone} if repair is not None else set()
+    if (
+        first is None
+        or not diagnosis.place
+        or diagnosis.place in edited
+        or not set(diagnosis.arguments) & set(first.mends)
+    ):
+        return diagnosis
+    return replace(diagnosis, place=f"line {first.line}: {first.source}")
+
+
+def _report(pair: Pair, case: _Case, seconds: float) -> Report:
+    comparison = case.comparison
+    notes = [case.doubtful] if case.doubtful else []
     return Report(
         subject=pair.name,
-        verdict=verdict,
-        findings=tuple(_finding(diagnosis, comparison, repair) for diagnosis in named),
-        arguments=tuple(_result(name, comparison, wrong, broken) for name in comparison.arguments),
-        tried=tuple(tried(comparison.numerical)),
-        not_proved=tuple(not_proved(subject, comparison)),
-        seconds=time.perf_counter() - started,
-        mended=repair,
+        verdict=case.verdict,
+        arguments=tuple(_result(name, case) for name in comparison.arguments),
+        tried=(*pair.matched, *tried(comparison.numerical)),
+        not_proved=(*notes, *pair.limits, *not_proved(case.subject, comparison)),
+        reason=ELSEWHERE if case.elsewhere else case.but,
+        seconds=seconds,
+        verdict_seconds=seconds,
     )
 
 
@@ -132,7 +292,7 @@ def _at_fresh_inputs(
     generator = np.random.default_rng([seed, 1])
     with suppress(CheckError):
         for number in range(FRESH):
-            inputs = fresh(source, subject, generator)
+            inputs = fresh(source, subject, generator, whole=True)
             another = numerical_gradient(subject, inputs, comparison.arguments, seed + number + 1)
             yield compare(subject, another)
 
@@ -143,21 +303,27 @@ def _can_be_proved(broken: list[Violation], wrong: tuple[str, ...]) -> bool:
     return "stale" not in kinds and bool(wrong or kinds != {"affine"})
 
 
-def _finding(diagnosis: Diagnosis, comparison: Comparison, repair: Repair | None) -> Finding:
+def _finding(
+    diagnosis: Diagnosis, comparison: Comparison, repair: Repair | None, *, is_fresh: bool
+) -> Finding:
     argument, *also = diagnosis.arguments
     return Finding(
         code=diagnosis.code, argument=argument, evidence=diagnosis.evidence, also=tuple(also), place=diagnosis.place,
+        alternative=diagnosis.alternative,
         repair=repair.diff if repair else "", proved=repair is not None, any_size=repair is None or repair.any_size,
-        **comparison.worst(argument)._asdict(),
+        is_fresh=is_fresh, **comparison.worst(argument)._asdict(),
     )  # fmt: skip
 
 
-def _result(
-    name: str, comparison: Comparison, wrong: tuple[str, ...], broken: list[Violation]
-) -> ArgumentResult:
+def _result(name: str, case: _Case) -> ArgumentResult:
+    comparison = case.comparison
     worst, bounds = comparison.worst(name), comparison.samples[0].bounds[name]
-    is_wrong = name in wrong or any(each.argument == name and each.kind != "mutated" for each in broken)
-    verdict: Verdict = "wrong" if is_wrong else "cannot tell" if name in comparison.doubtful else "right"
+    is_wrong = name in case.wrong or any(
+        each.argument == name and each.kind != "mutated" for each in case.broken
+    )
+    doubtful = case.doubtful or name in comparison.doubtful
+    verdict: Verdict = "wrong" if is_wrong else "cannot tell" if doubtful else "right"
+    verdict = "right, but" if is_wrong and case.but else verdict
     if any(sample.got[name].shape != bounds.low.shape for sample in comparison.samples):
         return ArgumentResult(name, bounds.low.shape, verdict, float("nan"), float("nan"))
     return ArgumentResult(name, bounds.low.shape, verdict, worst.relative_error, worst.error_bound)

@@ -32,18 +32,59 @@ def draw(source: Source, generator: np.random.Generator) -> Inputs:
     return {name: array_of(name, value) for name, value in made.items()}
 
 
-def fresh(source: Source, subject: Subject, generator: np.random.Generator) -> Inputs:
-    """Return other inputs at which forward is finite: drawn anew where that is possible, else jittered."""
-    shapes = {name: value.shape for name, value in subject.inputs.items()}
+def fresh(
+    source: Source,
+    subject: Subject,
+    generator: np.random.Generator,
+    *,
+    size: float = 1.0,
+    whole: bool = False,
+) -> Inputs:
+    """Return other inputs at which forward is finite.
+
+    What the source draws anew is taken; what it does not is jittered, and with ``whole`` its whole numbers are permuted:
+    labels, masks and targets.
+    """
+    given = subject.inputs
     for attempt in range(ATTEMPTS):
-        drawn = callable(source)
-        inputs = draw(source, generator) if drawn else jittered(subject.inputs, generator, 0.5**attempt)
-        if {name: value.shape for name, value in inputs.items()} == shapes and _is_finite(subject, inputs):
+        drawn = draw(source, generator) if callable(source) else given
+        if {name: value.shape for name, value in drawn.items()} != {n: v.shape for n, v in given.items()}:
+            continue
+        same = {name: value for name, value in drawn.items() if np.array_equal(value, given[name])}
+        moved = jittered(same, generator, size * 0.5**attempt)
+        if whole and attempt < ATTEMPTS / 2:
+            moved = {name: _permuted(value, generator) for name, value in moved.items()}
+        inputs = {**drawn, **moved}
+        if is_finite_at(subject, inputs):
             return inputs
     raise CheckError("no other inputs were found at which forward is finite")
 
 
-def _is_finite(subject: Subject, inputs: Inputs) -> bool:
+def _permuted(value: Array, generator: np.random.Generator) -> Array:
+    """Return whole numbers in another order along their longest axis."""
+    if value.ndim == 0 or (value.dtype.kind == "f" and not np.array_equal(value, np.round(value))):
+        return value
+    return generator.permutation(value, axis=int(np.argmax(value.shape)))
+
+
+def redrawn(
+    inputs: Inputs, arguments: tuple[str, ...], generator: np.random.Generator, least: float = 0.0
+) -> Inputs:
+    """Return other inputs, of which those arguments that may have any sign have nothing to do with the first.
+
+    They are as large as the first, and ``least`` at the least.
+    """
+    moved = jittered(inputs, generator)
+    for name in arguments:
+        value = inputs[name]
+        if not np.any(value) or (np.any(value < 0) and np.any(value > 0)):
+            scale = max(_typical(value, 1.0), least)
+            moved[name] = _like(value, scale * generator.normal(size=value.shape))
+    return moved
+
+
+def is_finite_at(subject: Subject, inputs: Inputs) -> bool:
+    """Whether forward takes some inputs, and is finite there."""
     try:
         return all(np.all(np.isfinite(output)) for output in subject.run_forward(inputs))
     except CheckError:
@@ -63,7 +104,7 @@ def perturb_off_kinks(
             signs = np.where(size == size.max(initial=0), -1, 1)  # the largest may be the largest allowed
             away = np.where(value == 0, _typical(value, 100.0) * noise, value * signs * np.abs(noise))
             moved[name] = _like(value, value + OFF_KINKS * away)
-        if _is_finite(subject, moved):
+        if is_finite_at(subject, moved):
             return moved
     return copy_of(inputs)
 
@@ -108,17 +149,18 @@ def _like(value: Array, moved: Array) -> Array:
     return np.asarray(moved, value.dtype)
 
 
-def shorter(inputs: Inputs, length: int) -> Iterator[Inputs]:
-    """Yield the inputs with one length of an axis less by one: as a first axis only, and wherever it is."""
+def shorter(inputs: Inputs, length: int, by: int = 1) -> Iterator[Inputs]:
+    """Yield the inputs with one length of an axis less by so many: as a first axis only, and wherever it is."""
     for axes in (slice(1), slice(None)):
-        yield {name: _shortened(value, length, axes) for name, value in inputs.items()}
+        if any(length in value.shape[axes] for value in inputs.values()):
+            yield {name: _shortened(value, length, by, axes) for name, value in inputs.items()}
 
 
-def _shortened(value: Array, length: int, axes: slice) -> Array:
+def _shortened(value: Array, length: int, by: int, axes: slice) -> Array:
     less = value
     for axis in range(value.ndim)[axes]:
         if value.shape[axis] == length:
-            less = np.take(less, range(length - 1), axis=axis)
+            less = np.take(less, range(length - by), axis=axis)
     if value.ndim == 0 or less.size == 0 or np.any(value < 0) or not _adds_up_to_one(value, -1):
         return less
     total = less.sum(axis=-1, keepdims=True)  # targets stay targets with a class less

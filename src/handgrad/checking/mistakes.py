@@ -36,6 +36,7 @@ class Diagnosis:
     evidence: str
     cost: float = 0.0  # how far-fetched it is: the lowest is named first
     place: str = ""  # the line of forward or backward where it was made
+    alternative: str = ""  # the code of another fair name for the same
 
 
 MISTAKES: dict[str, Mistake] = {

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from handgrad.checking.intermediates import FirstWrong
 from handgrad.checking.mistakes import MISTAKES
 from handgrad.checking.subject import Array, Inputs, Subject
 from handgrad.checking.verdict.comparison import Comparison, NumericalGradient
@@ -26,8 +27,12 @@ from handgrad.tolerance import DIGITS, EPS, rounding_error
 if TYPE_CHECKING:
     from handgrad.checking.repair import Repair
 
-Verdict = Literal["right", "wrong", "cannot tell"]
+Verdict = Literal["right", "right, but", "wrong", "cannot tell"]
 
+SCREEN = 23  # lines, and one for the prompt
+LEVELS = 5  # of leaving something out, from nothing on
+MANY = 3  # gradients that have a line each where there is little room
+MORE = "  there is more: handgrad check --verbose, or report.text(full=True)"
 NUMBERS = ("got", "expected", "relative_error", "error_bound")
 
 
@@ -55,8 +60,12 @@ class Finding:
         The worst entry: its index, backward's number and the right one.
     relative_error, error_bound
         How far it is off, and what of that could be rounding; both relative to what adds up to the entry.
+    alternative
+        The code of another name that is as fair, or "".
     any_size
         Whether the repair is right at inputs of other sizes too, as far as forward takes them.
+    is_fresh
+        Whether the repair was proved at other inputs than those that were given.
     """
 
     code: str
@@ -72,6 +81,8 @@ class Finding:
     relative_error: float = 0.0
     error_bound: float = 0.0
     any_size: bool = True
+    is_fresh: bool = True
+    alternative: str = ""
 
     @property
     def title(self) -> str:
@@ -109,7 +120,8 @@ class Report(HTMLReprMixin):
     subject
         What was checked.
     verdict
-        "right", "wrong" or "cannot tell".
+        "right", "wrong" or "cannot tell"; or "right, but", where the mathematics is right and something else is not,
+        which ``reason`` states: a contract is broken, a constant rounded, the gradient clipped, or right for float32 only.
     findings
         The most telling first.
     arguments
@@ -118,8 +130,14 @@ class Report(HTMLReprMixin):
         What was done to find out.
     not_proved
         What a pass does not prove, and what would let the checker tell.
-    seconds
-        How long it took.
+    reason
+        What the verdict does not say by itself, or "".
+    stopped
+        Why the search for the mistake and a repair ended early: it was interrupted, or took too long; or "".
+    first_wrong
+        The first line of a wrong backward that is wrong, where one is proved.
+    seconds, verdict_seconds
+        How long it took, and how long until the verdict.
     mended
         The proved repair as a new text of the user's file, when there is one; it is not part of the JSON.
     """
@@ -130,20 +148,27 @@ class Report(HTMLReprMixin):
     arguments: tuple[ArgumentResult, ...] = ()
     tried: tuple[str, ...] = ()
     not_proved: tuple[str, ...] = ()
+    reason: str = ""
+    stopped: str = ""
     seconds: float = field(default=0.0, compare=False)
+    verdict_seconds: float = field(default=0.0, compare=False)
+    first_wrong: FirstWrong | None = None
     mended: Repair | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, width: int = 100) -> str:
-        """Return the report for people, in lines of at most ``width`` columns; code and diffs keep theirs."""
-        return "\n".join(_lines(self, width))
+    def text(self, width: int = 100, *, full: bool = False) -> str:
+        """Return the report for people, in lines of at most ``width`` columns; code and diffs keep theirs.
+
+        It fits a screen of 24 lines, unless it is to be ``full``.
+        """
+        return "\n".join(_lines(self, width, full=full))
 
     def _repr_html_(self) -> str:
         shades = {"green": "#1c8739", "red": "#d9342b", "yellow": "#987000"}  # legible on white and on black
         lines = []
-        for line in _lines(self, 100):
+        for line in _lines(self, 100, full=True):
             before, marked, after, colour = coloured_parts(line)
             middle = f'<span style="color:{shades[colour]}">{html.escape(marked)}</span>' if marked else ""
             lines.append(html.escape(before) + middle + html.escape(after))
@@ -154,7 +179,10 @@ class Report(HTMLReprMixin):
         """Return the report as one JSON object; numbers that JSON does not have are "nan", "inf" and "-inf"."""
         table = asdict(replace(self, mended=None))
         del table["mended"]
-        for part in (*table["findings"], *table["arguments"]):
+        first = [table["first_wrong"]] if self.first_wrong else []
+        for part in first:
+            del part["numbers"]
+        for part in (*table["findings"], *table["arguments"], *first):
             for name, value in part.items():
                 if isinstance(value, float) and not math.isfinite(value):
                     part[name] = str(value)
@@ -167,13 +195,21 @@ class Report(HTMLReprMixin):
             table: dict[str, Any] = json.loads(text)
             findings = tuple(Finding(**_read(one, ("also", "entry"))) for one in table.pop("findings"))
             arguments = tuple(ArgumentResult(**_read(one, ("shape",))) for one in table.pop("arguments"))
+            first = table.pop("first_wrong", None)
+            lists = ("entry", "mends", "later", "right")
+            first_wrong = FirstWrong(**_read(first, lists)) if first is not None else None
             table |= {name: tuple(table[name]) for name in ("tried", "not_proved")}
-            return cls(findings=findings, arguments=arguments, **table)
+            return cls(findings=findings, arguments=arguments, first_wrong=first_wrong, **table)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise DataError(f"not a report: {error}") from None
 
 
-COLOURS: dict[Verdict, str] = {"right": "green", "wrong": "red", "cannot tell": "yellow"}
+COLOURS: dict[Verdict, str] = {
+    "right": "green",
+    "right, but": "yellow",
+    "wrong": "red",
+    "cannot tell": "yellow",
+}
 
 
 def coloured_parts(line: str) -> tuple[str, str, str, str]:
@@ -185,7 +221,7 @@ def coloured_parts(line: str) -> tuple[str, str, str, str]:
     ('backward: ', 'right', '', 'green')
     """
     for verdict, colour in COLOURS.items():
-        if line.startswith(f"  {verdict} "):
+        if line.startswith(f"  {verdict}  "):
             return "  ", verdict, line[2 + len(verdict) :], colour
         if line.endswith(f": {verdict}"):
             return line.removesuffix(verdict), verdict, "", colour
@@ -199,20 +235,70 @@ def _read(table: dict[str, Any], tuples: tuple[str, ...]) -> dict[str, Any]:
     return {**table, **numbers, **{name: tuple(table[name]) for name in tuples}}
 
 
-def _lines(report: Report, width: int) -> list[str]:
-    """Return a report as lines of text."""
-    lines = [f"{report.subject}: {report.verdict}"]
-    names = [f"d{result.name} {result.shape}" for result in report.arguments]
-    longest = max(map(len, names), default=0)
-    for name, result in zip(names, report.arguments, strict=True):
-        lines.append(f"  {result.verdict:<11}  {name:<{longest}}  {_numbers(result)}")
-    for finding in report.findings:
-        lines += ["", *_finding_lines(finding, width)]
-    if report.verdict == "wrong" and not report.findings:
+def _lines(report: Report, width: int, *, full: bool) -> list[str]:
+    """Return a report as lines of text: all of it, or as much as fits a screen."""
+    lines = _at_level(report, width, 0)
+    for level in range(1, LEVELS):
+        if full or len(lines) <= SCREEN:
+            return lines
+        lines = [*_at_level(report, width, level), "", MORE]
+    return lines if len(lines) <= SCREEN else [*lines[: SCREEN - 1], MORE]
+
+
+def _at_level(report: Report, width: int, level: int) -> list[str]:
+    """Return a report as lines of text, of which a higher level leaves out more."""
+    verdict = f"{report.subject}: {report.verdict}"
+    lines = textwrap.wrap(verdict, max(width, len(verdict)))
+    lines += textwrap.wrap(report.reason, width, initial_indent="  ", subsequent_indent="  ")
+    lines += _argument_lines(report, width, level)
+    if report.first_wrong is not None:
+        lines += ["", *_first_wrong_lines(report.first_wrong, width)[: 2 if level >= LEVELS - 1 else None]]
+    for number, finding in enumerate(report.findings):
+        found = _finding_lines(finding, width, level)
+        lines += ["", *found] if number == 0 or level < 2 else found[:1]
+    if report.stopped:
+        lines += ["", f"  {report.stopped}: the search for the mistake and its repair is not complete"]
+    elif report.verdict == "wrong" and not report.findings:
         lines += ["", "  no known mistake explains it; look at the worst entries above"]
     if report.verdict != "wrong":
-        unknown = "what this does not prove" if report.verdict == "right" else "what is not known"
-        lines += _notes("tried", report.tried, width) + _notes(unknown, report.not_proved, width)
+        unknown = "what is not known" if report.verdict == "cannot tell" else "what this does not prove"
+        lines += _notes("tried", report.tried if level < 1 else (), width)
+        lines += _notes(unknown, report.not_proved if level < 2 else report.not_proved[:3], width)
+    return lines
+
+
+def _argument_lines(report: Report, width: int, level: int) -> list[str]:
+    """Return a line for each gradient; at higher levels those that are right share one."""
+    shown = [each for each in report.arguments if level < 2 or each.verdict != "right"]
+    names = [f"d{result.name} {result.shape}" for result in shown]
+    longest = max(map(len, names), default=0)
+    lines = [
+        f"  {result.verdict:<11}  {name:<{longest}}  {_numbers(result)}"
+        for name, result in zip(names, shown, strict=True)
+    ]
+    if level >= 2 and len(lines) > MANY:
+        rest = ", ".join(f"d{result.name}" for result in shown[MANY:])
+        lines[MANY:] = textwrap.wrap(f"{shown[0].verdict:<11}  {rest}", width, initial_indent="  ")[:1]
+    if right := [f"d{each.name}" for each in report.arguments if each not in shown]:
+        lines += textwrap.wrap(f"right        {', '.join(right)}", width, initial_indent="  ")[:1]
+    return lines
+
+
+def _first_wrong_lines(first: FirstWrong, width: int) -> list[str]:
+    """Return the first wrong line with the author's source, what is wrong in it, and what follows from it."""
+    lines = [f"  first wrong line: {first.where}"]
+    index = f"[{', '.join(map(str, first.entry))}]" if first.entry else ""
+    numbers = f"; {first.name or 'its entry '}{index} is {first.got:.7g}, expected {first.expected:.7g}"
+    said = [
+        (
+            "wrong",
+            f"{first.name or 'what it returns'} is not {first.what}{numbers * (first.got != first.expected)}",
+        )
+    ]
+    said += [("follows", f"only because of it: {', '.join(first.later)}")] if first.later else []
+    said += [("right", f"{', '.join(first.right)}")] if first.right else []
+    for title, words in said:
+        lines += textwrap.wrap(words, width, initial_indent=f"    {title:<10}", subsequent_indent=" " * 14)
     return lines
 
 
@@ -233,24 +319,28 @@ def _numbers(result: ArgumentResult) -> str:
     return f"relative error {error}, error bound {result.error_bound:.0e}"
 
 
-def _finding_lines(finding: Finding, width: int) -> list[str]:
+def _finding_lines(finding: Finding, width: int, level: int) -> list[str]:
     also = f", and {', '.join('d' + name for name in finding.also)} with it" if finding.also else ""
-    lines = [f"  {finding.code} in d{finding.argument}{also}"]
-    said = [("what", finding.title), ("evidence", finding.evidence)]
-    if finding.got != finding.expected and not finding.relative_error <= finding.error_bound:
+    either = f", or {finding.alternative}," if finding.alternative else ""
+    lines = [f"  {finding.code}{either} in d{finding.argument}{also}"]
+    said = [("what", finding.title)] * (level < 1) + [("evidence", finding.evidence)]
+    if level < 3 and finding.got != finding.expected and not finding.relative_error <= finding.error_bound:
         index = f"[{', '.join(map(str, finding.entry))}]" if finding.entry else ""
         digits = 7 if f"{finding.got:.7g}" != f"{finding.expected:.7g}" else 17
         numbers = f"got {finding.got:.{digits}g}, expected {finding.expected:.{digits}g}"
         said.append(("worst", f"d{finding.argument}{index}: {numbers}"))
-    said += [("place", finding.place)] if finding.place else []
-    said += [("shows", MISTAKES[finding.code].shows), ("why", MISTAKES[finding.code].why)]
+    said += [("place", finding.place)] if finding.place and level < 3 else []
+    said += [("shows", MISTAKES[finding.code].shows)] * (level < 1) + [("why", MISTAKES[finding.code].why)]
     for title, words in said:
         lines += textwrap.wrap(words, width, initial_indent=f"    {title:<10}", subsequent_indent=" " * 14)
     if finding.repair:
         sizes = "" if finding.any_size else "; at these sizes only, it is wrong at others"
-        proof = f"proved on fresh inputs{sizes}" if finding.proved else "a suggestion, not proved"
+        where = "on fresh inputs" if finding.is_fresh else "at the inputs that were given only"
+        proof = f"proved {where}{sizes}" if finding.proved else "a suggestion, not proved"
         lines.append(f"    repair    {proof}")
-        lines += [f"      {line}" for line in finding.repair.splitlines()]
+        diff = finding.repair.splitlines()
+        changed = [line for line in diff[2:] if line[:1] in "+-@"]
+        lines += [f"      {line}" for line in (diff if level < 3 else [diff[1], *changed])]
     return lines
 
 
@@ -277,6 +367,12 @@ def not_proved(subject: Subject, comparison: Comparison) -> Iterator[str]:
     numerical = comparison.numerical
     for name, why in comparison.doubtful.items():
         yield f"d{name}: {why}"
+    for name, confirmed in comparison.mistrusted.items():
+        if confirmed:
+            yield (
+                f"the slopes of forward cannot be trusted in {name}: it swings within a step; d{name} was compared with "
+                "the chain rule over a trace of forward, which slopes at far shorter steps confirm"
+            )
     ignored = [name for name in subject.differentiable if name not in comparison.arguments]
     if ignored:
         yield f"backward returns no {_listed([f'd{name}' for name in ignored])}, and none was checked"

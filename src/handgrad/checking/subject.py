@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import math
 import random
+import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +28,23 @@ Gradients = dict[str, Array]
 LARGEST = 20_000_000  # entries of all inputs
 REAL = "fiub"  # kinds of types
 AGAIN = 1e-5  # of the largest output: sums in float32, in the order of whichever thread is first
+
+
+_DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
+
+
+class DeadlineError(BaseException):
+    """The time of `within` is over; no ordinary exception, so that none is made of it."""
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raise DeadlineError where one of the user's functions would be called after so many seconds."""
+    token = _DEADLINE.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
 
 
 class CheckError(HandgradError):
@@ -111,18 +132,23 @@ class Subject:
         outputs = list(output) if self.several else [output]
         return [np.asarray(part) for part in outputs]
 
-    def run_backward(self, upstream: list[Array], inputs: Inputs, *, fresh: bool = True) -> Gradients:
-        """Return the gradients by the inputs' names; forward runs first, for functions that save something."""
+    def run_backward(
+        self, upstream: list[Array], inputs: Inputs, *, fresh: bool = True, forward: bool = True
+    ) -> Gradients:
+        """Return the gradients by the inputs' names; ``forward`` runs first, for functions that save something."""
+        if forward:
+            self._call(self.forward, "forward", (), copy_of(inputs))
         return self._named(self._returned(upstream, inputs, fresh=fresh))
 
     def _returned(self, upstream: list[Array], inputs: Inputs, *, fresh: bool) -> dict[str, Any]:
         given = copy_of(inputs) if fresh else inputs
-        self._call(self.forward, "forward", (), copy_of(inputs))
         parts = tuple(map(np.array, upstream)) if fresh else tuple(upstream)
         first = parts if self.several else parts[0]
         return self._by_name(self._call(self.backward, "backward", (first,), given))
 
     def _call(self, function: Callable[..., Any], role: str, first: tuple[Any, ...], inputs: Inputs) -> Any:
+        if time.monotonic() > _DEADLINE.get():
+            raise DeadlineError
         try:
             with np.errstate(all="ignore"):
                 return function(*first, *inputs.values()) if self.positional else function(*first, **inputs)
@@ -134,6 +160,8 @@ class Subject:
     def whole_numbers(self, upstream: list[Array]) -> list[str]:
         """Name the inputs of whole numbers for which backward returns other numbers than zeros."""
         names = [name for name, value in self.inputs.items() if value.dtype.kind in "iu"]
+        if names:
+            self._call(self.forward, "forward", (), copy_of(self.inputs))
         given = self._returned(upstream, self.inputs, fresh=True) if names else {}
         return [name for name in names if _has_numbers(given.get(name))]
 
@@ -188,14 +216,18 @@ def raised(role: str, error: Exception, inputs: Inputs) -> CheckError:
 
 @contextmanager
 def seeded() -> Iterator[None]:
-    """Make NumPy's and Python's unseeded randomness repeat itself for a moment."""
+    """Make NumPy's, Python's and PyTorch's unseeded randomness repeat itself for a moment."""
+    torch = sys.modules.get("torch")
     states, make = (np.random.get_state(), random.getstate()), np.random.default_rng  # noqa: NPY002 - users draw from it
+    torch_state = torch.get_rng_state() if torch is not None else None
 
     def seeded_generator(seed: object = None) -> np.random.Generator:
         return make(0 if seed is None else seed)  # type: ignore[arg-type]
 
     np.random.seed(0)  # noqa: NPY002
     random.seed(0)
+    if torch is not None:
+        torch.default_generator.manual_seed(0)
     np.random.default_rng = seeded_generator
     try:
         yield
@@ -203,6 +235,8 @@ def seeded() -> Iterator[None]:
         np.random.default_rng = make
         np.random.set_state(states[0])  # noqa: NPY002
         random.setstate(states[1])
+        if torch is not None:
+            torch.set_rng_state(torch_state)
 
 
 def _read_inputs(inputs: Mapping[str, Any]) -> Inputs:

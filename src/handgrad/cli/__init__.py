@@ -9,6 +9,7 @@ from errno import EIO, ENOSPC
 import click
 
 COMMANDS = {
+    "adopt": "Turn a from-scratch network into one of handgrad's, and compare the two.",
     "bench": "Time a network on this machine, engine by engine.",
     "check": "Check a hand-written gradient, and name the mistake when it is wrong.",
     "evaluate": "Score a trained network on rows with known targets.",

@@ -2,49 +2,76 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import shutil
 import sys
+from collections.abc import Iterator
 from contextlib import redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import TextIO
 
 import click
 
 from handgrad.checking import Report, check
-from handgrad.checking.repair import write_repair
+from handgrad.checking.check import check_in_stages
+from handgrad.checking.repair import Repair, write_repair
 from handgrad.checking.report import COLOURS, Verdict, coloured_parts
+from handgrad.checking.user_files import UserFile, run_file
 from handgrad.cli.console import echo_coloured
 from handgrad.cli.options import json_option
-from handgrad.cli.user_file import find, import_file, importing_from, is_script
+from handgrad.cli.user_file import Found, find_all, importing_from
 from handgrad.errors import HandgradError
 from handgrad.rules import RULES
 
-CODES: dict[Verdict, int] = {"right": 0, "wrong": 1, "cannot tell": 2}
+CODES: dict[Verdict, int] = {"right": 0, "wrong": 1, "cannot tell": 2, "right, but": 3}
 
 
 @click.command(name="check")
 @click.argument("source", required=False, metavar="[FILE.py[:NAME]]")
 @click.option("--rules", is_flag=True, help="Check every rule of handgrad's own instead of a file.")
-@click.option("--fix", is_flag=True, help="Show a repair that was proved, and write it into FILE.")
+@click.option(
+    "--fix", is_flag=True, help="Write a proved repair into the file where the mistake is, after asking."
+)
+@click.option("--yes", is_flag=True, help="Do not ask before writing.")
+@click.option(
+    "--loss", default="", metavar="NAME", help="Of a script: the name of its loss, or an expression."
+)
+@click.option(
+    "--gradient",
+    "gradients",
+    multiple=True,
+    metavar="dW1=W1",
+    help="Of a script: a gradient, and whose it is. Repeatable.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of everything drawn.")
+@click.option("--verbose", is_flag=True, help="Print all of a report, not only what fits a screen.")
 @json_option()
-def check_command(source: str | None, rules: bool, fix: bool, seed: int, as_json: bool) -> int:
+def check_command(
+    source: str | None,
+    rules: bool,
+    fix: bool,
+    yes: bool,
+    loss: str,
+    gradients: tuple[str, ...],
+    seed: int,
+    verbose: bool,
+    as_json: bool,
+) -> int:
     """Check a hand-written gradient, and name the mistake when it is wrong.
 
-    FILE.py holds `forward`, `backward` and `inputs`, or, for a NAME, NAME, NAME_backward and NAME_inputs (or
-    `inputs`). forward(**inputs) returns an array; backward(grad_output, **inputs) returns a gradient for each
-    name; inputs(rng) draws the arrays from a NumPy generator. NAME may also be an object with forward and backward
-    methods, a function that returns a loss with its gradients, a rule, a layer, a network, a torch.autograd.Function
-    or a JAX function with a custom VJP. A script without functions is checked up to its first update. The file is
-    run; what it prints meanwhile is not shown.
+    FILE.py is your code as it stands, and is run. Everything in it that has a backward is checked, or only NAME:
+    functions (f and f_backward, f and f_prime), classes (forward and backward, also networks that update themselves),
+    functions that return a loss with its gradients, scripts up to their first update. The arguments are those that the
+    file calls it with (also under `if __name__ == "__main__"`), or drawn. A file that has `forward`, `backward` and
+    `inputs` is checked at inputs(rng). What the file prints while it is checked is not shown.
 
     \b
     handgrad check layer.py
-    handgrad check activations.py:swish --fix
+    handgrad check network.py:Dense --fix
+    handgrad check script.py --loss loss --gradient dW1=W1
     handgrad check --rules
 
     \b
@@ -52,17 +79,23 @@ def check_command(source: str | None, rules: bool, fix: bool, seed: int, as_json
       0  every gradient is right
       1  one is wrong
       2  one cannot be judged, or there is an error
+      3  right, but a contract is broken, a constant rounded, or the gradient clipped
     """
-    if rules == (source is not None) or (rules and fix):
+    if rules == (source is not None) or (rules and (fix or loss or gradients)):
         raise click.UsageError("Give a file, or --rules alone.")
+    if fix and not yes and not sys.stdin.isatty():
+        raise click.UsageError("--fix asks before it writes, and there is no terminal to ask at: add --yes.")
     if source is None:
         return _check_rules(seed, as_json=as_json)
     file, _, name = source.rpartition(":")
     named = name.isidentifier() and bool(file) and not Path(source).exists()
     path, name = (Path(file), name) if named else (Path(source), "")
     try:
+        request = _Request(
+            path, name, loss, dict(map(_gradient, gradients)), seed, fix, yes, verbose, as_json
+        )
         with importing_from(path.parent):
-            return _check_file(path, name, seed, fix=fix, as_json=as_json)
+            return _check_file(request)
     except HandgradError as error:
         if as_json:
             click.echo(Report(source, "cannot tell", not_proved=(str(error),)).to_json())
@@ -70,66 +103,161 @@ def check_command(source: str | None, rules: bool, fix: bool, seed: int, as_json
         return CODES["cannot tell"]
 
 
-def _check_file(path: Path, name: str, seed: int, *, fix: bool, as_json: bool) -> int:
+@dataclass(frozen=True)
+class _Request:
+    """What is to be checked, and how."""
+
+    path: Path
+    name: str
+    loss: str
+    gradients: dict[str, str]
+    seed: int
+    fix: bool
+    yes: bool
+    verbose: bool
+    as_json: bool
+
+
+def _gradient(text: str) -> tuple[str, str]:
+    gradient, equals, array = text.partition("=")
+    if not (gradient and equals and array):
+        raise click.UsageError(
+            f"--gradient {text}: give the gradient and whose it is, as in --gradient dW1=W1."
+        )
+    return gradient, array
+
+
+def _check_file(request: _Request) -> int:
     """Check what a file holds, one after another; a repair that is written changes the file for the next."""
-    output = sys.stderr if as_json else sys.stdout
-    module = _import(path, output)
-    names = [found.name for found in find(module, path, name)]
-    first, last = [], []
-    for each in names:
-        report = _report(module, path, each, seed, alone=len(names) == 1)
+    modules = set(sys.modules)
+    every = list(_find(_run(request), request))
+    first: list[Report] = []
+    last: list[Report] = []
+    for k in range(len(every)):
+        report = _report(every[k], request, alone=len(every) == 1)
+        report = _as_a_part(report, every[k], every[:k], first)
         first.append(report)
-        if not as_json:
-            width = max(80, min(120, shutil.get_terminal_size((100, 24)).columns))
-            echo_coloured("\n" * (len(first) > 1) + report.text(width=width), _coloured)
-        if fix and report.verdict == "wrong" and _write(path, report):
-            module = _import(path, output)
-            report = _report(module, path, each, seed, alone=True)
+        if not request.as_json:
+            _print(report, request, is_first=k == 0, short=len(every) > 1)
+        if request.fix and report.verdict == "wrong" and _write(report, request):
+            for loaded in (
+                set(sys.modules) - modules
+            ):  # nothing of what was imported before the repair is left
+                del sys.modules[loaded]
+            every = list(_find(_run(request), request))
+            report = _report(every[k], request, alone=True)
             click.echo(f"checked again: {report.verdict}", err=True)
         last.append(report)
-    if as_json:
+    if request.as_json:
         click.echo(_json(first))
     return _code(last)
 
 
-def _import(path: Path, output: TextIO) -> ModuleType | None:
-    if is_script(path):
-        return None
-    with redirect_stdout(output):
-        return import_file(path)
+def _forget(names: set[str], folder: Path) -> None:
+    """Remove the user's own modules: nothing of what was imported before a repair is left."""
+    for name in names:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file and folder in Path(file).parents and "site-packages" not in file:
+            del sys.modules[name]
 
 
-def _report(module: ModuleType | None, path: Path, name: str, seed: int, *, alone: bool) -> Report:
-    """Check one of a file's functions; what they print meanwhile, hundreds of times, is not shown.
+def _run(request: _Request) -> UserFile:
+    """Run the user's file; what it could not do is reported, and is no error where something is left to check."""
+    with redirect_stdout(sys.stderr if request.as_json else sys.stdout):
+        return run_file(request.path)
 
-    After an error in one of several, the others are still checked.
-    """
-    label = f"{path}:{name}" if name else str(path)
+
+def _find(user_file: UserFile, request: _Request) -> Iterator[Found]:
+    with _quiet():
+        yield from find_all(user_file, request.name, request.loss, request.gradients)
+    for place, problem in user_file.failures[:3]:
+        click.echo(f"left out: {place}: {problem}", err=True)
+
+
+def _quiet() -> redirect_stdout[TextIO]:
+    """Hide what functions print, hundreds of times."""
+    return redirect_stdout(io.StringIO())
+
+
+def _report(found: Found, request: _Request, *, alone: bool) -> Report:
+    """Check one of a file's functions; after an error in one of several, the others are still checked."""
+    label = f"{request.path}:{found.name}" if found.name else str(request.path)
     try:
-        with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
-            (found,) = find(module, path, name)
-            report = check(found.forward, found.backward, found.inputs, seed=seed)
+        with _quiet():
+            if found.problem is not None:
+                raise found.problem
+            report = check_in_stages(
+                found.forward, found.backward, found.inputs, None, request.seed, partial(_show_verdict, label)
+            )
     except HandgradError as error:
         if alone:
             raise
         return Report(label, "cannot tell", not_proved=(str(error),))
-    return replace(report, subject=label)
+    origin = [f"inputs: {found.origin}"] if found.origin else []
+    return replace(report, subject=label, tried=(*origin, *report.tried))
 
 
-def _write(path: Path, report: Report) -> bool:
-    """Write the proved repair into the file, if there is one, and report it."""
-    if report.mended is None:
+def _as_a_part(report: Report, found: Found, before: list[Found], reports: list[Report]) -> Report:
+    """Return the report on a part of what is right: what it leaves to the rest of it, such as a factor 1/m, is no mistake."""
+    name = getattr(found.backward, "__name__", found.name)
+    wholes = (
+        each
+        for each, known in zip(before, reports, strict=True)
+        if name in each.parts and known.verdict == "right"
+    )
+    whole = next(wholes, None)
+    if report.verdict != "wrong" or whole is None:
+        return report
+    note = f"alone, {name} is not the gradient of {found.name}: {', '.join(each.code for each in report.findings)}"
+    said = (f"it is right as a part of {whole.backward.__name__ if whole.backward else whole.name}", note)
+    arguments = tuple(replace(each, verdict="right") for each in report.arguments)
+    return replace(report, verdict="right", findings=(), mended=None, arguments=arguments, not_proved=said)
+
+
+def _show_verdict(label: str, report: Report) -> None:
+    """Print a verdict to a terminal at once: to name the mistake takes longer."""
+    if sys.stderr.isatty():
+        click.echo(f"{label}: {report.verdict}; looking for the mistake and a repair, Ctrl-C stops", err=True)
+
+
+def _print(report: Report, request: _Request, *, is_first: bool, short: bool) -> None:
+    """Print a report; of several, those that are right in one line."""
+    width = max(80, min(120, shutil.get_terminal_size((100, 24)).columns))
+    text = report.text(width=width, full=request.verbose)
+    if short and report.verdict == "right":
+        listed = ", ".join(f"d{each.name} {each.shape}" for each in report.arguments)
+        notes = [f"\n  {note}" for note in report.not_proved if note.startswith("it is right as a part")]
+        text = f"{text.splitlines()[0]}\n  {listed}{''.join(notes)}"
+    echo_coloured("\n" * (not is_first) + text, _coloured)
+    if is_first:
+        echo_coloured(f"  {request.path} was run", _coloured)
+
+
+def _write(report: Report, request: _Request) -> bool:
+    """Write the proved repair into the file where the mistake is, and report it."""
+    found, path = report.mended, request.path
+    if found is None:
         click.echo(f"{path} is as it was: no repair was proved", err=True)
         return False
-    file = path.resolve()
-    if report.mended.path.resolve() != file:
-        click.echo(f"{path} is as it was: the repair belongs into {report.mended.path}", err=True)
+    file = path if found.path.resolve() == path.resolve() else found.path
+    if not found.any_size:
+        click.echo(f"{file} is as it was: the repair is right at these sizes only", err=True)
         return False
-    mode = file.stat().st_mode
-    write_repair(file, report.mended)
-    file.chmod(mode)
-    click.echo(f"wrote {path}: {report.mended.description}", err=True)
+    if not request.yes:
+        click.echo(found.diff, err=True)
+        if not click.confirm(f"write this into {file}?", err=True):
+            click.echo(f"{file} is as it was", err=True)
+            return False
+    _write_over(file.resolve(), found)
+    click.echo(f"wrote {file}: {found.description}", err=True)
     return True
+
+
+def _write_over(file: Path, found: Repair) -> None:
+    """Write a repair over a file that keeps its mode."""
+    mode = file.stat().st_mode
+    write_repair(file, found)
+    file.chmod(mode)
 
 
 def _check_rules(seed: int, *, as_json: bool) -> int:
@@ -156,7 +284,7 @@ def _check_rules(seed: int, *, as_json: bool) -> int:
 def _code(reports: list[Report]) -> int:
     """Return the exit code: a wrong gradient counts more than one that cannot be judged."""
     verdicts = {report.verdict for report in reports}
-    return next(CODES[each] for each in ("wrong", "cannot tell", "right") if each in verdicts)
+    return next(CODES[each] for each in ("wrong", "cannot tell", "right, but", "right") if each in verdicts)
 
 
 def _json(reports: list[Report]) -> str:

@@ -1,22 +1,31 @@
-"""The user's own file: imported from its path, and what there is in it to check."""
+"""The user's own file: run from its path, and what there is in it to check."""
 
 from __future__ import annotations
 
-import ast
 import inspect
 import sys
-import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from handgrad.checking import CheckError
 from handgrad.checking.input_draws import Source
-from handgrad.checking.interfaces import adapt_script, has_backward
-from handgrad.errors import HandgradError, nearest
+from handgrad.checking.interfaces import adapt_script, has_backward, has_gradients, has_update
+from handgrad.checking.user_files import (
+    Candidate,
+    Example,
+    UserFile,
+    callers_first,
+    candidates_in,
+    example_of,
+    pairs_in,
+    parts_of,
+    run_file,
+)
+from handgrad.errors import nearest
 
 FIX = "name its functions forward, backward and inputs, or NAME, NAME_backward and NAME_inputs"
 
@@ -29,6 +38,10 @@ class Found:
     forward: Any
     backward: Callable[..., Any] | None
     inputs: Source | None
+    origin: str = ""  # of the inputs, where the file does not say that they are to be checked at
+    problem: CheckError | None = None  # why it cannot be checked
+    is_script: bool = False
+    parts: frozenset[str] = frozenset()  # what its backward calls
 
 
 @contextmanager
@@ -49,94 +62,121 @@ def importing_from(folder: Path) -> Iterator[None]:
 
 
 def import_file(path: Path) -> ModuleType:
-    """Run a file as a module of its own name, without a cache: its bytecode may be older than a repair in this second."""
-    if not path.is_file():
-        raise CheckError(f"{path}: there is no such file", fix="give a Python file, FILE.py or FILE.py:NAME")
-    if path.suffix != ".py":
-        raise CheckError(f"{path}: is no Python file", fix="its name must end in .py")
-    file = str(path.resolve())
-    known = sys.modules.get(path.stem)
-    name = path.stem if known is None or getattr(known, "__file__", "") == file else f"{path.stem} (checked)"
-    module = sys.modules[name] = ModuleType(name)
-    module.__file__, module.__package__ = file, ""
-    try:
-        exec(compile(path.read_bytes(), file, "exec", dont_inherit=True), vars(module))
-    except HandgradError as error:  # a rule's, which names the line itself where it can
-        del sys.modules[name]
-        place = "" if file in error.problem else f"{_place(error, path)}: "
-        raise CheckError(f"{place}{error.problem}", given=error.given, fix=error.fix) from None
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        text = error.msg if isinstance(error, SyntaxError) else error
-        problem = f"{_place(error, path)}: {type(error).__name__}: {text}"
-        raise CheckError(problem, fix="it must import") from None
-    return module
+    """Run a file as a module of its own name; raises `CheckError` where any of its statements fails."""
+    user_file = run_file(path)
+    for place, problem in user_file.failures[:1]:
+        raise CheckError(f"{place}: {problem}", fix="it must import")
+    return user_file.module
 
 
-def _place(error: BaseException, path: Path) -> str:
-    """Return the last line of the user's file that an error went through."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{path if Path(error.filename) == path.resolve() else error.filename}:{error.lineno}"
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
-    return f"{path}:{own[-1]}" if own else str(path)
-
-
-def find(module: ModuleType | None, path: Path, name: str) -> list[Found]:
-    """Return what the file has to be checked under a name; without one, everything the convention finds.
-
-    A script, which is no module, is one forward and one backward.
-    """
-    if module is None:
-        pair = adapt_script(path)
-        return [Found("", pair.forward, pair.backward, pair.inputs)]
+def find(module: ModuleType, path: Path, name: str) -> list[Found]:
+    """Return what a module has under a name; without one, everything that is named as the convention has it."""
     names = vars(module)
     if name:
-        return [_found(names, path, name)]
+        return [_named(names, path, name)]
     if "forward" in names or "backward" in names:
-        return [_found(names, path, "")]
-    found = [_found(names, path, each) for each in _with_backward(module)]
+        return [_named(names, path, "")]
+    own = [each for each, value in names.items() if getattr(value, "__module__", "") == module.__name__]
+    found = [
+        _named(names, path, each) for each in own if not each.startswith("_") and has_backward(names[each])
+    ]
     if not found:
         raise CheckError(f"{path}: there is nothing to check in it", fix=FIX)
     return found
 
 
-def _with_backward(module: ModuleType) -> list[str]:
-    """Return the names of the file's own rules and functions that have a backward."""
-    names = vars(module)
-    own = {name for name, value in names.items() if getattr(value, "__module__", "") == module.__name__}
-    return [
-        name for name, value in names.items()
-        if name in own and not name.startswith("_")
-        and (has_backward(value) or (callable(value) and _backward_of(name, own)))
-    ]  # fmt: skip
+def find_all(
+    user_file: UserFile, name: str, loss: str = "", gradients: Mapping[str, str] | None = None
+) -> Iterator[Found]:
+    """Yield what a file has to be checked, one after the other; what cannot be checked comes with its problem.
+
+    What is named as the convention has it is taken at its word; of the rest, the arguments are those that the file itself
+    calls it with, or drawn.
+    """
+    path, names = user_file.path, user_file.names
+    if loss or gradients:
+        yield _script(path, loss, gradients)
+        return
+    if name:
+        candidates = [each for each in _by_name(user_file) if name in (each.name, each.backward_name)]
+        if "inputs" in names or f"{name}_inputs" in names or name not in names or not candidates:
+            yield _named(names, path, name)
+            return
+    elif "inputs" in names and ("forward" in names or "backward" in names):
+        yield _named(names, path, "")
+        return
+    else:
+        candidates = candidates_in(user_file)
+        if has_update(path) or (not candidates and has_gradients(path)):
+            yield _script(path, loss, gradients)
+        elif not candidates:
+            raise _nothing(user_file)
+    made: dict[str, Example] = {}
+    user_file.run_samples()
+    is_script = not name and has_update(path)
+    for candidate in callers_first(candidates):
+        found = _exampled(candidate, user_file, made)
+        if not (is_script and found.problem):  # it is a part of the script, which is checked
+            yield replace(found, parts=frozenset(parts_of(candidate)))
 
 
-def _backward_of(name: str, names: Collection[str]) -> str:
-    """Return the backward of a forward: ``relu_backward`` of ``relu``, ``affine_backward`` of ``affine_forward``."""
-    tried = (f"{name}_backward", name.replace("forward", "backward"), name.replace("fwd", "bwd"))
-    return next((each for each in tried if each in names and each != name), "")
+def _by_name(user_file: UserFile) -> list[Candidate]:
+    """Return all candidates, and what else may be named: any function, class and object of the file."""
+    found = candidates_in(user_file)
+    known = {each.name for each in found}
+    others = (
+        name
+        for name, value in user_file.names.items()
+        if name not in known and not isinstance(value, FunctionType)
+    )
+    return [*found, *(Candidate(name, user_file.names[name]) for name in others)]
 
 
-def is_script(path: Path) -> bool:
-    """Whether a file holds no function and no class, so that to run it is to train."""
+def _exampled(candidate: Candidate, user_file: UserFile, made: dict[str, Example]) -> Found:
+    names, name = user_file.names, candidate.name
+    inputs = names.get(f"{name}_inputs", names.get("inputs"))
+    if inputs is not None and not candidate.is_class:
+        return Found(name, candidate.forward, candidate.backward, inputs)
     try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return False
-    kinds = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.Lambda)
-    return not any(isinstance(node, kinds) for node in ast.walk(tree)) and any(
-        isinstance(node, ast.For | ast.While) for node in tree.body
+        example = example_of(candidate, user_file, made)
+    except CheckError as error:
+        return Found(name, candidate.forward, candidate.backward, None, problem=error)
+    if candidate.is_class and not has_backward(candidate.forward):
+        made[name] = example
+    return Found(name, example.forward, example.backward, example.inputs, example.origin)
+
+
+def _script(path: Path, loss: str, gradients: Mapping[str, str] | None) -> Found:
+    try:
+        pair = adapt_script(path, loss, gradients)
+    except CheckError as error:
+        return Found("", None, None, None, problem=error)
+    return Found("", pair.forward, pair.backward, pair.inputs, "the first step of the script", is_script=True)
+
+
+def _nothing(user_file: UserFile) -> CheckError:
+    """Return the error for a file without anything to check: what failed in it, what it has, and what to write."""
+    for place, problem in user_file.failures[:1]:
+        return CheckError(f"{place}: {problem}", fix="it must import")
+    path = user_file.path
+    own = [
+        name for name, value in user_file.names.items()
+        if getattr(value, "__module__", "") == user_file.module.__name__ and not name.startswith("_")
+    ]  # fmt: skip
+    if "forward" in user_file.names or "backward" in user_file.names:
+        _named(user_file.names, path, "")  # raises what is missing of the two
+    return CheckError(
+        f"{path}: there is nothing to check in it", given=f"it has {', '.join(own)}" if own else "", fix=FIX
     )
 
 
-def _found(names: Mapping[str, Any], path: Path, name: str) -> Found:
+def _named(names: Mapping[str, Any], path: Path, name: str) -> Found:
     """Return the functions of a name, "" for ``forward`` and ``backward``, with what draws their inputs."""
     if name and name not in names:
         known = [each for each in names if not each.startswith("_") and not inspect.ismodule(names[each])]
         raise CheckError(f"{path}: there is no {name!r} in it", fix=nearest(name, known) or FIX)
     inputs: Source | None = names.get(f"{name}_inputs", names.get("inputs"))
-    forward, backward = (name, _backward_of(name, names)) if name else ("forward", "backward")
+    forward, backward = (name, pairs_in(names).get(name, "")) if name else ("forward", "backward")
     # an object, or a function that returns loss and gradients
     if name and (has_backward(names[name]) or (inputs is not None and not backward)):
         return Found(name, names[name], None, inputs)

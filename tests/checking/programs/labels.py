@@ -594,6 +594,121 @@ LABELS = (
           'x = rng.normal(size=(5, 4))',
           'log1pexp(x)',
           'x'),
+    Label('torch_function_gelu_tanh', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'x, bias = rand(5, 4), rand(4)',
+          'FusedBiasGelu.apply(x, bias)',
+          'torch.autograd.gradcheck',
+          ('wrong-local-derivative', 'constant-factor', 'missing-local-derivative'), ('x', 'bias'), 'inner = COEFFICIENT'),
+    Label('torch_function_layernorm', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'x, weight, bias = rand(5, 4), rand(4), rand(4)',
+          'LayerNorm.apply(x, weight, bias, 1e-5)',
+          'torch.autograd.gradcheck',
+          ('missing-term',), ('x',), 'dx = rstd * (dxhat'),
+    Label('torch_function_rmsnorm_gain', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'x, weight = rand(5, 4), rand(4)',
+          'RMSNorm.apply(x, weight, 1e-6)',
+          'torch.autograd.gradcheck',
+          ('wrong-evaluation-point', 'missing-local-derivative'), ('weight',), 'grad_weight = (grad_output * x)'),
+    Label('torch_function_smoothing', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'logits, target = rand(6, 4), torch.tensor([0, 3, 1, 2, 1, 0])',
+          'SmoothedCrossEntropy.apply(logits, target, 0.1)',
+          'torch.autograd.gradcheck',
+          ('missing-term', 'wrong-local-derivative'), ('logits',), 'grad[torch.arange(n), target] -= 1.0'),
+    Label('torch_function_attention', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'q, k, v = rand(5, 3), rand(5, 3), rand(5, 3)',
+          'CausalAttention.apply(q, k, v)',
+          'torch.autograd.gradcheck',
+          ('missing-local-derivative', 'constant-factor'), ('k',), 'dk = ds.transpose(-2, -1) @ q'),
+    Label('torch_function_attention_diagonal', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'q, k, v = rand(2, 5, 3), rand(2, 5, 3), rand(2, 5, 4)',
+          'Attention.apply(q, k, v)',
+          'torch.autograd.gradcheck',
+          ('missing-term',), ('q', 'k'), 'grad_scores = grad_att * att * (1 - att)'),
+    Label('torch_function_attention_right', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'q, k, v = rand(2, 5, 3), rand(2, 5, 3), rand(2, 5, 4)',
+          'Attention.apply(q, k, v)',
+          'torch.autograd.gradcheck'),
+    Label('torch_function_bias_mean', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'x, w, b = rand(5, 3), rand(3, 4), rand(4)',
+          'Affine.apply(x, w, b)',
+          'torch.autograd.gradcheck',
+          ('batch-mean-vs-sum',), ('b',), 'g.mean(dim=0)'),
+    Label('torch_function_swiglu', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'gate, up = rand(5, 4), rand(5, 4)',
+          'SwiGLU.apply(gate, up)',
+          'torch.autograd.gradcheck',
+          ('missing-term', 'wrong-local-derivative'), ('gate',), 'grad_gate = grad * up * s'),
+    Label('torch_function_square_linear', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'input, weight, bias = rand(5, 4), rand(4, 4), rand(4)',
+          'MyLinear.apply(input, weight, bias)',
+          'torch.autograd.gradcheck',
+          ('transposed',), ('input',), 'grad_input = grad_output.mm(weight.t())'),
+    Label('torch_function_embedding', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'weight, index = rand(4, 3), torch.tensor([0, 2, 2, 3, 0])',
+          'Embed.apply(weight, index)',
+          'torch.autograd.gradcheck',
+          ('overwritten-not-accumulated',), ('weight',), 'grad_weight[index] += grad'),
+    Label('torch_function_forgotten_bias', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'x, bias = rand(5, 4), rand(4)',
+          'BiasRelu.apply(x, bias)',
+          'torch.autograd.gradcheck',
+          ('zero-gradient',), ('bias',), 'return g * (y > 0), None'),
+    Label('torch_function_mse', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'prediction, target = rand(5, 3), torch.randn(5, 3, dtype=torch.float64)',
+          'MSE.apply(prediction, target)',
+          'torch.autograd.gradcheck',
+          ('constant-factor', 'wrong-axis'), ('prediction',), 'difference.shape[0]'),
+    Label('jax_cross_entropy_sum', 'jax',
+          'logits, labels = rng.normal(size=(6, 4)), rng.dirichlet(np.ones(4), 6)',
+          'cross_entropy(logits, labels)',
+          ('logits', 'labels'),  # the labels' is zero, for it is not meant
+          ('batch-mean-vs-sum',), ('logits', 'labels'), 'return g * (probs - labels)'),
+    Label('jax_layernorm_axis', 'jax',
+          'x, gamma, beta = rng.normal(size=(6, 4)), rng.normal(size=4), rng.normal(size=4)',
+          'layer_norm(x, gamma, beta)',
+          ('x', 'gamma', 'beta'),
+          ('wrong-axis',), ('x',), 'dx = inv * (dh - dh.mean(0'),
+    Label('jax_dense_transposed', 'jax',
+          'x, w = rng.normal(size=(5, 4)), rng.normal(size=(4, 4))',
+          'dense(x, w)',
+          'xw',
+          ('transposed',), ('x',), 'return g @ w, x.T @ g'),
+    Label('jax_gelu_jvp', 'jax',
+          'x = rng.normal(size=(5, 4))',
+          'gelu(x)',
+          'x',
+          ('missing-local-derivative', 'wrong-local-derivative'), ('x',), '(norm.cdf(x) + norm.pdf(x)) * dx'),
+    Label('jax_distance_sign', 'jax',
+          'a, b = rng.normal(size=(5, 4)), rng.normal(size=(5, 4))',
+          'distance(a, b)',
+          'ab',
+          ('wrong-sign',), ('b',), 'return grad, grad'),
 )  # fmt: skip
 
 GIVEN = {

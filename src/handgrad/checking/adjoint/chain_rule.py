@@ -150,7 +150,7 @@ def _numerical_product(operation: Operation, k: int, values: Sequence[Any], grad
 def sides(trace: ForwardTrace, values: Sequence[Any]) -> dict[int, dict[int, Any]]:
     """Return, for each operation at a kink, the operands it is to be differentiated at: value -> array to use instead."""
     with np.errstate(all="ignore"):
-        found = ((o, _ties(o, values)) for o in trace.operations if o.name in KINKED | COMPARISONS)
+        found = ((o, ties_of(o, values)) for o in trace.operations if o.name in KINKED | COMPARISONS)
         ties = [(o, tie) for o, tie in found if np.any(tie)]
         if not any(o.name in KINKED for o, _ in ties):
             return {}
@@ -173,9 +173,10 @@ def sides(trace: ForwardTrace, values: Sequence[Any]) -> dict[int, dict[int, Any
     }
 
 
-def _ties(operation: Operation, values: Sequence[Any]) -> Any:
-    """Return where an operation is at a kink or a jump."""
-    return values[operation.inputs[0]] == (values[operation.inputs[1]] if len(operation.inputs) > 1 else 0)
+def ties_of(operation: Operation, values: Sequence[Any]) -> Any:
+    """Return where an operation is at a kink or a jump: its operands are equal, or its only one is 0."""
+    first, *second = (values[k] for k in operation.inputs)
+    return np.asarray(first == (second[0] if second else 0))
 
 
 def perturbed_inputs(

@@ -1,5 +1,5 @@
 """Naming the mistake: which known mistake reproduces the wrong gradient."""
 
-from handgrad.checking.diagnosis.diagnose import diagnose
+from handgrad.checking.diagnosis.diagnose import by_evidence, cover, diagnose
 
-__all__ = ["diagnose"]
+__all__ = ["by_evidence", "cover", "diagnose"]

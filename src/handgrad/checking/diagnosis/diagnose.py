@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from handgrad.checking.diagnosis.gradient_patterns import affine, by_numbers
+from handgrad.checking.diagnosis.local_mutations import by_local_mutation
 from handgrad.checking.diagnosis.mutations import by_mutation
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.repair import Repair
 from handgrad.checking.verdict.comparison import Evidence
 from handgrad.checking.verdict.contract import UPSTREAM, Violation
 
+NUMBERS = 0.6  # the cost of a relation of whole gradients that no mistake at one place would beat
 PLAIN = 1.1  # the cost of an explanation that no mutation would beat
 REPAIRED = 1.0  # the cost of what an edit of a proved repair undoes: what the numbers alone show is nearer
 BY_CHANCE = 0.45  # more, where a number or a function was another one, or the edit did not mend all
@@ -27,20 +29,41 @@ VIOLATIONS = {
 }
 
 
-def diagnose(evidence: Evidence, violations: Iterable[Violation], repair: Repair | None) -> list[Diagnosis]:
-    """Return the explanations to report, the most telling first; together they cover every wrong argument."""
+def by_evidence(evidence: Evidence, violations: Iterable[Violation]) -> list[Diagnosis]:
+    """Return the explanations that need no look at backward's source."""
     found = list(_broken(evidence, violations))
-    if not any(diagnosis.code == "nondeterministic" for diagnosis in found):
-        found += [*by_numbers(evidence), *(by_repair(repair) if repair else ())]
-        plain = (each for each in (*found, *_joined(found)) if each.cost < PLAIN)
-        if not any(set(each.arguments) >= set(evidence.wrong) for each in plain):
-            found += by_mutation(evidence)
-    return _cover(found, evidence.wrong)
+    if not _is_random(found):
+        found += by_numbers(evidence)
+        if not _is_explained(found, evidence, NUMBERS):
+            found += by_local_mutation(evidence)
+    return found
 
 
-def by_repair(repair: Repair) -> Iterator[Diagnosis]:
-    """Yield the mistakes that the small edits of a repair undo."""
+def diagnose(evidence: Evidence, known: list[Diagnosis], repair: Repair | None) -> list[Diagnosis]:
+    """Return the explanations to report, the most telling first: those known, and what a repair and mutations tell."""
+    found = [*known, *(by_repair(repair, evidence) if repair and not _is_random(known) else ())]
+    if not _is_random(known) and not _is_explained(found, evidence, PLAIN):
+        found += by_mutation(evidence)
+    return cover(found, evidence.wrong)
+
+
+def _is_random(found: list[Diagnosis]) -> bool:
+    """Whether backward draws random numbers: what it returns once says nothing more."""
+    return any(diagnosis.code == "nondeterministic" for diagnosis in found)
+
+
+def _is_explained(found: list[Diagnosis], evidence: Evidence, cost: float) -> bool:
+    """Whether an explanation of less than some cost covers all that is wrong."""
+    plain = (each for each in (*found, *_joined(found)) if each.cost < cost)
+    return any(set(each.arguments) >= set(evidence.wrong) for each in plain)
+
+
+def by_repair(repair: Repair, evidence: Evidence) -> Iterator[Diagnosis]:
+    """Yield the mistakes that the small edits of a repair undo; in a gradient of another shape, the shape says most."""
     for one in repair.undone:
+        pairs = (pair for name in one.arguments for pair in evidence.pairs(name))
+        if one.code == "wrong-local-derivative" and any(got.shape != right.shape for got, right in pairs):
+            one = replace(one, code="wrong-shape")
         unsure = one.code == "wrong-local-derivative" or repair.kind != "edit"
         yield replace(one, cost=REPAIRED + BY_CHANCE * unsure)
 
@@ -61,7 +84,7 @@ def _broken(evidence: Evidence, violations: Iterable[Violation]) -> Iterator[Dia
         yield Diagnosis(code, arguments, violation.evidence + note, cost)
 
 
-def _cover(diagnoses: list[Diagnosis], wrong: tuple[str, ...]) -> list[Diagnosis]:
+def cover(diagnoses: list[Diagnosis], wrong: tuple[str, ...]) -> list[Diagnosis]:
     """Choose explanations until every wrong argument has one: simple ones first, and those that explain more."""
     ranked = [*diagnoses, *_joined(diagnoses)]
     chosen: list[Diagnosis] = []

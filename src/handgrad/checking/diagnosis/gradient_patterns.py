@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
+from handgrad.checking.diagnosis.mutated_chain_rule import explains
 from handgrad.checking.diagnosis.rounding import lost_digits
 from handgrad.checking.input_draws import shorter
 from handgrad.checking.mistakes import Diagnosis
@@ -18,7 +21,6 @@ from handgrad.tolerance import SAME, close
 
 Pairs = list[tuple[Array, Array]]  # what backward returned, and what is right, for several upstream gradients
 
-NEARER = 0.05  # of the error that it explains, a prediction may be off: it must explain a small error too
 CLEARLY = 4  # a product of two sizes that is no larger may be any constant
 SQUARES = (2, 4)  # sizes that are common constants
 MENDED = 0.05  # of the largest error may be left with more digits: of a wrong formula, all is
@@ -27,6 +29,8 @@ LARGEST_JACOBIAN = 65_536  # entries
 TINY = SAME / 10  # of the largest entry of a Jacobian: what is smaller is zero
 
 # Costs: a relation that many entries obey is hardly chance; the kind of the wrong entries is the last resort.
+EXTRA, DIVIDED = 0.7, 0.75
+UNMASKED = 0.9  # where all that should not be zero is right
 LAST = 3.1
 MIXED = 2.5  # where backward mixes what forward keeps apart, and the rest suffers from it
 
@@ -61,6 +65,8 @@ def by_numbers(evidence: Evidence) -> Iterator[Diagnosis]:
         yield from lost_digits(argument, evidence)
         yield from _relations(argument, pairs)
         yield from _factor(evidence, argument, pairs)
+        yield from _extra_terms(argument, evidence)
+        yield from _left_out_of_loss(argument, evidence)
         yield _by_entries(argument, evidence)
         yield from by_jacobian(argument, evidence)
     yield from _right_with_more_digits(evidence)
@@ -102,11 +108,56 @@ def _relations(argument: str, pairs: Pairs) -> Iterator[Diagnosis]:
         ("wrong-sign", np.negative, "every entry of d{0} is the right one with the opposite sign", 0.3),
         ("transposed", _transpose, "d{0} is the transpose of the right one", 0.3),
     ):
-        if all(_explains(relation(right), got, right) for got, right in pairs):
+        if all(explains(relation(right), got, right) for got, right in pairs):
             yield Diagnosis(code, (argument,), words.format(argument), cost)
     if all(close(0 * right, right, least=float(np.abs(got).max(initial=0))) for got, right in pairs):
         words = f"d{argument} should be zero: forward is flat, as a step is, and a slope is handed on"
+        words += "; where that is meant, give what forward stands for: check(…, surrogate=…)"
         yield Diagnosis("wrong-local-derivative", (argument,), words, 0.5)
+
+
+def _extra_terms(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
+    """Look for a constant times an input in what a gradient of a loss has too much: a penalty's, of all or some entries."""
+    samples = list(evidence.samples())
+    if any(sum(part.size for part in sample.upstream) != 1 for sample in samples):
+        return
+    off = [(s.got[argument] - s.expected(argument)) / float(s.upstream[0].sum()) for s in samples]
+    wrong = np.any([sample.wrong(argument) for sample in samples], axis=0)
+    for form, function in (("{0}", np.asarray), ("np.sign({0})", np.sign)):
+        values = [function(sample.inputs[argument]) for sample in samples]
+        part = np.where(wrong, values[0], 0.0)
+        size = float((part**2).sum())
+        factor = float((off[0] * part).sum()) / size if size else 0.0
+        if factor and all(
+            close(each, np.where(wrong, factor * v, 0.0)) for each, v in zip(off, values, strict=True)
+        ):
+            where = "" if wrong.all() else f" in {int(wrong.sum())} of {wrong.size} entries"
+            words = f"d{argument} has {factor:.6g} * {form.format(argument)} too much{where}"
+            yield Diagnosis("extra-term", (argument,), words, EXTRA)
+
+
+def _left_out_of_loss(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
+    """Look for a factor in which a loss's derivative differs in each entry: one that others cancel, as p (1 - p)."""
+    pairs = evidence.pairs(argument)
+    values = [sample.inputs[argument] for sample in evidence.samples()]
+    forms = (("{0} * (1 - {0})", lambda y: y * (1 - y)), ("{0}", np.asarray), ("{0}**2", np.square))
+    for form, function in (*forms, ("(1 - {0}**2)", lambda y: 1 - y**2)):
+        with np.errstate(all="ignore"):
+            ratios = [
+                (got / (right * function(v))).ravel() for (got, right), v in zip(pairs, values, strict=True)
+            ]
+        every = np.concatenate(ratios)
+        if (
+            every.size > len(pairs)
+            and np.all(np.isfinite(every))
+            and close(every, np.full(every.shape, every[0]))
+        ):
+            text = form.format(argument)
+            times = "" if close(every[0], 1.0) else f", and it is {every[0]:.6g} times as large"
+            words = f"the right d{argument} is divided by {text}, and this one is not{times}"
+            yield Diagnosis(
+                "missing-local-derivative", (argument,), words, DIVIDED, alternative="wrong-local-derivative"
+            )
 
 
 def _transpose(value: Array) -> Array:
@@ -136,11 +187,17 @@ def _factor(evidence: Evidence, argument: str, pairs: Pairs) -> Iterator[Diagnos
     factor, *others = (_times(got, right) for got, right in pairs)
     if not factor or not all(close(other, factor) for other in others) or close(factor, -1.0):
         return
-    if not all(_explains(factor * right, got, right) for got, right in pairs):
+    if not all(explains(factor * right, got, right) for got, right in pairs):
         return
+
+    def factor_at(other: Evidence) -> float | None:
+        got, right = other.pairs(argument)[0]
+        fits = got.shape == right.shape and close(_times(got, right) * right, got)
+        return _times(got, right) if fits else None
+
     words = f"every entry of d{argument} is {factor:.6g} times the right one"
-    if sizes := _batch_sizes(evidence, argument, factor):
-        cost = 0.45 if _counts_features(evidence, argument, factor) else 0.35
+    if sizes := batch_sizes(evidence, (argument,), factor, factor_at):
+        cost = 0.45 if counts_features(evidence, argument, factor) else 0.35
         yield Diagnosis("batch-mean-vs-sum", (argument,), f"{words}: {sizes}", cost)
     yield Diagnosis("constant-factor", (argument,), words, 0.4)
 
@@ -150,13 +207,7 @@ def _times(got: Array, right: Array) -> float:
     return float((got * right).sum() / max((right * right).sum(), 1e-300))
 
 
-def _explains(predicted: Array, got: Array, right: Array) -> bool:
-    """Whether a prediction is what was returned, and comes much nearer to it than the right gradient does."""
-    error = float(np.abs(right - got).max(initial=0))
-    return close(predicted, got) and float(np.abs(predicted - got).max(initial=0)) <= NEARER * error
-
-
-def _counts_features(evidence: Evidence, argument: str, factor: float) -> bool:
+def counts_features(evidence: Evidence, argument: str, factor: float) -> bool:
     """Whether a factor is the number of the argument's own columns, and of no rows anywhere: no batch is that."""
     size = round(max(abs(factor), 1 / abs(factor)))
     tables = [shape for shape in _shapes_of(evidence) if len(shape) > 1 and size in shape]
@@ -168,37 +219,42 @@ def _shapes_of(evidence: Evidence) -> list[tuple[int, ...]]:
     return [value.shape for value in evidence.subject.inputs.values()]
 
 
-def _batch_sizes(evidence: Evidence, argument: str, factor: float) -> str:
+def batch_sizes(
+    evidence: Evidence,
+    arguments: tuple[str, ...],
+    factor: float,
+    factor_at: Callable[[Evidence], float | None],
+) -> str:
     """Say whether a factor is the number of rows or its inverse; fewer rows decide, where they can be had."""
-
-    def near(numbers: set[int]) -> list[int]:
-        return [n for n in numbers if close(abs(factor), n) or close(abs(factor) * n, 1.0)]
-
     sizes = {size for shape in _shapes_of(evidence) for size in shape if size > 1}
-    if not near(sizes):
-        products = near({a * b for a in sizes for b in sizes})
-        return f"{products[0]} is a product of the sizes" if products and min(products) > CLEARLY else ""
-    size = near(sizes)[0]
-    fewer = _factor_with_fewer(evidence, argument, size)
-    if fewer is None:
-        return f"{size} is the length of an axis" if size not in SQUARES else ""
-    if close(fewer, factor):
-        return ""
-    return f"{size} is the length of an axis, and with {size - 1} it is {fewer:.6g} times"
+    single = [(size,) for size in sizes if _is_times(factor, size)]
+    products = [(a, b) for a in sizes for b in sizes if a * b > CLEARLY and _is_times(factor, a * b)]
+    for parts in single or products:
+        total, first = math.prod(parts), parts[0]
+        what = f"{total} is {'the length of an axis' if parts in single else 'a product of the sizes'}"
+        known = (factor_at(other) for other in _with_fewer(evidence, arguments, first))
+        fewer = next((each for each in known if each is not None), None)
+        if fewer is None and total not in SQUARES:
+            return what
+        if fewer is not None and _is_times(fewer, total // first * (first - 1)):
+            return f"{what}, and with {first - 1} for {first} it is {fewer:.6g} times"
+    return ""
 
 
-def _factor_with_fewer(evidence: Evidence, argument: str, size: int) -> float | None:
-    """Return the factor when every axis of this length is one shorter, or None when that cannot be."""
+def _is_times(factor: float, number: int) -> bool:
+    """Whether a factor is a number or its inverse."""
+    return close(abs(factor), number) or close(abs(factor) * number, 1.0)
+
+
+def _with_fewer(evidence: Evidence, arguments: tuple[str, ...], size: int) -> Iterator[Evidence]:
+    """Yield the evidence with every axis of this length one shorter, as far as the functions take it."""
     for inputs in shorter(widened(evidence.subject.inputs, np.float64), size):
         try:
-            numerical = numerical_gradient(evidence.subject, inputs, (argument,), 1)
-            sample = compare(evidence.subject, numerical).samples[0]
+            numerical = numerical_gradient(evidence.subject, inputs, arguments, 1)
+            comparison = compare(evidence.subject, numerical)
         except (CheckError, ValueError, IndexError):
             continue
-        got, right = sample.got[argument], sample.expected(argument)
-        if got.shape == right.shape and close(_times(got, right) * right, got):
-            return _times(got, right)
-    return None
+        yield Evidence(replace(evidence.subject, inputs=inputs), (comparison,), arguments)
 
 
 def _by_entries(argument: str, evidence: Evidence) -> Diagnosis:
@@ -275,7 +331,7 @@ def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
             (np.diag(np.diag(right)), "missing-term", f"of the Jacobian only the diagonal is used {way}", 1.15),
             (np.eye(len(right)), "missing-local-derivative", f"the upstream gradient is handed on {way} as it is", 1.25),
         ):  # fmt: skip
-            if _explains(relation, given, right):
+            if explains(relation, given, right):
                 yield Diagnosis(code, (argument,), words, cost)
     tiny = TINY * float(np.abs(right).max(initial=0))
     there, used = np.abs(right) > tiny, np.abs(given) > tiny
@@ -283,8 +339,11 @@ def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
     kind = bool(np.any(wrong & there & used)), bool(np.any(wrong & ~used)), bool(np.any(wrong & ~there))
     code, words = KINDS.get(kind, KINDS[True, False, False])
     # entry by entry there is one slope to be wrong; elsewhere several paths meet, and one differs
-    entrywise = min(right.shape) > 1 and (there | used).sum(axis=1).max() <= 1
-    if entrywise and kind[2] and not kind[1]:
+    slopes = there | used
+    entrywise = min(right.shape) > 1 and slopes.sum(axis=1).max() <= 1
+    one_output_each = min(right.shape) > 1 and slopes.sum(axis=0).max() <= 1  # as of a maximum over windows
+    unmasked = (entrywise or one_output_each) and kind[2] and not kind[1]
+    if unmasked:
         code, words = (
             "missing-local-derivative",
             "should be zero: what stops them forward does not stop them backward",
@@ -292,7 +351,8 @@ def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
     code = code or ("wrong-local-derivative" if entrywise else "missing-term")
     words = f"{int(wrong.sum())} of {wrong.size} slopes from d{argument} to the output {words}"
     mixed = code == "wrong-axis" and kind == (True, False, True)
-    yield Diagnosis(code, (argument,), words, MIXED if mixed else LAST)
+    cost = UNMASKED if unmasked and not kind[0] else MIXED if mixed else LAST
+    yield Diagnosis(code, (argument,), words, cost)
 
 
 def _right_jacobian(argument: str, numerical: NumericalGradient) -> Array | None:

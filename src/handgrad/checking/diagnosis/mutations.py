@@ -20,13 +20,14 @@ from handgrad.checking.gradient_code import GradientCode, write_gradient
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.repair.edit_candidates import small_changes
 from handgrad.checking.repair.expressions import Observed, observe
-from handgrad.checking.repair.module_source import Change, ModuleSource, SourceError
+from handgrad.checking.repair.module_source import Change, ModuleSource
 from handgrad.checking.repair.sandbox import Guard, OutOfTimeError, Sandbox, Target
 from handgrad.checking.repair.search import exchanged
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.verdict.comparison import Evidence, GradientSample
 from handgrad.tolerance import SAME
 
+MOST_PLACES = 400  # expressions of the gradient's code: longer code has too many edits
 BUDGET = 1.5  # seconds of a machine of 2024
 LONGEST_RUN = 1.0  # seconds for a mutation at another sample
 COST = (
@@ -55,14 +56,18 @@ def by_mutation(evidence: Evidence) -> list[Diagnosis]:
     )  # fmt: skip
     if trace is None or not wrong:
         return []
-    code = write_gradient(trace, evidence.comparisons[0].arguments) or write_gradient(trace, wrong)
-    try:
-        source = _source(code, evidence.subject, trace) if code is not None else None
-    except SourceError:  # an input's name is no name in Python
+    trace = trace.with_identifiers()
+    names = dict(zip(evidence.subject.inputs, trace.inputs, strict=True))
+    written = (
+        write_gradient(trace, [names[each] for each in given])
+        for given in (evidence.comparisons[0].arguments, wrong)
+    )
+    code = next((code for code in written if code is not None), None)
+    if code is None:
         return []
-    guard = Guard()
+    source, guard = _source(code, names, trace), Guard()
     with guard.search():
-        return list(_explanations(evidence, source, guard, wrong, trace)) if source is not None else []
+        return list(_explanations(evidence, source, guard, wrong, trace))
 
 
 def _explanations(
@@ -72,9 +77,13 @@ def _explanations(
     first, *rest = (_target(sample, wrong) for sample in samples)
     off = {name: np.abs(samples[0].expected(name) - first.gradients[name]).max(initial=0) for name in wrong}
     telling = {name for name in wrong if off[name] > TOLD_APART * np.max(first.tolerance[name])}
-    subject = replace(evidence.subject, forward=_nothing, backward=source.globals["backward"])
+    subject = replace(
+        evidence.subject, forward=_nothing, backward=source.globals["backward"], positional=True
+    )
     sandbox = Sandbox(source, subject, first, guard)
     observed = observe(sandbox)
+    if len(observed.values) > MOST_PLACES:
+        return
     until = np.inf
     changes = small_changes(source, observed)
     # Those of several places are few, and long code has many others.
@@ -86,8 +95,11 @@ def _explanations(
         renamed = isinstance(source.enclosing(change.edits[0].old, ast.stmt), ast.Return)
         if not explained or not change.makes or (renamed and change.makes != "swapped-gradients"):
             continue
-        for target in rest:
-            explained &= _met(sandbox.subject_with(change), target, guard)
+        if change.makes == "zero-gradient":  # a zero within may make something else of it
+            explained = frozenset(name for name in explained if not np.any(first.gradients[name]))
+        with sandbox.changed(change):
+            for target in rest:
+                explained &= _met(subject, target, guard)
         if explained:
             until = min(until, change.cost + ENOUGH) if explained >= set(wrong) else until
             cost = COST + EACH * (change.cost + BY_CHANCE.get(change.makes, 0.0))
@@ -136,22 +148,18 @@ def _met(subject: Subject, target: Target, guard: Guard) -> frozenset[str]:
         return frozenset()
 
 
-def _source(code: GradientCode, subject: Subject, trace: ForwardTrace) -> ModuleSource:
-    """Return the right gradient as the source of a module."""
-    returned = ", ".join(f"{name!r}: {result}" for name, result in code.results.items())
+def _source(code: GradientCode, names: dict[str, str], trace: ForwardTrace) -> ModuleSource:
+    """Return the right gradient as the source of a module; ``names`` are the inputs' in the trace."""
+    results = {given: code.results[name] for given, name in names.items() if name in code.results}
+    returned = ", ".join(f"{given!r}: {result}" for given, result in results.items())
     body = textwrap.indent("\n".join([*code.lines, f"return {{{returned}}}"]), "    ")
-    text = f"def backward(grad_output, {', '.join(subject.inputs)}):\n{body}\n"
-    names: dict[str, Any] = {"np": np, **trace.modules}
-    names |= {text: trace.values[index] for index, text in trace.texts.items()}
-    names |= {text: function for function, text in trace.spellings.items()}
-    names = {
-        name: value for name, value in names.items() if name.isidentifier() and name not in subject.inputs
-    }
-    try:
-        exec(compile(text, "<gradient>", "exec"), names)
-    except SyntaxError as error:
-        raise SourceError(f"the gradient code is no Python: {error}") from None
-    return ModuleSource(Path("<gradient>"), text, "utf-8", "", "backward", names)
+    text = f"def backward(grad_output, {', '.join(trace.inputs)}):\n{body}\n"
+    scope: dict[str, Any] = {"np": np, **trace.modules}
+    scope |= {text: trace.values[index] for index, text in trace.texts.items()}
+    scope |= {text: function for function, text in trace.spellings.items()}
+    scope = {name: value for name, value in scope.items() if name.isidentifier() and name not in trace.inputs}
+    exec(compile(text, "<gradient>", "exec"), scope)
+    return ModuleSource(Path("<gradient>"), text, "utf-8", {scope["backward"]: 0})
 
 
 def _place(change: Change, observed: Observed, trace: ForwardTrace) -> str:

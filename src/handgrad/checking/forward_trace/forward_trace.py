@@ -5,10 +5,12 @@ It is recorded by running a user's forward once on array-likes, and can be run a
 
 from __future__ import annotations
 
+import keyword
 import linecache
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any
 
@@ -91,6 +93,27 @@ class ForwardTrace:
                 found.update(operation.inputs)
         return found
 
+    def with_identifiers(self) -> ForwardTrace:
+        """Return a trace whose inputs have names that code may use: ``params_W1`` for ``params.W1``."""
+        taken = {text for index, text in self.texts.items() if index not in self.inputs.values()}
+        names: dict[str, int] = {}
+        for given, index in self.inputs.items():
+            name = given if given.isidentifier() else re.sub(r"\W+", "_", given).strip("_")
+            while name in taken or name in names or keyword.iskeyword(name):
+                name += "_"
+            names[name] = index
+        return replace(self, inputs=names, texts=self.texts | {index: name for name, index in names.items()})
+
+    def cut_at(self, value: int, name: str) -> ForwardTrace:
+        """Return the trace from a value on, which is an input then."""
+        return replace(
+            self,
+            inputs={**self.inputs, name: value},
+            texts={**self.texts, value: name},
+            operations=tuple(each for each in self.operations if each.output != value),
+            producer={k: each for k, each in self.producer.items() if k != value},
+        )
+
     def source(self, operation: Operation) -> str:
         """Return the line of the user's source that an operation belongs to."""
         return linecache.getline(operation.place[0], operation.place[1]).strip()
@@ -113,7 +136,7 @@ def trace_forward(
     >>> [operation.name for operation in trace.operations]
     ['exp', 'sum']
     """
-    scopes = list({id(f.__globals__): f.__globals__ for f in functions if _is_users(f)}.values())
+    scopes = list({id(f.__globals__): f.__globals__ for f in functions if is_users(f)}.values())
     tracer = Tracer(scopes, numpy_functions, through_source)
     try:
         with np.errstate(all="ignore"), traced_scope(tracer, scopes):
@@ -129,7 +152,7 @@ def trace_forward(
     return _trace(tracer, known, outputs)
 
 
-def _is_users(function: FunctionType) -> bool:
+def is_users(function: FunctionType) -> bool:
     """Whether a function is of the user's own making, and not imported from a library that is known."""
     root = str(function.__globals__.get("__name__", "")).split(".")[0]
     return root not in ("numpy", "scipy", "handgrad") and (

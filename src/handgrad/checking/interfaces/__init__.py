@@ -19,19 +19,44 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
-import numpy as np
-
+from handgrad.checking.interfaces.methods import methods_of
 from handgrad.checking.interfaces.names import SAVED, plain, returned_names
 from handgrad.checking.interfaces.own_objects import Pair, by_name, own_pair
-from handgrad.checking.interfaces.scripts import adapt_script
-from handgrad.checking.interfaces.torch_and_jax import is_peer, peer_pair
-from handgrad.checking.interfaces.user_code import is_derivative, recognise
+from handgrad.checking.interfaces.scripts import adapt_script, has_gradients, has_update, script_steps
+from handgrad.checking.interfaces.tensors import is_array
+from handgrad.checking.interfaces.torch_and_jax import (
+    differentiates_itself,
+    is_peer,
+    of_arrays,
+    peer_pair,
+    with_surrogate,
+)
+from handgrad.checking.interfaces.user_code import (
+    alias_of,
+    flag_of,
+    gradient_attribute,
+    is_derivative,
+    recognise,
+)
 from handgrad.checking.subject import CheckError
 from handgrad.layers import Layer
 from handgrad.network import Network
 from handgrad.rules import Rule
 
-__all__ = ["Pair", "adapt_script", "has_backward", "pair_of"]
+__all__ = [
+    "Pair",
+    "adapt_script",
+    "alias_of",
+    "flag_of",
+    "gradient_attribute",
+    "has_backward",
+    "has_gradients",
+    "has_update",
+    "methods_of",
+    "pair_of",
+    "script_steps",
+    "with_surrogate",
+]
 
 
 def has_backward(thing: Any) -> bool:
@@ -47,6 +72,8 @@ def pair_of(forward: Any, backward: Callable[..., Any] | None, inputs: Any) -> P
                 f"{forward!r} has a backward of its own, and another is given", fix="give one of them"
             )
         return peer_pair(forward, inputs) if is_peer(forward) else own_pair(forward, inputs)
+    if backward is None and differentiates_itself(forward, inputs):
+        return peer_pair(forward, inputs)
     if not _is_plain(forward, backward, inputs):
         return recognise(forward, backward, inputs)
     for role, function in (("forward", forward), ("backward", backward)):
@@ -62,7 +89,9 @@ def pair_of(forward: Any, backward: Callable[..., Any] | None, inputs: Any) -> P
         signature = inspect.signature(forward)
     except ValueError:  # some of NumPy's functions have none
         signature = None
-    return Pair(forward, backward, by_name(signature, inputs), getattr(backward, "__name__", "backward"))
+    given = by_name(signature, inputs)
+    name = getattr(backward, "__name__", "backward")
+    return of_arrays(Pair(forward, backward, given, name))
 
 
 def _is_plain(forward: Any, backward: Any, inputs: Any) -> bool:
@@ -92,4 +121,4 @@ def _is_plain(forward: Any, backward: Any, inputs: Any) -> bool:
 def _holds_arrays(value: Any) -> bool:
     """Whether a container holds arrays, rather than the numbers of one."""
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return any(isinstance(item, np.ndarray | dict) for item in items)
+    return any(is_array(item) or isinstance(item, dict) for item in items)

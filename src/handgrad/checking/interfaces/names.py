@@ -11,12 +11,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from handgrad.checking.interfaces.tensors import is_array, to_numpy
+
 SAVED = {"cache", "caches", "saved", "memory", "residuals", "res", "ctx", "tape", "stored", "store"}
 RATES = {"lr", "learningrate", "lrate", "alpha", "eta", "rate", "stepsize", "step"}
 LOSSES = ("loss", "cost", "objective", "error", "mse", "nll", "entropy", "energy")
 TARGETS = {"y", "t", "label", "labels", "target", "targets", "expected"}
 PREFIXES = ("gradients", "gradient", "grads", "grad", "nabla", "delta", "dl", "dj", "d", "g")
 SUFFIXES = ("gradients", "gradient", "grads", "grad", "derivative", "delta", "g")
+DERIVATIVES = ("prime", "deriv", "derivative", "grad", "gradient")
 CONTAINERS = {"params", "parameters", "self", *PREFIXES}  # whose own name says nothing
 
 LONGEST = 1000  # entries of a container that are entered: a longer one is data
@@ -39,10 +42,20 @@ def is_loss_name(name: str) -> bool:
     return name in ("J", "L", "E") or any(word in plain(name) for word in LOSSES)
 
 
+def is_derivative_name(name: str) -> bool:
+    """Whether a name says that it is a derivative of what it names too: ``cost_derivative``, ``mse_prime``."""
+    return plain(name).endswith(DERIVATIVES) or plain(name).startswith(("deriv", "grad"))
+
+
 def is_target(path: Path) -> bool:
     """Whether a path's name says that it is a target: nobody wants its gradient."""
     last = plain(path[-1]) if path else ""
-    return last in TARGETS or "true" in last or "target" in last
+    made_up = last.endswith(("outputs", "labels")) and last != "outputs"
+    return (
+        last in TARGETS
+        or made_up
+        or any(word in last for word in ("true", "target", "expected", "desired", "ytrain"))
+    )
 
 
 # --------------------------------------------------------------------------------------- arrays by path
@@ -73,13 +86,36 @@ def arrays_in(value: Any) -> dict[Path, Any]:
         elif id(value) not in seen and len(path) <= DEEPEST:
             seen.add(id(value))
             if is_floating(value):
-                found[path] = value
+                found[path] = to_numpy(value)
             else:
                 for step, item in _items(value):
                     walk(item, (*path, step))
 
     walk(value, ())
     return found
+
+
+def aliases_in(value: Any) -> dict[Path, list[Path]]:
+    """Return the other paths to each array, by the first: a network's parameters are its layers' too.
+
+    >>> W = np.ones(2)
+    >>> aliases_in({"W": W, "layers": [W]})
+    {('W',): [('layers', 0)]}
+    """
+    first: dict[int, Path] = {}
+    others: dict[Path, list[Path]] = {}
+
+    def walk(value: Any, path: Path, above: frozenset[int]) -> None:
+        if is_array(value):
+            if id(value) in first:
+                others.setdefault(first[id(value)], []).append(path)
+            first.setdefault(id(value), path)
+        elif id(value) not in above and len(path) <= DEEPEST:
+            for step, item in _items(value):
+                walk(item, (*path, step), above | {id(value)})
+
+    walk(value, (), frozenset())
+    return others
 
 
 def _items(value: Any) -> Iterable[tuple[Any, Any]]:
@@ -95,9 +131,7 @@ def _items(value: Any) -> Iterable[tuple[Any, Any]]:
 
 def is_floating(value: Any) -> bool:
     """Whether a value is an array, or one number, of floating point."""
-    return isinstance(value, float | np.floating) or (
-        isinstance(value, np.ndarray) and value.dtype.kind == "f"
-    )
+    return isinstance(value, float | np.floating) or (is_array(value) and "float" in str(value.dtype))
 
 
 def get(value: Any, path: Path) -> Any:
@@ -161,12 +195,16 @@ def definition_of(function: Callable[..., Any]) -> ast.FunctionDef | None:
 
 def returned_names(function: Callable[..., Any]) -> list[str]:
     """Return what the last ``return`` of a function calls its values: "" for what has no name."""
+    return [getattr(each, "id", getattr(each, "attr", "")) for each in returned_values(function)]
+
+
+def returned_values(function: Callable[..., Any]) -> list[ast.expr]:
+    """Return the values of a function's last ``return``."""
     definition = definition_of(function)
     returned = list(_returned(definition)) if definition else []
-    values = [
+    return [
         each for value in returned[-1:] for each in (value.elts if isinstance(value, ast.Tuple) else [value])
     ]
-    return [getattr(each, "id", getattr(each, "attr", "")) for each in values]
 
 
 def _returned(node: ast.AST) -> Iterator[ast.expr]:
@@ -223,9 +261,17 @@ def match(gradients: Arrays, arrays: Arrays) -> Matches:
     {('params', 'W1'): ('dW1',), ('params', 'b1'): ('db1',)}
     """
     found: Matches = {}
-    for step in (_by_name, _in_lists, _in_order, _by_shape):
+    arguments = {
+        path: array for path, array in arrays.items() if len(path) == 1
+    }  # nearer than an object's state
+    steps = (
+        (_by_name, arrays),
+        (_in_lists, arrays),
+        *((s, a) for a in (arguments, arrays) for s in (_in_order, _by_shape)),
+    )
+    for step, among in steps:
         left = {path: gradient for path, gradient in gradients.items() if path not in found.values()}
-        free = {path: array for path, array in arrays.items() if path not in found}
+        free = {path: array for path, array in among.items() if path not in found}
         found |= step(left, free)
     return found
 
@@ -284,7 +330,7 @@ def _by_shape(gradients: Arrays, arrays: Arrays) -> Matches:
         shapes = [np.shape(value) for value in values.values()]
         return {np.shape(values[path]): path for path in values if shapes.count(np.shape(values[path])) == 1}
 
-    ours, theirs = alone(gradients), alone(arrays)
+    ours, theirs = alone(gradients), alone({path: arrays[path] for path in arrays if not is_target(path)})
     return {theirs[shape]: ours[shape] for shape in ours if shape in theirs and shape != ()}
 
 

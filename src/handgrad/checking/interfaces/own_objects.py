@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,13 @@ class Pair:
     backward: Callable[..., Any]
     inputs: Source
     name: str
+    limits: tuple[str, ...] = ()  # what a pass at these functions does not prove
+    given: Callable[[Mapping[str, Any]], Mapping[str, Any]] = (
+        dict  # arrays as what the author's functions take
+    )
+    matched: tuple[
+        str, ...
+    ] = ()  # how gradients and losses were found, where that was read from names and shapes
 
 
 def own_pair(thing: Rule | Layer | Network, inputs: Any) -> Pair:
@@ -64,13 +71,22 @@ def by_name(signature: inspect.Signature | None, inputs: Any) -> Source:
         raise CheckError(
             f"the inputs are {type(inputs).__name__}", fix='give a dict of arrays, {"x": x, "W": W}'
         )
-    try:
-        names = list(signature.bind(*inputs).arguments) if signature else []
-    except TypeError:
-        names = []
+    names = _parameters(signature, inputs) if signature else []
     if len(names) != len(inputs):
         raise CheckError(f"forward does not take {len(inputs)} inputs", fix="give a dict of arrays")
     return dict(zip(names, inputs, strict=True))
+
+
+def _parameters(signature: inspect.Signature, values: Sequence[Any]) -> list[str]:
+    """Return the parameter of each value, ``args[0]`` where it is one of any number; none where they do not fit."""
+    try:
+        bound = signature.bind(*values).arguments
+    except TypeError:
+        return []
+    kinds = {name: signature.parameters[name].kind for name in bound}
+    several = {name for name, kind in kinds.items() if kind is inspect.Parameter.VAR_POSITIONAL}
+    names = ([f"{n}[{k}]" for k in range(len(v))] if n in several else [n] for n, v in bound.items())
+    return [name for each in names for name in each]
 
 
 def _takes_one(function: Callable[..., Any]) -> bool:

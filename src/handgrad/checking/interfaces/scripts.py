@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path as File
-from types import CodeType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.names import Path, is_floating, is_loss_name, match, plain
+from handgrad.checking.interfaces.names import RATES, Path, is_floating, is_loss_name, match, plain
 from handgrad.checking.interfaces.own_objects import Pair
+from handgrad.checking.interfaces.tensors import in_float64, to_numpy
 from handgrad.checking.interfaces.user_code import adapt
 from handgrad.checking.subject import CheckError
 
@@ -28,54 +29,132 @@ def adapt_script(file: File, loss: str = "", gradients: Mapping[str, str] | None
     difference that its backward begins with. ``gradients`` is from a gradient's name to its parameter's, for those whose
     names do not show it; a parameter without one is judged by how far the update moves it.
     """
-    head, body, updates = _parts(ast.parse(file.read_text(encoding="utf-8")), file)
-    code = _compiled(_reading_given([*head, *body], parameters := _parameters(updates, head)), file)
+    tree = ast.parse(file.read_bytes())
+    is_updated = any(map(has_update, _flat(tree)))
+
+    def parts(tree: ast.Module) -> tuple[Statements, Statements, Statements]:
+        return _parts(_flat(tree), file) if is_updated else ([], _flat(tree), [])
+
+    head, body, updates = parts(tree)
+    parameters = _parameters(updates, [*head, *body]) if is_updated else _leaves(body)
+    if not parameters:
+        raise CheckError(
+            f"{file}: no line moves a parameter by a gradient",
+            fix="write the update: W -= learning_rate * dW",
+        )
+
+    def before_update(tree: ast.Module) -> Statements:
+        head, body, _ = parts(tree)
+        return _reading_given([*head, *body], parameters)
+
+    main = _compiled(before_update(tree), file)
     step = _compiled(updates, file)
+    main.__dict__["statements"] = before_update  # of a tree of the file, as it is or changed
+    step.__dict__["statements"] = lambda tree: parts(tree)[2]
 
     def run(given: Mapping[str, Any]) -> dict[str, Any]:
-        names: dict[str, Any] = {"__name__": "__main__", "__file__": str(file), GIVEN: given}
-        exec(code, names)
+        names = {**main.__globals__, "__name__": "__main__", "__file__": str(file), GIVEN: given}
+        with in_float64():
+            exec(main.__code__, names)
         return names
 
     names = run({})
     found = {name: value for name, value in names.items() if is_floating(value)}
     gradients = gradients or _gradients(found, parameters)
-    loss = loss or next((name for name in ("loss", *found) if name in found and is_loss_name(name)), "")
+    single = [
+        name for name in found if np.size(to_numpy(found[name])) == 1
+    ]  # `error = y - out` has an entry for each row
+    loss = loss or next((name for name in ("loss", *single) if name in single and is_loss_name(name)), "")
     value = compile(loss or _half_squared_difference(body, file), f"{file} (its loss)", "eval")
     rate, moved = _rate(updates, names), set(parameters) - set(gradients.values())
+    added = _added(updates)
 
     def forward(given: dict[str, Any]) -> tuple[list[Any], Any]:
         names = run(given)
         return [eval(value, names)], names
 
     def backward(_: dict[str, Any], names: dict[str, Any], upstream: list[Any]) -> dict[Path, Any]:
-        given = {parameter: names[gradient] for gradient, parameter in gradients.items()}
-        before = {name: np.array(names[name]) for name in moved}
-        exec(step, names)
-        given |= {name: (before[name] - names[name]) / rate for name in moved}
-        return {(name,): np.asarray(gradient) * upstream[0] for name, gradient in given.items()}
+        given = {
+            parameter: -names[gradient] if gradient in added else names[gradient]
+            for gradient, parameter in gradients.items()
+        }
+        before = {name: np.array(to_numpy(names[name])) for name in moved}
+        exec(step.__code__, names)
+        given |= {name: (before[name] - to_numpy(names[name])) / rate for name in moved}
+        return {(n,): np.asarray(to_numpy(g)) * to_numpy(upstream[0]) for n, g in given.items()}
 
     world = {name: found[name] for name in parameters}
     return adapt(world, forward, backward, file.name, {(name,): (name,) for name in parameters})
 
 
-def _parts(tree: ast.Module, file: File) -> tuple[Statements, Statements, Statements]:
+def script_steps(file: File) -> tuple[dict[str, Any], Callable[[], object]] | None:
+    """Return a script's names before its training loop, and what runs one step of it; None where it has no loop."""
+    head, body, updates = _parts(_flat(ast.parse(file.read_bytes())), file)
+    if not body:
+        return None
+    start = _compiled(head, file)
+    names = {**start.__globals__, "__name__": "__main__", "__file__": str(file)}
+    exec(start.__code__, names)
+    step = _compiled([*body, *updates], file).__code__
+    return names, lambda: exec(step, names)
+
+
+def has_update(code: ast.stmt | File) -> bool:
+    """Whether a statement, or a file outside its functions, moves a parameter by a gradient."""
+    statements = [code] if isinstance(code, ast.stmt) else _flat(ast.parse(code.read_bytes()))
+    return any(_moved(each) for each in _all(statements))
+
+
+def has_gradients(file: File) -> bool:
+    """Whether a file computes a loss and gradients by hand outside its functions, updated or not."""
+    return bool(_leaves(_flat(ast.parse(file.read_bytes()))))
+
+
+def _flat(tree: ast.Module) -> Statements:
+    """Return the statements of a file, with those under ``if __name__ == "__main__"`` among them."""
+    flat: Statements = []
+    for each in tree.body:
+        flat += each.body if isinstance(each, ast.If) and "__main__" in ast.unparse(each.test) else [each]
+    return flat
+
+
+def _leaves(statements: Statements) -> list[str]:
+    """Return the names whose gradient is computed by hand and that depend on no other such name; none without a loss."""
+    made: dict[str, set[str]] = {}  # each name, and what the line that makes it reads
+    for statement in statements:
+        if isinstance(statement, ast.Assign):
+            reads = _names([statement.value], ast.Load)
+            below = reads.union(*(made.get(name, set()) for name in reads))
+            for name in _names(list(statement.targets), ast.Store):
+                made.setdefault(name, below)
+    own = {name for name in made if f"d{name}" in made}
+    has_loss = any(map(is_loss_name, made))
+    return sorted(name for name in own if has_loss and not made[name] & own)
+
+
+def _parts(statements: Statements, file: File) -> tuple[Statements, Statements, Statements]:
     """Return the statements before the training loop, those of a step before its first update, and its updates."""
-    update = next((each for each in _all(tree.body) if _moved(each)), None)
+    update = next((each for each in _all(statements) if _moved(each)), None)
     if update is None:
         raise CheckError(
             f"{file}: no line moves a parameter by a gradient",
             fix="write the update: W -= learning_rate * dW",
         )
-    k, outer = next((k, each) for k, each in enumerate(tree.body) if update in ast.walk(each))
-    head = tree.body[:k]
-    if not isinstance(outer, ast.For | ast.While) or outer.body[0] is update or update not in outer.body:
-        return head, [], tree.body[k:]  # for parameter, gradient in zip(…): the loop is the update
-    if isinstance(outer, ast.For):
-        first = ast.parse(f"next(iter({ast.unparse(outer.iter)}))", mode="eval").body
-        head = [*head, ast.Assign([outer.target], first)]
-    place = outer.body.index(update)
-    return head, outer.body[:place], [each for each in outer.body[place:] if _moved(each)]
+    head: Statements = []
+    body = statements
+    while True:
+        k, outer = next((k, each) for k, each in enumerate(body) if update in ast.walk(each))
+        targets = _names([outer.target]) if isinstance(outer, ast.For) else set()
+        if (
+            outer is update or _moved(update) in targets
+        ):  # for parameter, gradient in zip(…): the loop is the update
+            later = [each for each in body[k:] if has_update(each)]
+            return ([*head, *body[:k]], [], later) if body is statements else (head, body[:k], later)
+        head = [*head, *body[:k]]
+        if isinstance(outer, ast.For):  # the first time around
+            first = ast.parse(f"next(iter({ast.unparse(outer.iter)}))", mode="eval").body
+            head.append(ast.Assign([outer.target], first))
+        body = outer.body if isinstance(outer, ast.For | ast.While | ast.If | ast.With) else []
 
 
 def _all(body: Statements) -> Iterator[ast.stmt]:
@@ -89,6 +168,8 @@ def _moved(statement: ast.stmt) -> str:
     """Return the name that a statement moves by something like a gradient, or ""."""
     match statement:
         case ast.AugAssign(target=ast.Name(name), op=ast.Sub() | ast.Add(), value=by):
+            pass
+        case ast.AugAssign(target=ast.Attribute(ast.Name(name), "data"), op=ast.Sub() | ast.Add(), value=by):
             pass
         case ast.Assign(targets=[ast.Name(name)], value=ast.BinOp(left=ast.Name(left)) as by) if left == name:
             pass  # W = W - …
@@ -113,8 +194,18 @@ def _names(nodes: list[Any], context: type = ast.expr_context) -> set[str]:
 def _parameters(updates: Statements, head: Statements) -> list[str]:
     """Return the names that the updates move, in a zipped list too."""
     zipped = _names([loop.iter for loop in updates if isinstance(loop, ast.For)])
+    lists = {
+        each.targets[0].id: _names([each.value])
+        for each in head
+        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name)
+        if isinstance(each.value, ast.List | ast.Tuple)
+    }
+    zipped = zipped.union(*(lists.get(name, set()) for name in zipped)) - lists.keys()
     moved = {*map(_moved, updates), *zipped} & _names(head, ast.Store)
-    return sorted(name for name in moved if not _is_gradient_name(name))
+    slots = {
+        name for name in moved if name[:1] in ("m", "v") and name[1:].removeprefix("_") in moved
+    }  # an optimiser's
+    return sorted(name for name in moved - slots if not _is_gradient_name(name))
 
 
 def _reading_given(statements: Statements, parameters: list[str]) -> Statements:
@@ -130,8 +221,16 @@ def _reading_given(statements: Statements, parameters: list[str]) -> Statements:
     return result
 
 
-def _compiled(statements: Statements, file: File) -> CodeType:
-    return compile(ast.fix_missing_locations(ast.Module(statements, [])), str(file), "exec")
+def _compiled(statements: Statements, file: File) -> FunctionType:
+    """Return statements as a function, whose code can be exchanged; it holds their tree, and what they import."""
+    imports: Statements = [each for each in statements if isinstance(each, ast.Import | ast.ImportFrom)]
+    names: dict[str, Any] = {}
+    exec(compile(ast.Module(imports, []), str(file), "exec"), names)
+    others = [each for each in statements if each not in imports]
+    tree = ast.fix_missing_locations(ast.Module(others, []))
+    function = FunctionType(compile(tree, str(file), "exec"), names)
+    function.__dict__["tree"] = tree
+    return function
 
 
 def _gradients(found: Mapping[str, Any], parameters: list[str]) -> dict[str, str]:
@@ -150,13 +249,20 @@ def _half_squared_difference(body: Statements, file: File) -> str:
     raise CheckError(f"{file}: none of its names is a loss", fix="compute the loss: loss = …")
 
 
+def _added(updates: Statements) -> set[str]:
+    """Return the names that updates add, without a minus: what is called a gradient there is its opposite."""
+    adding = (each for each in updates if isinstance(each, ast.AugAssign) and isinstance(each.op, ast.Add))
+    plus = [each.value for each in adding if not any(isinstance(n, ast.USub) for n in ast.walk(each.value))]
+    return _names(list(plus))
+
+
 def _rate(updates: Statements, names: Mapping[str, Any]) -> float:
-    """Return the number in front of the first update's gradient, or 1."""
-    for node in (node for each in updates for node in ast.walk(each)):
-        match node:
-            case ast.BinOp(left=factor, op=ast.Mult()):
-                factor = factor.operand if isinstance(factor, ast.UnaryOp) else factor
-                value = getattr(factor, "value", names.get(getattr(factor, "id", "")))
-                if isinstance(value, float | int):
-                    return float(value)
-    return 1.0
+    """Return the number that the first update multiplies its gradient with, or 1: a learning rate's name says most."""
+    products = (node for each in updates for node in ast.walk(each) if isinstance(node, ast.BinOp))
+    factors = [each for node in products if isinstance(node.op, ast.Mult) for each in (node.left, node.right)]
+    factors = [each.operand if isinstance(each, ast.UnaryOp) else each for each in factors]
+    by_name = [each.id for each in factors if isinstance(each, ast.Name) and not _is_gradient_name(each.id)]
+    known = [names.get(name) for name in sorted(by_name, key=lambda name: plain(name) not in RATES)]
+    literal = [each.value for each in factors if isinstance(each, ast.Constant)]
+    numbers = (value for value in (*known, *literal) if isinstance(value, float | int))
+    return float(next(numbers, 1.0))

@@ -5,17 +5,22 @@ from __future__ import annotations
 import ast
 import copy
 import functools
-import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
+from handgrad.checking.interfaces.implied_loss import agreeing, implied_losses
+from handgrad.checking.interfaces.methods import methods_of
 from handgrad.checking.interfaces.names import (
+    DERIVATIVES,
     RATES,
+    SAVED,
     Path,
     Role,
+    aliases_in,
     arrays_in,
     definition_of,
     get,
@@ -33,6 +38,7 @@ from handgrad.checking.interfaces.names import (
     show_path,
 )
 from handgrad.checking.interfaces.own_objects import Pair
+from handgrad.checking.interfaces.tensors import in_float64, is_array, is_tensor, like, to_numpy
 from handgrad.checking.subject import CheckError, raised, seeded
 
 Function = Callable[..., Any]
@@ -43,22 +49,11 @@ Run = tuple[list[Any], Any]
 Found = dict[Path, Any]
 """All that may be a gradient, by path: "returned", "new" in the world, there before and "kept", or by how much "moved"."""
 
-FORWARDS = ("forward", "__call__", "feedforward", "predict", "fprop", "query", "out")
-BACKWARDS = ("backward", "backprop", "bprop", "backward_pass", "gradients", "gradient", "grad", "grads")
-TRAININGS = (
-    "train",
-    "train_step",
-    "train_batch",
-    "fit_batch",
-    "update",
-    "step",
-    "gradient_step",
-    "sgd_step",
-    "fit",
-)
-DERIVATIVES = ("prime", "deriv", "derivative", "grad", "gradient")
 FLAGS = (*DERIVATIVES, "derive", "diff", "dx")
 BUFFERS = ("running", "moving", "momentum", "velocit")  # arrays that a step moves and no gradient
+LEARNING_RATES = RATES - {"alpha", "step", "rate"}
+ALIASES = "aliases"  # in a world: the name under which it has what a forward calls otherwise
+UPSTREAMS = ("d", "grad", "up", "delta", "err")
 RATE = 0.01  # where an update takes a learning rate
 STEP = 1e-6  # of the central difference that tells f'(x) from f'(f(x))
 
@@ -71,7 +66,7 @@ def recognise(forward: Any, backward: Function | None, inputs: Any) -> Pair:
         return _of_object(forward, inputs)
     world = named(forward, inputs)
     if backward is None:
-        return _of_derivative(forward, forward, world) if _flag(forward) else _of_loss(forward, world)
+        return _of_derivative(forward, forward, world) if flag_of(forward) else _of_loss(forward, world)
     if is_derivative(forward, backward):
         return _of_derivative(forward, backward, world)
     return _of_two(forward, backward, world, _loss_between(forward, backward, world))
@@ -89,15 +84,20 @@ def adapt(
     ``run_forward`` runs in a world, and ``run_backward`` in the same world, on what forward left for it and the upstream
     gradients. ``matched`` is the path of each array's gradient, from the array's.
     """
+    world = _in_float64(world)
+    aliases = aliases_in(world)
 
     def run(values: Mapping[Path, Any]) -> tuple[World, list[Any], Any]:
-        own = copy.deepcopy(world)
-        for path, value in values.items():
-            new, old = value, get(world, path)
-            if type(new) is np.ndarray:  # an array of its own: what updates in place changes it
-                new = float(new) if isinstance(old, float) else new.copy().view(type(old))
-            own = put(own, path, new)
-        with seeded():
+        with in_float64(), seeded():
+            own = copy.deepcopy(world)
+            for path, value in values.items():
+                new, old = value, get(world, path)
+                if is_tensor(old):
+                    new = like(old, np.array(new) if type(new) is np.ndarray else new)
+                elif type(new) is np.ndarray:  # an array of its own: what updates in place changes it
+                    new = float(new) if isinstance(old, float) else new.copy().view(type(old))
+                for each in (path, *aliases.get(path, ())):
+                    own = put(own, each, new)
             return (own, *run_forward(own))
 
     if matched is None:
@@ -107,22 +107,58 @@ def adapt(
             f"{name} returns no gradient, and leaves none: no array fits one of its inputs in name or shape",
             given=f"the inputs are {', '.join(map(show_path, arrays_in(world)))}",
         )
-    data = [(each,) for each, value in world.items() if isinstance(value, np.ndarray)]
+    data = [(each,) for each, value in world.items() if is_array(value)]
     paths = {show_path(path): path for path in (*matched, *data)}
     gradients = {each: matched[path] for each, path in paths.items() if path in matched}
 
+    last: list[tuple[dict[str, Any], World, list[Any], Any]] = []  # what the last forward left, at its values
+
     def forward(**values: Any) -> Any:
-        _, outputs, _ = run({path: values[each] for each, path in paths.items()})
-        return tuple(outputs) if len(outputs) > 1 else outputs[0]
+        own, outputs, result = run({path: values[each] for each, path in paths.items()})
+        last[:] = [(values, own, outputs, result)]
+        given = tuple(map(to_numpy, outputs))
+        return given if len(given) > 1 else given[0]
 
     def backward(upstream: Any, **values: Any) -> dict[str, Any]:
-        own, _, result = run({path: values[each] for each, path in paths.items()})
-        parts = list(upstream) if isinstance(upstream, tuple | list) else [upstream]
-        found = run_backward(own, result, parts)  # not seeded: what it draws itself differs from call to call
-        return {each: _in_shape(found[path], values[each]) for each, path in gradients.items()}
+        if not last or not all(np.array_equal(values[each], value) for each, value in last[0][0].items()):
+            forward(**values)
+        _, own, outputs, result = last.pop()
+        given = list(upstream) if isinstance(upstream, tuple | list) else [upstream]
+        with in_float64():  # not seeded: what it draws itself differs from call to call
+            parts = [like(output, part) for output, part in zip(outputs, given, strict=True)]
+            found = run_backward(own, result, parts)
+        return {each: _in_shape(_found(found, path), values[each]) for each, path in gradients.items()}
 
-    inputs = {each: np.asarray(get(world, path)) for each, path in paths.items()}
-    return Pair(forward, backward, inputs, name)
+    inputs = {each: np.asarray(to_numpy(get(world, path))) for each, path in paths.items()}
+
+    def given(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {each: like(get(world, path), values[each]) for each, path in paths.items()}
+
+    found = _in_words(gradients)
+    return Pair(forward, backward, inputs, name, given=given, matched=found)
+
+
+def _in_float64(world: World) -> World:
+    """Return a world with its tensors, which are float32 unasked, in float64; one without tensors as it is."""
+    tensors = [path for path in arrays_in(world) if is_tensor(get(world, path))]
+    wide, aliases = (copy.deepcopy(world), aliases_in(world)) if tensors else (world, {})
+    with in_float64():
+        for path in tensors:
+            new = like(value := get(wide, path), np.asarray(to_numpy(value), np.float64))
+            for each in (path, *aliases.get(path, ())):
+                wide = put(wide, each, new)
+    return wide
+
+
+def _in_words(gradients: Mapping[str, Path]) -> tuple[str, ...]:
+    """Return which gradient was taken for that of each array."""
+    kinds = {"returned": "returned", "moved": "(before - after) / learning rate"}
+    texts = []
+    for name, (kind, *rest) in gradients.items():
+        place = show_path(tuple(rest))
+        shown = f"returned {place}".strip() if kind == "returned" else kinds.get(kind, place)
+        texts.append(f"d{name} is {shown}")
+    return (f"gradients matched: {', '.join(texts)}",) if texts else ()
 
 
 def _matched(
@@ -130,10 +166,15 @@ def _matched(
 ) -> dict[Path, Path]:
     """Find out, at the example, which gradient belongs to which array."""
     generator = np.random.default_rng(0)
-    with seeded():
-        found = backward(own, result, [generator.normal(size=np.shape(part)) for part in outputs])
+    with in_float64(), seeded():
+        drawn = [like(part, np.asarray(generator.normal(size=np.shape(part)))) for part in outputs]
+        found = backward(own, result, drawn)
     every = arrays_in(world)
-    arrays = {path: array for path, array in every.items() if not is_gradient(path, every)}
+    arrays = {
+        path: array
+        for path, array in every.items()
+        if not is_gradient(path, every) and plain(path[-1]) not in LEARNING_RATES
+    }
     rooms = every.keys() - arrays.keys()  # for gradients; what forward itself saved is none
     matched: dict[Path, Path] = {}
     for kind in ("returned", "new", "kept"):
@@ -145,6 +186,11 @@ def _matched(
     names = {plain(path[-1]) for path in moved}
     free_moved = (path for path in moved if path in arrays and path not in matched)
     return matched | {path: ("moved", *path) for path in free_moved if not _is_buffer(path, names)}
+
+
+def _found(found: Found, path: Path) -> Any:
+    """Return what is at a path; room whose shape has changed is new."""
+    return found[path] if path in found else found["new", *path[1:]]
 
 
 def _in_shape(gradient: Any, array: Any) -> Any:
@@ -166,8 +212,9 @@ def call(function: Function, world: World) -> Any:
     """Call a function with the world's values of the same names; a parameter with a default may be missing."""
     given: World = {}
     for name, parameter in parameters_of(function).items():
-        if name in world:
-            given[name] = world[name]
+        known = world.get(ALIASES, {}).get(name, name)
+        if known in world:
+            given[name] = world[known]
         elif parameter.default is parameter.empty:
             raise CheckError(
                 f"{function.__name__} takes {name!r}, and the inputs have no {name!r}",
@@ -218,7 +265,7 @@ def _of_two(forward: Function, backward: Function, world: World, loss: Function 
     if loss is not None:  # what is neither target nor input is the prediction
         roles = [role._replace(kind="output", which=0) if role.kind == "upstream" else role for role in roles]
     upstreams = [role.parameter for role in roles if role.kind == "upstream"]
-    attribute = _gradient_attribute(backward) if upstreams else ""
+    attribute = gradient_attribute(backward) if upstreams else ""
 
     def run_forward(world: World) -> Run:
         result = call(forward, world)
@@ -266,10 +313,10 @@ def _value(role: Role, world: World, result: Any, upstream: list[Any]) -> Any:
 
 
 def _times(upstream: Any, gradients: Found) -> Found:
-    return {path: np.asarray(value) * upstream for path, value in gradients.items()}
+    return {path: np.asarray(to_numpy(value)) * to_numpy(upstream) for path, value in gradients.items()}
 
 
-def _gradient_attribute(backward: Function) -> str:
+def gradient_attribute(backward: Function) -> str:
     """Return the attribute that holds gradients where arrays carry them: ``g`` of ``w.g = x.T @ y.g``."""
     definition = definition_of(backward)
     parameters = parameters_of(backward)
@@ -291,11 +338,12 @@ def _gradients(world: World, before: Mapping[Path, Any], returned: Any, rate: fl
     """Return all that may be a gradient after a backward, by path."""
     found = {("returned", *path): value for path, value in arrays_in(returned).items()}
     for path, value in arrays_in(world).items():
-        if path in before and np.shape(value) == before[path].shape:
+        if path in before:
             found[("kept", *path)] = value
+        if path in before and np.shape(value) == before[path].shape:
             found[("moved", *path)] = (before[path] - np.asarray(value)) / rate
         else:
-            found[("new", *path)] = value
+            found[("new", *path)] = value  # of another shape too: room that was filled by an earlier call
     for name, value in world.items():  # x.g: an array that has attributes
         if isinstance(value, np.ndarray):
             found |= {("new", f"{name}_{key}"): item for key, item in getattr(value, "__dict__", {}).items()}
@@ -306,7 +354,7 @@ def _of_loss(function: Function, world: World) -> Pair:
     """Return a function that gives its loss and the gradients in one call."""
     names, trial = returned_names(function), _trial(function, world)
     parts = enumerate(trial) if isinstance(trial, tuple) else ()
-    numbers = [k for k, part in parts if isinstance(part, float | np.floating)]
+    numbers = [k for k, part in parts if is_floating(part) and np.ndim(part) == 0]
     if not numbers:
         raise CheckError(
             f"backward is missing, and {function.__name__} returns no loss with its gradients",
@@ -327,15 +375,7 @@ def _of_loss(function: Function, world: World) -> Pair:
 
 def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
     """Return an object's forward and backward, found by the names of its methods; ``chosen`` is one of them."""
-    methods = dict(inspect.getmembers(owner, inspect.ismethod))
-
-    def first(*names: str) -> Function | None:
-        return next((methods[name] for name in names if name in methods), None)
-
-    is_forward = chosen in FORWARDS
-    losses = [method for name, method in methods.items() if is_loss_name(name)]
-    forward = first(*[chosen] * is_forward, *FORWARDS)
-    backward = first(*[chosen] * (not is_forward), *BACKWARDS, *TRAININGS)
+    forward, backward, losses, methods = methods_of(owner, chosen)
     known = [method for method in (forward, *losses, backward) if method is not None]
     if not known or (backward is None and not losses):
         raise CheckError(
@@ -343,7 +383,8 @@ def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
             given=f"its methods are {', '.join(methods) or 'none'}",
             fix="give the method, as in check(net.my_backward, inputs=…)",
         )
-    world = {**named(known[0], inputs), "self": owner}
+    called = [method for method in known if method.__name__ == chosen]
+    world = {**named(_taking(inputs, [*called, *known]), inputs), "self": owner}
     if backward is None or backward in losses:
         return _of_loss(backward or losses[0], world)
     if losses and (forward is None or not _takes_upstream(backward, forward, world)):
@@ -351,7 +392,54 @@ def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
         return _of_two(forward if runs and forward is not None else losses[0], backward, world, losses[0])
     if forward is None:
         raise CheckError(f"{type(owner).__name__} has no forward and no loss whose name is known")
+    target = _target_of(backward, forward, world)
+    aliases = alias_of(forward, backward)
+    world |= {ALIASES: aliases} if aliases and set(aliases.values()) <= set(world) else {}
+    if target and not losses:
+        return _of_implied_loss(forward, backward, world, target)
     return _of_two(forward, backward, world)
+
+
+def alias_of(forward: Function, backward: Function) -> dict[str, str]:
+    """Return the name that a training method has for the only input of forward, ``x`` for ``a``, if it is another one."""
+    wanted, given = required(forward), [each for each in required(backward) if each != "self"]
+    wanted = [each for each in wanted if each != "self"]
+    others = [
+        each for each in given
+        if not is_target((each,)) and not plain(each).startswith(UPSTREAMS) and plain(each) not in RATES | SAVED
+        and not any(word in plain(each) for word in ("epoch", "iter", "rate", "batch"))
+    ]  # fmt: skip
+    trains = any(is_target((each,)) for each in given)
+    return {wanted[0]: others[0]} if trains and len(wanted) == 1 == len(others) and wanted != others else {}
+
+
+def _target_of(backward: Function, forward: Function, world: World) -> str:
+    """Return the target that a backward takes instead of an upstream gradient, or ""."""
+    roles = roles_of(backward, {*parameters_of(forward), *world}, [], saves=False)
+    given = [role.parameter for role in roles if role.kind == "argument" and is_target((role.parameter,))]
+    takes = any(plain(role.parameter).startswith(UPSTREAMS) for role in roles if role.kind == "upstream")
+    return given[0] if given and not takes else ""
+
+
+def _of_implied_loss(forward: Function, backward: Function, world: World, target: str) -> Pair:
+    """Return a network without a loss with the one that fits its gradients best, half the squared error where none does."""
+    best, most = None, -1
+    for formula, loss in implied_losses(target):
+        pair = _of_two(forward, backward, world, loss)
+        pair = replace(pair, matched=(f"no loss was found: taken to be {formula}", *pair.matched))
+        count, every = agreeing(pair)
+        if count > most:
+            best, most = pair, count
+        if count == every:
+            break
+    assert best is not None
+    return best
+
+
+def _taking(inputs: Any, methods: list[Function]) -> Function:
+    """Return the first method that takes as many inputs as are given."""
+    count = len(inputs) if isinstance(inputs, tuple | list) else 1
+    return next((each for each in methods if len(parameters_of(each)) >= count), methods[0])
 
 
 def _takes_upstream(backward: Function, forward: Function, world: World) -> bool:
@@ -386,7 +474,7 @@ def is_derivative(forward: Function, backward: Function) -> bool:
     return related and len(parameters_of(forward)) == len(parameters_of(backward))
 
 
-def _flag(function: Function) -> str:
+def flag_of(function: Function) -> str:
     """Return the parameter by which a function gives its derivative instead, or ""."""
     options = (name for name, each in parameters_of(function).items() if each.default is False)
     return next((name for name in options if plain(name) in FLAGS), "")
@@ -397,9 +485,9 @@ def _of_derivative(function: Function, derivative: Function, inputs: World) -> P
 
     Where the derivative is nearer to the slopes when it is given f(x), it is taken to be written in the output.
     """
-    flag = _flag(derivative) if derivative == function else ""
+    flag = flag_of(derivative) if derivative == function else ""
     slope = functools.partial(derivative, **{flag: True}) if flag else derivative
-    output = np.asarray(call(function, inputs))
+    output = np.asarray(to_numpy(call(function, inputs)))
     arrays = [name for name in parameters_of(function) if is_floating(inputs.get(name))]
     if not arrays:
         raise CheckError(
@@ -413,13 +501,19 @@ def _of_derivative(function: Function, derivative: Function, inputs: World) -> P
         ]
         return slope(*given[: len(parameters_of(derivative)) - bool(flag)])
 
-    x = np.asarray(inputs[variable], np.float64)
+    x = np.asarray(to_numpy(inputs[variable]), np.float64)
     in_output = False
     if output.shape == x.shape:
-        above, below = (np.asarray(call(function, {**inputs, variable: x + h})) for h in (STEP, -STEP))
+        moved = (like(inputs[variable], x + h) for h in (STEP, -STEP))
+        above, below = (np.asarray(to_numpy(call(function, {**inputs, variable: at}))) for at in moved)
         slopes = (above - below) / (2 * STEP)
         errors = [
-            float(np.abs(np.asarray(at(inputs, where)) - slopes).max(initial=0)) for where in (x, output)
+            float(
+                np.abs(np.asarray(to_numpy(at(inputs, like(inputs[variable], where)))) - slopes).max(
+                    initial=0
+                )
+            )
+            for where in (x, output)
         ]
         in_output = errors[1] < 1e-4 * max(1.0, float(np.abs(slopes).max(initial=0))) < errors[0]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import combinations, product
 from operator import attrgetter
@@ -20,7 +20,6 @@ from handgrad.checking.repair.expressions import (
     fill,
     is_float,
     is_size,
-    sizes,
 )
 from handgrad.checking.repair.module_source import Change, Edit, ModuleSource, called
 
@@ -32,13 +31,18 @@ KINDRED = (
 )  # fmt: skip
 """Functions that are taken for one another."""
 TURNED = 0.4  # more for each factor of a product that is transposed
+EVERYWHERE = 0.6  # more for a name that is exchanged at several places of a statement: fewer tokens may do
 CHAINS = ((ast.Mult, ast.Div), (ast.Add, ast.Sub))
 REDUCTIONS = ("sum", "mean", "max", "min", "var", "std", "cumsum")
 
 
-def small_changes(source: ModuleSource, observed: Observed) -> list[Change]:
-    """Return every small edit of what backward runs, the smallest first."""
-    every = [*statement_changes(source, observed), *expression_changes(list(expressions(source, observed)))]
+def small_changes(
+    source: ModuleSource, observed: Observed, nodes: Iterable[ast.AST] | None = None
+) -> list[Change]:
+    """Return every small edit of what backward runs, or of some nodes of it, the smallest first."""
+    nodes = list(nodes if nodes is not None else (node for unit in source.units for node in ast.walk(unit)))
+    places = list(expressions(source, observed, nodes))
+    every = [*statement_changes(source, observed, nodes), *expression_changes(places), *renamed(places)]
     return sorted(every, key=attrgetter("cost"))
 
 
@@ -157,24 +161,39 @@ def counts(place: Expression) -> Iterator[Edited]:
     for template in ("A - 1", "A + 1"):
         yield _either(fill(template, A=node), 2)
     code = "batch-mean-vs-sum" if is_size(node) else "wrong-local-derivative"
-    for k, size in enumerate(sizes(place.scope)):
+    for k, size in enumerate(place.sizes):
         yield _either(size, 1.5 + 0.05 * k, code)
 
 
 def names(place: Expression) -> Iterator[Edited]:
     """Take another name in scope for a name or a number, one of the same shape first."""
-    node = place.node
-    if (
-        not isinstance(node, ast.Name | ast.Constant)
-        or dimensions(place.value) < 0
-        or isinstance(place.value, bool)
-    ):
+    node, own = place.node, ast.unparse(place.node)
+    is_name = isinstance(node, ast.Name) or own in place.scope
+    if not (is_name or isinstance(node, ast.Constant)) or dimensions(place.value) < 0:
         return
-    code = "wrong-evaluation-point" if isinstance(node, ast.Name) else "wrong-local-derivative"
+    if isinstance(place.value, bool):
+        return
+    code = "wrong-evaluation-point" if is_name else "wrong-local-derivative"
     for name, value in place.scope.items():
-        if name != getattr(node, "id", "") and dimensions(value) >= 0:
+        if name != own and dimensions(value) >= 0:
             alike = np.shape(value) == np.shape(place.value) and is_float(value) == is_float(place.value)
-            yield _either(ast.Name(name, ast.Load()), 1 if alike else 1.6, code)
+            yield _either(fill(name), 1 if alike else 1.6, code)
+
+
+def renamed(places: Sequence[Expression]) -> Iterator[Change]:
+    """Take another name of the same shape at all places of a statement: ``z * (1 - z)`` for ``a * (1 - a)``."""
+    groups: dict[tuple[int, str], list[Expression]] = {}
+    for place in places:
+        own = ast.unparse(place.node)
+        if own in place.scope and is_float(place.value):
+            groups.setdefault((id(place.source.enclosing(place.node, ast.stmt)), own), []).append(place)
+    for (_, own), several in groups.items():
+        first = several[0]
+        for name, value in first.scope.items() if len(several) > 1 else ():
+            if name != own and is_float(value) and np.shape(value) == np.shape(first.value):
+                edits = tuple(Edit(place.node, fill(name)) for place in several)
+                code = "wrong-evaluation-point"
+                yield Change(edits, 1 + EVERYWHERE, code, code)
 
 
 def wrapped(place: Expression) -> Iterator[Edited]:
@@ -257,9 +276,23 @@ def calls(place: Expression) -> Iterator[Edited]:
         rest = [other for other in node.keywords if other is not keyword]
         code = "wrong-axis" if keyword.arg == "axis" else "wrong-local-derivative"
         yield _either(ast.Call(node.func, node.args, rest), 1.5, code)
+    for keyword in _options_elsewhere(place.source, node):
+        yield _either(ast.Call(node.func, node.args, [*node.keywords, keyword]), 1.2)
     for name in (other for kin in KINDRED if called(node) in kin for other in kin if other != called(node)):
         if owner is not None:
             yield _either(ast.Call(ast.Attribute(owner, name, ast.Load()), node.args, node.keywords), 1)
+
+
+def _options_elsewhere(source: ModuleSource, node: ast.Call) -> Iterator[ast.keyword]:
+    """Yield the constants that a function is given by name where it is called otherwise: ``sigmoid(a, derivative=True)``."""
+    own, seen = {keyword.arg for keyword in node.keywords}, set()
+    for other in ast.walk(source.tree) if isinstance(node.func, ast.Name) else ():
+        if isinstance(other, ast.Call) and ast.dump(other.func) == ast.dump(node.func):
+            for keyword in other.keywords:
+                text = ast.unparse(keyword)
+                if isinstance(keyword.value, ast.Constant) and keyword.arg not in own and text not in seen:
+                    seen.add(text)
+                    yield keyword
 
 
 def copies(place: Expression) -> Iterator[Edited]:
@@ -278,14 +311,13 @@ FAMILIES: tuple[Callable[[Expression], Iterator[Edited]], ...] = (
 )  # fmt: skip
 
 
-def statement_changes(source: ModuleSource, observed: Observed) -> Iterator[Change]:
+def statement_changes(source: ModuleSource, observed: Observed, nodes: Iterable[ast.AST]) -> Iterator[Change]:
     """Yield every small edit of the statements that backward runs."""
-    for name in source.reachable(source.backward):
-        for node in ast.walk(source.units[name]):
-            if isinstance(node, ast.stmt) and id(node) in observed.scopes:
-                yield from _left_out(node, source.parameters(name))
-                yield from _written_otherwise(node)
-                yield from _results(node)
+    for node in nodes:
+        if isinstance(node, ast.stmt) and id(node) in observed.scopes:
+            yield from _left_out(node, source.parameters(source.enclosing(node, ast.FunctionDef)))
+            yield from _written_otherwise(node)
+            yield from _results(node)
 
 
 def _left_out(node: ast.stmt, parameters: list[str]) -> Iterator[Change]:

@@ -25,11 +25,11 @@ from handgrad.checking.repair.expressions import (
     is_size,
     names_in,
     parsed,
-    sizes,
 )
 from handgrad.checking.repair.module_source import called, calls_in
 
 LIKE_IT = 0.1  # more for each further size that would be as likely
+OF_A_WHOLE = ("A / np.sqrt(N)", "A * np.sqrt(N)", "A / N ** 2")  # factors of all that is assigned or returned
 PUT_IN = 1.2  # more for a factor or term that is put in: there are as many as names in scope
 OF_A_FORMULA = 0.3  # more to change a formula as a whole: its parts are where people slip
 TURNED_FORMULA = 1.0  # the same for a transpose
@@ -76,6 +76,7 @@ ROWS: list[Row] = [
     *_either("wrong-axis", 1.5, "A[B, C] ~ A[C, B]", "A[:, B, C] ~ A[:, C, B]", "A[:, :, B, C] ~ A[:, :, C, B]"),
     *_either("wrong-local-derivative", 1.3, "A * B ~ A / B", "A / B ~ B / A", "A ** B ~ A * B", "A ** B ~ B ** A"),
     *_either("wrong-local-derivative", 2.0, "A ~ 1 - A", "A ~ A ** 2", "A * B ~ A + B", "F(A - B) ~ A - F(B)"),
+    *_either("constant-factor", 2.4, "A ~ A / np.sqrt(N)", "A ~ A * np.sqrt(N)", "A ~ A / N ** 2"),
     *_either("constant-factor", 2.0, "A ~ 2 * A", "A ~ A / 2"),
     *_either("constant-factor", 3.0, "A ~ 3 * A", "A ~ A / 3", "A ~ 4 * A", "A ~ A / 4"),
     *_either("wrong-local-derivative", 1.2, *(
@@ -152,13 +153,13 @@ def _by_row(place: Expression, row: Row) -> Iterator[Edited]:
         elif len(row.before) == 1:
             cost += OF_A_FORMULA * (not isinstance(place.node, ast.Name | ast.Call))
         yield Edited(fill(row.after, **parts), cost, undoes, makes, alike)
-    elif free == {"N"}:
-        for k, size in enumerate(sizes(place.scope)):
+    elif free == {"N"} and (row.after not in OF_A_WHOLE or place.is_whole):
+        for k, size in enumerate(place.sizes):
             yield Edited(fill(row.after, **parts, N=size), row.cost + LIKE_IT * k, row.undoes, row.makes)
     elif free == {"U"} and row.after[0] == "A" and ("(" not in row.after or place.is_gradient(place.node)):
         for name, value in place.scope.items():
             if _broadcasts(value, place.value):
-                put_in = ast.Name(name, ast.Load())
+                put_in = fill(name)
                 makes, undoes = _of_part(put_in, place, row.makes, row.undoes)
                 yield Edited(fill(row.after, **parts, U=put_in), row.cost + PUT_IN, undoes, makes)
 

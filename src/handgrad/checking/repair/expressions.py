@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import islice
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from handgrad.checking.interfaces.tensors import is_array, to_numpy
 from handgrad.checking.repair.module_source import ModuleSource, called
 from handgrad.checking.repair.sandbox import LONGEST_RUN, OutOfTimeError, Sandbox
 from handgrad.checking.subject import CheckError
@@ -18,6 +21,7 @@ from handgrad.checking.subject import CheckError
 RUN = 30.0  # microseconds for a run of a backward that does nothing
 STEP, ENTRY = 2.0, 0.01  # microseconds for an expression, and for each entry of its value
 MOST_NAMES = 24  # in scope: of more, the first, which are parameters, and the last; a search tries no more of long code
+DEEPEST = 2  # steps into an object or a container: ``self.params["W"]``
 LARGEST = 200_000  # entries of an array that is copied when it is seen
 UPSTREAM_NAMES = frozenset({"g", "dout", "dy", "upstream", "grad_output"})
 
@@ -28,45 +32,81 @@ class Observed:
 
     values: dict[int, Any] = field(default_factory=dict)  # by the id of the expression's node
     scopes: dict[int, dict[str, Any]] = field(default_factory=dict)  # by the id of the statement's node
+    sizes: dict[int, list[ast.expr]] = field(default_factory=dict)  # in scope, by the id of the scope
+    gradients: dict[str, Any] = field(default_factory=dict)  # that it returned, by argument
     work: float = RUN  # microseconds of a machine of 2024
     running: bool = False
+    inside: dict[int, list[int]] = field(default_factory=dict)  # the nodes of such a statement
+    again: dict[int, int] = field(
+        default_factory=dict
+    )  # how often a statement is passed before it is looked at
 
     def see(self, node: int, value: Any) -> Any:
         """Save a value of an expression, and return it."""
         if self.running:
-            self.work += STEP + ENTRY * (value.size if isinstance(value, np.ndarray) else 0)
             if node not in self.values:
                 self.values[node] = _copied(value)
+            self.work += STEP + ENTRY * (self.values[node].size if is_array(value) else 0)
         return value
+
+    def forget(self, statement: int) -> None:
+        """Forget what was seen at a statement, which runs again."""
+        del self.scopes[statement]
+        for node in self.inside[statement]:
+            self.values.pop(node, None)
 
     def enter(self, node: int, names: dict[str, Any]) -> None:
         """Save the names in scope at a statement."""
+        if self.running and self.again.get(node, 0) > 0 and node in self.scopes:
+            self.again[node] -= 1
+            self.forget(node)
         if self.running and node not in self.scopes:
             near = [*names][: MOST_NAMES // 2] + [*names][MOST_NAMES // 2 :][-MOST_NAMES // 2 :]
-            self.scopes[node] = {name: _copied(names[name]) for name in near}
+            held = {text: part for name in near for text, part in _parts_of(name, names[name], DEEPEST)}
+            inside = dict(
+                islice(((text, part) for text, part in held.items() if text not in near), MOST_NAMES)
+            )
+            self.scopes[node] = {name: _copied(names[name]) for name in near} | inside
 
 
-def observe(sandbox: Sandbox) -> Observed:
-    """Run a backward once with its expressions observed, up to where it fails; forward runs unobserved."""
-    observed, source = Observed(), sandbox.source
-    codes = {
-        name: source.compile(ast.fix_missing_locations(_watched(source.units[name])))
-        for name in source.reachable(source.backward)
-    }
-    subject = sandbox.assemble(source.codes | codes, {"__see__": observed.see, "__enter__": observed.enter})
-    inner = subject.backward
+def observe(sandbox: Sandbox, line: int = 0, times: int = 0) -> Observed:
+    """Run a backward once with its expressions observed, up to where it fails; forward runs unobserved.
 
-    def backward(*args: Any, **kwargs: Any) -> Any:
+    The statement at a ``line`` is looked at when it has run so many ``times``.
+    """
+    source, subject, target = sandbox.source, sandbox.subject, sandbox.target
+    observed = Observed(running=source.in_one)
+    for node in source.statements_at(line):
+        observed.again[id(node)] = times
+        observed.inside[id(node)] = [id(each) for each in ast.walk(node)]
+    codes = dict(source.codes)
+    for unit in source.units:
+        codes |= source.compile(unit, _watched)
+    names = {"__see__": observed.see, "__enter__": observed.enter}
+    failing = suppress(CheckError, OutOfTimeError, MemoryError)
+    with failing, sandbox.running_codes(codes, names), sandbox.guard.limit(LONGEST_RUN):
+        subject.run_forward(target.inputs)
         observed.running = True
-        return inner(*args, **kwargs)
-
-    with suppress(CheckError, OutOfTimeError, MemoryError), sandbox.guard.limit(LONGEST_RUN):
-        replace(subject, backward=backward).run_backward(sandbox.target.upstream, sandbox.target.inputs)
+        observed.gradients = subject.run_backward(target.upstream, target.inputs, forward=False)
     sandbox.running = observed.work
     return observed
 
 
+def _parts_of(text: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    """Yield the arrays and numbers that an object or a container in scope holds, as an expression writes them."""
+    if isinstance(value, np.ndarray | float | int | np.number) and not isinstance(value, bool):
+        yield text, _copied(value)
+    elif depth and isinstance(value, dict | tuple | list) and len(value) <= MOST_NAMES:
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            if isinstance(key, str | int):
+                yield from _parts_of(f"{text}[{key!r}]", item, depth - 1)
+    elif depth and not isinstance(value, type | FunctionType | MethodType | ModuleType):
+        for name, item in getattr(value, "__dict__", {}).items():
+            yield from _parts_of(f"{text}.{name}", item, depth - 1)
+
+
 def _copied(value: Any) -> Any:
+    value = to_numpy(value)
     if isinstance(value, np.ndarray) and value.size <= LARGEST:
         return value.copy()
     return tuple(map(_copied, value)) if isinstance(value, tuple) else value
@@ -83,7 +123,8 @@ def _watched(node: Any) -> Any:
         ]
     if not isinstance(node, ast.AST) or isinstance(node, ast.JoinedStr | ast.pattern):
         return node
-    fields = {name: _watched(value) for name, value in ast.iter_fields(node)}
+    before = ("decorator_list", "decorators", "returns", "annotation")  # of a definition, when it is run
+    fields = {n: value if n in before else _watched(value) for n, value in ast.iter_fields(node)}
     match node:
         case ast.Call(
             ast.Attribute(owner, attribute)
@@ -114,9 +155,22 @@ class Expression:
 
     node: ast.expr
     value: Any
-    scope: dict[str, Any]
+    scope: dict[str, Any]  # by the expressions that write them: ``dout``, ``self.x``, ``cache[0]``
     source: ModuleSource
     observed: Observed
+
+    @property
+    def sizes(self) -> list[ast.expr]:
+        """The whole numbers and lengths in scope, as expressions."""
+        known = self.observed.sizes
+        if id(self.scope) not in known:
+            known[id(self.scope)] = sizes(self.scope)
+        return known[id(self.scope)]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all that is assigned or returned, or an entry of it."""
+        return isinstance(self.parent, ast.stmt | ast.Tuple | ast.List | ast.Dict)
 
     def of(self, node: ast.AST) -> Any:
         """Return the value of another expression, or None."""
@@ -136,21 +190,25 @@ class Expression:
     @cached_property
     def upstream(self) -> frozenset[str]:
         """What the upstream gradient is called."""
-        first, *inputs = self.source.parameters(self.source.backward) or [""]
+        first, *inputs = self.source.parameters(self.function) or [""]
         return (UPSTREAM_NAMES - {*inputs}) | {first}
+
+    @property
+    def function(self) -> ast.AST:
+        """The definition that the expression stands in."""
+        return self.source.enclosing(self.node, ast.FunctionDef)
 
     def is_gradient(self, node: ast.AST) -> bool:
         """Whether an expression has a gradient in it, by what its names are called."""
         return any(name in self.upstream or name.startswith(("d", "grad")) for name in names_in(node))
 
 
-def expressions(source: ModuleSource, observed: Observed) -> Iterator[Expression]:
+def expressions(source: ModuleSource, observed: Observed, nodes: Iterable[ast.AST]) -> Iterator[Expression]:
     """Yield the expressions that backward evaluates."""
-    for name in source.reachable(source.backward):
-        for node in ast.walk(source.units[name]):
-            if isinstance(node, ast.expr) and id(node) in observed.values:
-                scope = observed.scopes.get(id(source.enclosing(node, ast.stmt)), {})
-                yield Expression(node, observed.values[id(node)], scope, source, observed)
+    for node in nodes:
+        if isinstance(node, ast.expr) and id(node) in observed.values:
+            scope = observed.scopes.get(id(source.enclosing(node, ast.stmt)), {})
+            yield Expression(node, observed.values[id(node)], scope, source, observed)
 
 
 def dimensions(value: Any) -> int:
@@ -171,7 +229,8 @@ def names_in(node: ast.AST) -> set[str]:
 
 
 def sizes(scope: Mapping[str, Any]) -> list[ast.expr]:
-    """Return the lengths of the arrays in scope as expressions, one for each number."""
+    """Return the whole numbers in scope, and the lengths of its arrays, one for each number, as expressions."""
+    whole = {name: value for name, value in scope.items() if type(value) is int and value > 1}
     arrays = [(name, value) for name, value in scope.items() if isinstance(value, np.ndarray) and value.ndim]
     every = [
         *((len(value), fill("len(A)", A=name)) for name, value in arrays),
@@ -181,7 +240,7 @@ def sizes(scope: Mapping[str, Any]) -> list[ast.expr]:
     found: dict[int, ast.expr] = {}
     for size, expression in every:
         found.setdefault(size, expression)
-    return [expression for size, expression in found.items() if size > 1]
+    return [*map(fill, whole), *(expression for size, expression in found.items() if size > 1)]
 
 
 def is_size(node: ast.AST) -> bool:
@@ -218,6 +277,6 @@ def _filled(node: Any, parts: dict[str, Any]) -> Any:
     if isinstance(node, ast.Name) and node.id in parts:
         part = parts[node.id]
         if isinstance(part, str):
-            return ast.Name(part, ast.Load())
+            return fill(part)
         return part if isinstance(part, ast.expr) else ast.Constant(part)
     return type(node)(*(_filled(getattr(node, field), parts) for field in node._fields))

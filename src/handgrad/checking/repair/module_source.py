@@ -7,24 +7,30 @@ from __future__ import annotations
 
 import ast
 import io
+import sys
 import tokenize
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, product
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
 
+from handgrad.checking.live_code import functions_of
+from handgrad.checking.subject import Subject
 from handgrad.errors import HandgradError
 
 Node = ast.expr | ast.stmt
+Definition = ast.FunctionDef | ast.Lambda
+Reached = Mapping[FunctionType, int]  # the functions that a call reaches, with the number of callers
 Kind = TypeVar("Kind", bound=ast.AST)
 Splice = tuple[int, int, str]  # from where to where in the text, and what comes there
 
+TORCH = {"axis": "dim", "keepdims": "keepdim"}  # PyTorch's names of NumPy's options
 MOST_SPELLINGS = 256  # ways to set brackets around the user's own parts of new code
 ATOMS = (
     ast.Name,
@@ -70,25 +76,31 @@ class Change:
 
 
 class ModuleSource:
-    """A module's text, the functions and classes in it, and which of them a backward reaches."""
+    """A file's text, and where in it the functions stand that a backward reaches."""
 
     def __init__(
-        self, path: Path, text: str, encoding: str, forward: str, backward: str, names: dict[str, Any]
+        self,
+        path: Path,
+        text: str,
+        encoding: str,
+        functions: Mapping[FunctionType, int],
+        forward: Collection[FunctionType] = (),
+        ranks: Mapping[FunctionType, int] | None = None,
+        *,
+        in_one: bool = False,
     ):
+        """Read a file.
+
+        ``functions`` are those that backward reaches, each with the number of its callers among them; ``forward``
+        reaches others, or where ``in_one`` the same. ``ranks`` says which of the definitions of one name are theirs,
+        where the text is not theirs.
+        """
+        self.in_one = in_one
         self.path, self.text, self.encoding = path, text, encoding
-        self.forward, self.backward, self.globals = forward, backward, names
         try:
             self.tree = ast.parse(text)
         except SyntaxError as error:
             raise SourceError(f"{path}: cannot be read as Python: {error.msg}, line {error.lineno}") from None
-        self.units = {
-            node.name: node
-            for node in self.tree.body
-            if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in names
-        }
-        if not isinstance(self.units.get(backward), ast.FunctionDef):
-            raise SourceError(f"{path}: backward is {backward!r}, and no function of the file is called that")
-        self.numpy = next((name for name, value in names.items() if value is np), "np")
         self.parents: dict[int, tuple[ast.AST, str]] = {  # of each node, by its id, with its field
             id(child): (parent, field)
             for parent in ast.walk(self.tree)
@@ -96,11 +108,50 @@ class ModuleSource:
             for child in (value if isinstance(value, list) else [value])
             if isinstance(child, ast.AST)
         }
-        self.unit_of = {id(node): name for name, unit in self.units.items() for node in ast.walk(unit)}
+        self._named = _definitions_in(self.tree)
+        self.ranks = dict(ranks) if ranks is not None else self._ranks([*functions, *forward])
+        self.definitions = {each: self._definition(each) for each in self.ranks}
+        self.functions = {each: depth for each, depth in functions.items() if each in self.ranks}
+        self.forward = frozenset(forward) & self.ranks.keys()
+        if not self.functions:
+            raise SourceError(f"{path}: changed since it was loaded")
+        self.globals = next(iter(self.functions)).__globals__
+        self.numpy = self._array_library()
+        self._is_torch = getattr(self.globals.get(self.numpy), "__name__", "") == "torch"
+        self.units = list({id(u): u for u in map(self.unit, map(self._definition, self.functions))}.values())
+
+    def _ranks(self, functions: Iterable[FunctionType]) -> dict[FunctionType, int]:
+        """Return which of the definitions of its name each function's is; those that the file has no more are left out."""
+        found = {}
+        for function in functions:
+            code = function.__code__
+            if "statements" in vars(function):  # a script's
+                found[function] = 0
+                continue
+            lines = [first_line(node) for node in self._named.get(code.co_qualname, ())]
+            if lines.count(code.co_firstlineno) == 1:  # of two on one line, it cannot be told which
+                found[function] = lines.index(code.co_firstlineno)
+        return found
+
+    def _array_library(self) -> str:
+        """Return the file's name for NumPy, or for what it calculates with in its place."""
+        used = {name for function in self.functions for name in function.__code__.co_names}
+        modules = (np, *(sys.modules.get(name) for name in ("torch", "jax.numpy")))
+        named = [
+            n for n, v in self.globals.items() if isinstance(v, ModuleType) and any(v is m for m in modules)
+        ]
+        return next((name for name in named if name in used), named[0] if named else "np")
+
+    def _definition(self, function: FunctionType) -> Definition | ast.Module:
+        if "statements" in vars(function):
+            return self.tree
+        return self._named[function.__code__.co_qualname][self.ranks[function]]
 
     def with_text(self, text: str) -> ModuleSource:
-        """Return the same module with other text."""
-        return ModuleSource(self.path, text, self.encoding, self.forward, self.backward, self.globals)
+        """Return the same file with other text."""
+        return ModuleSource(
+            self.path, text, self.encoding, self.functions, self.forward, self.ranks, in_one=self.in_one
+        )
 
     @cached_property
     def calls(self) -> dict[int, frozenset[str]]:
@@ -111,56 +162,99 @@ class ModuleSource:
         return found
 
     @cached_property
-    def codes(self) -> dict[str, CodeType]:
-        """Every unit compiled by itself."""
-        return {name: self.compile(unit) for name, unit in self.units.items()}
+    def codes(self) -> dict[FunctionType, CodeType]:
+        """The code of every function that backward reaches, as the text has it."""
+        codes: dict[FunctionType, CodeType] = {}
+        for unit in self.units:
+            codes |= self.compile(unit)
+        return codes
 
-    def compile(self, unit: ast.stmt) -> CodeType:
-        """Compile one top-level function or class by itself; every node of it has its place in the text."""
-        return compile(ast.Module([unit], []), str(self.path), "exec")
+    def unit(self, node: ast.AST) -> ast.stmt | ast.Module:
+        """Return the file's own statement that holds a node; a script is one as a whole."""
+        if any("statements" in vars(function) for function in self.functions):
+            return self.tree
+        while node is not self.tree and (parent := self.parents[id(node)][0]) is not self.tree:
+            node = parent
+        assert isinstance(node, ast.stmt)
+        return node
 
-    def reachable(self, start: str) -> list[str]:
-        """Return the units that one of them names, directly or through others or their objects; itself first."""
-        found = [start] if start in self.units else []
-        for name in found:
-            for node in ast.walk(self.units[name]):
-                if isinstance(node, ast.Name):
-                    behind = (
-                        {node.id} if node.id in self.units else self.classes_of(self.globals.get(node.id))
-                    )
-                    found += [unit for unit in behind if unit not in found]
+    def statements_at(self, line: int) -> list[ast.stmt]:
+        """Return the statements without others in them that a line is of."""
+        nodes = (node for unit in self.units for node in ast.walk(unit) if isinstance(node, ast.stmt))
+        simple = (node for node in nodes if not hasattr(node, "body"))
+        return [node for node in simple if node.lineno <= line <= (node.end_lineno or node.lineno)]
+
+    def compile(
+        self, unit: ast.stmt | ast.Module, changed: Callable[[Any], Any] = lambda statements: statements
+    ) -> dict[FunctionType, CodeType]:
+        """Compile one of the file's statements, as it is or ``changed``, and return its functions' code."""
+        if isinstance(unit, ast.Module):
+            scripts = {
+                each: vars(each)["statements"](unit) for each in self.functions if "statements" in vars(each)
+            }
+            return {each: self._compiled(changed(statements)) for each, statements in scripts.items()}
+        named: dict[tuple[str, int], CodeType] = {}
+        for code in _codes_in(self._compiled(changed([unit]))):
+            named.setdefault((code.co_qualname, code.co_firstlineno), code)
+        found = {}
+        for function in self.functions:
+            node = self.definitions[function]
+            if not isinstance(node, ast.Module) and self.unit(node) is unit:
+                found[function] = named[function.__code__.co_qualname, first_line(node)]
         return found
+
+    def _compiled(self, statements: list[ast.stmt]) -> CodeType:
+        tree = ast.fix_missing_locations(ast.Module(statements, []))
+        return compile(tree, str(self.path), "exec")
+
+    def holding(self, node: ast.AST) -> set[FunctionType]:
+        """Return the functions, of those that forward or backward reaches, in whose definition a node stands."""
+        around = {id(node)}
+        while node is not self.tree:
+            node = self.parents[id(node)][0]
+            around.add(id(node))
+        return {function for function, definition in self.definitions.items() if id(definition) in around}
 
     @cached_property
     def functions_of_one(self) -> list[ast.expr]:
-        """The functions of one argument that forward and backward call, but not those two: the file's and NumPy's."""
-        units = dict.fromkeys([*self.reachable(self.forward), *self.reachable(self.backward)])
-        calls = (node for name in units for node in ast.walk(self.units[name]) if isinstance(node, ast.Call))
+        """The functions of one argument that forward and backward call: the file's and NumPy's."""
+        nodes = (node for definition in self.definitions.values() for node in ast.walk(definition))
+        calls = (node for node in nodes if isinstance(node, ast.Call))
         found = {
             ast.unparse(call.func): call.func for call in calls if len(call.args) == 1 and not call.keywords
         }
-        names = {*self.units, *(f"{self.numpy}.{name}" for name in dir(np))} - {self.forward, self.backward}
+        own = {name for name, value in self.globals.items() if isinstance(value, FunctionType)}
+        entries = {function.__name__ for function, depth in self.functions.items() if depth == 0}
+        names = {*own, *(f"{self.numpy}.{name}" for name in dir(np))} - entries
         return [function for text, function in found.items() if text in names]
 
-    def classes_of(self, value: Any) -> set[str]:
-        """Return which of the file's classes an object, or the objects of a container, belong to."""
+    @property
+    def entry(self) -> ast.FunctionDef | None:
+        """The function that backward calls first."""
+        least = min(self.functions.values())
+        first = [function for function, depth in self.functions.items() if depth == least]
+        alone = [
+            function for function in first if function not in self.forward
+        ]  # a library may run forward too
+        definition = self.definitions[(alone or first)[-1 if alone else 0]]
+        return definition if isinstance(definition, ast.FunctionDef) else None
+
+    def has_class_of(self, value: Any) -> bool:
+        """Whether an object, or one in a container, is of a class of the file."""
         kinds = {type(item) for item in held(value)}
-        return {
-            kind.__name__
-            for kind in kinds
-            if kind.__name__ in self.units and self.globals.get(kind.__name__) is kind
-        }
+        return any(self.globals.get(kind.__name__) is kind for kind in kinds if kind.__module__ != "builtins")
 
-    def parameters(self, name: str) -> list[str]:
-        """Return the positional parameters of a function of the file."""
-        unit = self.units.get(name)
-        if not isinstance(unit, ast.FunctionDef):
+    def parameters(self, definition: ast.AST) -> list[str]:
+        """Return the positional parameters of a definition, without ``self``."""
+        if not isinstance(definition, ast.FunctionDef | ast.Lambda):
             return []
-        return [argument.arg for argument in [*unit.args.posonlyargs, *unit.args.args]]
+        names = [each.arg for each in [*definition.args.posonlyargs, *definition.args.args]]
+        is_method = isinstance(self.parents[id(definition)][0], ast.ClassDef)
+        return names[1:] if is_method and names[:1] in (["self"], ["cls"], ["ctx"]) else names
 
-    def enclosing(self, node: ast.AST, kind: type[Kind]) -> Kind:
-        """Return the innermost node of a kind that holds a node."""
-        while not isinstance(node, kind):
+    def enclosing(self, node: ast.AST, kind: type[Kind]) -> Kind | ast.Module:
+        """Return the innermost node of a kind that holds a node, or the whole."""
+        while not isinstance(node, kind | ast.Module):
             node = self.parents[id(node)][0]
         return node
 
@@ -191,6 +285,8 @@ class ModuleSource:
             return
         if isinstance(new, ast.Name) and new.id == "np":
             new.id = self.numpy
+        if isinstance(new, ast.keyword) and self._is_torch:
+            new.arg = TORCH.get(str(new.arg), new.arg)
         if "lineno" in new._attributes and not hasattr(new, "lineno"):
             ast.copy_location(new, old)
         for child in ast.iter_child_nodes(new):
@@ -244,25 +340,60 @@ def held(value: Any) -> Iterator[Any]:
             yield item
 
 
-def read_source(forward: Callable[..., Any], backward: Callable[..., Any]) -> ModuleSource:
-    """Read the file of two functions of one module; raise SourceError where there is none, or another was loaded."""
-    code = getattr(backward, "__code__", None)
-    path = Path(code.co_filename) if code is not None else Path()
-    if code is None or not path.is_file():
+def first_line(definition: Definition) -> int:
+    """Return the line that a definition begins at, its decorators included."""
+    return min([definition.lineno, *(each.lineno for each in getattr(definition, "decorator_list", ()))])
+
+
+def _definitions_in(tree: ast.Module) -> dict[str, list[Definition]]:
+    """Return the functions of a file by their qualified names, in the order of the text."""
+    found: dict[str, list[Definition]] = {}
+
+    def walk(node: ast.AST, prefix: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            inside = prefix
+            if isinstance(child, ast.FunctionDef | ast.Lambda):
+                name = prefix + getattr(child, "name", "<lambda>")
+                found.setdefault(name, []).append(child)
+                inside = f"{name}.<locals>."
+            elif isinstance(child, ast.ClassDef):
+                inside = f"{prefix}{child.name}."
+            walk(child, inside)
+
+    walk(tree, "")
+    return {name: sorted(nodes, key=first_line) for name, nodes in found.items()}
+
+
+def _codes_in(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes_in(constant)
+
+
+def read_sources(subject: Subject) -> list[ModuleSource]:
+    """Read the author's files that backward runs, that of the deepest function first; SourceError where there is none."""
+    upstream = [np.ones_like(part) for part in subject.run_forward(subject.inputs)]
+    forward = functions_of(lambda: subject.run_forward(subject.inputs))
+    backward = functions_of(lambda: subject.run_backward(upstream, subject.inputs, forward=False))
+    # A function that returns its loss with the gradients, or a script: what is forward and what backward is one.
+    in_one = not backward or any("statements" in vars(function) for function in backward)
+    reached = {**forward, **backward} if in_one else backward
+    files = dict.fromkeys(
+        each.__code__.co_filename for each in sorted(reached, key=reached.__getitem__, reverse=True)
+    )
+    paths = [Path(name) for name in files if Path(name).is_file()]
+    if not paths:
         raise SourceError("backward has no source file", fix="put it into a file and import it from there")
+    return [_read(path, forward, reached, in_one) for path in paths]
+
+
+def _read(path: Path, forward: Reached, backward: Reached, in_one: bool) -> ModuleSource:
     content = path.read_bytes()
     encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
-    names = backward.__globals__
-    if names.get(backward.__name__) is not backward:
-        raise SourceError(f"{path}: backward is not the file's own {backward.__name__!r}")
-    own = names.get(getattr(forward, "__name__", "")) is forward
-    source = ModuleSource(
-        path, content.decode(encoding), encoding, forward.__name__ if own else "", backward.__name__, names
-    )
-    first = source.units[backward.__name__]
-    if code.co_firstlineno not in {first.lineno, *(item.lineno for item in first.decorator_list)}:
-        raise SourceError(f"{path}: changed since it was loaded")
-    return source
+    own = {each: depth for each, depth in backward.items() if each.__code__.co_filename == str(path)}
+    others = [each for each in forward if each.__code__.co_filename == str(path)]
+    return ModuleSource(path, content.decode(encoding), encoding, own, others, in_one=in_one)
 
 
 def text_with(source: ModuleSource, change: Change) -> str | None:

@@ -7,13 +7,15 @@ that is the length of an axis there, a division by what is not zero there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
 from handgrad.checking.adjoint import adjoints
 from handgrad.checking.forward_trace import ForwardTrace
-from handgrad.checking.input_draws import jittered, shorter
+from handgrad.checking.input_draws import fresh, is_finite_at, jittered, redrawn, shorter
 from handgrad.checking.repair.sandbox import Target
 from handgrad.checking.subject import Array, CheckError, Inputs, Subject, widened
 from handgrad.checking.verdict.comparison import Evidence, compare, numerical_gradient
@@ -21,7 +23,8 @@ from handgrad.checking.verdict.directional import traced
 from handgrad.tolerance import close
 
 DRAWS = 24
-FAR = 3.0  # every other draw is that much farther away
+REDRAWN = 8
+FAR = (1.0, 3.0, 6.0)  # times as far away as a jitter is, in turn
 ZEROS = 0.3  # the share of an input's entries that are set to zero, to see what is divided by it
 LONGEST = 400  # operations of a trace that is run so often
 LARGEST = 20_000  # entries of all inputs
@@ -31,20 +34,58 @@ CLOSE = 1e-5  # of the largest entry; what is farther off is judged with care
 class OtherInputs:
     """Other inputs for a subject, with the right gradients there: of the same sizes, and of others."""
 
-    def __init__(self, evidence: Evidence) -> None:
-        self.subject, self.trace = evidence.subject, evidence.trace
+    def __init__(self, evidence: Evidence, *, whole: bool = True) -> None:
+        self.subject, self.trace, self.source = evidence.subject, evidence.trace, evidence.source
         self.arguments = evidence.comparisons[0].arguments
+        self.whole = whole  # whether labels, masks and targets are others too
         self.inputs = evidence.comparisons[0].numerical.exact
         self._small = sum(value.size for value in self.inputs.values()) <= LARGEST
         self._generator = np.random.default_rng(0)
 
+    def prepare(self) -> None:
+        """Find the right gradients, while forward is as its author wrote it."""
+        _ = self.draws, self.zeros, self.sizes
+
     @cached_property
     def draws(self) -> list[Target]:
-        """Inputs of the same sizes with other numbers."""
-        if self.trace is None or len(self.trace.operations) > LONGEST or not self._small:
-            return []
-        moved = (jittered(self.inputs, self._generator, FAR if k % 2 else 1.0) for k in range(DRAWS))
-        return list(self._targets(moved, self.trace))
+        """Inputs of the same sizes with other numbers; those near zero are also drawn about as large as 1."""
+        larger = (redrawn(self.inputs, self.arguments, self._generator, 1.0) for _ in range(REDRAWN))
+        finite = (inputs for inputs in larger if is_finite_at(self.subject, inputs))
+        return [*self.lazily(), *(self._targets(finite, self.trace) if self._can_be_drawn() else ())]
+
+    def _moved(self) -> Iterator[Inputs]:
+        for k in range(DRAWS):
+            with suppress(CheckError):  # no other inputs were found
+                far = FAR[k % len(FAR)]
+                yield widened(
+                    fresh(self.source, self.subject, self._generator, size=far, whole=self.whole), np.float64
+                )
+
+    def lazily(self) -> Iterator[Target]:
+        """Yield the draws, and then inputs that have nothing to do with the first."""
+        redraws = (redrawn(self.inputs, self.arguments, self._generator) for _ in range(REDRAWN))
+        finite = (inputs for inputs in redraws if is_finite_at(self.subject, inputs))
+        if self._can_be_drawn():
+            yield from self._targets(chain(self._moved(), finite), self.trace)
+
+    def _can_be_drawn(self) -> bool:
+        return self.trace is not None and len(self.trace.operations) <= LONGEST and self._small
+
+    def tied(self) -> bool:
+        """Whether backward takes an input that forward does not: what was computed before, and fits no other inputs."""
+        before = self.subject.run_forward(self.inputs)
+        moved = jittered(self.inputs, self._generator)
+        for name in (name for name in self.inputs if name not in self.arguments):
+            with suppress(CheckError):
+                inputs = {**self.inputs, name: moved[name]}
+                same = all(map(np.array_equal, before, self.subject.run_forward(inputs)))
+                upstream = [np.ones_like(part) for part in before]
+                given = [self.subject.run_backward(upstream, each) for each in (self.inputs, inputs)]
+                if same and any(
+                    not np.array_equal(given[0][each], given[1][each], equal_nan=True) for each in given[0]
+                ):
+                    return True
+        return False
 
     @cached_property
     def zeros(self) -> list[Target]:
@@ -109,10 +150,12 @@ class OtherInputs:
 
 
 def all_shorter(inputs: Inputs) -> list[Inputs]:
-    """Return the inputs with each length of an axis less by one, no sizes twice."""
+    """Return the inputs with each length of an axis less by one, or half of it, no sizes twice."""
     wide = widened(inputs, np.float64)
     lengths = sorted({n for value in inputs.values() for n in value.shape if n > 1})
-    every = (less for length in lengths for less in shorter(wide, length))
+    halves = [(n, n // 2) for n in lengths if n > 2 and n % 2 == 0]  # windows divide a length
+    fewer = [*((n, 1) for n in lengths), *halves]
+    every = (less for length, by in fewer for less in shorter(wide, length, by))
     found = {tuple(value.shape for value in less.values()): less for less in (wide, *every)}
     return list(found.values())[1:]
 

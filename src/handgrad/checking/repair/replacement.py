@@ -27,11 +27,13 @@ OF_A_LINE = 3.0
 def rewritings(sandbox: Sandbox, observed: Observed, code: GradientCode) -> Iterator[Change]:
     """Yield ways to put gradient code into backward, the shortest first; the last leaves nothing of its lines."""
     source = sandbox.source
-    function = source.units[source.backward]
+    function = source.entry
+    if function is None:
+        return
     returns = (node for node in ast.walk(function) if isinstance(node, ast.Return) and node.value)
     own = (node for node in returns if source.enclosing(node, ast.FunctionDef) is function)
     ends = [node for node in own if id(node) in observed.scopes]
-    if not ends or not isinstance(function, ast.FunctionDef):
+    if not ends:
         return
     site = _Site(sandbox, observed, function, ends[0])
     for change in site.changes(*site.written(code, shared=True)):
@@ -78,7 +80,7 @@ class _Site:
 
     def written(self, code: GradientCode, *, shared: bool) -> tuple[list[ast.stmt], dict[str, ast.expr]]:
         """Return code as statements under free names; shared with what backward has computed, or in place of all."""
-        parameters = self.source.parameters(self.function.name)
+        parameters = self.source.parameters(self.function)
         given = ["grad_output", *self.target.inputs] if self.sandbox.subject.positional else ["grad_output"]
         names = {"np": self.source.numpy, **dict(zip(given, parameters, strict=False))}
         upstream = self.target.upstream
@@ -87,7 +89,7 @@ class _Site:
             **self.target.inputs,
         }
         scope = dict(self.scope) if shared else {}
-        known = scope | self.sandbox.subject_with().backward.__globals__
+        known = self.source.globals | scope
         known |= {names.get(name, name): value for name, value in values.items()}
         taken = {*parameters, *self.source.globals, *(self.used - self.given_up if shared else ())}
         body: list[ast.stmt] = []
@@ -114,7 +116,7 @@ class _Site:
             except (Exception, OutOfTimeError):
                 scope = {}  # what comes after it cannot be compared
         results = {argument: names.get(name, name) for argument, name in code.results.items()}
-        return _needed(body, set(results.values())), {
+        return needed(body, set(results.values())), {
             argument: ast.Name(name, ast.Load()) for argument, name in results.items()
         }
 
@@ -170,7 +172,7 @@ class _Site:
         """Whether every local name of an expression is known where it is to be."""
         scope = self.observed.scopes.get(id(self.source.enclosing(place, ast.stmt)), {})
         return all(
-            scope.get(name) is self.scope[name] or _equal(scope.get(name), self.scope[name])
+            scope.get(name) is self.scope[name] or equal(scope.get(name), self.scope[name])
             for name in names_in(value) & self.scope.keys()
         )
 
@@ -202,9 +204,9 @@ class _Site:
                 if node not in before and id(node) in self.source.parents
             ]
         new = (node for edit in change.edits if isinstance(edit.new, tuple) for node in edit.new)
-        again = self.given_up & {name for node in new for name in _changed(node)}
+        again = self.given_up & {name for node in new for name in changed_by(node)}
         dead += [
-            node for node in self.function.body if isinstance(node, ast.Assign) and _changed(node) <= again
+            node for node in self.function.body if isinstance(node, ast.Assign) and changed_by(node) <= again
         ]
         changed = {id(edit.old) for edit in change.edits}
         dead = [node for node in dead if not any(id(inner) in changed for inner in ast.walk(node))]
@@ -225,7 +227,7 @@ def _shortened(node: Any, scope: Mapping[str, Any], known: dict[str, Any]) -> An
         except Exception:  # what the user's code raises: it cannot be compared
             return node
         for name, other in scope.items():
-            if _equal(other, value):
+            if equal(other, value):
                 return ast.Name(name, ast.Load())
     return type(node)(*(_shortened(getattr(node, field), scope, known) for field in node._fields))
 
@@ -237,23 +239,23 @@ def _dead(function: ast.FunctionDef) -> list[ast.stmt]:
         rest = [node for node in function.body if node not in dead]
         nodes = (node for statement in rest for node in ast.walk(statement))
         read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-        more = [node for node in rest if isinstance(node, ast.Assign) and not _changed(node) & read]
+        more = [node for node in rest if isinstance(node, ast.Assign) and not changed_by(node) & read]
         if not more:
             return dead
         dead += more
 
 
-def _needed(statements: list[ast.stmt], wanted: set[str]) -> list[ast.stmt]:
+def needed(statements: list[ast.stmt], wanted: set[str]) -> list[ast.stmt]:
     """Drop the lines that no result needs."""
-    needed = []
+    found = []
     for statement in reversed(statements):
-        if _changed(statement) & wanted:
-            needed.append(statement)
+        if changed_by(statement) & wanted:
+            found.append(statement)
             wanted = wanted | names_in(statement)
-    return needed[::-1]
+    return found[::-1]
 
 
-def _changed(statement: ast.stmt) -> set[str]:
+def changed_by(statement: ast.stmt) -> set[str]:
     """Return the names that a line assigns to, or whose array it changes."""
     targets: list[ast.AST | None] = [getattr(statement, "target", None), *getattr(statement, "targets", [])]
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
@@ -276,7 +278,7 @@ def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def _equal(value: Any, other: Any) -> bool:
+def equal(value: Any, other: Any) -> bool:
     """Whether two arrays are the same but for rounding; numbers by themselves say too little."""
     if not isinstance(value, np.ndarray) or not isinstance(other, np.ndarray):
         return False

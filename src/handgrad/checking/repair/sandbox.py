@@ -13,13 +13,15 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
+from handgrad.checking.live_code import Codes, names_used
+from handgrad.checking.live_code import running as exchanged_code
 from handgrad.checking.repair.module_source import Change, ModuleSource, held
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, copy_of
 
@@ -32,6 +34,7 @@ MEMORY = 4 << 30  # bytes that all candidates together may add
 LARGEST_STATE = 1_000_000  # bytes of arrays in one name of the module: what is larger is not copied
 LONGEST_RUN = 10.0  # seconds for the user's own backward
 SHORTEST_RUN = 0.2  # a limit on each candidate, against loops without an end only
+SOME = 0.05  # of a gradient's entries are right with one of two mistakes mended
 SLOWER = 20  # than the user's own a candidate may be
 
 _SEARCHING: ContextVar[bool] = ContextVar("searching", default=False)
@@ -172,94 +175,118 @@ class Target:
         names = self.gradients.keys() & gradients.keys()
         return frozenset(name for name in names if self.met_by(name, gradients[name]))
 
+    def entries(self, name: str, gradient: Array) -> Array:
+        """Return which entries of a gradient are what they are to be; none where its shape is another."""
+        wanted = self.gradients[name]
+        if gradient.shape != wanted.shape:
+            return np.zeros(wanted.shape, bool)
+        return np.asarray(np.abs(gradient - wanted) <= self.tolerance[name])
+
 
 class Sandbox:
     """Runs a source's backward, as it is or changed."""
 
     def __init__(self, source: ModuleSource, subject: Subject, target: Target, guard: Guard) -> None:
         self.source, self.subject, self.target, self.guard = source, subject, target, guard
-        self._state = {name: value for name, value in source.globals.items() if self._may_change(name, value)}
-        self._forward_units = set(source.reachable(source.forward))
+        used = {name for each in source.definitions for name in names_used(each.__code__)}
+        known = {name: value for name, value in source.globals.items() if name in used}
+        self._state = {name: value for name, value in known.items() if self._may_change(name, value)}
         self.output = subject.run_forward(target.inputs)
-        self.compiling = sum(1.0 for _ in ast.walk(source.tree))  # microseconds
+        self.compiling = sum(1.0 for unit in source.units for _ in ast.walk(unit))  # microseconds
         self.running = 0.0  # microseconds, known when it has been observed
         self._limit, self.base = LONGEST_RUN, NOTHING
+        self._entries: dict[str, Array] = {}  # of the wrong gradients, those that are right as it is
         started = time.perf_counter()
         self.base = self.met()
         self._limit = max(SHORTEST_RUN, SLOWER * (time.perf_counter() - started))
         everything = [*target.inputs, *range(len(target.upstream))]
         self.everything: Met = frozenset([*target.gradients, *map(_unchanged, everything)])
 
-    def subject_with(self, change: Change | None = None) -> Subject:
-        """Return the user's two functions with a change made, in names of their own.
+    @contextlib.contextmanager
+    def changed(self, change: Change | None = None) -> Iterator[None]:
+        """Let the author's functions run with a change made, and with the module's state for themselves.
 
         SyntaxError, ValueError and TypeError mean that the change is no Python.
         """
         codes = dict(self.source.codes)
         if change is not None:
             with self.source.edited(change.edits):
-                for name in self._units(change):
-                    codes[name] = self.source.compile(self.source.units[name])
-        return self.assemble(codes)
+                for unit in {
+                    id(u): u for u in (self.source.unit(edit.old) for edit in change.edits)
+                }.values():
+                    codes |= self.source.compile(unit)
+        with self.running_codes(codes):
+            yield
 
-    def assemble(self, codes: Mapping[str, CodeType], extra: Mapping[str, Any] | None = None) -> Subject:
-        """Return the two functions from compiled units, in a copy of the module's names."""
-        module, state = self.source.globals, copy.deepcopy(self._state)
-        names = {**module, **state, **(extra or {})}
-        for name, value in module.items():
-            if isinstance(value, FunctionType) and value.__globals__ is module and name not in codes:
-                names[name] = FunctionType(value.__code__, names, name, value.__defaults__, value.__closure__)
-        for code in codes.values():
-            exec(code, names)  # the user's own functions, once more
-        for item in (item for value in state.values() for item in held(value)):
-            if self.source.classes_of(item):
-                item.__class__ = names[type(item).__name__]  # with the changed methods
-        forward = names[self.source.forward] if self.source.forward else self.subject.forward
-        return replace(self.subject, forward=forward, backward=names[self.source.backward])
+    @contextlib.contextmanager
+    def running_codes(self, codes: Codes, names: Mapping[str, Any] | None = None) -> Iterator[None]:
+        """Let functions run other code, with more names in their module, and with the module's state for themselves."""
+        module = self.source.globals
+        with exchanged_code(codes, names):
+            module.update(copy.deepcopy(self._state))
+            try:
+                yield
+            finally:
+                module.update(self._state)
 
     def met(self, change: Change | None = None) -> Met:
         """Return what holds of the backward with a change made."""
         self.guard.spend(self.compiling)
         try:
-            subject = self.subject_with(change)
-        except (SyntaxError, ValueError, TypeError, RecursionError):
-            return NOTHING
-        if not self._state:  # nothing is saved from one call to the next: forward need not run first
-            subject = replace(subject, forward=_nothing)
-        self.guard.spend(self.running)
-        try:
-            with self.guard.limit(self._limit):
-                found = self._met(subject)
-                if change is not None and found != self.base and self._units(change) & self._forward_units:
-                    output = self.subject_with(change).run_forward(self.target.inputs)
+            with self.changed(change), self.guard.limit(self._limit):
+                self.guard.spend(self.running)
+                found = self._met()
+                if change is not None and found != self.base and self._changes_forward(change):
+                    output = self.subject.run_forward(self.target.inputs)
                     if len(output) != len(self.output) or not all(map(_same, output, self.output)):
                         return NOTHING  # forward was changed to fit
                 return found
         except OutOfTimeError:
             self.guard.spend(1e6 * self._limit)
-        except (CheckError, MemoryError):
-            pass
-        return NOTHING
+            return NOTHING
+        except (CheckError, MemoryError):  # a candidate that raises meets nothing
+            return NOTHING
+        except (SyntaxError, ValueError, TypeError, RecursionError):  # no Python
+            return NOTHING
 
-    def _met(self, subject: Subject) -> Met:
+    def _met(self) -> Met:
         target, inputs = self.target, copy_of(self.target.inputs)
         upstream = [np.array(part) for part in target.upstream]
-        gradients = subject.run_backward(upstream, inputs, fresh=False)
+        forward = bool(self._state)  # else nothing is saved from one call to the next, and it need not run
+        gradients = self.subject.run_backward(upstream, inputs, fresh=False, forward=forward)
         if gradients.keys() != target.gradients.keys():
             return NOTHING
         unchanged = {_unchanged(name) for name, value in inputs.items() if _same(value, target.inputs[name])}
         unchanged |= {_unchanged(k) for k, part in enumerate(upstream) if _same(part, target.upstream[k])}
-        met = target.met(gradients)
+        met = target.met(gradients) | self._nearer(gradients)
         if not met | unchanged <= self.base:  # and when it is called again
-            met &= target.met(subject.run_backward(target.upstream, target.inputs))
+            again = self.subject.run_backward(target.upstream, target.inputs)
+            met &= target.met(again) | self._nearer(again)
         return met | unchanged
 
-    def _units(self, change: Change) -> set[str]:
-        return {self.source.unit_of[id(edit.old)] for edit in change.edits}
+    def _nearer(self, gradients: Gradients) -> Met:
+        """Return which gradients have more right entries than before, and no other wrong: one of two mistakes is mended."""
+        entries = {
+            name: self.target.entries(name, gradient)
+            for name, gradient in gradients.items()
+            if name in self.target.gradients and not self.target.met_by(name, gradient)
+        }
+        if not self.base:
+            self._entries = entries
+        known = {name: self._entries[name] for name in entries.keys() & self._entries.keys()}
+        return frozenset(
+            f"more of {name}"
+            for name, before in known.items()
+            if np.mean(entries[name] & ~before) > SOME and not np.any(before & ~entries[name])
+        )
+
+    def _changes_forward(self, change: Change) -> bool:
+        """Whether a change is of a function that forward runs too."""
+        return any(self.source.holding(edit.old) & self.source.forward for edit in change.edits)
 
     def _may_change(self, name: str, value: Any) -> bool:
         """Whether a name of the module holds something that calls may change, and that can be copied."""
-        own = bool(self.source.classes_of(value))
+        own = self.source.has_class_of(value)
         if name.startswith("__") or not (own or isinstance(value, dict | list | set | np.ndarray)):
             return False
         if sum(item.nbytes for item in held(value) if isinstance(item, np.ndarray)) > LARGEST_STATE:
@@ -273,10 +300,6 @@ class Sandbox:
 
 def _unchanged(name: str | int) -> str:
     return f"{name} is unchanged"
-
-
-def _nothing(*_args: Any, **_kwargs: Any) -> None:
-    """Do nothing: stand in for a forward that need not run."""
 
 
 def _same(value: Any, other: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
@@ -12,21 +12,26 @@ from pathlib import Path
 
 import numpy as np
 
+from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.gradient_code import GradientCode, write_gradient
+from handgrad.checking.intermediates import FirstWrong
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.repair.edit_candidates import small_changes
-from handgrad.checking.repair.expressions import observe
+from handgrad.checking.repair.expressions import Observed, observe
+from handgrad.checking.repair.in_place import in_place
 from handgrad.checking.repair.module_source import (
     Change,
+    Edit,
     ModuleSource,
     SourceError,
-    read_source,
+    called,
+    read_sources,
     splices,
     text_with,
 )
 from handgrad.checking.repair.other_inputs import OtherInputs
 from handgrad.checking.repair.replacement import rewritings
-from handgrad.checking.repair.sandbox import LONGEST_RUN, Guard, Met, OutOfTimeError, Sandbox, Target
+from handgrad.checking.repair.sandbox import LONGEST_RUN, NOTHING, Guard, Met, OutOfTimeError, Sandbox, Target
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.verdict.comparison import Evidence, compare
 from handgrad.checking.verdict.contract import violations
@@ -35,6 +40,10 @@ from handgrad.files import write_file
 PROOF = 60  # runs of backward
 ROUNDS = 5  # edits in a row, each of which makes something right
 BROADER = 1.5  # of cost: a change that is right at all sizes may be that much larger
+FULLER = 0.5  # of cost: an edit that mends all may be that much larger than one that mends some
+NEAR = 2.5  # of cost: such edits of the first wrong line are tried before those of other lines are generated
+AGAIN = 0.5  # of cost, less for the same mistake at another place
+ELSEWHERE = 1.5  # of cost, for a change elsewhere than at the first wrong line
 FOR_EDITS = 0.85  # of the budget; the rest is for rewriting
 LONGEST_TEXT = 90  # characters of code in a description
 
@@ -54,9 +63,10 @@ class Repair:
     encoding: str
     any_size: bool = True  # whether it is right at inputs of other sizes too, as far as forward takes them
     undone: tuple[Diagnosis, ...] = ()  # the mistakes that its small edits undo
+    lines: frozenset[int] = frozenset()  # of the statements that it changes, as the author counts them
 
 
-def mend(evidence: Evidence, *, budget_s: float) -> Repair | None:
+def mend(evidence: Evidence, first: FirstWrong | None = None, *, budget_s: float) -> Repair | None:
     """Return a proved repair of the backward's source, or None when none was found or there is no source.
 
     Proved means: right at the user's inputs and at fresh ones, for several upstream gradients, under the whole
@@ -65,6 +75,7 @@ def mend(evidence: Evidence, *, budget_s: float) -> Repair | None:
     trace, others = evidence.trace, OtherInputs(evidence)
 
     def prove(candidate: Subject) -> bool:
+        """Judge a candidate, while the author's functions run as it changes them."""
         for known in evidence.comparisons:
             comparison = compare(candidate, known.numerical)
             if comparison.wrong:
@@ -87,8 +98,9 @@ def mend(evidence: Evidence, *, budget_s: float) -> Repair | None:
         for name, bounds in sample.bounds.items()
     }
     target = Target(sample.inputs, sample.upstream, right, near)
+    others.prepare()
     try:
-        return repair(evidence.subject, target, prove, any_size, write, budget_s=budget_s)
+        return repair(evidence.subject, target, prove, any_size, write, trace, first, budget_s=budget_s)
     except SourceError:
         return None
 
@@ -99,6 +111,8 @@ def repair(
     prove: Prove,
     any_size: Prove = lambda candidate: True,
     write: Write = lambda arguments: None,
+    trace: ForwardTrace | None = None,
+    first_wrong: FirstWrong | None = None,
     *,
     budget_s: float = 3.0,
 ) -> Repair | None:
@@ -107,10 +121,17 @@ def repair(
     The target has inputs at which backward is wrong, with the right gradients. ``write`` returns the right gradients of
     some arguments as lines of source. Of the budget, work is counted and not time: a slow machine finds the same.
     """
-    source = read_source(subject.forward, subject.backward)
-    guard = Guard()
-    with guard.search():
-        return _Search(source, subject, target, prove, any_size, write, guard, budget_s).run()
+    with Guard().search():
+        sources = read_sources(subject)
+    for source in sources:
+        guard = Guard()
+        with guard.search():
+            found = _Search(
+                source, subject, target, prove, any_size, write, trace, first_wrong, guard, budget_s
+            ).run()
+        if found is not None:
+            return found
+    return None
 
 
 def write_repair(path: Path, found: Repair) -> None:
@@ -126,10 +147,15 @@ class _Search:
     prove: Prove
     any_size: Prove
     write: Write
+    trace: ForwardTrace | None
+    first_wrong: FirstWrong | None  # where to look first
     guard: Guard
     budget: float
     done: list[str] = field(default_factory=list)
     undone: list[Diagnosis] = field(default_factory=list)
+    codes: set[str] = field(default_factory=set)  # of the mistakes that were mended
+    texts: list[list[tuple[str, str]]] = field(default_factory=list)  # what the edits have exchanged
+    _lines: set[int] = field(default_factory=set)  # the nodes of the first wrong line
 
     def run(self) -> Repair | None:
         """Edit as long as each edit makes something right, then rewrite what is left, or else all."""
@@ -141,6 +167,7 @@ class _Search:
             if found is not None or better is None or text is None:
                 break
             self.done.append(self._described(source, better))
+            self.codes.add(better.undoes)
             self.undone += self._undone(sandbox, better, met)
             source = source.with_text(text)
         found = found or self._rewritten(source)
@@ -155,12 +182,17 @@ class _Search:
     def _round(self, sandbox: Sandbox) -> tuple[Repair | None, Change | None, Met]:
         """Return a proved repair by one edit, or else the edit that mends most, and what it does."""
         best: tuple[Change | None, Met] = None, sandbox.base
+        until = np.inf  # what costs so much more than the first that mends something is not tried
         bound: tuple[Repair, float] | None = None  # right at these sizes only, with its cost
-        for change in small_changes(sandbox.source, observe(sandbox)):
+        for change in self._changes(sandbox):
             spent = self.guard.spent > FOR_EDITS * self.budget
-            if spent or (bound and change.cost > bound[1] + BROADER):
+            if (
+                spent
+                or self._cost(sandbox.source, change) > until
+                or (bound and change.cost > bound[1] + BROADER)
+            ):
                 break
-            met = sandbox.met(change)
+            met = sandbox.met(change) if not only_hides(sandbox.source, change) else NOTHING
             if met == sandbox.everything:
                 found = self._proved(sandbox, change, "edit")
                 if found is not None and found.any_size:
@@ -169,17 +201,56 @@ class _Search:
                     bound = found, change.cost
             elif met > sandbox.base and len(met) > len(best[1]):
                 best = change, met
+                until = min(until, self._cost(sandbox.source, change) + FULLER)
         return (bound[0] if bound else None), *best
+
+    def _first_wrong(self, source: ModuleSource) -> FirstWrong | None:
+        """Return the first wrong line where it is in a source, as its author wrote it."""
+        first = self.first_wrong
+        return first if first and source is self.first and first.path == str(source.path) else None
+
+    def _observed(self, sandbox: Sandbox) -> Observed:
+        first = self._first_wrong(sandbox.source)
+        line, times = (first.line, first.numbers.times) if first and first.numbers else (0, 0)
+        return observe(sandbox, line, times)
+
+    def _changes(self, sandbox: Sandbox) -> Iterator[Change]:
+        """Yield the small edits of the first wrong line, which are few, and then all others, the nearest first."""
+        source, observed, first = sandbox.source, self._observed(sandbox), self._first_wrong(sandbox.source)
+        statements = source.statements_at(first.line) if first is not None else []
+        at_line = [node for statement in statements for node in ast.walk(statement)]
+        changes = small_changes(source, observed, at_line)
+        yield from (change for change in changes if change.cost <= NEAR)
+        seen = set(map(id, at_line))
+        others = (node for unit in source.units for node in ast.walk(unit) if id(node) not in seen)
+        every = [*small_changes(source, observed, others), *(each for each in changes if each.cost > NEAR)]
+        yield from sorted(every, key=lambda change: self._cost(source, change))
+
+    def _cost(self, source: ModuleSource, change: Change) -> float:
+        """Return a change's cost: more elsewhere than at the first wrong line, less for a mistake that was made before."""
+        first, again = self._first_wrong(source), change.undoes in self.codes
+        if first is not None and not self._lines:
+            self._lines = {id(node) for each in source.statements_at(first.line) for node in ast.walk(each)}
+        elsewhere = first is not None and id(change.edits[0].old) not in self._lines
+        return change.cost + ELSEWHERE * elsewhere - AGAIN * again
 
     def _rewritten(self, source: ModuleSource) -> Repair | None:
         """Return a proved repair with the gradients written anew: of the wrong ones, or of all."""
         sandbox = self._sandbox(source)
-        observed = observe(sandbox)
+        observed = self._observed(sandbox)
         wrong = [name for name in self.target.gradients if name not in sandbox.base]
+        first = self._first_wrong(source)
+        for change in in_place(sandbox, observed, self.trace, wrong, first) if self.trace is not None else ():
+            if not leaves_wrong(source, change) and sandbox.met(change) == sandbox.everything:
+                found = self._proved(sandbox, change, "rewritten")
+                if found is not None:
+                    return found
+        if self.subject.backward not in source.functions:
+            return None  # its arguments are not those of the pair that is checked
         for arguments in (wrong, list(self.target.gradients)):
             code = self.write(arguments) if arguments else None
             for change in rewritings(sandbox, observed, code) if code is not None else ():
-                if sandbox.met(change) == sandbox.everything:
+                if not leaves_wrong(source, change) and sandbox.met(change) == sandbox.everything:
                     found = self._proved(sandbox, change, "rewritten")
                     if found is not None:
                         return found
@@ -189,11 +260,10 @@ class _Search:
         """Return the repair when the whole check passes."""
         self.guard.spend(PROOF * sandbox.running)
         try:
-            candidate = sandbox.subject_with(change)
-            with self.guard.limit(LONGEST_RUN):
-                if not self.prove(candidate):
+            with sandbox.changed(change), self.guard.limit(LONGEST_RUN):
+                if not self.prove(self.subject):
                     return None
-                any_size = self.any_size(candidate)
+                any_size = self.any_size(self.subject)
         except (CheckError, OutOfTimeError, MemoryError):
             return None
         text = text_with(sandbox.source, change)
@@ -203,20 +273,37 @@ class _Search:
         diff = "".join(difflib.unified_diff(before, text.splitlines(keepends=True), path.name, path.name))
         description = "; ".join([*self.done, self._described(sandbox.source, change)])
         undone = (*self.undone, *self._undone(sandbox, change, sandbox.everything))
-        return Repair(path, text, diff, description, kind, self.first.encoding, any_size, undone)
+        return Repair(
+            path,
+            text,
+            diff,
+            description,
+            kind,
+            self.first.encoding,
+            any_size,
+            undone,
+            self._changed_lines(text),
+        )
 
     def _undone(self, sandbox: Sandbox, change: Change, met: Met) -> list[Diagnosis]:
         """Return the mistake that an edit undoes, with the arguments whose gradients it mends."""
         mended = tuple(name for name in self.target.gradients if name in met and name not in sandbox.base)
+        texts = exchanged(sandbox.source, change)
+        turned = [(new, old) for old, new in texts]
+        code = (
+            "swapped-gradients" if turned in self.texts else change.undoes
+        )  # one name for another, and back
+        self.texts.append(texts)
         if not mended or not change.undoes:
             return []
         words = "; ".join(
-            f"`{old}` should be `{new}`" if new else f"`{old}` should not be there"
-            for old, new in exchanged(sandbox.source, change)
+            f"`{old}` should be `{new}`" if new else f"`{old}` should not be there" for old, new in texts
         )
+        if code != change.undoes:
+            words += ", and the other way round"
         number = self._first_line(sandbox.source, change.edits[0].old.lineno)
         place = f"line {number}: {self.first.text.splitlines()[number - 1].strip()}"
-        return [Diagnosis(change.undoes, mended, words, place=place)]
+        return [Diagnosis(code, mended, words, place=place)]
 
     def _described(self, source: ModuleSource, change: Change) -> str:
         """Return a change in a line for people, with the lines' numbers in the file as it was first."""
@@ -228,6 +315,21 @@ class _Search:
             for line, (old, new) in zip(lines, exchanged(source, change), strict=True)
         )
 
+    def _changed_lines(self, text: str) -> frozenset[int]:
+        matcher = SequenceMatcher(None, self.first.text.splitlines(), text.splitlines(), autojunk=False)
+        changed = {
+            line + 1
+            for tag, i1, i2, _, _ in matcher.get_opcodes()
+            if tag != "equal"
+            for line in range(i1, i2)
+        }
+        ranges = [
+            range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            for node in ast.walk(self.first.tree)
+            if isinstance(node, ast.stmt) and not hasattr(node, "body")
+        ]
+        return frozenset(line for lines in ranges if changed & {*lines} for line in lines)
+
     def _first_line(self, source: ModuleSource, line: int) -> int:
         """Return which line of the first text a line of a later one was."""
         before, after = self.first.text.splitlines(), source.text.splitlines()
@@ -235,6 +337,47 @@ class _Search:
             if j1 <= line - 1 < j2:
                 return min(i1 + line - 1 - j1, max(i1, i2 - 1)) + 1
         return line
+
+
+def only_hides(source: ModuleSource, change: Change) -> bool:
+    """Whether a change would hide a mistake: it takes a value from itself, or gives other numbers to a wrong function."""
+    own = {function.__name__ for function in source.functions}
+    for edit in change.edits:
+        for part in edit.parts:
+            if any(map(_cancels, ast.walk(part))) and not any(map(_cancels, ast.walk(edit.old))):
+                return True
+        holder: ast.AST = edit.old
+        while isinstance(holder, ast.expr):
+            inside, holder = holder, source.parents[id(holder)][0]
+            is_argument = isinstance(holder, ast.Call) and inside is not holder.func
+            if is_argument and called(holder) in own and not _renames(edit):
+                return True
+    return False
+
+
+def leaves_wrong(source: ModuleSource, change: Change) -> bool:
+    """Whether what is written anew calls a function of backward's alone no more, which stays as wrong as it is."""
+    alone = {function.__name__ for function in source.functions if function not in source.forward}
+    before, after = (
+        {called(node) for part in parts for node in ast.walk(part)} & alone
+        for parts in (
+            [edit.old for edit in change.edits],
+            [part for edit in change.edits for part in edit.parts],
+        )
+    )
+    return bool(before - after)
+
+
+def _cancels(node: ast.AST) -> bool:
+    """Whether an expression is a difference or a quotient of twice the same."""
+    is_either = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub | ast.Div)
+    return is_either and ast.dump(node.left) == ast.dump(node.right)  # type: ignore[attr-defined]
+
+
+def _renames(edit: Edit) -> bool:
+    """Whether an edit takes one name or entry for another, or exchanges what it is given."""
+    names = ast.Name | ast.Attribute | ast.Subscript
+    return (isinstance(edit.old, names) and isinstance(edit.new, names)) or isinstance(edit.old, ast.Call)
 
 
 def exchanged(source: ModuleSource, change: Change) -> list[tuple[str, str]]:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from handgrad.checking.forward_trace import ForwardTrace
-from handgrad.checking.input_draws import perturb_off_kinks
+from handgrad.checking.input_draws import Source, perturb_off_kinks
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, widened
 from handgrad.checking.verdict.directional import (
     AnalyticGradient,
     DirectionalCheck,
-    directional_check,
+    directional_checks,
     few_enough,
     outputs_of,
 )
 from handgrad.finite_differences import NumericalJacobian, numerical_jacobian
 from handgrad.tolerance import EPS, TELLING, Bounds, Rounding, close, rounding_error
 
+UNCONFIRMED = "backward is what the chain rule over a trace of forward gives, and the slopes, not to be trusted, are neither"
 UPSTREAMS = 3
 LARGEST_WIDE = 20_000  # entries of all inputs: products of more take long beyond float64
 LOOKED_AT = 8  # wrong entries, the worst first, whose kinks are counted
@@ -64,6 +65,7 @@ class GradientSample:
     upstream: list[Array]  # one for each output
     got: Gradients
     bounds: dict[str, Bounds]
+    rounding: dict[str, Rounding]
 
     def wrong(self, argument: str) -> Array:
         """Return which entries of an argument's gradient are wrong, in its shape."""
@@ -97,6 +99,8 @@ class Comparison:
 
     numerical: NumericalGradient
     samples: tuple[GradientSample, ...]  # one for each upstream gradient
+    mistrusted: Mapping[str, bool] = field(default_factory=dict)
+    """The arguments whose slopes contradict the chain rule, which backward agrees with; true where closer slopes do too."""
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -111,11 +115,11 @@ class Comparison:
     @cached_property
     def doubtful(self) -> dict[str, str]:
         """The arguments whose numerical gradient is known too badly to tell, with the reason."""
-        doubtful: dict[str, str] = {}
+        doubtful = {name: UNCONFIRMED for name, confirmed in self.mistrusted.items() if not confirmed}
         for name in self.arguments:
             for bounds in (sample.bounds[name] for sample in self.samples if name not in self.wrong):
                 size, tolerance = bounds.size.max(initial=0), bounds.tolerance.max(initial=0)
-                if size > 0 and tolerance > TELLING * size:
+                if size > 0 and tolerance > TELLING * size and name not in doubtful:
                     known = f"its numerical gradient is known to {float(tolerance / size):.0e} only"
                     doubtful[name] = f"{known}: forward is too rough there"
         return doubtful
@@ -132,6 +136,7 @@ class Evidence:
     subject: Subject
     comparisons: tuple[Comparison, ...]  # at the user's inputs first, then at fresh ones
     wrong: tuple[str, ...]
+    source: Source = field(default_factory=dict)  # of other inputs
 
     @property
     def trace(self) -> ForwardTrace | None:
@@ -169,36 +174,42 @@ def numerical_gradient(
     generator = np.random.default_rng(seed)
     upstreams = tuple(_upstream(outputs, generator) for _ in range(UPSTREAMS))
     analytic = AnalyticGradient(subject, widened(inputs, np.float64))
-    jacobians: dict[str, NumericalJacobian | DirectionalCheck] = {}
-    for name in arguments:
-        if name in few:
-            jacobians[name] = numerical_jacobian(outputs_of(subject, wide, name), wide[name])
-        else:
-            jacobians[name] = directional_check(analytic, name, generator)
+    many = [name for name in arguments if name not in few]
+    checks = directional_checks(analytic, many, upstreams, generator) if many else {}
+    jacobians: dict[str, NumericalJacobian | DirectionalCheck] = {
+        name: checks[name]
+        if name in checks
+        else numerical_jacobian(outputs_of(subject, wide, name), wide[name])
+        for name in arguments
+    }
     return NumericalGradient(inputs, analytic, outputs, upstreams, jacobians)
 
 
 def compare(subject: Subject, numerical: NumericalGradient) -> Comparison:
     """Compare a backward's gradients, in float64, with the numerical ones."""
-    return Comparison(numerical, tuple(_sample(subject, each, numerical) for each in numerical.upstreams))
+    numbers = range(len(numerical.upstreams))
+    return Comparison(numerical, tuple(_sample(subject, number, numerical) for number in numbers))
 
 
-def _sample(subject: Subject, upstream: list[Array], numerical: NumericalGradient) -> GradientSample:
+def _sample(subject: Subject, number: int, numerical: NumericalGradient) -> GradientSample:
     """Run backward, and find what its gradients must be."""
+    upstream = numerical.upstreams[number]
     gradients = subject.run_backward(upstream, numerical.exact)
     perturbed = _perturbed(subject, upstream, numerical.exact, gradients)
     flat = np.concatenate([part.ravel() for part in upstream])
     eps = rounding_error(*numerical.inputs.values(), *numerical.outputs)  # that of the gradient is backward's
     bounds: dict[str, Bounds] = {}
+    roundings: dict[str, Rounding] = {}
     for name, jacobian in numerical.jacobians.items():
         rounding = Rounding(eps, _least(numerical, name, flat), perturbed[name])
+        roundings[name] = rounding
         if isinstance(jacobian, DirectionalCheck):
-            bounds[name] = jacobian.bounds(upstream, gradients[name], rounding)
+            bounds[name] = jacobian.bounds(number, upstream, gradients[name], rounding)
         else:
             shape = numerical.inputs[name].shape
             parts = (*jacobian.allowed(flat), jacobian.magnitude(flat))
             bounds[name] = rounding.bounds(*(part.reshape(shape) for part in parts))
-    return GradientSample(numerical.exact, upstream, gradients, bounds)
+    return GradientSample(numerical.exact, upstream, gradients, bounds, roundings)
 
 
 def rejudge_off_kinks(subject: Subject, comparison: Comparison, seed: int) -> Comparison:
@@ -261,7 +272,8 @@ def _perturbed(subject: Subject, upstream: list[Array], inputs: Inputs, given: G
     """Return how much backward's gradients move when the inputs move by a rounding error."""
     generator = np.random.default_rng(0)
     moved = {name: np.zeros(value.shape) for name, value in given.items()}
-    for _ in range(PERTURBATIONS):
+    few = sum(value.size for value in inputs.values()) <= LARGEST_WIDE
+    for _ in range(PERTURBATIONS if few else 1):  # of many entries, each is one more
         near = {
             name: value * (1 + EPS * generator.choice([-1, 0, 1], value.shape))
             if value.dtype.kind == "f"

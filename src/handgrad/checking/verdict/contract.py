@@ -39,7 +39,7 @@ class Violation:
 
 def violations(subject: Subject, sample: GradientSample) -> list[Violation]:
     """Return every part of the contract that backward breaks at a sample."""
-    again = list(_repetition(subject, sample))
+    again = [*_repetition(subject, sample), *_between(subject, sample)]
     return [*_mutations(subject, sample), *again, *([] if again else _linearity(subject, sample))]
 
 
@@ -105,6 +105,18 @@ def _repetition(subject: Subject, sample: GradientSample) -> Iterator[Violation]
                 yield Violation("random", name, f"{differs}, as random numbers do")
             else:
                 yield Violation("stale", name, f"{differs}: something is cached between calls")
+
+
+def _between(subject: Subject, sample: GradientSample) -> Iterator[Violation]:
+    """Run forward on other inputs in between, where its library cached for backward what each call saved."""
+    after_another = getattr(subject.backward, "after_another", None)
+    upstream = tuple(map(np.array, sample.upstream))
+    found = after_another(upstream, **copy_of(sample.inputs)) if after_another else {}
+    for name, gradient in found.items():
+        largest = float(sample.bounds[name].size.max(initial=0))
+        if name in sample.got and not reordered(sample.got[name], gradient, largest):
+            words = "a forward on other inputs changes it: something is saved outside of ctx"
+            yield Violation("stale", name, f"d{name} is of the last call: {words}")
 
 
 def _linearity(subject: Subject, sample: GradientSample) -> Iterator[Violation]:

@@ -8,29 +8,34 @@ too. Where forward cannot be traced, a wrong entry is found by halving a directi
 
 from __future__ import annotations
 
-import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import CellType, FrameType, FunctionType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import COMPARISONS, KINKED, adjoints, vjp_text
-from handgrad.checking.forward_trace import ForwardTrace, Operation, UntraceableError, trace_forward
+from handgrad.checking.adjoint import COMPARISONS, KINKED, adjoints, ties_of, vjp_text
+from handgrad.checking.forward_trace import ForwardTrace, UntraceableError, is_users, trace_forward
 from handgrad.checking.subject import Array, Gradients, Inputs, Subject
-from handgrad.finite_differences import NumericalJacobian, Vector, directional_derivatives, numerical_jacobian
+from handgrad.finite_differences import (
+    NumericalJacobian,
+    Vector,
+    directional_derivatives,
+    numerical_jacobian,
+    rounding_noise,
+)
 from handgrad.tolerance import ERRORS, Bounds, Rounding, close, gradient_tolerance
 
-WORK = 400_000_000  # numbers, for the derivatives along coordinates of all arguments together: about a second
-STEP = 16  # numbers are worked on while Python makes a step
-WIDE = 8  # times as long, for a number beyond float64
+SECONDS = 0.7  # for the derivatives of all arguments together, of the two seconds until the verdict
+TIMED = 3  # runs of forward, of which the shortest counts: other programs make it longer
 EVALUATIONS = 30  # of forward, for the derivative along one coordinate or direction
 DIRECTIONS = 12
 FEW = 12  # entries whose derivatives take no longer than those along the directions
 LARGEST_JACOBIAN = 5_000_000  # entries
-LARGEST_DRAWN = 20_000_000  # entries of all directions
+LARGEST_DRAWN = 4_000_000  # entries of all directions
 LOOKED_AT = 24  # entries unlike the analytic gradient's, the worst first, whose own derivatives are found
 ENOUGH = 3  # of them that are wrong
 NOTICEABLE = 1e-2  # of a typical entry: smaller entries are compared as if they had this size
@@ -44,42 +49,25 @@ MANY_SIDED = {"max", "min", "clip", "sort", "argsort", "argmax", "argmin", "part
 
 
 def few_enough(subject: Subject, inputs: Inputs, arguments: Sequence[str]) -> set[str]:
-    """Return the arguments whose derivatives along all coordinates are little enough work, the smallest first."""
+    """Return the arguments whose derivatives along all coordinates take little enough time, the smallest first."""
     outputs = sum(output.size for output in subject.run_forward(inputs))
-    work, chosen, spent = work_of(subject, inputs), set(), 0
+    one, chosen, spent = EVALUATIONS * seconds_of(subject, inputs), set(), 0.0
     for name in sorted(arguments, key=lambda name: inputs[name].size):
         size = inputs[name].size
-        if size > FEW:
-            spent += size * EVALUATIONS * work
-        if size * outputs <= LARGEST_JACOBIAN and spent <= WORK:
+        spent += size * one if size > FEW else 0.0
+        if size * outputs <= LARGEST_JACOBIAN and spent <= SECONDS:
             chosen.add(name)
     return chosen
 
 
-def work_of(subject: Subject, inputs: Inputs) -> int:
-    """Return how much work one run of forward is: the numbers it takes and returns, and the steps Python makes.
-
-    It is counted, not timed: what is done, and so what is found, is the same on a machine that is busy.
-    """
-    steps = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal steps
-        frame.f_trace_lines, frame.f_trace_opcodes = False, True
-        steps += event == "opcode"
-        return count
-
-    before = sys.gettrace()
-    sys.settrace(count)
-    try:
-        for _ in range(2):  # since Python 3.12, a function's steps are counted from its second run on
-            steps = 0
-            outputs = subject.run_forward(inputs)
-    finally:
-        sys.settrace(before)
-    arrays = [*inputs.values(), *outputs]
-    each = WIDE if any(array.dtype == np.longdouble for array in arrays) else 1
-    return STEP * steps + each * sum(array.size for array in arrays)
+def seconds_of(subject: Subject, inputs: Inputs) -> float:
+    """Return how long one run of forward takes."""
+    taken = []
+    for _ in range(TIMED):
+        started = time.perf_counter()
+        subject.run_forward(inputs)
+        taken.append(time.perf_counter() - started)
+    return min(taken)
 
 
 def outputs_of(subject: Subject, inputs: Inputs, name: str) -> Vector:
@@ -137,16 +125,10 @@ class AnalyticGradient:
         point[index] += 1e-7 * (np.abs(point[index]) or 1.0)
         moved = trace.replay({**self.inputs, name: point})
         return sum(
-            int(np.sum(_at_kink(operation, trace.values) & ~_at_kink(operation, moved)))
+            int(np.sum(ties_of(operation, trace.values) & ~ties_of(operation, moved)))
             for operation in trace.operations
             if operation.name in TWO_SIDED
         )
-
-
-def _at_kink(operation: Operation, values: Sequence[Any]) -> Array:
-    """Return where the two sides of an operation meet: its operands are equal, or its only one is 0."""
-    first, *second = (values[k] for k in operation.inputs)
-    return np.asarray(first == (second[0] if second else 0))
 
 
 def traced(subject: Subject, inputs: Mapping[str, Any]) -> ForwardTrace | None:
@@ -168,26 +150,52 @@ def traced(subject: Subject, inputs: Mapping[str, Any]) -> ForwardTrace | None:
 
 
 def _functions(function: Any) -> list[FunctionType]:
-    """Return a function with those its module and its closure hold: forward may call any of them."""
-    start = getattr(function, "__wrapped__", function)
-    if not isinstance(start, FunctionType):
-        return []
-    held = [cell.cell_contents for cell in start.__closure__ or () if cell != EMPTY]
-    found = [*start.__globals__.values(), *held]
-    return [start, *(value for value in found if isinstance(value, FunctionType))]
+    """Return the functions that a forward may call: of its module, and of what closures and objects of anyone's hold."""
+    left, seen, found = [getattr(function, "__wrapped__", function)], {}, []
+    while left:
+        item = left.pop()
+        if id(item) in seen or isinstance(item, type | ModuleType | np.ndarray):
+            continue
+        seen[id(item)] = item  # alive, so that no other gets its number
+        if isinstance(item, FunctionType):
+            found.append(item)
+            left += [cell.cell_contents for cell in item.__closure__ or () if cell != EMPTY]
+            left += (
+                (each for each in item.__globals__.values() if isinstance(each, FunctionType))
+                if is_users(item)
+                else ()
+            )
+        elif isinstance(item, MethodType):
+            left += [item.__func__, item.__self__]
+        elif isinstance(item, dict | list | tuple):
+            left += item.values() if isinstance(item, dict) else item
+        elif hasattr(item, "__dict__"):
+            names = (each for kind in type(item).__mro__ for each in vars(kind).values())
+            methods = [each for each in names if isinstance(each, FunctionType) and is_users(each)]
+            left += [*methods, *vars(item).values()] if methods else []
+    return found
 
 
 @dataclass(frozen=True)
 class DirectionalCheck:
-    """Derivatives of m outputs along d random directions of a large argument, to check its gradient by."""
+    """Derivatives along d random directions of a large argument, to check its gradient by.
+
+    Only the products of the outputs with the upstream gradients are differentiated: the outputs may be a million too.
+    """
 
     name: str  # of the argument
-    function: Vector  # the outputs as a function of the argument
+    outputs: Vector  # as a function of the argument
+    noise: Array  # their rounding
+    upstreams: Array  # (products, outputs)
     point: Array
     directions: Array  # (d, *point.shape)
-    along: NumericalJacobian  # (m, d)
     analytic: AnalyticGradient  # another gradient to compare with, once it is confirmed
     looked_at: dict[tuple[int, ...], NumericalJacobian] = field(default_factory=dict)
+
+    @cached_property
+    def along(self) -> NumericalJacobian:
+        """The derivatives along the directions, (products, d)."""
+        return self.derivatives(self.directions)
 
     @property
     def description(self) -> str:
@@ -197,13 +205,21 @@ class DirectionalCheck:
             way = "entry by entry against the chain rule over a trace of forward, confirmed by"
         return f"{way} the derivatives along {len(self.directions)} random directions"
 
-    def bounds(self, upstream: Sequence[Array], got: Array, rounding: Rounding) -> Bounds:
-        """Return what the gradient may be, entry by entry, when ``got`` is what was returned."""
-        flat = np.concatenate([part.ravel() for part in upstream])
+    def bounds(self, number: int, upstream: Sequence[Array], got: Array, rounding: Rounding) -> Bounds:
+        """Return what the gradient for an upstream one may be, entry by entry, when ``got`` is what was returned."""
+        flat = np.eye(len(self.upstreams))[number]
         for candidate in self._candidates(upstream, flat, got):
             if np.all(self._missed(candidate, flat, rounding, self.directions, self.along) <= 0):
                 return self._around(candidate, got, flat, rounding)
         return self._by_directions(got, flat, rounding)
+
+    def derivatives(self, directions: Array) -> NumericalJacobian:
+        """Differentiate the products along some directions."""
+
+        def products(value: Array) -> Array:
+            return np.asarray(self.upstreams @ self.outputs(value))
+
+        return directional_derivatives(products, self.point, directions, np.abs(self.upstreams) @ self.noise)
 
     def _candidates(self, upstream: Sequence[Array], flat: Array, got: Array) -> Iterator[Array]:
         """Yield gradients that may be right: by the chain rule, and what was returned times a constant."""
@@ -219,12 +235,13 @@ class DirectionalCheck:
     ) -> Array:
         """Return how far a gradient is off along each direction, beyond the tolerance."""
         low, high, error = along.allowed(flat)
-        axes = tuple(range(1, directions.ndim))
-        parts = directions * gradient
-        size = np.maximum(along.magnitude(flat), rounding.least)
-        moved = directions * (rounding.perturbed if rounding.perturbed.shape == gradient.shape else 0.0)
-        summed, perturbed = (np.sqrt((each**2).sum(axis=axes)) for each in (parts, moved))
-        value = parts.sum(axis=axes)
+        ways = directions.reshape(len(directions), -1)
+        value, squared = ways @ gradient.ravel(), ways**2
+        summed = np.sqrt(squared @ gradient.ravel() ** 2)
+        perturbed = np.zeros(len(ways))
+        if rounding.perturbed.shape == gradient.shape:
+            perturbed = np.sqrt(squared @ rounding.perturbed.ravel() ** 2)
+        size = np.maximum(summed, rounding.least)
         tolerance = gradient_tolerance(error, size, rounding.eps, summed, perturbed)
         return np.asarray(np.maximum(low - value, value - high) - tolerance)
 
@@ -273,7 +290,7 @@ class DirectionalCheck:
             for row, half in zip(directions, halves, strict=True):
                 row[half] = direction.flat[half]
             directions = directions.reshape(2, *got.shape)
-            along = directional_derivatives(self.function, self.point, directions)
+            along = self.derivatives(directions)
             missed = self._missed(got, flat, rounding, directions, along)
             if np.all(missed <= 0):
                 return None
@@ -284,21 +301,41 @@ class DirectionalCheck:
         """Put an entry's own derivative into the bounds; return whether the gradient there is wrong."""
         index = tuple(map(int, index))
         if index not in self.looked_at:
-            self.looked_at[index] = numerical_jacobian(self.function, self.point, [index])
-        column = self.looked_at[index]
-        bounds.low[index], bounds.high[index], error = (float(part[0]) for part in column.allowed(flat))
-        bounds.size[index] = max(bounds.size[index], float(column.magnitude(flat)[0]))
+            self.looked_at[index] = numerical_jacobian(self.outputs, self.point, [index], self.noise)
+        column, upstream = self.looked_at[index], flat @ self.upstreams
+        bounds.low[index], bounds.high[index], error = (float(part[0]) for part in column.allowed(upstream))
+        bounds.size[index] = max(bounds.size[index], float(column.magnitude(upstream)[0]))
         bounds.tolerance[index] += ERRORS * error
         return bool(bounds.wrong(got)[index])
 
 
-def directional_check(
-    analytic: AnalyticGradient, name: str, generator: np.random.Generator
-) -> DirectionalCheck:
-    """Differentiate along random directions; fewer of them where one is much work or memory."""
-    function, point = outputs_of(analytic.subject, analytic.inputs, name), analytic.inputs[name]
-    work = work_of(analytic.subject, analytic.inputs)
-    fewer = min(WORK / (EVALUATIONS * work), LARGEST_DRAWN / point.size)
-    directions = generator.normal(size=(int(np.clip(fewer, 2, DIRECTIONS)), *point.shape))
-    along = directional_derivatives(function, point, directions)
-    return DirectionalCheck(name, function, point, directions, along, analytic)
+def directional_checks(
+    analytic: AnalyticGradient,
+    names: Sequence[str],
+    upstreams: Sequence[Sequence[Array]],
+    generator: np.random.Generator,
+) -> dict[str, DirectionalCheck]:
+    """Differentiate along random directions of some arguments; fewer of them where one takes long or much memory."""
+    subject, inputs = analytic.subject, analytic.inputs
+    flat = np.stack([np.concatenate([part.ravel() for part in upstream]) for upstream in upstreams])
+    noise = _joint_noise(subject, inputs, names)
+    each = SECONDS / (EVALUATIONS * seconds_of(subject, inputs) * len(names))
+    found = {}
+    for name in names:
+        outputs, point = outputs_of(subject, inputs, name), inputs[name]
+        number = int(np.clip(min(each, LARGEST_DRAWN / point.size), 2, DIRECTIONS))
+        directions = generator.normal(size=(number, *point.shape))
+        found[name] = DirectionalCheck(name, outputs, noise, flat, point, directions, analytic)
+    return found
+
+
+def _joint_noise(subject: Subject, inputs: Inputs, names: Sequence[str]) -> Array:
+    """Return how much rounding can have changed each output, as several arguments move together."""
+    ends = np.cumsum([inputs[name].size for name in names])[:-1]
+
+    def outputs(flat: Array) -> Array:
+        parts = zip(names, np.split(flat, ends), strict=True)
+        moved = {name: part.reshape(inputs[name].shape) for name, part in parts}
+        return np.concatenate([output.ravel() for output in subject.run_forward({**inputs, **moved})])
+
+    return rounding_noise(outputs, np.concatenate([inputs[name].ravel() for name in names]))

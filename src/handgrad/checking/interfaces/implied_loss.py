@@ -1,0 +1,80 @@
+"""The loss of a network that has none in its code: the common one whose gradients are most of those that it computes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from handgrad.checking.interfaces.own_objects import Pair
+
+STEP = 1e-5  # of the central difference along one direction
+AGREES = 1e-4  # relative: far from what an error in a gradient makes
+
+
+def _cross_entropy(p: Any, t: Any) -> Any:
+    return -np.sum(t * np.log(p))
+
+
+def _binary_cross_entropy(p: Any, t: Any) -> Any:
+    return -np.sum(t * np.log(p) + (1 - t) * np.log(1 - p))
+
+
+SUMS: dict[str, Callable[[Any, Any], Any]] = {
+    "0.5 * sum((output - target)**2)": lambda p, t: 0.5 * np.sum((p - t) ** 2),
+    "sum((output - target)**2)": lambda p, t: np.sum((p - t) ** 2),
+    "-sum(target * log(output) + (1 - target) * log(1 - output))": _binary_cross_entropy,
+    "-sum(target * log(output))": _cross_entropy,
+}
+DIVISORS: dict[str, Callable[[Any], int]] = {
+    "": lambda p: 1,
+    " / rows": len,
+    " / size": np.size,
+    " / columns": lambda p: np.shape(p)[-1],
+}
+
+
+def implied_losses(target: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield losses of a prediction and the target of this name, with their formulas."""
+    for formula, total in SUMS.items():
+        for text, divisor in DIVISORS.items():
+            yield formula + text, _named(_loss(total, divisor, target), target)
+
+
+def _loss(total: Callable[[Any, Any], Any], divisor: Callable[[Any], int], target: str) -> Callable[..., Any]:
+    def loss(**values: Any) -> Any:
+        output, wanted = np.atleast_1d(values["output_"]), np.atleast_1d(values[target])
+        if wanted.shape != output.shape:
+            wanted = wanted.T if wanted.T.shape == output.shape else wanted.reshape(output.shape)
+        return total(output, wanted) / divisor(output)
+
+    return loss
+
+
+def _named(loss: Callable[..., Any], target: str) -> Callable[..., Any]:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    loss.__signature__ = inspect.Signature([inspect.Parameter(each, kind) for each in ("output_", target)])  # type: ignore[attr-defined]
+    return loss
+
+
+def agreeing(pair: Pair) -> tuple[int, int]:
+    """Return how many of a pair's gradients, of how many, agree with the slope of its forward along a random direction."""
+    assert isinstance(pair.inputs, Mapping)
+    values, generator = (
+        {name: np.array(value) for name, value in pair.inputs.items()},
+        np.random.default_rng(1),
+    )
+    with np.errstate(all="ignore"):
+        pair.forward(**values)
+        gradients = pair.backward(1.0, **values)
+        count = 0
+        for name, gradient in gradients.items():
+            direction = generator.normal(size=np.shape(values[name]))
+            above, below = (
+                pair.forward(**{**values, name: values[name] + h * direction}) for h in (STEP, -STEP)
+            )
+            slope, given = (above - below) / (2 * STEP), np.sum(np.asarray(gradient) * direction)
+            count += bool(abs(slope - given) <= AGREES * max(abs(slope), abs(given)) != 0)
+    return count, len(gradients)

@@ -1,0 +1,240 @@
+"""The first line of a backward whose value is wrong: proved, for with the right value there, a wrong gradient becomes right.
+
+Forward is traced, so that the gradient of each of its values is known. Then backward runs with numbers. A value that
+is no gradient of anything is judged by exchanging it: for the gradient that its name promises, for the others that fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Set
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from handgrad.checking.intermediates.candidates import NOTHING, Candidate, Candidates
+from handgrad.checking.intermediates.probes import Event, Recorder, probed
+from handgrad.checking.intermediates.right_values import says_something, stems
+from handgrad.checking.intermediates.runs import Runs
+from handgrad.checking.live_code import functions_of, running
+from handgrad.checking.subject import Array
+from handgrad.checking.verdict.comparison import Evidence, GradientSample
+
+REPEATED = 64  # a line that runs more often works on single numbers
+
+
+class RightNumbers(NamedTuple):
+    """The right value of a line, and when: for an upstream gradient, after the line has run so many times."""
+
+    value: Array
+    upstream: list[Array]
+    times: int
+
+
+@dataclass(frozen=True)
+class FirstWrong:
+    """The first line that is wrong.
+
+    Attributes
+    ----------
+    path, line, source
+        Its file, its number and its text.
+    name
+        What its author calls the value that is wrong: ``dZ1``, ``return['x']``; "" for all that is returned.
+    what
+        What the value is to be: ``"the gradient of Z1"``.
+    entry, got, expected
+        Its worst entry.
+    mends
+        The gradients that are right with the right value.
+    later
+        Lines that are wrong only because of it: ``"43: dW1"``.
+    right
+        Lines before and after it whose values are right.
+    """
+
+    path: str
+    line: int
+    source: str
+    name: str
+    what: str
+    entry: tuple[int, ...] = ()
+    got: float = 0.0
+    expected: float = 0.0
+    mends: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+    numbers: RightNumbers | None = field(default=None, compare=False, repr=False)  # not part of the JSON
+
+    @property
+    def where(self) -> str:
+        """The place, as ``net.py:20: dz1 = da1 * (1 - z1**2)``."""
+        return f"{Path(self.path).name}:{self.line}: {self.source}"
+
+
+class _Found(NamedTuple):
+    event: int
+    candidate: Candidate
+    mended: frozenset[str]
+
+
+def _own_name(event: Event) -> str:
+    """Return what the author calls a value: ``return["x"]`` where it is returned under a key, "" where it is all."""
+    returned = event.site.kind == "returned" and event.name
+    return f"return{event.name}" if returned else event.name
+
+
+def _before(groups: list[list[int]], found: _Found | None) -> list[list[int]]:
+    return [events for events in groups if found is None or events[0] < found.event]
+
+
+def first_wrong(evidence: Evidence) -> FirstWrong | None:
+    """Return the first wrong line of the author's backward, or None where none is proved, or there is no source."""
+    for sample in evidence.comparisons[0].samples:
+        if any(sample.is_wrong(name) for name in evidence.wrong):
+            return _in(evidence, sample)
+    return None
+
+
+def _in(evidence: Evidence, sample: GradientSample) -> FirstWrong | None:
+    subject, inputs = evidence.subject, sample.inputs
+    functions = functions_of(lambda: subject.run_backward(sample.upstream, inputs))
+    recorder = Recorder()
+    codes = probed(functions, recorder)
+    if not codes:
+        return None
+    right = {name: np.asarray(sample.expected(name), np.float64) for name in sample.got}
+    chosen = [(sample.upstream, right)]
+    if [part.ndim for part in sample.upstream] == [0]:  # a loss: its own gradients are those for 1
+        ours = {name: value / sample.upstream[0] for name, value in right.items()}
+        chosen = [([np.ones(())], ours), *chosen]  # unless they are wrong at others only
+    with (
+        running(codes, recorder.names),
+        redirect_stdout(StringIO()),
+    ):  # what the author prints is seen already
+        for upstream, wanted in chosen:
+            runs = Runs(subject, inputs, upstream, wanted, recorder, list(codes))
+            if runs.wrong:
+                return _Search(runs).run()
+    return None
+
+
+class _Search:
+    def __init__(self, runs: Runs) -> None:
+        self.runs, self.events = runs, runs.events
+        self.candidates = Candidates(
+            runs.events, runs.inputs, runs.gradients, runs.right, runs.wrong, runs.values
+        )
+        self.sites = self._sites()
+        self.known = {k: self._is_known(self.events[k]) for events in self.sites.values() for k in events}
+
+    def _sites(self) -> dict[int, list[int]]:
+        """Return the events of each site that may be wrong, in the order of the first."""
+        found: dict[int, list[int]] = {}
+        early, late = self.events[: self.runs.start], self.events[self.runs.start :]
+        shared = {e.site.number for e in early} & {e.site.number for e in late}  # what forward runs is right
+        for k, event in enumerate(self.events):
+            judged = k not in self.runs.forwards and event.site.number not in shared
+            if judged and event.value is not None and event.site.kind != "argument":
+                found.setdefault(event.site.number, []).append(k)
+        return {site: events for site, events in found.items() if len(events) <= REPEATED}
+
+    def _is_known(self, event: Event) -> str:
+        """Return what a value is if it is right: a gradient, a value of forward's, a local derivative; else ""."""
+        value = np.asarray(event.value, np.float64)
+        values = self.runs.values
+        if values is None or not says_something(event.value):
+            return ""
+        if values.is_gradient(value, stems(event.name)):
+            return "gradient"
+        if values.is_value(value):
+            return "value"
+        return "derivative" if values.is_local_derivative(value) else ""
+
+    def run(self) -> FirstWrong | None:
+        """Try what names and numbers suggest, value by value in the order of time; then what else fits, before it."""
+        known, candidates, wrong = self.known, self.candidates, self.runs.wrong
+        unknown = [[k for k in events if not known[k]] for events in self.sites.values()]
+        unknown = sorted((events for events in unknown if events), key=lambda events: events[0])
+        found = self._first(unknown, candidates.suggested)
+        found = self._first(_before(unknown, found), candidates.blind) or found
+        last = [events[-1:] for events in self.sites.values()]
+        found = found or self._first(last, candidates.returned) or self._first(last, candidates.updated)
+        if found is not None and found.mended < wrong:  # one value may be to blame for all that is wrong
+            each = [[k] for k in known if known[k]] + [list(g) for g in self.sites.values() if len(g) > 1]
+            each.sort(key=lambda events: (events[0], len(events)))
+            found = self._first(_before(each, found), candidates.blind, wrong) or found
+        return self._record(found) if found else None
+
+    def _first(
+        self,
+        groups: list[list[int]],
+        propose: Callable[[list[int]], Iterator[Candidate]],
+        least: Set[str] = NOTHING,
+    ) -> _Found | None:
+        """Return the first events that candidates prove wrong, for they mend ``least`` at the least."""
+        for events in groups:
+            for candidate in propose(events):
+                if self.runs.left <= 0:
+                    return None
+                tried = candidate
+                mended = self.runs.mended(tried)
+                if not mended and candidate.scaled and (scaled := self.runs.rescaled(candidate)) is not None:
+                    tried = scaled
+                    mended = self.runs.mended(tried)
+                if mended and mended >= least:
+                    return _Found(min(tried.values), tried, mended)
+        return None
+
+    def _record(self, found: _Found) -> FirstWrong:
+        worst, candidate, _ = found
+        site = self.events[worst].site
+        event, expected = self.events[worst], candidate.values[worst]
+        got = np.asarray(event.value, np.float64)
+        entry: tuple[int, ...] = ()
+        numbers = 0.0, 0.0
+        if got.shape == expected.shape:
+            off = np.where(np.isfinite(got), np.abs(got - expected), np.inf)
+            entry = tuple(int(k) for k in np.unravel_index(int(np.argmax(off)), off.shape))
+            numbers = float(got[entry]), float(expected[entry])
+        mended = self.runs.run(candidate.values)
+        assert mended is not None
+        after = self.runs.recorder.events
+        later: dict[str, None] = {}
+        right: dict[str, None] = {}
+        for k, known in sorted(self.known.items()):
+            each = self.events[k]
+            shown = f"{each.site.line}: {_own_name(each) or 'return'}"
+            if known == "gradient":
+                right.setdefault(shown)
+            elif (
+                k > worst
+                and not known
+                and len(after) == len(self.events)
+                and self._is_known(after[k]) == "gradient"
+            ):
+                later.setdefault(shown)
+        right_with_it = (
+            name for name in self.runs.right if name in self.runs.wrong and self.runs.is_right(name, mended)
+        )
+        return FirstWrong(
+            path=site.path,
+            line=site.line,
+            source=site.source,
+            name=_own_name(event),
+            what=candidate.what,
+            mends=tuple(right_with_it),
+            later=tuple(later),
+            right=tuple(right),
+            entry=entry,
+            got=numbers[0],
+            expected=numbers[1],
+            numbers=RightNumbers(
+                expected,
+                self.runs.upstream,
+                sum(each.site is site for each in self.events[min(self.runs.start, worst) : worst]),
+            ),
+        )

@@ -1,0 +1,98 @@
+"""The author's functions as they run: which of them a call reaches, and their code exchanged for a while.
+
+A function object keeps its identity when its code is exchanged, so that whoever holds it, an object, another module, a
+closure, runs the changed code.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+from handgrad.checking.subject import CheckError
+
+_LIBRARIES = (
+    *(str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platstdlib")),
+    str(Path(__file__).parents[1]),
+)
+_PACKAGES = ("site-packages", "dist-packages")
+
+Codes = Mapping[FunctionType, CodeType]
+
+
+def is_authors(filename: str) -> bool:
+    """Whether a file is the author's own: no library's, and none of the checker's."""
+    if filename.startswith("<") or any(name in filename for name in _PACKAGES):
+        return False
+    return not str(Path(filename).resolve()).startswith(_LIBRARIES)
+
+
+def functions_of(call: Callable[[], object]) -> dict[FunctionType, int]:
+    """Run a call, up to where it fails, and return the author's functions that it reached.
+
+    Each comes with the number of its callers among them.
+    """
+    depths: dict[CodeType, int] = {}
+    known: dict[str, bool] = {}
+
+    def authors(code: CodeType) -> bool:
+        if code.co_filename not in known:
+            known[code.co_filename] = is_authors(code.co_filename)
+        return known[code.co_filename]
+
+    def called(frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call" and frame.f_code not in depths and authors(frame.f_code):
+            depth, caller = 0, frame.f_back
+            while caller is not None:
+                depth += authors(caller.f_code)
+                caller = caller.f_back
+            depths[frame.f_code] = depth
+
+    before = sys.gettrace()
+    sys.settrace(called)
+    try:
+        with suppress(CheckError):
+            call()
+    finally:
+        sys.settrace(before)
+    holders = gc.get_referrers(*depths) if depths else []
+    functions = [each for each in holders if isinstance(each, FunctionType) and each.__code__ in depths]
+    order = list(depths)
+    functions.sort(key=lambda each: order.index(each.__code__))  # in which they were called
+    return {each: depths[each.__code__] for each in functions}
+
+
+@contextmanager
+def running(codes: Codes, names: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Let functions run other code, with more names in their modules, until the context ends.
+
+    Raises ValueError where the other code has other free variables.
+    """
+    before = {function: function.__code__ for function in codes}
+    modules = {id(function.__globals__): function.__globals__ for function in codes}
+    try:
+        for function, code in codes.items():
+            function.__code__ = code
+        for module in modules.values():
+            module.update(names or {})
+        yield
+    finally:
+        for function, code in before.items():
+            function.__code__ = code
+        for module in modules.values():
+            for name in names or ():
+                module.pop(name, None)
+
+
+def names_used(code: CodeType) -> Iterator[str]:
+    """Yield the names, of a module or of attributes, that some code and the functions in it use."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from names_used(constant)

@@ -1,0 +1,16 @@
+"""A user's file, as it stands: run, searched for what can be checked, with the arguments of its own calls or drawn ones."""
+
+from handgrad.checking.user_files.argument_search import Example
+from handgrad.checking.user_files.candidates import (
+    Candidate,
+    callers_first,
+    candidates_in,
+    pairs_in,
+    parts_of,
+)
+from handgrad.checking.user_files.examples import example_of
+from handgrad.checking.user_files.running import UserFile, run_file
+
+__all__ = [
+    "Candidate", "Example", "UserFile", "callers_first", "candidates_in", "example_of", "pairs_in", "parts_of", "run_file",
+]  # fmt: skip

@@ -1,0 +1,273 @@
+"""Arguments that a candidate takes: each layout is tried, then one argument after the other is changed."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from handgrad.checking.interfaces import gradient_attribute, pair_of
+from handgrad.checking.interfaces.names import required
+from handgrad.checking.subject import CheckError, seeded
+from handgrad.checking.user_files.candidates import Candidate, pairs_of, words_of
+from handgrad.checking.user_files.drawn_arguments import LAYOUTS, OMITTED, SIZES, Options, Parameter, shown
+from handgrad.checking.user_files.needed import functions_of, needed_by
+from handgrad.checking.user_files.running import EnoughError, UserFile, time_limit
+
+TRIALS = 250  # of arguments, after one for each layout
+TRIAL_SECONDS = 2.0
+SEARCH_SECONDS = 6.0  # for slow functions; the others are ended by the number of trials
+Score = tuple[int, tuple[int, ...]]
+"""How far a trial gets: into which function, to which line and column; then one of those below."""
+RETURNS, MISSHAPEN, DEGENERATE, UNSUMMED, FITS = range(10, 15)
+# forward's result cannot be judged; a gradient has another shape; all fits, but with one row or all sizes alike, where
+# mistakes hide; a gradient has the batch as one more axis; all fits
+
+
+@dataclass(frozen=True)
+class Example:
+    """A candidate with the arguments that it is checked at, and where they are from."""
+
+    forward: Any
+    backward: Callable[..., Any] | None
+    inputs: Any
+    origin: str
+    constructed: dict[str, Any] = field(default_factory=dict)  # what its constructor was given
+
+
+class ArgumentSearch:
+    """The search for one candidate; ``made`` holds the examples of the file's other classes."""
+
+    def __init__(self, candidate: Candidate, user_file: UserFile, made: dict[str, Example]) -> None:
+        self.candidate, self.user_file = candidate, user_file
+        self.problem = "it takes none"
+        self.parameters = dict(needed_by(candidate))
+        self.chains = _chains(made)
+        names = user_file.names
+        known = {name: value for name, value in names.items() if _is_plain_value(value)}
+        call = user_file.calls.get((candidate.name, "__init__")) if candidate.is_class else None
+        known |= {name: value for name, value in call.arguments.items() if name != "self"} if call else {}
+        functions = {name: value for name, value in names.items() if isinstance(value, FunctionType)}
+        pairs = [(each.forward, each.backward) for each in pairs_of(functions) if each.backward]
+        choices = [*sorted({*_strings(user_file.tree)}), *(each.forward for each in made.values())]
+        self.drawn = Options([each.role for each in self.parameters], known, choices, pairs, self.chains)
+        self.attributes = bool(candidate.backward and gradient_attribute(candidate.backward))
+        self.options: dict[Parameter, list[Any]] = {}
+        self.by_layout: dict[Parameter, bool] = {}  # whether the first options are one for each layout
+        self.best: dict[Parameter, int] = {}
+
+    def run(self) -> Example | None:
+        """Return an example at which everything fits; sizes that are all alike come last: they hide mistakes."""
+        best: tuple[Score, Example | None] = ((0, ()), None)
+        for alike in (False, True):
+            for each, default in self.parameters.items():
+                self.options[each] = self.drawn.of(each, default, alike=alike)
+                self.by_layout[each] = self.drawn.by_layout
+            (stage, place), example = self._climb()
+            if (min(stage, DEGENERATE) if alike else stage, place) > best[0]:
+                best = (stage, place), example
+            if best[0][0] >= DEGENERATE:
+                break
+        return best[1]
+
+    def _climb(self) -> tuple[Score, Example | None]:
+        starts = [{each: self._first(each, k) for each in self.parameters} for k in range(len(LAYOUTS))]
+        tried = [(self._trial(start), start) for start in (starts if self.parameters else starts[:1])]
+        reached, self.best = max(tried, key=lambda each: each[0][0])
+        left, started = TRIALS, time.monotonic()
+        while reached[0][0] < UNSUMMED and left > 0 and time.monotonic() - started < SEARCH_SECONDS:
+            better = None
+            for changed in self._neighbours():
+                left -= 1
+                trial = self._trial(changed)
+                if trial[0] > (better[0][0] if better else reached[0]):
+                    better = (trial, changed)
+                if trial[0][0] >= UNSUMMED or left <= 0:
+                    break
+            if better is None:
+                break
+            reached, self.best = better
+        return reached
+
+    def _neighbours(self) -> Iterator[dict[Parameter, int]]:
+        for parameter, options in self.options.items():
+            for k in range(len(options)):
+                if k != self.best[parameter]:
+                    yield {**self.best, parameter: k}
+
+    def _first(self, parameter: Parameter, layout: int) -> int:
+        options = self.options[parameter]
+        known = self.drawn.known.get(parameter.name, self)
+        leading = any(each is OMITTED or each is known for each in options[:2])
+        return 0 if leading or not self.by_layout[parameter] else layout
+
+    def _trial(self, chosen: dict[Parameter, int]) -> tuple[Score, Example | None]:
+        """Return how far a candidate gets with some arguments, and the example if it gets through."""
+        values = {each: self.options[each][k] for each, k in chosen.items()}
+        constructed, inputs = self._given(values, "constructor"), self._given(values, "inputs")
+        forward = self.candidate.forward
+        try:
+            with seeded(), time_limit(TRIAL_SECONDS), np.errstate(all="ignore"):
+                if self.candidate.is_class:
+                    forward = self._object(constructed)
+                stage, matched = how_well_it_fits(forward, self.candidate.backward, inputs)
+        except (
+            Exception,
+            SystemExit,
+            EnoughError,
+        ) as error:  # whatever the user's code does at what does not fit
+            self.problem = _first_line(error)
+            return self._progress(error), None
+        if stage == FITS and any(_is_degenerate(value) for value in inputs.values()):
+            stage = DEGENERATE
+        described = ", ".join(
+            f"{each.role} {shown(value)}" for each, value in values.items() if value is not OMITTED
+        )
+        return (stage, (matched,)), Example(forward, self.candidate.backward, inputs, described, constructed)
+
+    def _given(self, values: dict[Parameter, Any], group: str) -> dict[str, Any]:
+        given: dict[str, Any] = {}
+        for parameter, value in values.items():
+            if value is OMITTED or parameter.group != group:
+                continue
+            value = copy.deepcopy(value)
+            if self.attributes and isinstance(value, np.ndarray):
+                value = value.view(_array_class(self.user_file))
+            if parameter.key:
+                given.setdefault(parameter.name, {})[parameter.key] = value
+            else:
+                given[parameter.name] = value
+        return given
+
+    def _object(self, given: dict[str, Any]) -> Any:
+        cls = self.candidate.forward
+        several = any(each.kind is each.VAR_POSITIONAL for each in inspect.signature(cls).parameters.values())
+        chain = copy.deepcopy(self.chains[0]) if self.chains else []
+        if several:
+            return cls(*chain, **given)
+        made = cls(**copy.deepcopy(given))
+        adds = (getattr(made, name, None) for name in ("add", "add_layer", "addLayer", "append"))
+        add = next((each for each in adds if each is not None), None)
+        if add is not None and [] in [each for each in vars(made).values() if isinstance(each, list)]:
+            for layer in chain:
+                add(layer)
+        return made
+
+    def _progress(self, error: BaseException) -> Score:
+        """Return which function an error came from, and how far in it."""
+        while error.__cause__ is not None:
+            error = error.__cause__
+        file = str(self.user_file.path.resolve())
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        if not frames:
+            return RETURNS - 1, ()
+        names = [function.__name__ for function in functions_of(self.candidate)]
+        first = frames[0].name
+        stage = 0 if first == "__init__" else 1 + names.index(first) if first in names else 1
+        return min(stage, RETURNS - 2), tuple(
+            each for frame in frames for each in (frame.lineno or 0, frame.end_colno or 0)
+        )
+
+    def described(self) -> str:
+        """Return the arguments that got furthest."""
+        items = ((each.role, self.options[each][k]) for each, k in self.best.items())
+        return (
+            ", ".join(f"{role} {shown(value)}" for role, value in items if value is not OMITTED) or "nothing"
+        )
+
+
+def how_well_it_fits(forward: Any, backward: Any, inputs: dict[str, Any]) -> tuple[int, int]:
+    """Return the last stage that a candidate reaches with some inputs, and the number of its gradients.
+
+    Raises what the candidate raises.
+    """
+    pair = pair_of(copy.deepcopy(forward), backward, copy.deepcopy(inputs))
+    values = pair.inputs if isinstance(pair.inputs, dict) else {}
+    output = pair.forward(**{name: np.array(value) for name, value in values.items()})
+    parts = [np.asarray(part) for part in (output if isinstance(output, tuple) else (output,))]
+    if any(part.dtype.kind != "f" for part in parts):
+        raise CheckError(f"forward returns {parts[0].dtype}, not an array of real numbers")
+    if not all(np.all(np.isfinite(part)) for part in parts):
+        return RETURNS, 0
+    upstream = tuple(np.ones(part.shape) for part in parts)
+    copied = {name: np.array(value) for name, value in values.items()}
+    gradients = pair.backward(upstream if len(upstream) > 1 else upstream[0], **copied)
+    if not isinstance(gradients, dict):
+        return FITS, 0
+    shapes = [(np.shape(gradient), np.shape(values[name])) for name, gradient in gradients.items()]
+    if all(got == wanted for got, wanted in shapes):
+        return FITS, len(shapes)
+    unsummed = all(
+        got == wanted or (len(got) > 1 and got[-len(wanted) :] == wanted and wanted) for got, wanted in shapes
+    )
+    return (UNSUMMED if unsummed else MISSHAPEN), len(shapes)
+
+
+def _is_degenerate(value: Any) -> bool:
+    """Whether an input has one row only: a sum over the rows that is missing does not show."""
+    return isinstance(value, np.ndarray) and value.ndim == 2 and value.shape[0] == 1 < value.shape[1]
+
+
+def _first_line(error: BaseException) -> str:
+    if isinstance(error, EnoughError):
+        return "it runs too long"
+    return (getattr(error, "problem", "") or f"{type(error).__name__}: {error}").splitlines()[0]
+
+
+def _is_plain_value(value: Any) -> bool:
+    return isinstance(value, np.ndarray | float | int | str | list | dict) and not isinstance(value, bool)
+
+
+def _array_class(user_file: UserFile) -> type:
+    """Return the file's own class of arrays that have attributes, or one."""
+    own = (
+        each for each in user_file.names.values() if isinstance(each, type) and issubclass(each, np.ndarray)
+    )
+    return next((each for each in own if each is not np.ndarray), _Array)
+
+
+class _Array(np.ndarray):
+    """An array that takes attributes."""
+
+
+def _strings(tree: ast.AST) -> Iterator[str]:
+    """Yield the strings that a file compares with."""
+    for node in ast.walk(tree):
+        for side in (node.left, *node.comparators) if isinstance(node, ast.Compare) else ():
+            for each in ast.walk(side):
+                if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                    yield each.value
+
+
+NO_LAYERS = {"loss", "mse", "entropy", "cost", "error", "net", "network", "model"}  # words of classes' names
+
+
+def _chains(made: dict[str, Example]) -> list[list[Any]]:
+    """Return layers in a row that fit each other: of a class that takes two sizes, with an activation between two of them."""
+    for example in made.values():
+        sizes = [name for name, value in example.constructed.items() if type(value) is int]
+        if len(sizes) != 2 or type(example.forward).__module__.startswith("handgrad"):
+            continue
+        cls, others = type(example.forward), {k: v for k, v in example.constructed.items() if k not in sizes}
+        try:
+            first, last = (
+                cls(**dict(zip(sizes, pair, strict=True)), **copy.deepcopy(others))
+                for pair in pairwise(SIZES[:3])
+            )
+        except Exception:  # it needs other arguments for other sizes
+            continue
+        plain = [
+            (words_of(name), each.forward) for name, each in made.items() if not required(type(each.forward))
+        ]
+        between = [each for words, each in plain if not NO_LAYERS & set(words)]
+        return [[first, *copy.deepcopy(between[:1]), last], [first, last]]
+    return []

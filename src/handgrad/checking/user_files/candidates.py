@@ -1,0 +1,237 @@
+"""What a file has that can be checked: pairs of functions, classes, losses with their gradients, derivatives."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from handgrad.checking.interfaces import flag_of, has_backward, methods_of
+from handgrad.checking.interfaces.names import (
+    definition_of,
+    is_loss_name,
+    plain,
+    returned_values,
+)
+from handgrad.checking.user_files.running import UserFile
+
+BACKWARD_WORDS = {
+    "backward", "backwards", "back", "bwd", "backprop", "backpropagation", "backpropagate", "bprop", "grad", "grads",
+    "gradient", "gradients", "derivative", "derivatives", "deriv", "prime", "d", "delta", "vjp", "diff",
+}  # fmt: skip
+FORWARD_WORDS = {"forward", "forwards", "fwd", "feedforward", "fprop", "feed", "predict", "hypothesis"}
+EMPTY_WORDS = {"prop", "propagation", "propagate", "pass", "compute", "calculate", "calc", "get", "of", "the", "model",
+               "func", "fn", "function", "f", "step"}  # fmt: skip
+UPDATING = ("train", "update", "fit", "sgd", "step", "optimize", "optimise", "descent")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Something to check by its name in the file: a function with its backward, or a class or function with both."""
+
+    name: str
+    forward: Any
+    backward: Callable[..., Any] | None = None
+
+    @property
+    def is_class(self) -> bool:
+        """Whether an object of it has to be made first."""
+        return isinstance(self.forward, type)
+
+    @property
+    def has_methods(self) -> bool:
+        """Whether its forward and backward are methods, of a class or of an object."""
+        return self.backward is None and not isinstance(self.forward, FunctionType)
+
+    @property
+    def backward_name(self) -> str:
+        """The name of its backward, where that is a function of its own."""
+        return getattr(self.backward, "__name__", "")
+
+
+def candidates_in(user_file: UserFile) -> list[Candidate]:
+    """Return what a file has to check, in its order: of what is in ``__all__`` or has no leading underscore."""
+    names = user_file.names
+    own = {
+        name: value for name, value in names.items()
+        if getattr(value, "__module__", "") == user_file.module.__name__ and not name.startswith("_")
+    }  # fmt: skip
+    found = [Candidate(name, value) for name, value in own.items() if has_backward(value)]
+    functions = {name: value for name, value in own.items() if isinstance(value, FunctionType)}
+    found += pairs_of(functions)
+    used = {id(each) for one in found for each in (one.forward, one.backward)}
+    for name, value in functions.items():
+        if id(value) not in used and (flag_of(value) or returns_loss_and_gradients(value)):
+            found.append(Candidate(name, value))
+    classes = [value for value in own.values() if isinstance(value, type) and _has_both(value)]
+    bases = {base for cls in classes for base in cls.__mro__[1:]}
+    found += [Candidate(cls.__name__, cls) for cls in classes if cls not in bases]
+    objects = {name: value for name, value in names.items() if _is_object(value) and not name.startswith("_")}
+    found += [
+        Candidate(name, value) for name, value in objects.items()
+        if type(value) not in classes and not any(type(value) in cls.__mro__ for cls in classes)
+    ]  # fmt: skip
+    if not found:
+        found = list(_updates(functions))
+    order = list(names)
+    return sorted(found, key=lambda each: order.index(each.name))
+
+
+def parts_of(candidate: Candidate) -> set[str]:
+    """Return the names that a candidate's backward calls: what it is made of."""
+    code = getattr(candidate.backward or candidate.forward, "__code__", None)
+    return set(code.co_names) if code else set()
+
+
+def callers_first(candidates: list[Candidate]) -> list[Candidate]:
+    """Return candidates with those that are made of others before these."""
+    by_name = {each.backward_name or each.name: each for each in candidates}
+
+    def depth(candidate: Candidate, left: int) -> int:
+        parts = [
+            by_name[name] for name in by_name.keys() & parts_of(candidate) if by_name[name] is not candidate
+        ]
+        return 1 + max((depth(part, left - 1) for part in parts), default=0) if left else 0
+
+    return sorted(candidates, key=lambda each: -depth(each, len(candidates)))
+
+
+# ----------------------------------------------------------------------------------- pairs of functions
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of a name: of ``linearBackward``, ``linear_backward``, ``dRelu``."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return [word for word in spaced.lower().split("_") if word]
+
+
+def is_backward_name(name: str) -> bool:
+    """Whether a function's name says that it is a backward or a derivative."""
+    words = words_of(name)
+    return bool(BACKWARD_WORDS & set(words)) or _derived(name) != ""
+
+
+def _derived(name: str) -> str:
+    """Return what a name like ``dsigmoid`` or ``sigmoidprime`` is the derivative of, or ""."""
+    low = plain(name)
+    for word in ("backward", "derivative", "gradient", "deriv", "prime", "grad"):
+        if low.endswith(word) and len(low) > len(word):
+            return low.removesuffix(word)
+    return low[1:] if low.startswith("d") and len(low) > 3 else ""
+
+
+def _stem(name: str) -> str:
+    dropped = BACKWARD_WORDS | FORWARD_WORDS | EMPTY_WORDS
+    return "".join(word for word in words_of(name) if word not in dropped)
+
+
+def pairs_of(functions: dict[str, FunctionType]) -> list[Candidate]:
+    """Pair each backward with the forward of its name, or the only ones with each other."""
+    found: list[Candidate] = []
+    for name, backward in functions.items():
+        forward = _forward_of(name, functions)
+        if forward:
+            found.append(Candidate(forward, functions[forward], backward))
+    return found
+
+
+def pairs_in(names: Mapping[str, Any]) -> dict[str, str]:
+    """Return the name of the backward of each function, also of those that the file imports."""
+    functions = {name: value for name, value in names.items() if isinstance(value, FunctionType)}
+    return {name: backward for backward in functions if (name := _forward_of(backward, functions))}
+
+
+def _forward_of(backward: str, functions: dict[str, FunctionType]) -> str:
+    """Return the name of the forward that belongs to a backward's name, or ""."""
+    if not is_backward_name(backward) or returns_loss_and_gradients(functions[backward]):
+        return ""
+    others = [name for name in functions if name != backward]
+    said = [name for name in others if not BACKWARD_WORDS & set(words_of(name))]
+    if BACKWARD_WORDS & set(words_of(backward)):
+        fits = [name for name in said if _stem(name) == _stem(backward)]
+        forwards = [name for name in fits if FORWARD_WORDS & set(words_of(name))]
+        if fits:
+            return (forwards or fits)[0]
+        if backward.lower().startswith("d_") or (len(words_of(backward)) > 1 and _derived(backward)):
+            plains = [name for name in others if plain(name) == _derived(backward)]
+            if plains:
+                return plains[0]
+        if _stem(backward) == "" or "back" in backward:
+            forwards = [name for name in said if any(word in plain(name) for word in ("forward", "predict"))]
+            losses = [name for name in said if is_loss_name(name)]
+            return (
+                forwards[0] if len(forwards) == 1 else losses[0] if len(losses) == 1 and not forwards else ""
+            )
+        return ""
+    return next((name for name in others if plain(name) == _derived(backward)), "")
+
+
+def _updates(functions: dict[str, FunctionType]) -> Iterator[Candidate]:
+    """Yield functions that update parameters, each with the only loss of the file."""
+    losses = [name for name in functions if is_loss_name(name)]
+    for name, function in functions.items():
+        if len(losses) == 1 and name not in losses and set(words_of(name)) & set(UPDATING):
+            yield Candidate(losses[0], functions[losses[0]], function)
+
+
+# ---------------------------------------------------------------------------- one function, one class
+
+
+def returns_loss_and_gradients(function: Callable[..., Any]) -> bool:
+    """Whether a function's last ``return`` gives a loss and something that is called a gradient."""
+    values = returned_values(function)
+    if len(values) < 2:
+        return False
+    texts = [ast.unparse(value) for value in values]
+    losses = [
+        text for text in texts if is_loss_name(text) or text.startswith(("float(", "np.sum(", "np.mean("))
+    ]
+    said = is_loss_name(function.__name__) or "grad" in plain(function.__name__)
+    rest = [text for text in texts if text not in losses]
+    gradients = [text for text in rest if _is_gradient_text(text)]
+    unnamed = [value for value in values if isinstance(value, ast.Tuple | ast.List | ast.Dict)]
+    alone = said and len(rest) == 1 and not rest[0].startswith(("cache", "prob", "score"))
+    return bool(losses) and bool(gradients or unnamed or alone)
+
+
+def _is_gradient_text(text: str) -> bool:
+    bare = text.lstrip("([{'\"")
+    return (
+        bare.lower().startswith(("grad", "nabla", "delta", "dict(d"))
+        or re.match(r"d_?([A-Z]|\w{1,3}\b)", bare) is not None
+    )
+
+
+def _has_both(cls: type) -> bool:
+    """Whether objects of a class have both a forward or a loss, and a backward or an update, that do something."""
+    methods = methods_of(cls)
+    if methods.backward is None or _is_abstract(methods.backward):
+        return any(returns_loss_and_gradients(loss) for loss in methods.losses)
+    forward = methods.forward or (methods.losses[0] if methods.losses else None)
+    return forward is not None and not _is_abstract(forward)
+
+
+def _is_object(value: Any) -> bool:
+    """Whether a value of the module is an object with a forward and a backward of someone's own."""
+    mine = type(value).__module__.startswith(("numpy", "builtins", "handgrad", "torch", "jax"))
+    return (
+        not mine
+        and not isinstance(value, type | FunctionType)
+        and hasattr(value, "__dict__")
+        and _has_both(type(value))
+    )
+
+
+def _is_abstract(function: Callable[..., Any]) -> bool:
+    """Whether a function does nothing but raise, pass or describe itself."""
+    definition = definition_of(function)
+    if definition is None:
+        return False
+    kinds = (ast.Pass, ast.Raise)
+    return all(
+        isinstance(each, kinds) or (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+        for each in definition.body
+    )

@@ -1,0 +1,267 @@
+"""A user's file is run once, statement by statement, and what its functions are called with is recorded."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import builtins
+import copy
+import doctest
+import importlib
+import io
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+from handgrad.checking.interfaces import has_update
+from handgrad.checking.subject import CheckError
+from handgrad.errors import HandgradError
+
+SECONDS = 5.0  # for everything in a file that is no definition: what has been called by then is an example
+ENOUGH = 2000  # calls of the file's own functions without a new one among them: a training that goes on
+INERT = {"MPLBACKEND": "Agg"}  # no windows
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+SLOW = (
+    "torch",
+    "jax",
+    "autograd",
+    "tensorflow",
+    "scipy",
+    "sklearn",
+    "matplotlib",
+    "pandas",
+)  # seconds to import
+LARGEST_COPY = 50_000_000  # bytes of a call's arguments
+
+
+class EnoughError(BaseException):
+    """The file has run long enough; no ordinary exception, so that its own ``except`` does not catch it."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """The first call of a function: its arguments by name, ``self`` among them, as they were."""
+
+    arguments: dict[str, Any]
+
+
+@dataclass
+class UserFile:
+    """A file that was run: its module, its tree, the first call of each function, and the statements that failed."""
+
+    path: Path
+    module: ModuleType
+    tree: ast.Module
+    calls: dict[tuple[str, str], Call] = field(
+        default_factory=dict
+    )  # by the class of self, or "", and the name
+    failures: list[tuple[str, str]] = field(default_factory=list)  # place, error
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """What the module defines."""
+        return vars(self.module)
+
+    def call_of(self, function: Any, owner: str = "") -> Call | None:
+        """Return the first call of a function, or of a class's method."""
+        return self.calls.get((owner, getattr(function, "__name__", "")))
+
+    def run_samples(self) -> None:
+        """Run what the file does as a script, and the examples in its docstrings, for the arguments of its calls."""
+        with _as_a_script(self.path):
+            for statement in self.tree.body:
+                if _is_main_guard(statement):
+                    assert isinstance(statement, ast.If)
+                    for inner in statement.body:
+                        _run(self, inner)
+            for text in _docstrings(self.tree):
+                for example in _examples(text):
+                    _run(self, *example)
+
+
+def run_file(path: Path) -> UserFile:
+    """Run a file as a module of its own name, without a cache: its bytecode may be older than a repair in this second.
+
+    A definition or an import that fails is an error; anything else that does is noted.
+    """
+    if not path.is_file():
+        raise CheckError(f"{path}: there is no such file", fix="give a Python file, FILE.py or FILE.py:NAME")
+    if path.suffix != ".py":
+        raise CheckError(f"{path}: is no Python file", fix="its name must end in .py")
+    file = str(path.resolve())
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError) as error:
+        text = getattr(error, "msg", error)
+        raise CheckError(
+            f"{path}:{getattr(error, 'lineno', 1)}: {type(error).__name__}: {text}", fix="it must import"
+        ) from None
+    known = sys.modules.get(path.stem)
+    name = path.stem if known is None or getattr(known, "__file__", "") == file else f"{path.stem} (checked)"
+    module = sys.modules[name] = ModuleType(name)
+    module.__file__, module.__package__, module.__doc__ = file, "", ast.get_docstring(tree)
+    user_file = UserFile(path, module, tree)
+    _import_libraries(tree)
+    try:
+        with _as_a_script(path):
+            trains = False
+            for statement in tree.body:
+                trains = trains or has_update(statement)  # in the file itself: that is checked as a script
+                if not trains or isinstance(statement, DEFINITIONS):
+                    _run(user_file, statement)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return user_file
+
+
+def _import_libraries(tree: ast.Module) -> None:
+    """Import the file's large libraries without a limit: an import that is cut off cannot be repeated."""
+    imports = (each for each in tree.body if isinstance(each, ast.Import | ast.ImportFrom))
+    for each in imports:
+        names = (
+            [each.module or ""] if isinstance(each, ast.ImportFrom) else [alias.name for alias in each.names]
+        )
+        for library in {name.partition(".")[0] for name in names} & set(SLOW):
+            with suppress(ImportError):  # the file's own import reports it
+                importlib.import_module(library)
+
+
+def _run(user_file: UserFile, statement: ast.stmt) -> None:
+    """Run one statement; one that defines nothing may fail."""
+    path = user_file.path
+    annotations = "annotations" in user_file.names
+    flags = __future__.annotations.compiler_flag if annotations else 0
+    code = compile(ast.Module([statement], []), str(path.resolve()), "exec", flags, dont_inherit=True)
+    try:
+        loops = isinstance(statement, ast.For | ast.While)  # and prints each time
+        with _Recorder(user_file).recording(), redirect_stdout(io.StringIO()) if loops else nullcontext():
+            exec(code, user_file.names)
+    except EnoughError:
+        pass  # it has run long enough
+    except HandgradError as error:  # a rule's, which names the line itself where it can
+        place = "" if str(path.resolve()) in error.problem else f"{_place(error, path)}: "
+        raise CheckError(f"{place}{error.problem}", given=error.given, fix=error.fix) from None
+    except (Exception, SystemExit) as error:
+        problem = f"{type(error).__name__}: {error}"
+        if isinstance(statement, DEFINITIONS):
+            raise CheckError(f"{_place(error, path)}: {problem}", fix="it must import") from None
+        user_file.failures.append((_place(error, path), problem))
+
+
+def _place(error: BaseException, path: Path) -> str:
+    """Return the last line of the user's file that an error went through."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{path if Path(error.filename) == path.resolve() else error.filename}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
+    return f"{path}:{own[-1]}" if own else str(path)
+
+
+def _is_main_guard(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and "__main__" in ast.unparse(statement.test)
+
+
+def _docstrings(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, *DEFINITIONS)) and (text := ast.get_docstring(node)):
+            yield text
+
+
+def _examples(text: str) -> Iterator[list[ast.stmt]]:
+    try:
+        for example in doctest.DocTestParser().get_examples(text):
+            yield from ([each] for each in ast.parse(example.source).body)
+    except (ValueError, SyntaxError):
+        return
+
+
+# ------------------------------------------------------------------------------------------- recording
+
+
+class _Recorder:
+    """Records the first call of each of a file's functions, and ends a statement that goes on without a new one."""
+
+    def __init__(self, user_file: UserFile) -> None:
+        self.calls, self.file, self.since = user_file.calls, str(user_file.path.resolve()), 0
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        self.since = 0
+        sys.setprofile(self._on_event)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+
+    def _on_event(self, frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event != "call" or code.co_filename != self.file or code.co_name.startswith("<"):
+            return
+        self.since += 1
+        owner = type(frame.f_locals["self"]).__name__ if "self" in frame.f_locals else ""
+        if (owner, code.co_name) not in self.calls:
+            self.since = 0
+            call = _call(code, frame.f_locals)
+            if call is not None:
+                self.calls[owner, code.co_name] = call
+        if self.since > ENOUGH:
+            raise EnoughError
+
+
+@contextmanager
+def _as_a_script(path: Path) -> Iterator[None]:
+    """Run what is within as Python runs a file; what opens windows, asks for input or trains on is cut off."""
+    environment = {name: os.environ.get(name) for name in INERT}
+    os.environ.update(INERT)
+    argv, sys.argv = sys.argv, [str(path)]
+    asked, builtins.input = builtins.input, _no_input
+    try:
+        with time_limit(SECONDS):
+            yield
+    except EnoughError:
+        pass  # it rang between two statements
+    finally:
+        sys.argv, builtins.input = argv, asked
+        for name, value in environment.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _call(code: CodeType, values: dict[str, Any]) -> Call | None:
+    """Return a call's arguments, copied; None where they cannot be."""
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    try:
+        return Call(copy.deepcopy({name: values[name] for name in names if name in values}))
+    except Exception:  # whatever the copied object's own code raises: it holds a lock, a module
+        return None
+
+
+def _no_input(*_: object) -> str:
+    raise EOFError("the file asks for input, and there is none while it is checked")
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise EnoughError in what runs longer, where it can be interrupted: in the main thread."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def ring(*_: object) -> None:
+        raise EnoughError
+
+    handler = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)

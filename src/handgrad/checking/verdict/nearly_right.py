@@ -1,0 +1,195 @@
+"""What lies between right and wrong: a gradient that is right but for its digits, a rounded constant or a clip.
+
+Each is proved: without the clip, or with the constant's other value, the gradient is right.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from handgrad.checking.live_code import functions_of, is_authors, running
+from handgrad.checking.subject import Array, CheckError, Subject
+from handgrad.checking.verdict.comparison import Comparison, compare, numerical_gradient
+from handgrad.checking.verdict.contract import violations
+from handgrad.tolerance import rounding_error
+
+SMALL = 2e-3  # of an entry: so much a constant with three digits is off
+EPSILON = 1e-3  # what is smaller may be there against a division by zero
+TRIED = 1e-4  # of a constant, to see what the gradient makes of it
+SOLVED = 3  # steps of Newton's to the value that a rounded constant stands for
+SINGLE = np.zeros(0, np.float32)
+
+
+def nearly_right(subject: Subject, comparison: Comparison, *, is_uneven: bool) -> str:
+    """Return what keeps a wrong gradient from being right, where that is no mistake in its mathematics; or ""."""
+    if is_uneven or not comparison.wrong:
+        return _clipped(subject, comparison)
+    return _single(comparison) or _clipped(subject, comparison) or _constant(subject, comparison)
+
+
+def _single(comparison: Comparison) -> str:
+    """Look whether all that is off is what float32 has no digits for."""
+    eps = rounding_error(SINGLE)
+    for sample in comparison.samples:
+        for name in comparison.wrong:
+            got, bounds = sample.got[name], sample.bounds[name]
+            wide = replace(sample.rounding[name], eps=eps).bounds(bounds.low, bounds.high, 0.0, bounds.size)
+            with np.errstate(all="ignore"):
+                is_single = np.array_equal(got, got.astype(np.float32)) and got.dtype != np.float16
+            if not is_single or wide.wrong(got).any() or not np.any(got):
+                return ""
+    return "the gradient is right for float32, in which it is returned, and has no more digits"
+
+
+def _clipped(subject: Subject, comparison: Comparison) -> str:
+    """Look whether the gradient is right where ``np.clip`` hands on what it is given, in backward."""
+    if "clip" not in _names(subject, comparison):
+        return ""
+    places: list[str] = []
+
+    def backward(*given: Any, **inputs: Any) -> Any:
+        with _unclipped(places):
+            return subject.backward(*given, **inputs)
+
+    without = replace(subject, backward=backward)
+    try:
+        found = compare(without, comparison.numerical)
+        if found.wrong or any(each.kind != "mutated" for each in violations(without, found.samples[0])):
+            return ""
+    except CheckError:
+        return ""
+    return f"the gradient is clipped in {places[0]}: without that it is right" if places else ""
+
+
+@contextmanager
+def _unclipped(places: list[str]) -> Iterator[None]:
+    """Let ``np.clip`` return what it is given, and note where it would have changed it."""
+    clip = np.clip
+
+    def handed_on(array: Any, *limits: Any, out: Any = None, **options: Any) -> Any:
+        clipped = clip(array, *limits, **options)
+        frame = sys._getframe(1)
+        if not is_authors(frame.f_code.co_filename) or np.shape(clipped) != np.shape(array):
+            return clip(array, *limits, out=out, **options)
+        if not np.array_equal(clipped, array) and not places:
+            places.append(f"line {frame.f_lineno}")
+        if out is not None:
+            out[...] = array
+        return np.array(array) if out is None else out
+
+    np.clip = handed_on  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        np.clip = clip  # type: ignore[assignment]
+
+
+def _is_right(subject: Subject, comparison: Comparison) -> bool:
+    try:
+        return not compare(subject, comparison.numerical).wrong
+    except CheckError:
+        return False
+
+
+def _functions(subject: Subject, comparison: Comparison) -> list[FunctionType]:
+    sample = comparison.samples[0]
+    return list(functions_of(lambda: subject.run_backward(sample.upstream, sample.inputs)))
+
+
+def _names(subject: Subject, comparison: Comparison) -> list[str]:
+    return [name for function in _functions(subject, comparison) for name in function.__code__.co_names]
+
+
+# ------------------------------------------------------------------------------------------- constants
+
+
+def _constant(subject: Subject, comparison: Comparison) -> str:
+    """Look for a constant of the author's with another value of which the gradient is right."""
+    if not all(_is_small(comparison, name) for name in comparison.wrong):
+        return ""
+    for function in _functions(subject, comparison):
+        code = function.__code__
+        for number, value in enumerate(code.co_consts):
+            if type(value) is not float or value == 0 or not np.isfinite(value):
+                continue
+            make = partial(_with, code, number)
+            words = _other_value(subject, comparison, function, make, value)
+            if words:
+                return f"{words}, in {code.co_name} (line {code.co_firstlineno})"
+    return ""
+
+
+def _is_small(comparison: Comparison, name: str) -> bool:
+    """Whether all that is wrong of a gradient is small beside each of its entries."""
+    for sample in comparison.samples:
+        got, right = sample.got[name], sample.expected(name)
+        if got.shape != right.shape or not np.all(np.isfinite(got)):
+            return False
+        if np.abs(got - right).max(initial=0) > SMALL * np.abs(right).max(initial=0):
+            return False
+    return True
+
+
+def _with(code: CodeType, number: int, value: float) -> CodeType:
+    constants = list(code.co_consts)
+    constants[number] = value
+    return code.replace(co_consts=tuple(constants))
+
+
+def _other_value(
+    subject: Subject,
+    comparison: Comparison,
+    function: FunctionType,
+    make: Callable[[float], CodeType],
+    value: float,
+) -> str:
+    """Return what a constant is to be, in words: left out, or the value that it is a rounding of; or ""."""
+    sample = comparison.samples[0]
+    right = np.concatenate([sample.expected(name).ravel() for name in comparison.wrong])
+
+    def run(other: float) -> Array:
+        with running({function: make(other)}):
+            found = subject.run_backward(sample.upstream, sample.inputs)
+        return np.concatenate([np.asarray(found[name], np.float64).ravel() for name in comparison.wrong])
+
+    try:
+        if abs(value) <= EPSILON and _without(subject, comparison, function, make(0.0)):
+            return f"the gradient is right but for {value:g}, which forward and backward do not both have"
+        other = value
+        for _ in range(SOLVED):
+            got, moved = run(other), run(other * (1 + TRIED))
+            slope = moved - got
+            if not np.any(slope):
+                return ""
+            other *= 1 + TRIED * float(slope @ (right - got) / (slope @ slope))
+        digits = len(f"{value!r}".partition("e")[0].partition(".")[2])
+        if "e" in repr(value) or other == value or abs(other - value) > 0.51 * 0.1**digits:
+            return ""
+        with running({function: make(other)}):
+            is_right = _is_right(subject, comparison)
+    except (CheckError, KeyError, ValueError):
+        return ""
+    known = int(-np.log10(abs(other / value - 1)))
+    return f"the gradient is right to {known} digits: {value:g} is {other:.10g}, rounded" if is_right else ""
+
+
+def _without(subject: Subject, comparison: Comparison, function: FunctionType, code: CodeType) -> bool:
+    """Whether backward is the gradient of forward when a number that is nearly 0 is 0, in whichever of the two it is."""
+    with running({function: code}):
+        if _is_right(subject, comparison):
+            return True
+        numerical = numerical_gradient(subject, comparison.numerical.inputs, comparison.arguments, 0)
+    pairs = zip(comparison.samples, compare(subject, numerical).samples, strict=True)
+    return not any(
+        replace(sample, bounds=other.bounds).is_wrong(name)
+        for sample, other in pairs
+        for name in comparison.arguments
+    )

@@ -1,0 +1,159 @@
+"""``handgrad adopt``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import click
+
+from handgrad.adopting.adoption import Adoption, Recognition, adopt, recognise
+from handgrad.adopting.author import AdoptError, Program
+from handgrad.adopting.written import write_adoption
+from handgrad.checking.user_files import run_file
+from handgrad.cli.options import FOLDER, json_option
+from handgrad.cli.user_file import find_all, importing_from
+from handgrad.errors import HandgradError
+
+ADOPTED = Path("adopted")
+
+
+@click.command(name="adopt")
+@click.argument("source", metavar="FILE.py[:NAME]")
+@click.option("--out", type=FOLDER, help="The new folder [adopted/FILE].")
+@click.option("--overwrite", is_flag=True, help="Write into a folder that is there.")
+@click.option("--steps", type=click.IntRange(1, 1000), default=5, show_default=True, help="Steps to compare.")
+@json_option()
+def adopt_command(source: str, out: Path | None, overwrite: bool, steps: int, as_json: bool) -> None:
+    """Turn a from-scratch network into one of handgrad's, and compare the two.
+
+    FILE.py is as for `handgrad check`: a network or a layer with a forward and a backward of its own, or a script. It is
+    run. Its layers and its loss are recognised by the values that they compute, and claimed only where all gradients are
+    the same too. A folder is written with the network as a Python file, its weights and its rows; the table shows the
+    losses of both while they train on the same rows, and how long a step takes on this machine.
+
+    \b
+    handgrad adopt net.py
+    handgrad adopt layers.py:mlp --out mlp
+    """
+    file, _, name = source.rpartition(":")
+    named = name.isidentifier() and bool(file) and not Path(source).exists()
+    path, name = (Path(file), name) if named else (Path(source), "")
+    target = out or ADOPTED / path.stem
+    if target.exists() and not overwrite:  # before the work rather than after it
+        raise AdoptError(f"{target}: is there already", fix="give --overwrite, or another folder with --out")
+    with importing_from(path.parent):
+        adoption = _adopted(path, name, steps)
+    files = write_adoption(adoption, target, overwrite=overwrite)
+    if as_json:
+        click.echo(json.dumps(_facts(adoption, files)))
+        return
+    click.echo("\n".join(_lines(adoption, source)))
+    click.echo(f"\nwrote {files[0]}, with its weights and rows; train it: python {files[0]}")
+
+
+def _adopted(path: Path, name: str, steps: int) -> Adoption:
+    """Adopt what a file holds; of several things the one that is most of a network. What they print is not shown."""
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
+        _say("running the file")
+        found: list[Recognition] = []
+        errors: list[HandgradError] = []
+        for each in find_all(run_file(path), name):
+            _say(f"recognising {each.name or path.name}")
+            try:
+                if each.problem is not None:
+                    raise each.problem
+                script = path if each.is_script else None
+                found.append(recognise(Program(each.forward, each.backward, each.inputs, script)))
+            except HandgradError as error:
+                errors.append(error)
+        if not found:
+            raise errors[0]
+        return adopt(max(found, key=lambda each: each.size), name=path.name, steps=steps, say=_say)
+
+
+def _say(text: str) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"{text} …", err=True)
+
+
+def _facts(adoption: Adoption, files: list[Path]) -> dict[str, Any]:
+    steps = adoption.steps
+    return {
+        "name": adoption.name,
+        "gradients": adoption.report.verdict,
+        "mistakes": [finding.code for finding in adoption.report.findings],
+        "network": repr(adoption.network),
+        "parameters": adoption.sources,
+        "loss_factor": adoption.factor,
+        "equal_up_to": "rounding" if adoption.exact else "a tiny number in the author's code",
+        "optimiser": repr(steps.optimiser),
+        "learning_rate": steps.rate,
+        "batch_size": steps.batch_size,
+        "losses": {"author": steps.author, "handgrad": steps.handgrad, "equal": steps.equal},
+        "step": steps.words,
+        "step_seconds": {"author": steps.author_seconds, "handgrad": steps.handgrad_seconds},
+        "times_faster": steps.ratio,
+        "engine": steps.engine,
+        "files": [str(file) for file in files],
+    }
+
+
+def _lines(adoption: Adoption, source: str) -> list[str]:
+    """Return the report for people."""
+    steps, loss = adoption.steps, repr(adoption.network.loss)
+    lines = [f"{source}: {_verdict(adoption, source)}"]
+    lines += [f"  {label:<9}{text}" for label, text in (
+        ("network", ", ".join(map(repr, adoption.network.body.layers))),
+        ("loss", loss if adoption.own_loss else f"{loss} to drawn targets: the file has none"),
+        ("yours", f"{adoption.factor:g} times this loss" if adoption.factor != 1 else ""),
+        ("equal", "output, loss and every gradient, up to " + (
+            "rounding" if adoption.exact else "the tiny number that you add in a logarithm or a quotient")),
+    ) if text]  # fmt: skip
+    if not adoption.sources:
+        lines.append("  it has no parameters, so there is nothing to train")
+    else:
+        lines += ["", f"  {'loss after':<12}{'yours':>14}{'handgrad':>14}"]
+        for k, ours in enumerate(steps.handgrad):
+            theirs = f"{steps.author[k]:.9g}" if k < len(steps.author) else "-"
+            lines.append(f"  {f'{k} steps' if k != 1 else '1 step':<12}{theirs:>14}{f'{ours:.9g}':>14}")
+        lines.append(f"  {_losses(adoption)}")
+    rows = f"{steps.batch_size} row{'s' * (steps.batch_size != 1)} at a time"
+    micros = [f"{seconds * 1e6:,.1f} µs" for seconds in (steps.author_seconds, steps.handgrad_seconds)]
+    lines += ["", f"  {'a step':<12}{micros[0]:>14}{micros[1]:>14}   {_ratio(steps.ratio)}"]
+    rate = f"learning rate {steps.optimiser.learning_rate:g}"
+    momentum = f", momentum {steps.optimiser.momentum:g}" if steps.optimiser.momentum else ""
+    lines.append(
+        f"  yours: {steps.words}; handgrad: SGD, {rate}{momentum}, {rows}, the {steps.engine} engine"
+    )
+    return lines
+
+
+def _verdict(adoption: Adoption, source: str) -> str:
+    report = adoption.report
+    if report.verdict == "right":
+        return "adopted; its gradients are right"
+    if report.verdict == "cannot tell":
+        return "adopted; its gradients cannot be judged"
+    named = ", ".join(f"{each.code} in d{each.argument}" for each in report.findings)
+    more = f"handgrad check {source} explains it; handgrad trains with the right ones"
+    return f"adopted, and its gradients are wrong: {named}\n  {more}"
+
+
+def _losses(adoption: Adoption) -> str:
+    steps = adoption.steps
+    if steps.equal:
+        return "equal up to rounding"
+    if adoption.report.verdict == "wrong":
+        return "they part after step 0: yours follows a wrong gradient"
+    return (
+        "they part: your update is another than SGD's" if not steps.trained else "they part by rounding alone"
+    )
+
+
+def _ratio(ratio: float) -> str:
+    return f"{ratio:,.1f} times faster" if ratio >= 1 else f"{1 / ratio:,.1f} times slower"

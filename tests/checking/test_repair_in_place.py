@@ -1,0 +1,236 @@
+"""Repairs in the author's own functions: methods, imported files, loops; and what is no repair."""
+
+import importlib.util
+import sys
+
+import numpy as np
+import pytest
+
+from handgrad import check
+from handgrad.checking.live_code import functions_of, running
+
+X = np.random.default_rng(5).normal(size=(5, 4))
+
+
+def load(path, text):
+    path.write_text(text)
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[path.stem] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+def changed(report):
+    lines = report.mended.diff.splitlines()[3:]
+    return [line[1:].strip() for line in lines if line[:1] == "-"], [
+        line[1:].strip() for line in lines if line[:1] == "+"
+    ]
+
+
+SIGMOID = """import numpy as np
+
+
+class Sigmoid:
+    def forward(self, x):
+        self.x = x
+        self.out = 1 / (1 + np.exp(-x))
+        return self.out
+
+    def backward(self, dout):
+        return dout * self.x * (1 - self.x)
+"""
+
+
+def test_a_method_is_mended_with_what_its_object_holds(tmp_path):
+    module = load(tmp_path / "sigmoid_layer.py", SIGMOID)
+    method = module.Sigmoid.backward
+    code = method.__code__
+    report = check(module.Sigmoid(), inputs={"x": X})
+    assert report.findings[0].code == "wrong-evaluation-point"
+    assert changed(report)[1] == ["return dout * self.out * (1 - self.out)"]
+    assert module.Sigmoid.backward is method
+    assert method.__code__ is code
+
+
+def test_the_mistake_is_mended_in_the_file_that_has_it(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    text = SIGMOID.replace("return dout * self.x * (1 - self.x)", "return dout * self.out")
+    (tmp_path / "layers_of_mine.py").write_text(text)
+    main = load(
+        tmp_path / "main_of_mine.py",
+        "from layers_of_mine import Sigmoid\n\n\nlayer = Sigmoid()\n\n\n"
+        "def forward(x):\n    return layer.forward(x)\n\n\n"
+        'def backward(grad_output, x):\n    return {"x": layer.backward(grad_output)}\n',
+    )
+    report = check(main.forward, main.backward, {"x": X})
+    assert report.mended.path == tmp_path / "layers_of_mine.py"
+    assert changed(report) == (
+        ["return dout * self.out"],
+        ["return dout * self.out * (1 - self.out)"],
+    )
+
+
+NETWORK = """import numpy as np
+
+
+class Network:
+    def __init__(self):
+        draw = np.random.default_rng(3)
+        sizes = (4, 5, 3, 2)
+        self.weights = [draw.normal(size=pair) for pair in zip(sizes[:-1], sizes[1:])]
+
+    def forward(self, x):
+        self.inputs = []
+        for W in self.weights:
+            self.inputs.append(x)
+            x = np.tanh(x @ W)
+        self.out = x
+        return x
+
+    def backward(self, dout):
+        outputs = [*self.inputs[1:], self.out]
+        self.grads = []
+        for l in reversed(range(3)):
+            dz = dout * (1 - outputs[l])
+            self.grads.insert(0, self.inputs[l].T @ dz)
+            dout = dz @ self.weights[l].T
+        return dout
+"""
+
+
+def test_a_line_in_a_loop_is_mended_for_every_layer(tmp_path):
+    module = load(tmp_path / "looping.py", NETWORK)
+    report = check(module.Network(), inputs={"x": X})
+    assert {result.verdict for result in report.arguments} == {"wrong"}
+    assert report.first_wrong.source == "dz = dout * (1 - outputs[l])"
+    assert changed(report)[1] == ["dz = dout * (1 - outputs[l] ** 2)"]
+
+
+GATES = """import numpy as np
+
+
+def forward(i, f, g, c):
+    return f * c + i * g, (i, f, g, c)
+
+
+def backward(dout, cache):
+    i, f, g, c = cache
+    di = dout * c
+    df = dout * g
+    dg = dout * i
+    return di, df, dg, dout * f
+"""
+
+
+def test_names_taken_for_each_other_in_two_lines_are_exchanged(tmp_path):
+    module = load(tmp_path / "gates.py", GATES.replace("return di, df, dg", "return di * i, df * i, dg"))
+    module = load(tmp_path / "gates.py", GATES)
+    inputs = {name: X + k for k, name in enumerate("ifgc")}
+    report = check(module.forward, module.backward, inputs)
+    assert changed(report)[1] == ["di = dout * g", "df = dout * c"]
+
+
+def test_a_factor_of_a_window_is_written_by_its_size(tmp_path):
+    text = """import numpy as np
+
+
+def pool(x, size):
+    n, h, w = x.shape
+    return x.reshape(n, h // size, size, w // size, size).mean(axis=(2, 4)), (x.shape, size)
+
+
+def pool_backward(dout, cache):
+    shape, size = cache
+    return np.repeat(np.repeat(dout, size, axis=1), size, axis=2)
+"""
+    module = load(tmp_path / "pooling.py", text)
+    x = np.random.default_rng(1).normal(size=(3, 4, 6))
+    report = check(module.pool, module.pool_backward, {"x": x, "size": 2})
+    assert changed(report)[1] == ["return np.repeat(np.repeat(dout, size, axis=1), size, axis=2) / size ** 2"]
+    assert report.findings[0].any_size
+
+
+GATED = """import numpy as np
+
+
+class Gated:
+    def __init__(self):
+        self.U = np.random.default_rng(2).normal(size=(4, 4))
+
+    def forward(self, x, r):
+        self.x, self.r = x, r
+        self.n = np.tanh((r * x) @ self.U)
+        return x * r + self.n
+
+    def backward(self, dout):
+        da = dout * (1 - self.n**2)
+        drx = da @ self.U.T
+        self.dU = (self.r * self.x).T @ da
+        dr = drx * self.x + dout * self.x
+        dx = dout * self.r
+        return dx, dr
+"""
+
+
+def test_a_path_that_is_left_out_is_added_in_the_authors_names(tmp_path):
+    module = load(tmp_path / "gated.py", GATED)
+    report = check(module.Gated(), inputs={"x": X, "r": X[::-1] + 2})
+    assert [result.name for result in report.arguments if result.verdict == "wrong"] == ["x"]
+    old, [new] = changed(report)
+    assert old == ["dx = dout * self.r"]
+    assert new in ("dx = (dout + drx) * self.r", "dx = dout * self.r + drx * self.r")
+
+
+WRONG_AND_CALLED = """import numpy as np
+
+
+def penalised(x, strength):
+    return (x * x).sum() * strength
+
+
+def gradient(x, strength):
+    return np.cosh(x) * strength * 0.37
+
+
+def forward(x):
+    return penalised(x, 0.25)
+
+
+def backward(grad_output, x):
+    return {"x": grad_output * gradient(x, 0.25)}
+"""
+
+
+def test_a_wrong_function_is_not_called_with_other_numbers_instead(tmp_path):
+    module = load(tmp_path / "penalty.py", WRONG_AND_CALLED)
+    report = check(module.forward, module.backward, {"x": X})
+    assert report.first_wrong.source == "return np.cosh(x) * strength * 0.37"
+    assert changed(report)[0] == ["return np.cosh(x) * strength * 0.37"]
+
+
+def test_functions_run_other_code_for_a_while_only():
+    def add(a):
+        return a + 1
+
+    def multiply(a):
+        return a * 3
+
+    code = add.__code__
+    with running({add: multiply.__code__}):
+        assert add(5) == 15
+    assert add.__code__ is code
+    with pytest.raises(KeyboardInterrupt), running({add: multiply.__code__}):
+        raise KeyboardInterrupt
+    assert add(5) == 6
+
+
+def test_the_functions_that_a_call_reaches_come_with_their_depth():
+    def inner():
+        return 1
+
+    def outer():
+        return inner() + inner()
+
+    reached = functions_of(outer)
+    assert reached[inner] == reached[outer] + 1

@@ -1,0 +1,160 @@
+"""Anyone's file, as it stands: what is found in it, and what it is checked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from handgrad.checking.interfaces import pair_of
+from handgrad.checking.user_files import candidates_in, example_of, run_file
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+def examples_of(path: Path) -> dict[str, object]:
+    file = run_file(path)
+    file.run_samples()
+    made: dict[str, object] = {}
+    for candidate in candidates_in(file):
+        example = example_of(candidate, file, made)
+        made[candidate.name] = example
+    return made
+
+
+@pytest.mark.parametrize(
+    ("program", "names", "differentiated"),
+    [
+        ("affine_pair", ["affine_forward"], {"x", "w", "b"}),
+        ("dense_course", ["linear_activation_forward"], {"A_prev", "W", "b"}),
+        ("deep_course_right", ["forward_propagation"], {"parameters.W1", "parameters.b1", "parameters.W2", "parameters.b2"}),
+        ("rnn_step", ["rnn_step_forward"], {"x", "prev_h", "Wx", "Wh", "b"}),
+        ("lstm_step_right", ["lstm_cell_forward"],
+         {f"parameters.{k}{g}" for k in "Wb" for g in "fico"} | {"xt", "a_prev", "c_prev"}),
+        ("conv_loops", ["conv_forward_naive"], {"x", "w", "b"}),
+        ("layer_dense_self", ["Dense"], {"x", "W", "b"}),
+        ("layer_grads_list", ["MatMul"], {"x", "params[0]"}),
+        ("net_two_layer_self", ["TwoLayerNet"], {"params.W1", "params.b1", "params.W2", "params.b2"}),
+        ("net_layers_container", ["Linear", "ReLU", "Sequential"],
+         {"x", "layers[0].weight", "layers[0].bias", "layers[2].weight", "layers[2].bias"}),
+        ("loss_softmax_vectorised", ["softmax_loss_vectorized"], {"W"}),
+        ("train_updates_too_early", ["Net"], {"W1", "W2"}),
+        ("prime_many", ["elu", "gaussian", "arctan"], {"x"}),
+        ("notes_outer_product", ["OneLayer"], {"weights", "biases"}),
+        ("notes_lin_grad", ["lin"], {"x", "w", "b"}),
+    ],
+)  # fmt: skip
+def test_a_file_says_nothing_and_its_candidates_are_found_with_arguments_that_they_take(
+    program, names, differentiated
+):
+    made = examples_of(PROGRAMS / f"{program}.py")
+    assert list(made) == names
+    example = made[names[-1]]
+    pair = pair_of(example.forward, example.backward, example.inputs)
+    output = pair.forward(**pair.inputs)
+    upstream = (
+        tuple(np.ones(np.shape(part)) for part in output)
+        if isinstance(output, tuple)
+        else np.ones(np.shape(output))
+    )
+    assert set(pair.backward(upstream, **pair.inputs)) == differentiated
+
+
+SAMPLES = """
+import sys
+import numpy as np
+from nowhere_at_all import plotting
+
+class Scale:
+    def __init__(self, size):
+        self.g = np.full(size, 2.5)
+    def forward(self, x):
+        self.x = x
+        return x * self.g
+    def backward(self, d):
+        self.dg = np.sum(d * self.x, axis=0)
+        return d * self.g
+
+X = np.loadtxt("not_there.csv")
+name = input("who? ")
+plotting.show()
+if __name__ == "__main__":
+    layer = Scale(11)
+    while True:
+        layer.backward(np.ones_like(layer.forward(np.arange(22.0).reshape(2, 11))))
+"""
+
+
+def test_the_files_own_calls_are_the_example(tmp_path):
+    """Its loops are cut off, and what it cannot do here is noted and left out."""
+    (tmp_path / "scaling.py").write_text(SAMPLES)
+    file = run_file(tmp_path / "scaling.py")
+    file.run_samples()
+    (candidate,) = candidates_in(file)
+    example = example_of(candidate, file, {})
+    assert example.origin == "as the file calls it"
+    assert example.inputs["x"].shape == (2, 11)
+    assert [problem.split(":")[0] for _, problem in file.failures] == [
+        "ModuleNotFoundError", "FileNotFoundError", "EOFError", "NameError",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("backward", "forward"),
+    [
+        ("affine_backward", "affine_forward"), ("L_model_backward", "L_model_forward"), ("dsigmoid", "sigmoid"),
+        ("relu_prime", "relu"), ("backprop", "feedforward"), ("back_propagation", "forward_propagation"),
+        ("linearBackward", "linearForward"),
+        ("derivative_of_tanh", "tanh"), ("compute_gradients", "compute_cost"), ("d_gelu", "gelu"),
+    ],
+)  # fmt: skip
+def test_a_backward_is_paired_with_its_forward_by_their_names(tmp_path, backward, forward):
+    (tmp_path / "pairs.py").write_text(
+        f"def {forward}(x):\n    return x\ndef {backward}(x):\n    return x\ndef helper(x):\n    return x\n"
+    )
+    (candidate,) = candidates_in(run_file(tmp_path / "pairs.py"))
+    assert (candidate.name, candidate.backward_name) == (forward, backward)
+
+
+TRAINED = """
+import numpy as np
+
+class Net:
+    def __init__(self, n_in, n_hidden, n_out):
+        self.V = np.random.randn(n_in, n_hidden)
+        self.W = np.random.randn(n_hidden, n_out)
+
+    def think(self, a):
+        return 1 / (1 + np.exp(-np.tanh(a @ self.V) @ self.W))
+
+    def train(self, x, targets, lr=0.1):
+        h = np.tanh(x @ self.V)
+        out = self.think(x)
+        error = (out - targets) / len(x)
+        self.W, before = self.W - lr * h.T @ error, self.W
+        self.V = self.V - lr * x.T @ (error @ before.T * (1 - h**2))
+"""
+
+
+@pytest.mark.parametrize(("change", "wrong"), [(("", ""), set()), (("* (1 - h**2)", "* (1 - h)"), {"V"})])
+def test_a_network_without_a_loss_is_checked_with_the_one_that_its_gradients_are_of(tmp_path, change, wrong):
+    """Here cross-entropy over the number of rows; what is wrong does not hide it."""
+    (tmp_path / "trained.py").write_text(TRAINED.replace(*change))
+    example = examples_of(tmp_path / "trained.py")["Net"]
+    pair = pair_of(example.forward, example.backward, example.inputs)
+    assert "log(1 - output)) / rows" in pair.matched[0]
+    assert "dW is (before - after) / learning rate" in pair.matched[1]
+    gradients = pair.backward(1.0, **pair.inputs)
+    direction = {
+        name: np.random.default_rng(2).normal(size=np.shape(pair.inputs[name])) for name in gradients
+    }
+    slopes = {}
+    for name, d in direction.items():
+        above, below = (
+            pair.forward(**{**pair.inputs, name: pair.inputs[name] + h * d}) for h in (1e-5, -1e-5)
+        )
+        slopes[name] = (above - below) / 2e-5
+    assert {
+        n for n, g in gradients.items() if not np.isclose(np.sum(g * direction[n]), slopes[n], rtol=1e-5)
+    } == wrong
