@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from handgrad.checking.intermediates.candidates import NOTHING, Candidate, Candidates
+from handgrad.checking.intermediates.probed_runs import ProbedRuns
 from handgrad.checking.intermediates.probes import Event, Recorder, probed
 from handgrad.checking.intermediates.right_values import says_something, stems
-from handgrad.checking.intermediates.runs import Runs
+from handgrad.checking.intermediates.suggestions import NOTHING, Suggestion, Suggestions
 from handgrad.checking.live_code import functions_of, running
 from handgrad.checking.subject import Array
 from handgrad.checking.verdict.comparison import Evidence, GradientSample
@@ -77,7 +77,7 @@ class FirstWrong:
 
 class _Found(NamedTuple):
     event: int
-    candidate: Candidate
+    suggestion: Suggestion
     mended: frozenset[str]
 
 
@@ -116,16 +116,16 @@ def _in(evidence: Evidence, sample: GradientSample) -> FirstWrong | None:
         redirect_stdout(StringIO()),
     ):  # what the author prints is seen already
         for upstream, wanted in chosen:
-            runs = Runs(subject, inputs, upstream, wanted, recorder, list(codes))
+            runs = ProbedRuns(subject, inputs, upstream, wanted, recorder, list(codes))
             if runs.wrong:
                 return _Search(runs).run()
     return None
 
 
 class _Search:
-    def __init__(self, runs: Runs) -> None:
+    def __init__(self, runs: ProbedRuns) -> None:
         self.runs, self.events = runs, runs.events
-        self.candidates = Candidates(
+        self.suggestions = Suggestions(
             runs.events, runs.inputs, runs.gradients, runs.right, runs.wrong, runs.values
         )
         self.sites = self._sites()
@@ -156,33 +156,37 @@ class _Search:
 
     def run(self) -> FirstWrong | None:
         """Try what names and numbers suggest, value by value in the order of time; then what else fits, before it."""
-        known, candidates, wrong = self.known, self.candidates, self.runs.wrong
+        known, suggestions, wrong = self.known, self.suggestions, self.runs.wrong
         unknown = [[k for k in events if not known[k]] for events in self.sites.values()]
         unknown = sorted((events for events in unknown if events), key=lambda events: events[0])
-        found = self._first(unknown, candidates.suggested)
-        found = self._first(_before(unknown, found), candidates.blind) or found
+        found = self._first(unknown, suggestions.suggested)
+        found = self._first(_before(unknown, found), suggestions.blind) or found
         last = [events[-1:] for events in self.sites.values()]
-        found = found or self._first(last, candidates.returned) or self._first(last, candidates.updated)
+        found = found or self._first(last, suggestions.returned) or self._first(last, suggestions.updated)
         if found is not None and found.mended < wrong:  # one value may be to blame for all that is wrong
             each = [[k] for k in known if known[k]] + [list(g) for g in self.sites.values() if len(g) > 1]
             each.sort(key=lambda events: (events[0], len(events)))
-            found = self._first(_before(each, found), candidates.blind, wrong) or found
+            found = self._first(_before(each, found), suggestions.blind, wrong) or found
         return self._record(found) if found else None
 
     def _first(
         self,
         groups: list[list[int]],
-        propose: Callable[[list[int]], Iterator[Candidate]],
+        propose: Callable[[list[int]], Iterator[Suggestion]],
         least: Set[str] = NOTHING,
     ) -> _Found | None:
-        """Return the first events that candidates prove wrong, for they mend ``least`` at the least."""
+        """Return the first events that suggestions prove wrong, for they mend ``least`` at the least."""
         for events in groups:
-            for candidate in propose(events):
+            for suggestion in propose(events):
                 if self.runs.left <= 0:
                     return None
-                tried = candidate
+                tried = suggestion
                 mended = self.runs.mended(tried)
-                if not mended and candidate.scaled and (scaled := self.runs.rescaled(candidate)) is not None:
+                if (
+                    not mended
+                    and suggestion.scaled
+                    and (scaled := self.runs.rescaled(suggestion)) is not None
+                ):
                     tried = scaled
                     mended = self.runs.mended(tried)
                 if mended and mended >= least:
@@ -190,9 +194,9 @@ class _Search:
         return None
 
     def _record(self, found: _Found) -> FirstWrong:
-        worst, candidate, _ = found
+        worst, suggestion, _ = found
         site = self.events[worst].site
-        event, expected = self.events[worst], candidate.values[worst]
+        event, expected = self.events[worst], suggestion.values[worst]
         got = np.asarray(event.value, np.float64)
         entry: tuple[int, ...] = ()
         numbers = 0.0, 0.0
@@ -200,7 +204,7 @@ class _Search:
             off = np.where(np.isfinite(got), np.abs(got - expected), np.inf)
             entry = tuple(int(k) for k in np.unravel_index(int(np.argmax(off)), off.shape))
             numbers = float(got[entry]), float(expected[entry])
-        mended = self.runs.run(candidate.values)
+        mended = self.runs.run(suggestion.values)
         assert mended is not None
         after = self.runs.recorder.events
         later: dict[str, None] = {}
@@ -225,7 +229,7 @@ class _Search:
             line=site.line,
             source=site.source,
             name=_own_name(event),
-            what=candidate.what,
+            what=suggestion.what,
             mends=tuple(right_with_it),
             later=tuple(later),
             right=tuple(right),

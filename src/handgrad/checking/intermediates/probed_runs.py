@@ -12,9 +12,9 @@ import numpy as np
 from handgrad.checking.forward_trace import ForwardTrace, UntraceableError, trace_forward
 from handgrad.checking.forward_trace.traced_array import TracedArray
 from handgrad.checking.interfaces.tensors import to_numpy
-from handgrad.checking.intermediates.candidates import SAME, Candidate
 from handgrad.checking.intermediates.probes import Recorder, Site
 from handgrad.checking.intermediates.right_values import RightValues, factor_between
+from handgrad.checking.intermediates.suggestions import SAME, Suggestion
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject
 from handgrad.tolerance import close
 
@@ -25,7 +25,7 @@ FEWEST = 4  # runs
 SOME = 0.05  # of the wrong entries of a gradient are right with another's value
 
 
-class Runs:
+class ProbedRuns:
     """One forward and backward at some inputs and upstream gradients, run again and again."""
 
     def __init__(
@@ -123,24 +123,24 @@ class Runs:
             return np.ones(right.shape, bool)
         return np.asarray(~(np.abs(got - right) <= SAME * np.abs(right).max(initial=0)))
 
-    def mended(self, candidate: Candidate) -> frozenset[str]:
+    def mended(self, suggestion: Suggestion) -> frozenset[str]:
         """Return the gradients that are nearer to right with values exchanged; none where an entry becomes wrong."""
-        gradients = self.run(candidate.values)
+        gradients = self.run(suggestion.values)
         if gradients is None or gradients.keys() != self.gradients.keys():
             return frozenset()
         mended = set()
-        for name in self.right.keys() - candidate.breaks:
+        for name in self.right.keys() - suggestion.breaks:
             before, after = (self._wrong_entries(name, each) for each in (self.gradients, gradients))
-            if np.any(after & ~before) or (candidate.whole and np.any(after) and np.any(after != before)):
+            if np.any(after & ~before) or (suggestion.whole and np.any(after) and np.any(after != before)):
                 return frozenset()
             if np.sum(before) - np.sum(after) >= SOME * np.sum(before) > 0:
                 mended.add(name)
         return frozenset(mended)
 
-    def rescaled(self, candidate: Candidate) -> Candidate | None:
+    def rescaled(self, suggestion: Suggestion) -> Suggestion | None:
         """Return the values times the constant with which a wrong gradient is nearest to what is right."""
-        once = self.run(candidate.values)
-        twice = self.run({k: 2 * value for k, value in candidate.values.items()})
+        once = self.run(suggestion.values)
+        twice = self.run({k: 2 * value for k, value in suggestion.values.items()})
         for name in self.wrong if once and twice else ():
             assert once is not None
             assert twice is not None
@@ -149,8 +149,8 @@ class Runs:
             step, missing = twice[name] - once[name], self.right[name] - once[name]
             factor = factor_between(missing, step)
             if factor:
-                values = {k: (1 + factor) * value for k, value in candidate.values.items()}
-                return candidate._replace(values=values)
+                values = {k: (1 + factor) * value for k, value in suggestion.values.items()}
+                return suggestion._replace(values=values)
         return None
 
 

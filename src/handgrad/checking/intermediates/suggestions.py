@@ -29,7 +29,7 @@ SAME = 1e-7  # of the largest entry, for a gradient that is right with another's
 NOTHING: frozenset[str] = frozenset()
 
 
-class Candidate(NamedTuple):
+class Suggestion(NamedTuple):
     """Right values for the events of a site, and what they are."""
 
     values: dict[int, Array]  # by event
@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Candidates:
+class Suggestions:
     """What the values of one run may be instead."""
 
     events: list[Event]
@@ -50,7 +50,7 @@ class Candidates:
     wrong: Set[str]
     values: RightValues | None  # where forward is traced
 
-    def suggested(self, events: list[int]) -> Iterator[Candidate]:
+    def suggested(self, events: list[int]) -> Iterator[Suggestion]:
         """Yield what the values of a site are to be by their names, or because they are returned as they are."""
         if self._is_update(events):
             yield from self._not_yet_updated(events)
@@ -58,7 +58,7 @@ class Candidates:
             yield from self._named(events)
             yield from self.returned(events)
 
-    def _named(self, events: list[int]) -> Iterator[Candidate]:
+    def _named(self, events: list[int]) -> Iterator[Suggestion]:
         if self.values is None or not any(says_something(self.events[k].value) for k in events):
             return
         own, wanted = last_name(self.events[events[0]].name), stems(self.events[events[0]].name)
@@ -74,7 +74,7 @@ class Candidates:
 
     def _gradient_of(
         self, pairs: Mapping[int, int], part: int | None = None, *, whole: bool = True
-    ) -> Iterator[Candidate]:
+    ) -> Iterator[Suggestion]:
         assert self.values is not None
         found: dict[int, Array] = {}
         for event, node in pairs.items():
@@ -90,7 +90,7 @@ class Candidates:
 
     def _candidate(
         self, values: Mapping[int, Any], what: str, *, scaled: bool = False, whole: bool = True
-    ) -> Iterator[Candidate]:
+    ) -> Iterator[Suggestion]:
         """Yield right values in the layout of those that are there, where they fit and are others."""
         fitted: dict[int, Array] = {}
         factors = []
@@ -102,7 +102,7 @@ class Candidates:
             fitted[k] = new
             factors.append(factor_between(got, new))
         if any(abs(factor - 1) > SAME for factor in factors):
-            yield Candidate(fitted, what, scaled=scaled and not any(factors), whole=whole)
+            yield Suggestion(fitted, what, scaled=scaled and not any(factors), whole=whole)
 
     def _pairings(
         self, events: list[int], nodes: list[int], holders: Mapping[int, int]
@@ -127,13 +127,13 @@ class Candidates:
         value = self.values.trace.values[node]
         return in_layout(np.asarray(value), np.shape(self.events[event].value)) is not None
 
-    def returned(self, events: list[int]) -> Iterator[Candidate]:
+    def returned(self, events: list[int]) -> Iterator[Suggestion]:
         """Yield the right gradient where a value is what is returned, but for a constant."""
         for name, k in product(sorted(self.wrong), events):
             got, right = self.gradients[name], self.right[name]
             value = np.asarray(self.events[k].value, np.float64)
             if value.shape == got.shape != right.shape and close(value, got):
-                yield Candidate({k: right}, f"the gradient of {name}")
+                yield Suggestion({k: right}, f"the gradient of {name}")
             factor, new = factor_between(value, got), in_layout(right, value.shape)
             others = (self.right[other] for other in self.right if other != name)
             is_others = any(abs(factor_between(value, other) - 1) <= SAME for other in others)
@@ -142,9 +142,9 @@ class Candidates:
             either = self.values is not None and self.values.is_scaled(value)
             constant = either or factor_between(got, right) != 0  # then another line may make the factor
             if factor and new is not None and not (constant and abs(factor - 1) > SAME):
-                yield Candidate({k: factor * new}, f"the gradient of {name}")
+                yield Suggestion({k: factor * new}, f"the gradient of {name}")
 
-    def updated(self, events: list[int]) -> Iterator[Candidate]:
+    def updated(self, events: list[int]) -> Iterator[Suggestion]:
         """Yield what a parameter is after its update by the right gradient."""
         for name, k in product(sorted(self.wrong), events):
             start = self._start_of(name, self.events[k])
@@ -152,7 +152,7 @@ class Candidates:
                 factor = factor_between(self.events[k].value - start, self.gradients[name])
                 new = in_layout(self.right[name], start.shape)
                 if factor and new is not None:
-                    yield Candidate({k: start + factor * new}, f"{name} after a step along its gradient")
+                    yield Suggestion({k: start + factor * new}, f"{name} after a step along its gradient")
 
     def _start_of(self, name: str, event: Event) -> Array | None:
         """Return a parameter before its update, where an event is its update."""
@@ -162,15 +162,15 @@ class Candidates:
     def _is_update(self, events: list[int]) -> bool:
         return any(self._start_of(name, self.events[events[-1]]) is not None for name in self.inputs)
 
-    def _not_yet_updated(self, events: list[int]) -> Iterator[Candidate]:
+    def _not_yet_updated(self, events: list[int]) -> Iterator[Suggestion]:
         """Yield a parameter as it was, where it is updated before the error has passed it."""
         for name in self.inputs:
             start = self._start_of(name, self.events[events[-1]])
             if start is not None and len(events) == 1 and not close(self.events[events[0]].value, start):
                 what = f"{name} as forward had it: it is updated before the gradient has passed through it"
-                yield Candidate({events[0]: start}, what, frozenset([name]))
+                yield Suggestion({events[0]: start}, what, frozenset([name]))
 
-    def blind(self, events: list[int]) -> Iterator[Candidate]:
+    def blind(self, events: list[int]) -> Iterator[Suggestion]:
         """Yield what else a value may be: a gradient or a local derivative of the same shape, the most alike first."""
         said = says_something(self.events[events[0]].value) and not self._is_update(events)
         if self.values is None or not said:
@@ -198,17 +198,17 @@ class Candidates:
         assert self.values is not None
         return bool(self.values.of_node[node].names.get(node))
 
-    def _blind_together(self, events: list[int]) -> Iterator[Candidate]:
+    def _blind_together(self, events: list[int]) -> Iterator[Suggestion]:
         """Yield the gradients of what a loop of forward computes for what a loop of backward does."""
         assert self.values is not None
-        found: list[tuple[float, Candidate]] = []
+        found: list[tuple[float, Suggestion]] = []
         for family in self.values.families:
             for pairs in self._pairings(events, family.nodes, family.holders):
-                for candidate in self._gradient_of(pairs):
-                    alike = [cosine(self.events[k].value, value) for k, value in candidate.values.items()]
-                    found.append((float(np.mean(alike)) * len(alike), candidate))
+                for suggestion in self._gradient_of(pairs):
+                    alike = [cosine(self.events[k].value, value) for k, value in suggestion.values.items()]
+                    found.append((float(np.mean(alike)) * len(alike), suggestion))
         found.sort(key=lambda each: -each[0])
-        yield from (candidate for _, candidate in found[:BLIND])
+        yield from (suggestion for _, suggestion in found[:BLIND])
 
     def _shown(self, node: int) -> str:
         """Return what the author calls a value of forward's."""
