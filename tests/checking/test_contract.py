@@ -111,7 +111,7 @@ VIOLATIONS: dict[str, tuple[Callable[..., Any], str, str]] = {
     "state": (Counting(), "stale", "x"),
     "decay": (with_decay, "affine", "x"),
     "ones": (without_upstream, "affine", "x"),
-    "square": (squares_the_upstream, "uneven", "x"),
+    "square": (squares_the_upstream, "squared", "x"),
     "clipped": (clips_the_upstream, "uneven", "x"),
     "dropped": (drops_what_is_small, "uneven", "x"),
     "normalised": (divides_by_the_norm, "affine", "x"),

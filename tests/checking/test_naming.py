@@ -150,3 +150,40 @@ def test_a_gradient_in_float32_is_right_but_for_its_digits():
     report = check(np.sin, lambda g, x: {"x": (g * np.cos(x)).astype(np.float32)}, {"x": X})
     assert report.verdict == "right, but"
     assert "float32" in report.reason
+
+
+def normalised(grad_output, x):
+    return {"x": grad_output / np.linalg.norm(grad_output) * np.cos(x)}
+
+
+def signs(grad_output, x):
+    return {"x": np.sign(grad_output) * np.cos(x)}
+
+
+def squashed(grad_output, x):
+    dx = grad_output * np.cos(x)
+    dx = np.tanh(dx)
+    return {"x": dx}
+
+
+def upstream_twice(grad_output, x):
+    return {"x": grad_output * np.cos(x) * grad_output}
+
+
+def slope_at_the_upstream(grad_output, x):
+    return {"x": grad_output * np.cos(grad_output)}
+
+
+@pytest.mark.parametrize(
+    ("backward", "code"),
+    [
+        (normalised, "not-proportional"),
+        (signs, "not-proportional"),
+        (squashed, "not-proportional"),
+        (upstream_twice, "extra-term"),
+        (slope_at_the_upstream, "wrong-evaluation-point"),
+    ],
+)
+def test_a_function_of_the_upstream_gradient_is_not_proportional_to_it(backward, code):
+    """What is multiplied twice is, as a factor, known better; and so is a derivative taken there."""
+    assert check(np.sin, backward, {"x": X}).findings[0].code == code

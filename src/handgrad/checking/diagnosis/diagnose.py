@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from handgrad.checking.diagnosis.gradient_patterns import affine, by_numbers
@@ -20,12 +20,15 @@ BY_CHANCE = 0.45  # more, where a number or a function was another one, or the e
 UNEXPLAINED = 0.4  # what a wrong argument costs that an explanation leaves to another
 ALSO = 0.02  # for each argument of an explanation that is joined from several
 
+OF_A_FORMULA = ("extra-term", "wrong-local-derivative")  # what an edit of more than a name undoes
+UNEVEN = "not-proportional"
 VIOLATIONS = {
     "mutated": ("stale-or-mutated-state", 0.01),
     "random": ("nondeterministic", 0.0),
     "stale": ("stale-or-mutated-state", 0.02),
     "affine": ("ignores-upstream", 0.15),
-    "uneven": ("not-proportional", 2.7),
+    "uneven": (UNEVEN, 2.7),
+    "squared": ("extra-term", 1.3),
 }
 
 
@@ -41,7 +44,7 @@ def by_evidence(evidence: Evidence, violations: Iterable[Violation]) -> list[Dia
 
 def diagnose(evidence: Evidence, known: list[Diagnosis], repair: Repair | None) -> list[Diagnosis]:
     """Return the explanations to report, the most telling first: those known, and what a repair and mutations tell."""
-    found = [*known, *(by_repair(repair, evidence) if repair and not _is_random(known) else ())]
+    found = [*known, *(by_repair(repair, evidence, known) if repair and not _is_random(known) else ())]
     if not _is_random(known) and not _is_explained(found, evidence, PLAIN):
         found += by_mutation(evidence)
     return cover(found, evidence.wrong)
@@ -58,12 +61,19 @@ def _is_explained(found: list[Diagnosis], evidence: Evidence, cost: float) -> bo
     return any(set(each.arguments) >= set(evidence.wrong) for each in plain)
 
 
-def by_repair(repair: Repair, evidence: Evidence) -> Iterator[Diagnosis]:
-    """Yield the mistakes that the small edits of a repair undo; in a gradient of another shape, the shape says most."""
+def by_repair(repair: Repair, evidence: Evidence, known: Sequence[Diagnosis] = ()) -> Iterator[Diagnosis]:
+    """Yield the mistakes that the small edits of a repair undo.
+
+    In a gradient of another shape, the shape says most. What one edit leaves out, and with it all that made the gradient
+    not proportional to the upstream gradient, was a function of that: it clipped, rounded or normalised.
+    """
+    uneven = [each for each in known if each.code == UNEVEN] if len(repair.undone) == 1 else []
     for one in repair.undone:
         pairs = (pair for name in one.arguments for pair in evidence.pairs(name))
         if one.code == "wrong-local-derivative" and any(got.shape != right.shape for got, right in pairs):
             one = replace(one, code="wrong-shape")
+        elif one.code in OF_A_FORMULA and uneven:
+            one = replace(one, code=UNEVEN, evidence=f"{uneven[0].evidence}: {one.evidence}")
         unsure = one.code == "wrong-local-derivative" or repair.kind != "edit"
         yield replace(one, cost=REPAIRED + BY_CHANCE * unsure)
 
@@ -77,7 +87,7 @@ def _broken(evidence: Evidence, violations: Iterable[Violation]) -> Iterator[Dia
             first = evidence.comparisons[0].arguments
             arguments = evidence.wrong or (arguments if violation.argument in first else first[:1])
         elif violation.kind in ("affine", "uneven") and violation.argument not in evidence.wrong:
-            code = "not-proportional"  # right at upstream gradients of one size
+            code = UNEVEN  # right at upstream gradients of one size
         elif violation.kind == "affine":
             code, cost = affine(evidence, violation.argument)
         note = " (work on a copy)" if violation.argument == UPSTREAM else ""

@@ -32,6 +32,7 @@ class Violation:
         "stale",  # another answer when called again
         "affine",  # zero upstream does not give zero
         "uneven",  # a multiple of the upstream gradient does not give that multiple
+        "squared",  # twice the upstream gradient gives four times the gradient: it is multiplied twice
     ]
     argument: str  # the array that changed, or whose gradient did
     evidence: str
@@ -132,15 +133,18 @@ def _linearity(subject: Subject, sample: GradientSample) -> Iterator[Violation]:
         if not np.all(np.isfinite(once)):
             continue
         nothing = scaled[0.0].get(name, np.zeros(1))
-        if not np.all(np.isfinite(nothing)):
-            yield Violation("affine", name, f"zero upstream gives a d{name} that is not finite")
-        elif not reordered(nothing, np.zeros_like(nothing), float(np.abs(once).max(initial=0))):
+        uneven = next((FACTORS[by] for by in factors if not _scales(scaled[by].get(name), once, by)), "")
+        largest = float(np.abs(once).max(initial=0))
+        if np.all(np.isfinite(nothing)) and not reordered(nothing, np.zeros_like(nothing), largest):
             yield Violation("affine", name, f"zero upstream gives a d{name} that is not zero")
-        else:
-            uneven = (FACTORS[by] for by in factors if not _scales(scaled[by].get(name), once, by))
-            if words := next(uneven, ""):
-                words = f"{words} the upstream gradient does not give {words} d{name}"
-                yield Violation("uneven", name, words)
+        elif uneven and (twice := scaled[2.0].get(name)) is not None and reordered(twice, 4 * once):
+            words = f"twice the upstream gradient gives four times d{name}: it is multiplied twice"
+            yield Violation("squared", name, words)
+        elif uneven:
+            words = f"{uneven} the upstream gradient does not give {uneven} d{name}"
+            yield Violation("uneven", name, words)
+        elif not np.all(np.isfinite(nothing)):
+            yield Violation("affine", name, f"zero upstream gives a d{name} that is not finite")
 
 
 def _scales(scaled: Array | None, once: Array, factor: float) -> bool:
