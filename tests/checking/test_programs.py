@@ -118,7 +118,6 @@ def test_a_torch_script_is_as_wrong_as_its_label_states(label):
     "label", [x for x in LABELS.values() if x.shape == "torch"], ids=lambda label: label.name
 )
 def test_a_torch_script_is_taken_as_it_stands(label):
-    pytest.importorskip("torch")
     pair = adapt_script(PROGRAMS / f"{label.name}.py")
     gradients = pair.backward(np.float64(1.0), **pair.inputs)
     assert set(gradients) == set(eval(label.gradients))
