@@ -483,3 +483,47 @@ def test_an_interrupt_after_the_verdict_ends_with_what_is_known(monkeypatch: pyt
     monkeypatch.setattr(module, "NAMING_SECONDS", 0)
     report = check(cube, with_decay, {"x": X})
     assert (report.verdict, report.stopped) == ("wrong", "stopped after 0 s")
+
+
+class MaskOnce:
+    """A ReLU that computes its mask at the first call, and one that computes it at every call."""
+
+    def __init__(self, *, once: bool) -> None:
+        self.once, self.mask = once, None
+
+    def forward(self, x: Any) -> Any:
+        """Return the positive part."""
+        if self.mask is None or not self.once:
+            self.mask = x > 0
+        return np.maximum(x, 0)
+
+    def backward(self, grad: Any) -> Any:
+        """Return the gradient by the saved mask."""
+        return grad * self.mask
+
+
+class Steps:
+    """A recurrent cell that saves every step for backward, which takes the last first."""
+
+    def __init__(self) -> None:
+        self.saved: list[Any] = []
+
+    def forward(self, x: Any) -> Any:
+        """Return the sine, and save where it is taken."""
+        self.saved.append(x)
+        return np.sin(x)
+
+    def backward(self, grad: Any) -> Any:
+        """Return the gradient of the last step."""
+        return grad * np.cos(self.saved.pop())
+
+
+@pytest.mark.parametrize(
+    ("layer", "verdict"),
+    [(MaskOnce(once=True), "wrong"), (MaskOnce(once=False), "right"), (Steps(), "right")],
+    ids=["once", "always", "steps"],
+)
+def test_what_an_object_saved_at_another_call_is_stale(layer: Any, verdict: str) -> None:
+    report = check(layer, inputs={"x": X})
+    assert report.verdict == verdict
+    assert [each.code for each in report.findings] == ["stale-or-mutated-state"] * (verdict == "wrong")

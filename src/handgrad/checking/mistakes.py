@@ -136,7 +136,7 @@ MISTAKES: dict[str, Mistake] = {
             "stale-or-mutated-state",
             "arguments are changed, weights already updated, or calls depend on one another",
             "right when called once",
-            "an update or an in-place operation came before the gradients were computed",
+            "an update, an in-place operation or an earlier call changed what backward reads",
         ),
         Mistake(
             "not-proportional",

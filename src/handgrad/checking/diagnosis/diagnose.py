@@ -70,8 +70,13 @@ def by_repair(repair: Repair, evidence: Evidence, known: Sequence[Diagnosis] = (
     uneven = [each for each in known if each.code == UNEVEN] if len(repair.undone) == 1 else []
     for one in repair.undone:
         pairs = (pair for name in one.arguments for pair in evidence.pairs(name))
-        if one.code == "wrong-local-derivative" and any(got.shape != right.shape for got, right in pairs):
+        fits = all(got.shape == right.shape for got, right in pairs)
+        if one.code == "wrong-local-derivative" and not fits:
             one = replace(one, code="wrong-shape")
+        elif (
+            one.code == "broadcast-not-summed" and fits
+        ):  # within a formula, the sum's other terms are missing
+            one = replace(one, alternative="missing-term")
         elif one.code in OF_A_FORMULA and uneven:
             one = replace(one, code=UNEVEN, evidence=f"{uneven[0].evidence}: {one.evidence}")
         unsure = one.code == "wrong-local-derivative" or repair.kind != "edit"

@@ -6,6 +6,7 @@ import ast
 import copy
 import functools
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -87,7 +88,7 @@ def adapt(
     world = _in_float64(world)
     aliases = aliases_in(world)
 
-    def run(values: Mapping[Path, Any]) -> tuple[World, list[Any], Any]:
+    def run(values: Mapping[Path, Any], world: World = world) -> tuple[World, list[Any], Any]:
         with in_float64(), seeded():
             own = copy.deepcopy(world)
             for path, value in values.items():
@@ -123,12 +124,37 @@ def adapt(
         if not last or not all(np.array_equal(values[each], value) for each, value in last[0][0].items()):
             forward(**values)
         _, own, outputs, result = last.pop()
+        return gradients_of(upstream, values, own, outputs, result)
+
+    def after_another(upstream: Any, **values: Any) -> dict[str, Any]:
+        """Return the gradients that are those of the call before, where forward was run on other data in it."""
+        at = {path: values[each] for each, path in paths.items()}
+        other = {path: np.reshape(np.ravel(at[path])[::-1], np.shape(at[path])) for path in data}
+        with suppress(CheckError, KeyError):
+            before, again = run(at | other), run(at, run(at | other)[0])
+            first = run(at)
+            if all(map(np.array_equal, map(to_numpy, again[1]), map(to_numpy, first[1]))):
+                right, stale, found = (
+                    gradients_of(upstream, values, *each) for each in (first, before, again)
+                )
+                return {
+                    name: gradient
+                    for name, gradient in found.items()
+                    if np.array_equal(gradient, stale[name]) and not np.array_equal(gradient, right[name])
+                }
+        return {}
+
+    def gradients_of(
+        upstream: Any, values: Mapping[str, Any], own: World, outputs: list[Any], result: Any
+    ) -> dict[str, Any]:
         given = list(upstream) if isinstance(upstream, tuple | list) else [upstream]
         with in_float64():  # not seeded: what it draws itself differs from call to call
             parts = [like(output, part) for output, part in zip(outputs, given, strict=True)]
             found = run_backward(own, result, parts)
         return {each: _in_shape(_found(found, path), values[each]) for each, path in gradients.items()}
 
+    if "self" in world:
+        backward.after_another = after_another  # type: ignore[attr-defined]
     inputs = {each: np.asarray(to_numpy(get(world, path))) for each, path in paths.items()}
 
     def given(values: Mapping[str, Any]) -> dict[str, Any]:

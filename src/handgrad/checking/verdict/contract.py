@@ -109,15 +109,17 @@ def _repetition(subject: Subject, sample: GradientSample) -> Iterator[Violation]
 
 
 def _between(subject: Subject, sample: GradientSample) -> Iterator[Violation]:
-    """Run forward on other inputs in between, where its library cached for backward what each call saved."""
+    """Run forward on other inputs too: backward is of the call that it belongs to, whatever another one saved."""
     after_another = getattr(subject.backward, "after_another", None)
     upstream = tuple(map(np.array, sample.upstream))
     found = after_another(upstream, **copy_of(sample.inputs)) if after_another else {}
     for name, gradient in found.items():
         largest = float(sample.bounds[name].size.max(initial=0))
         if name in sample.got and not reordered(sample.got[name], gradient, largest):
-            words = "a forward on other inputs changes it: something is saved outside of ctx"
-            yield Violation("stale", name, f"d{name} is of the last call: {words}")
+            words = "what that saved is used, and not what forward saved for it"
+            yield Violation(
+                "stale", name, f"another call of forward, on other inputs, changes d{name}: {words}"
+            )
 
 
 def _linearity(subject: Subject, sample: GradientSample) -> Iterator[Violation]:
