@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from handgrad.checking.interfaces.adapted_pair import adapt
 from handgrad.checking.interfaces.names import RATES, Path, is_floating, is_loss_name, match, plain
 from handgrad.checking.interfaces.own_objects import Pair
 from handgrad.checking.interfaces.tensors import in_float64, to_numpy
-from handgrad.checking.interfaces.user_code import adapt
 from handgrad.checking.subject import CheckError
 
 GIVEN = "__given__"  # the values of parameters, in the script's names
