@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from handgrad.checking import check
 from handgrad.checking.interfaces import pair_of
 from handgrad.checking.user_files import candidates_in, example_of, run_file
 
@@ -158,3 +159,53 @@ def test_a_network_without_a_loss_is_checked_with_the_one_that_its_gradients_are
     assert {
         n for n, g in gradients.items() if not np.isclose(np.sum(g * direction[n]), slopes[n], rtol=1e-5)
     } == wrong
+
+
+OPTIMISED = """
+import numpy as np
+
+class Net:
+    def __init__(self):
+        rng = np.random.default_rng(3)
+        self.V, self.W, self.lr, self.t = rng.normal(size=(4, 6)), rng.normal(size=(6, 3)), 0.1, 0
+        self.s = [np.zeros((4, 6)), np.zeros((6, 3))]
+        self.r = [np.zeros((4, 6)), np.zeros((6, 3))]
+
+    def loss(self, x, y):
+        self.h = np.tanh(x @ self.V)
+        self.out = self.h @ self.W
+        return np.mean((self.out - y) ** 2)
+
+    def step(self, x, y):
+        self.loss(x, y)
+        d = 2 * (self.out - y) / self.out.size
+        gW = self.h.T @ d
+        gV = x.T @ (d @ self.W.T * (1 - self.h**2))
+        self.t += 1
+        for k, g in enumerate((gV, gW)):
+            self.s[k] = 0.9 * self.s[k] + 0.1 * g
+            self.r[k] = 0.99 * self.r[k] + 0.01 * g**2
+        UPDATE
+"""
+UPDATES = {
+    "averaged": "self.V -= self.lr * self.s[0]; self.W -= self.lr * self.s[1]",
+    "rmsprop": "self.V -= self.lr * gV / np.sqrt(self.r[0] + 1e-8); self.W -= self.lr * gW / np.sqrt(self.r[1] + 1e-8)",
+    "decay": "self.V -= self.lr * (gV + 0.02 * self.V); self.W = (1 - self.lr * 0.02) * self.W - self.lr * gW",
+}
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize(("change", "wrong"), [(("", ""), []), (("1 - self.h**2", "1 - self.h"), ["V"])])
+def test_an_optimisers_step_is_no_mistake_of_the_gradient(tmp_path, update, change, wrong):
+    (tmp_path / "optimised.py").write_text(OPTIMISED.replace("UPDATE", UPDATES[update]).replace(*change))
+    example = examples_of(tmp_path / "optimised.py")["Net"]
+    report = check(example.forward, example.backward, example.inputs)
+    assert [each.name for each in report.arguments if each.verdict == "wrong"] == wrong
+    assert "dW is gW" in report.tried[0]
+
+
+def test_a_step_up_the_slope_is_wrong_with_an_optimiser_too(tmp_path):
+    update = UPDATES["averaged"].replace("-=", "+=")
+    (tmp_path / "ascending.py").write_text(OPTIMISED.replace("UPDATE", update))
+    example = examples_of(tmp_path / "ascending.py")["Net"]
+    assert check(example.forward, example.backward, example.inputs).verdict == "wrong"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
+from handgrad.checking.interfaces.implied_loss import agreeing
 from handgrad.checking.interfaces.names import (
     RATES,
     Path,
@@ -32,9 +35,9 @@ World = dict[str, Any]
 Run = tuple[list[Any], Any]
 """Of a forward: the arrays to differentiate, and what its backward is given of it."""
 Found = dict[Path, Any]
-"""All that may be a gradient, by path: "returned", "new" in the world, there before and "kept", or by how much "moved"."""
+"""All that may be a gradient, by path: "returned", "new" in the world, there before and "kept", by how much
+"moved", or a variable "inside" of a function."""
 
-BUFFERS = ("running", "moving", "momentum", "velocit")  # arrays that a step moves and no gradient
 LEARNING_RATES = RATES - {"alpha", "step", "rate"}
 ALIASES = "aliases"  # in a world: the name under which it has what a forward calls otherwise
 
@@ -45,11 +48,13 @@ def adapt(
     run_backward: Callable[[World, Any, list[Any]], Found],
     name: str,
     matched: dict[Path, Path] | None = None,
+    run_inside: Callable[[World, Any, list[Any]], Found] | None = None,
 ) -> Pair:
     """Return two functions of arrays by name, and the arrays: those that have a gradient, and the data.
 
     ``run_forward`` runs in a world, and ``run_backward`` in the same world, on what forward left for it and the upstream
-    gradients. ``matched`` is the path of each array's gradient, from the array's.
+    gradients; ``run_inside`` also finds the variables of the functions that run. ``matched`` is the path of each array's
+    gradient, from the array's.
     """
     world = _in_float64(world)
     aliases = aliases_in(world)
@@ -68,7 +73,18 @@ def adapt(
             return (own, *run_forward(own))
 
     if matched is None:
-        matched = _matched(world, *run({}), run_backward)
+        own, outputs, result = run({})
+        found = _at_example(own, outputs, result, run_backward)
+        matched = _matched(world, found, lambda path: _depends_on(run, world, path))
+        if run_inside is not None and "moved" in {kind for kind, *_ in matched.values()}:
+            own, outputs, result = run({})
+            before_step = _before_step(world, matched, _at_example(own, outputs, result, run_inside))
+            if before_step:
+                judged = [
+                    adapt(world, run_forward, run_inside, name, matched | before_step),
+                    adapt(world, run_forward, run_backward, name, matched),
+                ]
+                return max(judged, key=lambda pair: agreeing(pair)[0])
     if not matched:
         raise CheckError(
             f"{name} returns no gradient, and leaves none: no array fits one of its inputs in name or shape",
@@ -126,8 +142,7 @@ def adapt(
     def given(values: Mapping[str, Any]) -> dict[str, Any]:
         return {each: like(get(world, path), values[each]) for each, path in paths.items()}
 
-    found = _in_words(gradients)
-    return Pair(forward, backward, inputs, name, given=given, matched=found)
+    return Pair(forward, backward, inputs, name, given=given, matched=_in_words(gradients))
 
 
 def _in_float64(world: World) -> World:
@@ -149,18 +164,22 @@ def _in_words(gradients: Mapping[str, Path]) -> tuple[str, ...]:
     for name, (kind, *rest) in gradients.items():
         place = show_path(tuple(rest))
         shown = f"returned {place}".strip() if kind == "returned" else kinds.get(kind, place)
+        shown += " (its step adds an optimiser's state or weight decay)" * (kind == "inside")
         texts.append(f"d{name} is {shown}")
     return (f"gradients matched: {', '.join(texts)}",) if texts else ()
 
 
-def _matched(
-    world: World, own: World, outputs: list[Any], result: Any, backward: Function
-) -> dict[Path, Path]:
-    """Find out, at the example, which gradient belongs to which array."""
+def _at_example(own: World, outputs: list[Any], result: Any, run_backward: Function) -> Found:
+    """Return what a backward leaves at the example, for upstream gradients that are drawn."""
     generator = np.random.default_rng(0)
     with in_float64(), seeded():
         drawn = [like(part, np.asarray(generator.normal(size=np.shape(part)))) for part in outputs]
-        found = backward(own, result, drawn)
+        found: Found = run_backward(own, result, drawn)
+        return found
+
+
+def _matched(world: World, found: Found, is_read: Callable[[Path], bool]) -> dict[Path, Path]:
+    """Find out which gradient belongs to which array; an array moved by a step is a parameter if forward reads it."""
     every = arrays_in(world)
     arrays = {
         path: array
@@ -175,9 +194,49 @@ def _matched(
         matches = match({path: found[kind, *path] for path in paths}, free)
         matched |= {array: (kind, *gradient) for array, gradient in matches.items()}
     moved = [path[1:] for path in found if path[0] == "moved" and np.any(found[path])]
-    names = {plain(path[-1]) for path in moved}
     free_moved = (path for path in moved if path in arrays and path not in matched)
-    return matched | {path: ("moved", *path) for path in free_moved if not _is_buffer(path, names)}
+    return matched | {path: ("moved", *path) for path in free_moved if is_read(path)}
+
+
+def _depends_on(run: Callable[[Mapping[Path, Any]], Any], world: World, path: Path) -> bool:
+    """Whether forward's outputs are others at another array; running statistics and an optimiser's state are not read."""
+    array = np.asarray(to_numpy(get(world, path)))
+    other = array + np.random.default_rng(0).uniform(0.1, 0.9, array.shape)
+    outputs = [run(values)[1] for values in ({}, {path: other})]
+    pairs = zip(*([np.asarray(to_numpy(each)) for each in parts] for parts in outputs), strict=True)
+    return not all(np.array_equal(before, after, equal_nan=True) for before, after in pairs)
+
+
+def _before_step(world: World, matched: Mapping[Path, Path], found: Found) -> dict[Path, Path]:
+    """Return, of each array whose step is more than learning rate x gradient, the variable that is its gradient.
+
+    That is so where the step goes along it, and keeps state of the array's shape (momentum, Adam), or adds a share of the
+    array (weight decay).
+    """
+    arrays = {
+        path: np.asarray(to_numpy(get(world, path)))
+        for path, (kind, *_) in matched.items()
+        if kind == "moved"
+    }
+    steps = {path: np.asarray(found["moved", *path]) for path in arrays}
+    others = (path for path in found if path[0] == "moved" and path[1:] not in matched)
+    states = [np.shape(found[path]) for path in others if np.any(found[path])]
+    inside = {path[1:]: value for path, value in found.items() if path[0] == "inside"}
+    gradients = {path: value for path, value in inside.items() if is_gradient(path, _beside(path, arrays))}
+    chosen: dict[Path, Path] = {}
+    for path, gradient in match(gradients, arrays).items():
+        value, step = np.asarray(gradients[gradient]), steps[path]
+        if np.shape(value) != step.shape or np.allclose(step, value) or np.sum(step * value) <= 0:
+            continue
+        share = np.sum((step - value) * arrays[path]) / np.sum(arrays[path] ** 2)
+        if step.shape in states or (share > 0 and np.allclose(step - value, share * arrays[path])):
+            chosen[path] = ("inside", *gradient)
+    return chosen
+
+
+def _beside(path: Path, arrays: Mapping[Path, Any]) -> dict[Path, Any]:
+    """Return arrays as if they were variables beside one."""
+    return {(*path[:-1], plain(each[-1])): array for each, array in arrays.items()}
 
 
 def _found(found: Found, path: Path) -> Any:
@@ -189,12 +248,6 @@ def _in_shape(gradient: Any, array: Any) -> Any:
     """Return a gradient in its array's shape where they differ in axes of length 1 only: layout is no mistake."""
     shapes = [[size for size in np.shape(each) if size > 1] for each in (gradient, array)]
     return np.reshape(gradient, np.shape(array)) if shapes[0] == shapes[1] else gradient
-
-
-def _is_buffer(path: Path, names: set[str]) -> bool:
-    """Whether a step moves an array as a norm's or an optimiser's own: ``running_mean``, ``vW`` beside ``W``."""
-    name = plain(path[-1])
-    return any(word in name for word in BUFFERS) or (name[:1] in ("v", "m") and name[1:] in names)
 
 
 # ------------------------------------------------------------------------------------------------ calling
@@ -266,3 +319,22 @@ def left_by(world: World, before: Mapping[Path, Any], returned: Any, rate: float
         if isinstance(value, np.ndarray):
             found |= {("new", f"{name}_{key}"): item for key, item in getattr(value, "__dict__", {}).items()}
     return found
+
+
+@contextmanager
+def variables_of(function: Function, found: dict[str, Any]) -> Iterator[None]:
+    """Collect the variables, without arguments, that functions of a function's file have when they return."""
+    file = function.__code__.co_filename
+
+    def on_event(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "return" and code.co_filename == file and not code.co_name.startswith("<"):
+            own = code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]
+            found.update({name: value for name, value in frame.f_locals.items() if name in own})
+
+    before = sys.getprofile()
+    sys.setprofile(on_event)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from contextlib import nullcontext
 from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -24,6 +25,7 @@ from handgrad.checking.interfaces.adapted_pair import (
     named,
     rate_of,
     trial_of,
+    variables_of,
 )
 from handgrad.checking.interfaces.implied_loss import agreeing, implied_losses
 from handgrad.checking.interfaces.methods import methods_of
@@ -93,7 +95,7 @@ def _of_two(forward: Function, backward: Function, world: World, loss: Function 
             known = {missing: result[0] if several else result}
         return [call(loss, {**world, **known})], result
 
-    def run_backward(world: World, result: Any, upstream: list[Any]) -> Found:
+    def run_backward(world: World, result: Any, upstream: list[Any], *, inside: bool = False) -> Found:
         before = {path: np.array(value) for path, value in arrays_in(world).items()}
         given = {
             role.parameter: _value(role, world, result, upstream)
@@ -103,12 +105,16 @@ def _of_two(forward: Function, backward: Function, world: World, loss: Function 
         for name in upstreams if attribute else ():
             setattr(result, attribute, given[name])
             given[name] = result
-        returned = in_world(backward, world)(**given)
+        variables: dict[str, Any] = {}
+        with variables_of(backward, variables) if inside else nullcontext():
+            returned = in_world(backward, world)(**given)
         rate = RATE if any(role.kind == "rate" for role in roles) else rate_of(world)
         found = left_by(world, before, by_returned_name(returned, gradient_names), rate)
+        found |= {("inside", *path): value for path, value in arrays_in(variables).items()}
         return found if upstreams else _times(upstream[0], found)
 
-    return adapt(world, run_forward, run_backward, backward.__name__)
+    run_inside = functools.partial(run_backward, inside=True)
+    return adapt(world, run_forward, run_backward, backward.__name__, run_inside=run_inside)
 
 
 def _value(role: Role, world: World, result: Any, upstream: list[Any]) -> Any:

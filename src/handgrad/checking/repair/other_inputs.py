@@ -101,8 +101,19 @@ class OtherInputs:
 
     @cached_property
     def sizes(self) -> list[Target]:
-        """Inputs of other sizes, where forward takes them: each length is one less wherever it occurs."""
-        return list(self._targets(all_shorter(self.inputs), None)) if self._small else []
+        """Inputs of other sizes, where forward and backward take them: each length is one less wherever it occurs."""
+        return (
+            [each for each in self._targets(all_shorter(self.inputs), None) if self._runs(each)]
+            if self._small
+            else []
+        )
+
+    def _runs(self, target: Target) -> bool:
+        """Whether backward as its author wrote it runs: an optimiser's state is of the first sizes, for one."""
+        with suppress(CheckError):
+            self.subject.run_backward(target.upstream, target.inputs)
+            return True
+        return False
 
     def _targets(self, every: Iterable[Inputs], trace: ForwardTrace | None) -> Iterator[Target]:
         """Yield what is right at some inputs, but where forward does not run, is not finite or not traced."""
