@@ -234,3 +234,169 @@ def test_the_functions_that_a_call_reaches_come_with_their_depth():
 
     reached = functions_of(outer)
     assert reached[inner] == reached[outer] + 1
+
+
+FILTERED = """import numpy as np
+
+
+def forward(x):
+    return np.tanh(x) / np.sqrt((x * x).mean() + 1e-8)
+
+
+def backward(grad_output, x):
+    n = np.sqrt((x * x).mean() + 1e-8)
+    g = FILTER
+    return {"x": g * (1 - np.tanh(x) ** 2) / n - x * (g * np.tanh(x)).sum() / n**3 / x.size}
+"""
+
+
+@pytest.mark.parametrize(
+    ("filtered", "mended"),
+    [
+        ("np.where(np.abs(grad_output) < 1e-6, 0.0, grad_output)", "grad_output"),
+        ("grad_output * (np.abs(grad_output) > 1e-6)", "grad_output"),
+        (
+            "np.sign(grad_output) * np.maximum(np.abs(grad_output), 1e-6)",
+            "np.sign(grad_output) * np.abs(grad_output)",
+        ),
+    ],
+)
+def test_a_threshold_is_taken_away_and_not_moved_out_of_sight(tmp_path, filtered, mended):
+    module = load(tmp_path / "filtered.py", FILTERED.replace("FILTER", filtered))
+    report = check(module.forward, module.backward, {"x": X})
+    assert report.verdict == "wrong"
+    assert changed(report) == ([f"g = {filtered}"], [f"g = {mended}"])
+
+
+LEAKY = """import numpy as np
+
+
+def forward(x):
+    return np.where(x > THRESHOLD, x, 0.1 * x)
+
+
+def backward(grad_output, x):
+    return {"x": grad_output * np.where(x > 0.5, 1.0, 0.1)}
+"""
+
+
+@pytest.mark.parametrize("threshold", ["0", "0.2"])
+def test_the_threshold_that_forward_has_is_one_to_compare_with(tmp_path, threshold):
+    module = load(tmp_path / "leaky.py", LEAKY.replace("THRESHOLD", threshold))
+    report = check(module.forward, module.backward, {"x": X})
+    assert changed(report)[1] == [f'return {{"x": grad_output * np.where(x > {threshold}, 1.0, 0.1)}}']
+
+
+WINNERS = """import numpy as np
+
+
+def forward(x):
+    return x.max(axis=1)
+
+
+def backward(grad_output, x):
+    most = x.max(axis=1, keepdims=True)
+    return {"x": grad_output[:, None] * np.isclose(x, most, TOLERANCE)}
+"""
+
+
+@pytest.mark.parametrize("tolerance", ["rtol=0.2", "atol=0.5", "rtol=0, atol=0.5", "0.2"])
+def test_what_is_nearly_equal_becomes_what_is_equal(tmp_path, tolerance):
+    x = X.copy()
+    x[:, 2] = 2.0
+    x[:, 3] = 1.9
+    module = load(tmp_path / "winners.py", WINNERS.replace("TOLERANCE", tolerance))
+    report = check(module.forward, module.backward, {"x": x})
+    assert changed(report)[1] == ['return {"x": grad_output[:, None] * (x == most)}']
+
+
+GROUPED = """import numpy as np
+
+
+def normalised(x, group):
+    mean = x.reshape(len(x), 2, -1).mean(axis=2)
+    return x - mean[:, group]
+
+
+def forward(x, gain):
+    group = np.arange(x.shape[1]) // 2
+    return gain * normalised(x, group)
+
+
+def backward(grad_output, x, gain):
+    places = np.arange(x.shape[1]) % 2
+    return {"gain": (grad_output * normalised(x, PLACES)).sum(axis=0)}
+"""
+
+
+@pytest.mark.parametrize("places", ["places", "np.arange(x.shape[1]) % 2"])
+def test_an_index_is_computed_and_never_written_as_numbers(tmp_path, places):
+    module = load(tmp_path / "grouped.py", GROUPED.replace("PLACES", places))
+    report = check(module.forward, module.backward, {"x": X, "gain": X[0]})
+    assert "np.arange(x.shape[1]) // 2" in changed(report)[1][0]
+
+
+RECOMPUTED = """import numpy as np
+
+
+def forward(x, W, b):
+    z = x @ W + b
+    return np.tanh(z)
+
+
+def backward(grad_output, x, W, b):
+    z = x @ W - 2 * b.sum()
+    dz = grad_output * (1 - np.tanh(z) ** 2)
+    return {"x": dz @ W.T, "W": x.T @ dz, "b": dz.sum(axis=0)}
+"""
+
+
+def test_a_value_of_forwards_is_computed_as_forward_does(tmp_path):
+    module = load(tmp_path / "recomputed.py", RECOMPUTED)
+    draw = np.random.default_rng(4)
+    report = check(
+        module.forward, module.backward, {"x": X, "W": draw.normal(size=(4, 3)), "b": draw.normal(size=3)}
+    )
+    assert changed(report)[1] == ["z = x @ W + b"]
+    assert report.findings[0].code == "wrong-evaluation-point"
+
+
+SPRINGS = """import numpy as np
+
+
+def forward(x):
+    energy = 0.0
+    for k in range(len(x) - 1):
+        energy = energy + 0.5 * (x[k + 1] - x[k]) ** 2
+    return energy
+
+
+def backward(grad_output, x):
+    dx = np.zeros_like(x)
+    for k in range(len(x) - 1):
+        dx[k + 1] += grad_output * (x[k + 1] - x[k])
+    return {"x": dx}
+"""
+
+
+def test_the_other_end_of_a_difference_gets_its_gradient(tmp_path):
+    module = load(tmp_path / "springs.py", SPRINGS)
+    report = check(module.forward, module.backward, {"x": X[:, 0].copy()})
+    assert changed(report) == ([], ["dx[k] -= grad_output * (x[k + 1] - x[k])"])
+    assert report.findings[0].code == "missing-term"
+
+
+def test_what_forward_moves_on_backward_moves_back(tmp_path):
+    text = """import numpy as np
+
+
+def forward(x, places):
+    return np.roll(x, places, axis=0) * 3
+
+
+def backward(grad_output, x, places):
+    return {"x": np.roll(grad_output, places, axis=0) * 3}
+"""
+    module = load(tmp_path / "rolled.py", text)
+    report = check(module.forward, module.backward, {"x": X, "places": 1})
+    assert changed(report)[1] == ['return {"x": np.roll(grad_output, -places, axis=0) * 3}']

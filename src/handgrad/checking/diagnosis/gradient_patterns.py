@@ -343,16 +343,17 @@ def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
     entrywise = min(right.shape) > 1 and slopes.sum(axis=1).max() <= 1
     one_output_each = min(right.shape) > 1 and slopes.sum(axis=0).max() <= 1  # as of a maximum over windows
     unmasked = (entrywise or one_output_each) and kind[2] and not kind[1]
+    alternative = ""
     if unmasked:
-        code, words = (
-            "missing-local-derivative",
-            "should be zero: what stops them forward does not stop them backward",
-        )
+        code = "missing-local-derivative"
+        words = "should be zero: what stops them forward does not stop them backward"
+        some_stopped = bool(np.any(~there.any(axis=0) & ~used.any(axis=0)))
+        alternative = "wrong-local-derivative" if some_stopped else ""  # another mask, or one of two
     code = code or ("wrong-local-derivative" if entrywise else "missing-term")
     words = f"{int(wrong.sum())} of {wrong.size} slopes from d{argument} to the output {words}"
     mixed = code == "wrong-axis" and kind == (True, False, True)
     cost = UNMASKED if unmasked and not kind[0] else MIXED if mixed else LAST
-    yield Diagnosis(code, (argument,), words, cost)
+    yield Diagnosis(code, (argument,), words, cost, alternative=alternative)
 
 
 def _right_jacobian(argument: str, numerical: NumericalGradient) -> Array | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import combinations, product
 from operator import attrgetter
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,8 @@ from handgrad.checking.repair.expressions import (
     fill,
     is_float,
     is_size,
+    names_in,
+    number_of,
 )
 from handgrad.checking.repair.module_source import Change, Edit, ModuleSource, called
 
@@ -52,7 +56,15 @@ def expression_changes(places: Sequence[Expression]) -> Iterator[Change]:
         for family in FAMILIES:
             for edited in family(place):
                 new, cost, undoes, makes, alike = in_context(place, edited)
-                yield Change((Edit(place.node, new),), cost, undoes, makes, alike)
+                yield Change((_instead(place, new),), cost, undoes, makes, alike)
+
+
+def _instead(place: Expression, new: ast.expr) -> Edit:
+    """Return the edit that puts an expression in another's place; ``x = x`` is left out."""
+    match place.parent, new:
+        case ast.Assign([ast.Name(target)]) as statement, ast.Name(name) if name == target:
+            return Edit(statement, ())
+    return Edit(place.node, new)
 
 
 def _either(new: ast.expr, cost: float, code: str = "wrong-local-derivative") -> Edited:
@@ -133,10 +145,10 @@ def _untransposed(node: ast.expr) -> ast.expr:
 def numbers(place: Expression) -> Iterator[Edited]:
     """Take another number where one stands: those that the file has elsewhere are nearest."""
     node = place.node
-    n = _number(node)
+    n = number_of(node) if isinstance(node, ast.Constant) else None
     if n is None:
         return
-    elsewhere = (_number(other) for other in ast.walk(place.source.tree))
+    elsewhere = (number_of(other) for other in ast.walk(place.source.tree))
     found: dict[float, float] = {other: 1.0 for other in elsewhere if other is not None}
     for other in (n + 1, n - 1, 2 * n, n / 2, n * n, 0, 1, 2, 0.5):
         found.setdefault(other, 1.3)
@@ -146,11 +158,6 @@ def numbers(place: Expression) -> Iterator[Edited]:
         new = ast.Constant(tidy) if tidy >= 0 else fill("-A", A=ast.Constant(-tidy))
         trivial = tidy in (0, 1) and not isinstance(place.parent, ast.Compare)
         yield _either(new, 1.6 if trivial else cost)
-
-
-def _number(node: ast.AST) -> float | None:
-    value = node.value if isinstance(node, ast.Constant) else None
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def counts(place: Expression) -> Iterator[Edited]:
@@ -269,6 +276,9 @@ def calls(place: Expression) -> Iterator[Edited]:
             yield Edited(argument, 1.5, "extra-term", "missing-local-derivative")
         else:
             yield Edited(argument, 1.5, "wrong-local-derivative", "wrong-evaluation-point")
+    if called(node) == "isclose" and len(node.args) > 1:
+        equal = ast.Compare(node.args[0], [ast.Eq()], [node.args[1]])
+        yield _either(equal, 1.2)
     for a, b in combinations(node.args, 2):
         swapped = [b if item is a else a if item is b else item for item in node.args]
         yield _either(ast.Call(node.func, swapped, node.keywords), 1.5)
@@ -306,8 +316,46 @@ def copies(place: Expression) -> Iterator[Edited]:
         yield Edited(fill("np.zeros_like(A)", A=node), 2.5, "wrong-local-derivative", "zero-gradient")
 
 
+def as_forward(place: Expression) -> Iterator[Edited]:
+    """Compute a value of forward's as forward does: the same expression for a name, the same argument for a call."""
+    node = place.node
+    for definition in map(place.source.definitions.__getitem__, place.source.forward):
+        for other in ast.walk(definition):
+            new: list[ast.expr] = []
+            if isinstance(other, ast.Assign) and isinstance(place.parent, ast.Assign):
+                is_same = ast.dump(other.targets[0]) == ast.dump(place.parent.targets[0])
+                new = [other.value] if is_same else []
+            elif (
+                isinstance(other, ast.Call) and isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            ):
+                is_same = called(other) == called(node) and len(other.args) == len(node.args)
+                several = [[*node.args[:k], arg, *node.args[k + 1 :]] for k, arg in enumerate(other.args)]
+                new = [ast.Call(node.func, each, node.keywords) for each in several] if is_same else []
+            for each in new:
+                if ast.dump(each) != ast.dump(node) and _is_in_scope(each, place):
+                    yield _either(each, 1.8, "wrong-evaluation-point")
+
+
+def _is_in_scope(node: ast.expr, place: Expression) -> bool:
+    known = {*place.scope, *place.source.globals, *dir(builtins)}
+    return names_in(node) <= known
+
+
+def opposite(place: Expression) -> Iterator[Edited]:
+    """Move back where forward moves on: a roll, or a function of the file's, by the opposite of whole numbers."""
+    node = place.node
+    own = isinstance(node, ast.Call) and isinstance(place.source.globals.get(called(node)), FunctionType)
+    if isinstance(node, ast.Call) and (own or called(node) == "roll"):
+        for k, argument in enumerate(node.args):
+            value = place.of(argument)
+            if dimensions(value) >= 0 and np.asarray(value).dtype.kind == "i":
+                arguments = [*node.args[:k], fill("-A", A=argument), *node.args[k + 1 :]]
+                yield _either(ast.Call(node.func, arguments, node.keywords), 1.3, "wrong-sign")
+
+
 FAMILIES: tuple[Callable[[Expression], Iterator[Edited]], ...] = (
-    table_edits, fewer, numbers, products, reductions, calls, counts, names, wrapped, copies,
+    table_edits, fewer, numbers, products, reductions, calls, counts, names, wrapped, copies, as_forward,
+    opposite,
 )  # fmt: skip
 
 
@@ -318,6 +366,37 @@ def statement_changes(source: ModuleSource, observed: Observed, nodes: Iterable[
             yield from _left_out(node, source.parameters(source.enclosing(node, ast.FunctionDef)))
             yield from _written_otherwise(node)
             yield from _results(node)
+            yield from _other_end(node, source)
+
+
+def _other_end(node: ast.stmt, source: ModuleSource) -> Iterator[Change]:
+    """Yield the gradient of both ends of a difference, of which one is left out: of ``s[k]`` in ``s[j] - s[k]``."""
+    match node:
+        case ast.AugAssign(ast.Subscript(array, index), ast.Add() | ast.Sub() as operator, value):
+            sign = ast.Sub() if isinstance(operator, ast.Add) else ast.Add()
+            for one, other in _ends_of_differences(source):
+                parts = [other if ast.dump(part) == ast.dump(one) else part for part in _parts_of(index)]
+                if other in parts:
+                    place = ast.Tuple(parts, ast.Load()) if isinstance(index, ast.Tuple) else parts[0]
+                    new = ast.AugAssign(ast.Subscript(array, place, ast.Store()), sign, value)
+                    yield Change((Edit(node, (new, node)),), 1.8, "missing-term", "extra-term")
+
+
+def _ends_of_differences(source: ModuleSource) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the indices that differ in the differences of two entries that forward takes, both ways round."""
+    for definition in map(source.definitions.__getitem__, source.forward):
+        for node in ast.walk(definition):
+            match node:
+                case ast.BinOp(ast.Subscript(a, i), ast.Sub(), ast.Subscript(b, j)) if ast.dump(
+                    a
+                ) == ast.dump(b):
+                    for one, other in zip(_parts_of(i), _parts_of(j), strict=False):
+                        if ast.dump(one) != ast.dump(other):
+                            yield from ((one, other), (other, one))
+
+
+def _parts_of(index: ast.expr) -> list[ast.expr]:
+    return index.elts if isinstance(index, ast.Tuple) else [index]
 
 
 def _left_out(node: ast.stmt, parameters: list[str]) -> Iterator[Change]:

@@ -223,6 +223,15 @@ def is_float(value: Any) -> bool:
     )
 
 
+def number_of(node: ast.AST) -> float | None:
+    """Return the number that an expression writes, or None."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        number = number_of(node.operand)
+        return -number if number is not None else None
+    value = node.value if isinstance(node, ast.Constant) else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def names_in(node: ast.AST) -> set[str]:
     """Return the names in a tree."""
     return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}

@@ -18,7 +18,7 @@ from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.input_draws import fresh, is_finite_at, jittered, redrawn, shorter
 from handgrad.checking.repair.sandbox import Target
 from handgrad.checking.subject import Array, CheckError, Inputs, Subject, widened
-from handgrad.checking.verdict.comparison import Evidence, compare, numerical_gradient
+from handgrad.checking.verdict.comparison import Evidence, GradientSample, compare, numerical_gradient
 from handgrad.checking.verdict.directional import traced
 from handgrad.tolerance import close
 
@@ -26,6 +26,7 @@ DRAWS = 24
 REDRAWN = 8
 FAR = (1.0, 3.0, 6.0)  # times as far away as a jitter is, in turn
 ZEROS = 0.3  # the share of an input's entries that are set to zero, to see what is divided by it
+SIZES = (2.0**-80, 2.0**80)  # of an upstream gradient
 LONGEST = 400  # operations of a trace that is run so often
 LARGEST = 20_000  # entries of all inputs
 CLOSE = 1e-5  # of the largest entry; what is farther off is judged with care
@@ -158,6 +159,16 @@ class OtherInputs:
         """Whether another backward is finite at zeros, where the right gradient is: it divides by no input."""
         given = (candidate.run_backward(target.upstream, target.inputs) for target in self.zeros)
         return all(map(_finite, (gradient for gradients in given for gradient in gradients.values())))
+
+
+def is_proportional(candidate: Subject, sample: GradientSample) -> bool:
+    """Whether gradients are proportional to upstream ones far smaller and larger than any that a threshold is set at."""
+    given = candidate.run_backward(sample.upstream, sample.inputs)
+    for size in SIZES:
+        scaled = candidate.run_backward([size * part for part in sample.upstream], sample.inputs)
+        if not all(close(scaled[name], size * gradient) for name, gradient in given.items()):
+            return False
+    return True
 
 
 def all_shorter(inputs: Inputs) -> list[Inputs]:

@@ -18,18 +18,17 @@ from handgrad.checking.intermediates import FirstWrong
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.repair.edit_candidates import small_changes
 from handgrad.checking.repair.expressions import Observed, observe
+from handgrad.checking.repair.hiding import is_data, leaves_wrong, only_hides
 from handgrad.checking.repair.in_place import in_place
 from handgrad.checking.repair.module_source import (
     Change,
-    Edit,
     ModuleSource,
     SourceError,
-    called,
     read_sources,
     splices,
     text_with,
 )
-from handgrad.checking.repair.other_inputs import OtherInputs
+from handgrad.checking.repair.other_inputs import OtherInputs, is_proportional
 from handgrad.checking.repair.replacement import rewritings
 from handgrad.checking.repair.sandbox import LONGEST_RUN, NOTHING, Guard, Met, OutOfTimeError, Sandbox, Target
 from handgrad.checking.subject import CheckError, Subject
@@ -81,6 +80,8 @@ def mend(evidence: Evidence, first: FirstWrong | None = None, *, budget_s: float
             if comparison.wrong:
                 return False
         if violations(candidate, comparison.samples[0]):
+            return False
+        if not evidence.wrong and not is_proportional(candidate, comparison.samples[0]):
             return False
         return others.is_right(candidate, others.draws) and others.is_finite(candidate)
 
@@ -169,6 +170,7 @@ class _Search:
             self.done.append(self._described(source, better))
             self.codes.add(better.undoes)
             self.undone += self._undone(sandbox, better, met)
+            self.texts.append(exchanged(source, better))
             source = source.with_text(text)
         found = found or self._rewritten(source)
         if found is None and source is not self.first:
@@ -184,15 +186,13 @@ class _Search:
         best: tuple[Change | None, Met] = None, sandbox.base
         until = np.inf  # what costs so much more than the first that mends something is not tried
         bound: tuple[Repair, float] | None = None  # right at these sizes only, with its cost
-        for change in self._changes(sandbox):
+        observed = self._observed(sandbox)
+        for change in self._changes(sandbox, observed):
             spent = self.guard.spent > FOR_EDITS * self.budget
-            if (
-                spent
-                or self._cost(sandbox.source, change) > until
-                or (bound and change.cost > bound[1] + BROADER)
-            ):
+            too_broad = bound is not None and change.cost > bound[1] + BROADER
+            if spent or too_broad or self._cost(sandbox.source, change) > until:
                 break
-            met = sandbox.met(change) if not only_hides(sandbox.source, change) else NOTHING
+            met = NOTHING if only_hides(sandbox.source, observed, change) else sandbox.met(change)
             if met == sandbox.everything:
                 found = self._proved(sandbox, change, "edit")
                 if found is not None and found.any_size:
@@ -214,9 +214,9 @@ class _Search:
         line, times = (first.line, first.numbers.times) if first and first.numbers else (0, 0)
         return observe(sandbox, line, times)
 
-    def _changes(self, sandbox: Sandbox) -> Iterator[Change]:
+    def _changes(self, sandbox: Sandbox, observed: Observed) -> Iterator[Change]:
         """Yield the small edits of the first wrong line, which are few, and then all others, the nearest first."""
-        source, observed, first = sandbox.source, self._observed(sandbox), self._first_wrong(sandbox.source)
+        source, first = sandbox.source, self._first_wrong(sandbox.source)
         statements = source.statements_at(first.line) if first is not None else []
         at_line = [node for statement in statements for node in ast.walk(statement)]
         changes = small_changes(source, observed, at_line)
@@ -240,20 +240,29 @@ class _Search:
         observed = self._observed(sandbox)
         wrong = [name for name in self.target.gradients if name not in sandbox.base]
         first = self._first_wrong(source)
-        for change in in_place(sandbox, observed, self.trace, wrong, first) if self.trace is not None else ():
-            if not leaves_wrong(source, change) and sandbox.met(change) == sandbox.everything:
-                found = self._proved(sandbox, change, "rewritten")
-                if found is not None:
-                    return found
+        if self.trace is not None:
+            found = self._first_proved(sandbox, in_place(sandbox, observed, self.trace, wrong, first))
+            if found is not None:
+                return found
         if self.subject.backward not in source.functions:
             return None  # its arguments are not those of the pair that is checked
         for arguments in (wrong, list(self.target.gradients)):
             code = self.write(arguments) if arguments else None
-            for change in rewritings(sandbox, observed, code) if code is not None else ():
-                if not leaves_wrong(source, change) and sandbox.met(change) == sandbox.everything:
-                    found = self._proved(sandbox, change, "rewritten")
-                    if found is not None:
-                        return found
+            found = (
+                self._first_proved(sandbox, rewritings(sandbox, observed, code)) if code is not None else None
+            )
+            if found is not None:
+                return found
+        return None
+
+    def _first_proved(self, sandbox: Sandbox, changes: Iterator[Change]) -> Repair | None:
+        """Return the first repair, of those that write something anew, that is proved."""
+        for change in changes:
+            hides = leaves_wrong(sandbox.source, change) or is_data(sandbox.source, change)
+            if not hides and sandbox.met(change) == sandbox.everything:
+                found = self._proved(sandbox, change, "rewritten")
+                if found is not None:
+                    return found
         return None
 
     def _proved(self, sandbox: Sandbox, change: Change, kind: str) -> Repair | None:
@@ -273,34 +282,23 @@ class _Search:
         diff = "".join(difflib.unified_diff(before, text.splitlines(keepends=True), path.name, path.name))
         description = "; ".join([*self.done, self._described(sandbox.source, change)])
         undone = (*self.undone, *self._undone(sandbox, change, sandbox.everything))
-        return Repair(
-            path,
-            text,
-            diff,
-            description,
-            kind,
-            self.first.encoding,
-            any_size,
-            undone,
-            self._changed_lines(text),
-        )
+        lines, encoding = self._changed_lines(text), self.first.encoding
+        return Repair(path, text, diff, description, kind, encoding, any_size, undone, lines)
 
     def _undone(self, sandbox: Sandbox, change: Change, met: Met) -> list[Diagnosis]:
         """Return the mistake that an edit undoes, with the arguments whose gradients it mends."""
         mended = tuple(name for name in self.target.gradients if name in met and name not in sandbox.base)
-        texts = exchanged(sandbox.source, change)
-        turned = [(new, old) for old, new in texts]
-        code = (
-            "swapped-gradients" if turned in self.texts else change.undoes
-        )  # one name for another, and back
-        self.texts.append(texts)
         if not mended or not change.undoes:
             return []
-        words = "; ".join(
-            f"`{old}` should be `{new}`" if new else f"`{old}` should not be there" for old, new in texts
+        texts = exchanged(sandbox.source, change)
+        code, words = (
+            change.undoes,
+            "; ".join(
+                f"`{old}` should be `{new}`" if new else f"`{old}` should not be there" for old, new in texts
+            ),
         )
-        if code != change.undoes:
-            words += ", and the other way round"
+        if [(new, old) for old, new in texts] in self.texts:  # one name for another, and back
+            code, words = "swapped-gradients", f"{words}, and the other way round"
         number = self._first_line(sandbox.source, change.edits[0].old.lineno)
         place = f"line {number}: {self.first.text.splitlines()[number - 1].strip()}"
         return [Diagnosis(code, mended, words, place=place)]
@@ -337,47 +335,6 @@ class _Search:
             if j1 <= line - 1 < j2:
                 return min(i1 + line - 1 - j1, max(i1, i2 - 1)) + 1
         return line
-
-
-def only_hides(source: ModuleSource, change: Change) -> bool:
-    """Whether a change would hide a mistake: it takes a value from itself, or gives other numbers to a wrong function."""
-    own = {function.__name__ for function in source.functions}
-    for edit in change.edits:
-        for part in edit.parts:
-            if any(map(_cancels, ast.walk(part))) and not any(map(_cancels, ast.walk(edit.old))):
-                return True
-        holder: ast.AST = edit.old
-        while isinstance(holder, ast.expr):
-            inside, holder = holder, source.parents[id(holder)][0]
-            is_argument = isinstance(holder, ast.Call) and inside is not holder.func
-            if is_argument and called(holder) in own and not _renames(edit):
-                return True
-    return False
-
-
-def leaves_wrong(source: ModuleSource, change: Change) -> bool:
-    """Whether what is written anew calls a function of backward's alone no more, which stays as wrong as it is."""
-    alone = {function.__name__ for function in source.functions if function not in source.forward}
-    before, after = (
-        {called(node) for part in parts for node in ast.walk(part)} & alone
-        for parts in (
-            [edit.old for edit in change.edits],
-            [part for edit in change.edits for part in edit.parts],
-        )
-    )
-    return bool(before - after)
-
-
-def _cancels(node: ast.AST) -> bool:
-    """Whether an expression is a difference or a quotient of twice the same."""
-    is_either = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub | ast.Div)
-    return is_either and ast.dump(node.left) == ast.dump(node.right)  # type: ignore[attr-defined]
-
-
-def _renames(edit: Edit) -> bool:
-    """Whether an edit takes one name or entry for another, or exchanges what it is given."""
-    names = ast.Name | ast.Attribute | ast.Subscript
-    return (isinstance(edit.old, names) and isinstance(edit.new, names)) or isinstance(edit.old, ast.Call)
 
 
 def exchanged(source: ModuleSource, change: Change) -> list[tuple[str, str]]:

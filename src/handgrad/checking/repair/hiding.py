@@ -1,0 +1,136 @@
+"""What makes the numbers right and is no repair: it takes a mistake out of sight, and leaves it where it is."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from handgrad.checking.repair.expressions import Observed, is_float, number_of
+from handgrad.checking.repair.module_source import Change, Edit, ModuleSource, called
+
+CLOSE = ("isclose", "allclose")
+BOUNDED = ("maximum", "minimum", "clip")  # as good as comparisons
+
+
+def only_hides(source: ModuleSource, observed: Observed, change: Change) -> bool:
+    """Whether an edit takes a value from itself, gives a wrong function other numbers, or moves a threshold."""
+    return any(
+        _is_cancelled(edit) or _is_given_otherwise(source, edit) or _moves_threshold(source, observed, edit)
+        for edit in change.edits
+    )
+
+
+def leaves_wrong(source: ModuleSource, change: Change) -> bool:
+    """Whether what is written anew calls a function of backward's alone no more, which stays as wrong as it is."""
+    alone = {function.__name__ for function in source.functions if function not in source.forward}
+    before, after = (
+        {called(node) for part in parts for node in ast.walk(part)} & alone
+        for parts in ([edit.old for edit in change.edits], _new_parts(change))
+    )
+    return bool(before - after)
+
+
+def is_data(source: ModuleSource, change: Change) -> bool:
+    """Whether what is written anew has an array of numbers that its author has not: it fits these inputs alone."""
+    known = {ast.dump(node) for node in ast.walk(source.tree) if _is_literal_array(node)}
+    new = (node for part in _new_parts(change) for node in ast.walk(part))
+    return any(ast.dump(node) not in known for node in new if _is_literal_array(node))
+
+
+def _new_parts(change: Change) -> list[ast.AST]:
+    return [part for edit in change.edits for part in edit.parts]
+
+
+def _is_literal_array(node: ast.AST) -> bool:
+    is_array = called(node) in ("array", "asarray")
+    return (
+        is_array and isinstance(node, ast.Call) and all(isinstance(each, ast.List) for each in node.args[:1])
+    )
+
+
+def _is_cancelled(edit: Edit) -> bool:
+    """Whether something is subtracted from itself, or divided by itself, that was not before."""
+    return any(any(map(_cancels, ast.walk(part))) for part in edit.parts) and not any(
+        map(_cancels, ast.walk(edit.old))
+    )
+
+
+def _cancels(node: ast.AST) -> bool:
+    """Whether an expression is a difference or a quotient of twice the same."""
+    is_either = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub | ast.Div)
+    return is_either and ast.dump(node.left) == ast.dump(node.right)  # type: ignore[attr-defined]
+
+
+def _is_given_otherwise(source: ModuleSource, edit: Edit) -> bool:
+    """Whether an edit is inside what a function of backward's alone is given, which stays wrong."""
+    right = frozenset() if source.in_one else source.forward
+    own = {function.__name__ for function in source.functions if function not in right}
+    holder: ast.AST = edit.old
+    while isinstance(holder, ast.expr):
+        inside, holder = holder, source.parents[id(holder)][0]
+        is_argument = isinstance(holder, ast.Call) and inside is not holder.func
+        if is_argument and called(holder) in own and not _renames(edit):
+            return True
+    return False
+
+
+def _renames(edit: Edit) -> bool:
+    """Whether an edit takes one name or entry for another, or exchanges what it is given."""
+    names = ast.Name | ast.Attribute | ast.Subscript
+    return (isinstance(edit.old, names) and isinstance(edit.new, names)) or isinstance(edit.old, ast.Call)
+
+
+def _moves_threshold(source: ModuleSource, observed: Observed, edit: Edit) -> bool:
+    """Whether an edit changes a comparison of floats with a number that forward does not compare with.
+
+    Any such number may only have left all that was drawn on one side of it.
+    """
+    old, new = edit.old, edit.new
+    if isinstance(new, tuple):
+        return False
+    if called(old) in CLOSE and called(new) in CLOSE:
+        return True
+    if isinstance(new, ast.Compare):
+        return _has_own_threshold(source, observed, [new.left, *new.comparators])
+    node: ast.AST = old
+    while isinstance(holder := source.parents[id(node)][0], ast.expr | ast.keyword):
+        if isinstance(holder, ast.Compare):
+            operands = [new if each is old else each for each in (holder.left, *holder.comparators)]
+            return _has_own_threshold(source, observed, operands)
+        if number_of(new) is not None and isinstance(holder, ast.Call):
+            if called(holder) in CLOSE:
+                return number_of(new) != 0
+            if called(holder) in BOUNDED:
+                return number_of(new) not in {0, *_thresholds(source)}
+        node = holder
+    return False
+
+
+def _has_own_threshold(source: ModuleSource, observed: Observed, operands: list[ast.expr]) -> bool:
+    """Whether floats are compared with a number that is neither forward's, nor 0 between entries on both sides."""
+    values = [observed.values.get(id(each)) for each in operands if number_of(each) is None]
+    own = {number_of(each) for each in operands} - {None, *_thresholds(source)}
+    if any(map(_has_both_sides, values)):
+        own -= {0}
+    return bool(own) and any(map(is_float, values))
+
+
+def _has_both_sides(value: Any) -> bool:
+    return is_float(value) and (np.size(value) == 1 or bool(np.any(value <= 0) and np.any(value > 0)))
+
+
+def _thresholds(source: ModuleSource) -> set[float]:
+    """Return the numbers that forward compares something with, by themselves or by a name of the file."""
+    forward = [source.definitions[function] for function in source.forward]
+    comparing = (
+        node
+        for definition in forward
+        for node in ast.walk(definition)
+        if isinstance(node, ast.Compare) or called(node) in BOUNDED
+    )
+    nodes = [node for each in comparing for node in ast.walk(each)]
+    names = (source.globals.get(node.id) for node in nodes if isinstance(node, ast.Name))
+    own = (value for value in names if isinstance(value, float | int))
+    return {*own, *(number for number in map(number_of, nodes) if number is not None)}
