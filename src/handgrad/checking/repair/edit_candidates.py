@@ -157,7 +157,8 @@ def numbers(place: Expression) -> Iterator[Edited]:
         tidy = int(value) if isinstance(n, int) and value == int(value) else value
         new = ast.Constant(tidy) if tidy >= 0 else fill("-A", A=ast.Constant(-tidy))
         trivial = tidy in (0, 1) and not isinstance(place.parent, ast.Compare)
-        yield _either(new, 1.6 if trivial else cost)
+        code = "wrong-sign" if value == -n else "wrong-local-derivative"
+        yield _either(new, 1.6 if trivial else cost, code)
 
 
 def counts(place: Expression) -> Iterator[Edited]:
