@@ -209,3 +209,49 @@ def test_a_step_up_the_slope_is_wrong_with_an_optimiser_too(tmp_path):
     (tmp_path / "ascending.py").write_text(OPTIMISED.replace("UPDATE", update))
     example = examples_of(tmp_path / "ascending.py")["Net"]
     assert check(example.forward, example.backward, example.inputs).verdict == "wrong"
+
+
+TRAINS = """
+import numpy as np
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+def train(X, y, epochs=1000, lr=0.1):
+    X = (X - X.mean(axis=0)) / 2
+    W1, b1 = np.random.randn(X.shape[1], 4), np.zeros((1, 4))
+    W2 = np.random.randn(4, y.shape[1])
+    for epoch in range(epochs):
+        h = np.tanh(X @ W1 + b1)
+        out = sigmoid(h @ W2)
+        LOSS
+        d2 = (out - y) / len(X)
+        dW2 = h.T @ d2
+        d1 = d2 @ W2.T * (1 - h**2)
+        dW1 = X.T @ d1
+        db1 = d1.sum(axis=0, keepdims=True)
+        W1 -= lr * dW1
+        b1 -= lr * db1
+        W2 -= lr * dW2
+    return W1, b1, W2
+"""
+CALLED = """
+if __name__ == "__main__":
+    train(np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), np.array([[0], [1], [1], [0]]), 5000)
+"""
+
+
+@pytest.mark.parametrize("called", ["", CALLED], ids=["drawn", "called"])
+@pytest.mark.parametrize(
+    "loss", ["pass", "loss = -np.mean(np.sum(y * np.log(out) + (1 - y) * np.log(1 - out), axis=1))"]
+)
+@pytest.mark.parametrize(("change", "wrong"), [(("", ""), []), (("(1 - h**2)", "(1 - h)"), ["W1", "b1"])])
+def test_a_function_that_trains_in_its_own_loop_is_a_script(tmp_path, called, loss, change, wrong):
+    """Its loss is found, or is the one that its gradients are of; it is run for one step."""
+    (tmp_path / "trains.py").write_text((TRAINS + called).replace("LOSS", loss).replace(*change))
+    example = examples_of(tmp_path / "trains.py")["train"]
+    assert example.inputs["epochs"] == 1
+    report = check(example.forward, None, example.inputs)
+    assert [each.name for each in report.arguments if each.verdict == "wrong"] == wrong
+    assert report.verdict == ("wrong" if wrong else "right")
+    assert "dW1 is dW1, " in report.tried[0 if "loss" in loss else 1]

@@ -22,7 +22,13 @@ from typing import Any
 from handgrad.checking.interfaces.methods import methods_of
 from handgrad.checking.interfaces.names import SAVED, plain, returned_names
 from handgrad.checking.interfaces.own_objects import Pair, by_name, own_pair
-from handgrad.checking.interfaces.scripts import adapt_script, has_gradients, has_update, script_steps
+from handgrad.checking.interfaces.scripts import (
+    adapt_script,
+    has_gradients,
+    has_update,
+    is_training,
+    script_steps,
+)
 from handgrad.checking.interfaces.tensors import is_array
 from handgrad.checking.interfaces.torch_and_jax import (
     differentiates_itself,
@@ -52,6 +58,7 @@ __all__ = [
     "has_backward",
     "has_gradients",
     "has_update",
+    "is_training",
     "methods_of",
     "pair_of",
     "script_steps",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,20 @@ def _named(loss: Callable[..., Any], target: str) -> Callable[..., Any]:
     kind = inspect.Parameter.KEYWORD_ONLY
     loss.__signature__ = inspect.Signature([inspect.Parameter(each, kind) for each in ("output_", target)])  # type: ignore[attr-defined]
     return loss
+
+
+def best_fitting(pairs: Iterable[tuple[str, Pair]]) -> Pair:
+    """Return the first of the pairs, each with a formula of its loss, of whose gradients most agree with the slopes."""
+    best, most = None, -1
+    for formula, pair in pairs:
+        count, every = agreeing(pair)
+        if count > most:
+            best = replace(pair, matched=(f"no loss was found: taken to be {formula}", *pair.matched))
+            most = count
+        if count == every:
+            break
+    assert best is not None
+    return best
 
 
 def agreeing(pair: Pair) -> tuple[int, int]:

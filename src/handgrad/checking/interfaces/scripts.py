@@ -1,9 +1,12 @@
-"""A script without functions as a forward and a backward: its lines up to the first update of a parameter."""
+"""A script without functions, or a function that trains, as a forward and a backward: its lines up to the first update."""
 
 from __future__ import annotations
 
 import ast
+import copy
+import inspect
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path as File
 from types import FunctionType
 from typing import Any
@@ -11,9 +14,20 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces.adapted_pair import adapt
-from handgrad.checking.interfaces.names import RATES, Path, is_floating, is_loss_name, match, plain
+from handgrad.checking.interfaces.implied_loss import best_fitting, implied_losses
+from handgrad.checking.interfaces.names import (
+    RATES,
+    Path,
+    definition_of,
+    is_floating,
+    is_loss_name,
+    is_target,
+    match,
+    parameters_of,
+    plain,
+)
 from handgrad.checking.interfaces.own_objects import Pair
-from handgrad.checking.interfaces.tensors import in_float64, to_numpy
+from handgrad.checking.interfaces.tensors import in_float64, is_array, to_numpy
 from handgrad.checking.subject import CheckError
 
 GIVEN = "__given__"  # the values of parameters, in the script's names
@@ -25,15 +39,74 @@ Statements = list[ast.stmt]
 def adapt_script(file: File, loss: str = "", gradients: Mapping[str, str] | None = None) -> Pair:
     """Return a script as the lines that compute its loss, and all lines up to the first update; it is run.
 
-    The loss is found by its name where it is left out; a script that computes none is taken to train on half the squared
-    difference that its backward begins with. ``gradients`` is from a gradient's name to its parameter's, for those whose
+    The loss is found by its name where it is left out; a script that computes none is taken to train on the common one
+    that fits its gradients. ``gradients`` is from a gradient's name to its parameter's, for those whose
     names do not show it; a parameter without one is judged by how far the update moves it.
     """
-    tree = ast.parse(file.read_bytes())
-    is_updated = any(map(has_update, _flat(tree)))
+    return _adapted(
+        _Code(file, _flat, {"__name__": "__main__", "__file__": str(file)}), file.name, loss, gradients
+    )
+
+
+def adapt_training(function: FunctionType, given: Mapping[str, Any]) -> Pair:
+    """Return a function that trains in a loop of its own as the lines up to its first update, as of a script."""
+    defaults = {name: each.default for name, each in parameters_of(function).items() if name not in given}
+    missing = next((name for name, value in defaults.items() if value is inspect.Parameter.empty), "")
+    if missing:
+        raise CheckError(
+            f"{function.__name__} takes {missing!r}, and the inputs have no {missing!r}",
+            fix=f'add it to the inputs: {{"{missing}": …}}',
+        )
+    code = _Code(
+        File(function.__code__.co_filename),
+        lambda tree: _body_of(function, tree),
+        {**function.__globals__, **defaults, **given},
+    )
+    return _adapted(code, function.__name__)
+
+
+def is_training(function: FunctionType) -> bool:
+    """Whether a function makes parameters, computes their gradients and updates them, all in its own lines."""
+    definition = definition_of(function)
+    update = next((each for each in _all(definition.body) if _moved(each)), None) if definition else None
+    if definition is None or update is None:
+        return False
+    try:
+        head, body, updates = _parts(definition.body, File(function.__code__.co_filename))
+    except CheckError:
+        return False
+    computed = (each for each in _all(definition.body) if isinstance(each, ast.Assign))
+    own = [each for each in computed if any(isinstance(node, ast.BinOp) for node in ast.walk(each.value))]
+    made = _names([target for each in own for target in each.targets], ast.Store)
+    by_hand = any(_is_gradient_name(name) or plain(name).endswith(MOVES) for name in made)
+    return by_hand and bool(_parameters(updates, [*head, *body]))
+
+
+@dataclass(frozen=True)
+class _Code:
+    """Lines that train: their file, how they are found in its tree, and the names that they begin with."""
+
+    file: File
+    statements: Callable[[ast.Module], Statements]
+    names: Mapping[str, Any]
+
+
+def _body_of(function: FunctionType, tree: ast.Module) -> Statements:
+    name, line = function.__name__, function.__code__.co_firstlineno
+    definitions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == name]
+    return min(definitions, key=lambda each: abs(each.lineno - line)).body
+
+
+def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, str] | None = None) -> Pair:
+    file = code.file
+    try:
+        tree = ast.parse(file.read_bytes())
+    except OSError:
+        raise CheckError(f"the source of {title} was not found", fix="write it into a file") from None
+    is_updated = any(map(has_update, code.statements(tree)))
 
     def parts(tree: ast.Module) -> tuple[Statements, Statements, Statements]:
-        return _parts(_flat(tree), file) if is_updated else ([], _flat(tree), [])
+        return _parts(code.statements(tree), file) if is_updated else ([], code.statements(tree), [])
 
     head, body, updates = parts(tree)
     parameters = _parameters(updates, [*head, *body]) if is_updated else _leaves(body)
@@ -42,49 +115,70 @@ def adapt_script(file: File, loss: str = "", gradients: Mapping[str, str] | None
             f"{file}: no line moves a parameter by a gradient",
             fix="write the update: W -= learning_rate * dW",
         )
+    if any(isinstance(each, ast.Return) for each in _all([*head, *body])):
+        raise CheckError(f"{title} returns before its first update", fix="take that return out")
 
     def before_update(tree: ast.Module) -> Statements:
         head, body, _ = parts(tree)
         return _reading_given([*head, *body], parameters)
 
-    main = _compiled(before_update(tree), file)
-    step = _compiled(updates, file)
+    main = _compiled(before_update(tree), file, code.names)
+    step = _compiled(updates, file, code.names)
     main.__dict__["statements"] = before_update  # of a tree of the file, as it is or changed
     step.__dict__["statements"] = lambda tree: parts(tree)[2]
+    data = {name: value for name, value in code.names.items() if is_array(value)}
 
     def run(given: Mapping[str, Any]) -> dict[str, Any]:
-        names = {**main.__globals__, "__name__": "__main__", "__file__": str(file), GIVEN: given}
+        names = {**main.__globals__, **copy.deepcopy(data), GIVEN: given}
         with in_float64():
             exec(main.__code__, names)
         return names
 
     names = run({})
-    found = {name: value for name, value in names.items() if is_floating(value)}
+    found = {name: value for name, value in names.items() if name not in data and is_floating(value)}
     gradients = gradients or _gradients(found, parameters)
     single = [
         name for name in found if np.size(to_numpy(found[name])) == 1
     ]  # `error = y - out` has an entry for each row
     loss = loss or next((name for name in ("loss", *single) if name in single and is_loss_name(name)), "")
-    value = compile(loss or _half_squared_difference(body, file), f"{file} (its loss)", "eval")
     rate, moved = _rate(updates, names), set(parameters) - set(gradients.values())
     added = _added(updates)
-
-    def forward(given: dict[str, Any]) -> tuple[list[Any], Any]:
-        names = run(given)
-        return [eval(value, names)], names
+    matched: dict[Path, Path] = {(parameter,): ("new", gradient) for gradient, parameter in gradients.items()}
+    matched = {(name,): ("moved", name) for name in parameters} | matched
 
     def backward(_: dict[str, Any], names: dict[str, Any], upstream: list[Any]) -> dict[Path, Any]:
-        given = {
-            parameter: -names[gradient] if gradient in added else names[gradient]
-            for gradient, parameter in gradients.items()
+        found = {
+            ("new", gradient): -names[gradient] if gradient in added else names[gradient]
+            for gradient in gradients
         }
         before = {name: np.array(to_numpy(names[name])) for name in moved}
         exec(step.__code__, names)
-        given |= {name: (before[name] - to_numpy(names[name])) / rate for name in moved}
-        return {(n,): np.asarray(to_numpy(g)) * to_numpy(upstream[0]) for n, g in given.items()}
+        found |= {("moved", name): (before[name] - to_numpy(names[name])) / rate for name in moved}
+        return {path: np.asarray(to_numpy(g)) * to_numpy(upstream[0]) for path, g in found.items()}
 
-    world = {name: found[name] for name in parameters}
-    return adapt(world, forward, backward, file.name, {(name,): (name,) for name in parameters})
+    def with_loss(value: Callable[[dict[str, Any]], Any]) -> Pair:
+        def forward(given: dict[str, Any]) -> tuple[list[Any], Any]:
+            names = run(given)
+            return [value(names)], names
+
+        world = {name: found[name] for name in parameters}
+        return adapt(world, forward, backward, title, matched)
+
+    if loss:
+        compiled = compile(loss, f"{file} (its loss)", "eval")
+        return with_loss(lambda names: eval(compiled, names))
+    return _with_implied_loss(with_loss, *_subtracted(body, file))
+
+
+def _with_implied_loss(
+    with_loss: Callable[[Callable[[dict[str, Any]], Any]], Pair], output: str, target: str
+) -> Pair:
+    """Return lines without a loss with the one that fits their gradients."""
+
+    def pair_with(loss: Callable[..., Any]) -> Pair:
+        return with_loss(lambda names: loss(output_=names[output], **{target: names[target]}))
+
+    return best_fitting((formula, pair_with(loss)) for formula, loss in implied_losses(target))
 
 
 def script_steps(file: File) -> tuple[dict[str, Any], Callable[[], object]] | None:
@@ -92,10 +186,10 @@ def script_steps(file: File) -> tuple[dict[str, Any], Callable[[], object]] | No
     head, body, updates = _parts(_flat(ast.parse(file.read_bytes())), file)
     if not body:
         return None
-    start = _compiled(head, file)
-    names = {**start.__globals__, "__name__": "__main__", "__file__": str(file)}
+    start = _compiled(head, file, {"__name__": "__main__", "__file__": str(file)})
+    names = start.__globals__
     exec(start.__code__, names)
-    step = _compiled([*body, *updates], file).__code__
+    step = _compiled([*body, *updates], file, {}).__code__
     return names, lambda: exec(step, names)
 
 
@@ -221,10 +315,10 @@ def _reading_given(statements: Statements, parameters: list[str]) -> Statements:
     return result
 
 
-def _compiled(statements: Statements, file: File) -> FunctionType:
+def _compiled(statements: Statements, file: File, known: Mapping[str, Any]) -> FunctionType:
     """Return statements as a function, whose code can be exchanged; it holds their tree, and what they import."""
     imports: Statements = [each for each in statements if isinstance(each, ast.Import | ast.ImportFrom)]
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = dict(known)
     exec(compile(ast.Module(imports, []), str(file), "exec"), names)
     others = [each for each in statements if each not in imports]
     tree = ast.fix_missing_locations(ast.Module(others, []))
@@ -240,12 +334,12 @@ def _gradients(found: Mapping[str, Any], parameters: list[str]) -> dict[str, str
     return {str(gradient[0]): str(parameter[0]) for parameter, gradient in matches.items()}
 
 
-def _half_squared_difference(body: Statements, file: File) -> str:
-    """Return the loss of the first two names that a backward subtracts."""
+def _subtracted(body: Statements, file: File) -> tuple[str, str]:
+    """Return the first two names that a backward subtracts: the output, and the target."""
     for node in (node for each in body for node in ast.walk(each)):
         match node:
             case ast.BinOp(left=ast.Name(left), op=ast.Sub(), right=ast.Name(right)):
-                return f"0.5 * (({left} - {right}) ** 2).sum()"
+                return (right, left) if is_target((left,)) else (left, right)
     raise CheckError(f"{file}: none of its names is a loss", fix="compute the loss: loss = …")
 
 

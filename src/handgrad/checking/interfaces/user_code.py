@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 from contextlib import nullcontext
-from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -27,7 +26,7 @@ from handgrad.checking.interfaces.adapted_pair import (
     trial_of,
     variables_of,
 )
-from handgrad.checking.interfaces.implied_loss import agreeing, implied_losses
+from handgrad.checking.interfaces.implied_loss import best_fitting, implied_losses
 from handgrad.checking.interfaces.methods import methods_of
 from handgrad.checking.interfaces.names import (
     DERIVATIVES,
@@ -46,6 +45,7 @@ from handgrad.checking.interfaces.names import (
     roles_of,
 )
 from handgrad.checking.interfaces.own_objects import Pair
+from handgrad.checking.interfaces.scripts import adapt_training, is_training
 from handgrad.checking.interfaces.tensors import like, to_numpy
 from handgrad.checking.subject import CheckError
 
@@ -63,6 +63,8 @@ def recognise(forward: Any, backward: Function | None, inputs: Any) -> Pair:
         return _of_object(forward, inputs)
     world = named(forward, inputs)
     if backward is None:
+        if isinstance(forward, FunctionType) and is_training(forward):
+            return adapt_training(forward, world)
         return _of_derivative(forward, forward, world) if flag_of(forward) else _of_loss(forward, world)
     if is_derivative(forward, backward):
         return _of_derivative(forward, backward, world)
@@ -220,17 +222,8 @@ def _target_of(backward: Function, forward: Function, world: World) -> str:
 
 def _of_implied_loss(forward: Function, backward: Function, world: World, target: str) -> Pair:
     """Return a network without a loss with the one that fits its gradients best, half the squared error where none does."""
-    best, most = None, -1
-    for formula, loss in implied_losses(target):
-        pair = _of_two(forward, backward, world, loss)
-        pair = replace(pair, matched=(f"no loss was found: taken to be {formula}", *pair.matched))
-        count, every = agreeing(pair)
-        if count > most:
-            best, most = pair, count
-        if count == every:
-            break
-    assert best is not None
-    return best
+    losses = implied_losses(target)
+    return best_fitting((formula, _of_two(forward, backward, world, loss)) for formula, loss in losses)
 
 
 def _taking(inputs: Any, methods: list[Function]) -> Function:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from handgrad.checking.interfaces import flag_of, has_backward, methods_of
+from handgrad.checking.interfaces import flag_of, has_backward, is_training, methods_of
 from handgrad.checking.interfaces.names import (
     definition_of,
     is_loss_name,
@@ -64,7 +64,9 @@ def candidates_in(user_file: UserFile) -> list[Candidate]:
     found += pairs_of(functions)
     used = {id(each) for one in found for each in (one.forward, one.backward)}
     for name, value in functions.items():
-        if id(value) not in used and (flag_of(value) or returns_loss_and_gradients(value)):
+        if id(value) not in used and any(
+            shape(value) for shape in (flag_of, returns_loss_and_gradients, is_training)
+        ):
             found.append(Candidate(name, value))
     classes = [value for value in own.values() if isinstance(value, type) and _has_both(value)]
     bases = {base for cls in classes for base in cls.__mro__[1:]}
