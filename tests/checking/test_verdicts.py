@@ -247,3 +247,88 @@ def test_what_was_computed_before_and_passed_by_hand_ties_the_inputs() -> None:
     a = np.tanh(X)
     report = check(lambda x, a: np.tanh(x), lambda g, x, a: {"x": g * (1 - a * a)}, {"x": X, "a": a})
     assert report.verdict == "right", str(report)
+
+
+# ------------------------------------------------------------------------------- a guard that forward alone has
+
+LOGITS, CLASSES = RNG.normal(size=(2, 4, 3)), np.eye(3)[RNG.integers(3, size=(2, 4))]
+KEPT = np.array([[1.0, 1, 1, 0], [1, 1, 0, 0]])
+ROWS, SPREAD, HITS = RNG.normal(size=(9, 3)), 9 * RNG.normal(size=(40, 3)), RNG.integers(2, size=40) * 1.0
+EPS = 1e-6
+
+
+def softmax(z):
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+class Masked:
+    """A layer whose epsilon is an attribute, over tokens that are not padding."""
+
+    def __init__(self):
+        self.eps = 1e-7
+
+    def forward(self, logits, t):
+        """Return the loss."""
+        self.p, self.t = softmax(logits), t
+        return -(t * np.log(self.p + self.eps)).sum(axis=-1)[KEPT > 0].mean()
+
+    def backward(self):
+        """Return the textbook's gradient."""
+        return (self.p - self.t) * KEPT[..., None] / KEPT.sum()
+
+
+def binary(w, x, t):
+    p = sigmoid(x @ w)
+    loss = -(t * np.log(p + EPS) + (1 - t) * np.log(1 - p + EPS)).sum()
+    return loss, {"w": x.T @ (p - t)}
+
+
+def mean_over_batch(W, x, t, eps=1e-8):
+    p = softmax(x @ W)
+    return -np.log(np.maximum(p, eps)[np.arange(len(t)), t]).mean(), {"W": x.T @ (p - np.eye(3)[t]) / len(t)}
+
+
+def clipped(w, x, t, eps=1e-4):
+    p = sigmoid(x @ w)
+    inside = np.clip(p, eps, 1 - eps)
+    return -(t * np.log(inside) + (1 - t) * np.log(1 - inside)).sum(), {"w": x.T @ (p - t)}
+
+
+GUARDED = {
+    "masked": (Masked(), {"logits": LOGITS, "t": CLASSES}),
+    "binary": (binary, {"w": v, "x": ROWS, "t": HITS[:9]}),
+    "mean": (mean_over_batch, {"W": 40 * RNG.normal(size=(3, 3)), "x": ROWS, "t": RNG.integers(3, size=9)}),
+    "clipped": (clipped, {"w": v, "x": SPREAD, "t": HITS}),
+}
+
+
+@pytest.mark.parametrize("name", GUARDED)
+def test_a_gradient_without_forwards_guard_against_the_logarithm_of_zero_is_right_but_for_it(name):
+    forward, inputs = GUARDED[name]
+    report = check(forward, inputs=inputs)
+    assert (report.verdict, report.findings) == ("right, but", ()), str(report)
+    assert "which forward and backward do not both have" in report.reason
+    assert "(line " in report.reason
+
+
+def forgotten_mask(x):
+    return np.clip(x, 0, 6)
+
+
+def small_step(x):
+    return np.maximum(x, 1e-4)
+
+
+def capped(x):
+    return np.clip(x, 1e-4, 1 - 1e-4)
+
+
+@pytest.mark.parametrize("forward", [forgotten_mask, small_step, capped])
+def test_a_forgotten_mask_is_no_guard(forward):
+    """It cuts off what is not limited anyway."""
+    assert check(forward, lambda grad_output, x: {"x": grad_output}, {"x": 3 * ROWS}).verdict == "wrong"

@@ -6,7 +6,7 @@ Each is proved: without the clip, or with the constant's other value, the gradie
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from handgrad.checking.adjoint import adjoints
+from handgrad.checking.forward_trace import ForwardTrace, Operation
 from handgrad.checking.live_code import functions_of, is_authors, running
 from handgrad.checking.subject import Array, CheckError, Subject
 from handgrad.checking.verdict.comparison import Comparison, compare, numerical_gradient
@@ -23,6 +25,7 @@ from handgrad.tolerance import rounding_error
 
 SMALL = 2e-3  # of an entry: so much a constant with three digits is off
 EPSILON = 1e-3  # what is smaller may be there against a division by zero
+NEARER = 0.05  # of what is off may be left without what is taken for its cause
 TRIED = 1e-4  # of a constant, to see what the gradient makes of it
 SOLVED = 3  # steps of Newton's to the value that a rounded constant stands for
 SINGLE = np.zeros(0, np.float32)
@@ -32,7 +35,12 @@ def nearly_right(subject: Subject, comparison: Comparison, *, is_uneven: bool) -
     """Return what keeps a wrong gradient from being right, where that is no mistake in its mathematics; or ""."""
     if is_uneven or not comparison.wrong:
         return _clipped(subject, comparison)
-    return _single(comparison) or _clipped(subject, comparison) or _constant(subject, comparison)
+    return (
+        _single(comparison)
+        or _clipped(subject, comparison)
+        or _unguarded(comparison)
+        or _constant(subject, comparison)
+    )
 
 
 def _single(comparison: Comparison) -> str:
@@ -106,6 +114,78 @@ def _functions(subject: Subject, comparison: Comparison) -> list[FunctionType]:
 
 def _names(subject: Subject, comparison: Comparison) -> list[str]:
     return [name for function in _functions(subject, comparison) for name in function.__code__.co_names]
+
+
+# -------------------------------------------------------------------- what guards forward against log(0) and 1/0
+
+
+def _unguarded(comparison: Comparison) -> str:
+    """Look whether backward is the gradient of forward without a guard: ``p + 1e-7``, ``np.clip(p, eps, 1 - eps)``."""
+    trace = comparison.numerical.analytic.trace
+    if trace is None:
+        return ""
+    guards = {each: index for each in trace.operations if (index := _guarded(each, trace.values)) is not None}
+    by_line: dict[Any, dict[Operation, int]] = {}
+    for each, index in guards.items():
+        by_line.setdefault(each.place, {})[each] = index
+    for some in (*by_line.values(), guards):
+        if some and _is_gradient_without(some, trace, comparison):
+            first = next(iter(some))
+            value = min(_bounds(first, trace.values))
+            line = f"`{trace.source(first)}` (line {first.place[1]})"
+            return f"the gradient is right but for {value:g} in {line}, which forward and backward do not both have"
+    return ""
+
+
+def _bounds(operation: Operation, values: Sequence[Any]) -> list[float]:
+    """Return the operands that are single numbers and no results."""
+    return [float(values[i]) for i in operation.inputs if np.ndim(values[i]) == 0]
+
+
+def _guarded(operation: Operation, values: Sequence[Any]) -> int | None:
+    """Return the operand that an operation hands on but for a small number, or None.
+
+    What limits is a guard for what is limited anyway: probabilities and sizes. What cuts off other values is none.
+    """
+    if operation.name not in ("add", "maximum", "fmax", "minimum", "fmin", "clip"):
+        return None
+    several = [i for i in operation.inputs if np.ndim(values[i]) > 0]
+    bounds = _bounds(operation, values)
+    if len(several) != 1 or not bounds:
+        return None
+    value = values[several[0]]
+    is_small = all(0 < bound <= EPSILON for bound in bounds)
+    match operation.name:
+        case "add":
+            fits = is_small
+        case "maximum" | "fmax":
+            fits = is_small and bool(np.all(value >= 0))
+        case "minimum" | "fmin":
+            fits = 0 < 1 - bounds[0] <= EPSILON and bool(np.all(value <= 1))
+        case _:
+            is_small = 0 < bounds[0] <= EPSILON and 0 < 1 - bounds[-1] <= EPSILON
+            fits = is_small and bool(np.all((value >= 0) & (value <= 1)))
+    return several[0] if fits else None
+
+
+def _is_gradient_without(guards: dict[Operation, int], trace: ForwardTrace, comparison: Comparison) -> bool:
+    """Whether backward's wrong gradients are those of forward with each guard left out."""
+    handed_on = {
+        each: replace(each, name="positive", function=np.positive, inputs=(index,))
+        for each, index in guards.items()
+    }
+    without = replace(trace, operations=tuple(handed_on.get(each, each) for each in trace.operations))
+    values = without.replay(comparison.numerical.exact)
+    for sample in comparison.samples:
+        found = adjoints(without, values, sample.upstream)
+        for name in comparison.wrong:
+            got, right = sample.got[name], sample.expected(name)
+            if got.shape != right.shape:
+                return False
+            off = np.asarray(found.get(trace.inputs[name], 0.0)) + np.zeros(got.shape) - got
+            if not np.abs(off).max(initial=0) <= NEARER * np.abs(right - got).max(initial=0):
+                return False
+    return True
 
 
 # ------------------------------------------------------------------------------------------- constants
