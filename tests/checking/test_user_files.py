@@ -255,3 +255,56 @@ def test_a_function_that_trains_in_its_own_loop_is_a_script(tmp_path, called, lo
     assert [each.name for each in report.arguments if each.verdict == "wrong"] == wrong
     assert report.verdict == ("wrong" if wrong else "right")
     assert "dW1 is dW1, " in report.tried[0 if "loss" in loss else 1]
+
+
+GLOBALS = """
+import numpy as np
+rng = np.random.default_rng(1)
+W1, b1, W2 = rng.normal(size=(3, 5)), np.zeros(5), rng.normal(size=(5, 2))
+
+def forward(x):
+    global h, out
+    h = np.tanh(x @ W1 + b1)
+    out = h @ W2
+    return out
+
+def backward(x, y):
+    global dW1, db1, dW2
+    d = (out - y) / len(x)
+    dW2 = h.T @ d
+    dh = d @ W2.T * (1 - h**2)
+    dW1, db1 = x.T @ dh, dh.sum(axis=0)
+"""
+RETURNS = """
+import numpy as np
+W = np.random.default_rng(1).normal(size=(3, 5))
+
+def forward(x):
+    return np.tanh(x @ W)
+
+def backward(x, dout):
+    dz = dout * (1 - forward(x)**2)
+    dW = x.T @ dz
+    return dz @ W.T, dW
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "change", "wrong"),
+    [
+        (GLOBALS, ("", ""), []),
+        (GLOBALS, ("(1 - h**2)", "(1 - h)"), ["W1", "b1"]),
+        (RETURNS, ("", ""), []),
+        (RETURNS, ("dW = x.T @ dz", "dW = x.T @ dout"), ["W"]),
+    ],
+)
+def test_parameters_may_be_global_variables(tmp_path, source, change, wrong):
+    (tmp_path / "with_globals.py").write_text(source.replace(*change))
+    example = examples_of(tmp_path / "with_globals.py")["forward"]
+    names = example.forward.__globals__
+    before = {name: np.array(names[name]) for name in names if name.startswith(("W", "b1"))}
+    report = check(example.forward, example.backward, example.inputs)
+    assert [each.name for each in report.arguments if each.verdict == "wrong"] == wrong
+    assert {"W1", "b1", "W2"} <= {each.name for each in report.arguments} or "W" in before
+    assert all(np.array_equal(names[name], value) for name, value in before.items())
+    assert not {"dW1", "h", "out"} & set(names)

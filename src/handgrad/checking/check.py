@@ -56,9 +56,9 @@ def check(
     forward
         A function of the inputs that returns an array, or a tuple of arrays; with them, a cache for ``backward``.
         Or what has a backward of its own: an object with ``forward`` and ``backward`` methods (or a network that
-        updates itself), one method of it, a function that returns a loss with its gradients or that trains in a loop, a rule, a layer, a
-        network, a ``torch.autograd.Function``, or a JAX function with a custom VJP. The numbers among a rule's
-        options are changed a little: at 1 or 0, a backward that leaves one out would be right.
+        updates itself), one method of it, a function that returns a loss with its gradients or that trains in a
+        loop, a rule, a layer, a network, a ``torch.autograd.Function``, or a JAX function with a custom VJP. The
+        numbers among a rule's options are changed a little: at 1 or 0, a backward that leaves one out would be right.
     backward
         A function of the upstream gradient (a tuple of them when forward returns several arrays) and the
         inputs, that returns a dict of gradients by the inputs' names, or a tuple of them in the inputs' order. Or of

@@ -108,7 +108,9 @@ def find_all(
     else:
         candidates = candidates_in(user_file)
         if has_update(path) or (not candidates and has_gradients(path)):
-            yield _script(path, loss, gradients)
+            script = _script(path, loss, gradients)
+            if not (script.problem and candidates):  # it calls functions, which are checked
+                yield script
         elif not candidates:
             raise _nothing(user_file)
     made: dict[str, Example] = {}

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
+from handgrad.checking.interfaces.adapted_pair import globals_of
 from handgrad.checking.interfaces.methods import methods_of
 from handgrad.checking.interfaces.names import SAVED, plain, returned_names
 from handgrad.checking.interfaces.own_objects import Pair, by_name, own_pair
@@ -117,6 +118,8 @@ def _is_plain(forward: Any, backward: Any, inputs: Any) -> bool:
         return False
     names: list[str] = []
     if isinstance(forward, FunctionType):
+        if globals_of(forward, backward):
+            return False
         if isinstance(backward, FunctionType) and is_derivative(forward, backward):
             return False
         names = returned_names(forward)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import dis
+import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,7 @@ Found = dict[Path, Any]
 """All that may be a gradient, by path: "returned", "new" in the world, there before and "kept", by how much
 "moved", or a variable "inside" of a function."""
 
+MODULE = "module"  # in a world: the names of those of its values that are its functions' global variables
 LEARNING_RATES = RATES - {"alpha", "step", "rate"}
 ALIASES = "aliases"  # in a world: the name under which it has what a forward calls otherwise
 
@@ -273,9 +276,64 @@ def call(function: Function, world: World) -> Any:
 
 
 def in_world(function: Function, world: World) -> Function:
-    """Return a method of the world's object in place of the original's: each run has a copy of the object."""
-    is_method = "self" in world and getattr(function, "__self__", None) is not None
-    return getattr(world["self"], function.__name__) if is_method else function
+    """Return a function that runs with the world's object and global variables in place of the originals."""
+    if "self" in world and getattr(function, "__self__", None) is not None:
+        method: Function = getattr(world["self"], function.__name__)
+        return method
+    return functools.partial(_with_globals, function, world) if MODULE in world else function
+
+
+def _with_globals(function: Function, world: World, **given: Any) -> Any:
+    """Call a function with the world's values as global variables; what it makes of them is the world's again."""
+    names, before = function.__globals__, dict(function.__globals__)
+    names.update({name: world[name] for name in world[MODULE] if name in world})
+    try:
+        return function(**given)
+    finally:
+        world.update({name: names[name] for name in world[MODULE] if name in names})
+        for name in [*world[MODULE]]:
+            names.pop(name, None)
+        names.update(before)
+
+
+def globals_of(forward: Function, backward: Function) -> dict[str, Any]:
+    """Return the global variables that are parameters of two functions, as a world has them, with all that they set.
+
+    A parameter is an array that forward reads, and that backward sets, or whose gradient it has by name.
+    """
+    read, written = _global_names(forward), _global_names(backward)
+    values = getattr(forward, "__globals__", {})
+    stored = [name for name, stores in [*read.items(), *written.items()] if stores]
+    variables = {name for each in _reached(backward) for name in each.__code__.co_varnames} | written.keys()
+    floating = {
+        name: values[name] for name in read if arrays_in(values.get(name)) and not callable(values[name])
+    }
+    found = {
+        name: value for name, value in floating.items()
+        if name not in parameters_of(forward) and not isinstance(value, float)
+        and (name in stored or any(is_gradient((other,), {(other,): 0, (name,): value}) for other in variables - {name}))
+    }  # fmt: skip
+    return {**found, MODULE: [*dict.fromkeys([*found, *stored])]} if found else {}
+
+
+def _global_names(function: Function) -> dict[str, bool]:
+    """Return the names of the module that a function and those that it calls use, and whether they set them."""
+    codes = [each.__code__ for each in _reached(function)]
+    used = [each for code in codes for each in dis.get_instructions(code) if each.opname.endswith("_GLOBAL")]
+    stored = {each.argval for each in used if each.opname == "STORE_GLOBAL"}
+    return {each.argval: each.argval in stored for each in used}
+
+
+def _reached(function: Function) -> list[FunctionType]:
+    """Return a function and those of its module that it calls."""
+    found: list[FunctionType] = []
+    left: list[Any] = [function]
+    while left:
+        each = left.pop()
+        if isinstance(each, FunctionType) and each not in found and each.__module__ == function.__module__:
+            found.append(each)
+            left += [each.__globals__.get(name) for name in each.__code__.co_names]
+    return found
 
 
 def trial_of(function: Function, world: World) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from handgrad.checking.interfaces.own_objects import Pair
 
 STEP = 1e-5  # of the central difference along one direction
+OUTPUT = "output_"  # what a loss calls the prediction
 AGREES = 1e-4  # relative: far from what an error in a gradient makes
 
 
@@ -46,7 +47,7 @@ def implied_losses(target: str) -> Iterator[tuple[str, Callable[..., Any]]]:
 
 def _loss(total: Callable[[Any, Any], Any], divisor: Callable[[Any], int], target: str) -> Callable[..., Any]:
     def loss(**values: Any) -> Any:
-        output, wanted = np.atleast_1d(values["output_"]), np.atleast_1d(values[target])
+        output, wanted = np.atleast_1d(values[OUTPUT]), np.atleast_1d(values[target])
         if wanted.shape != output.shape:
             wanted = wanted.T if wanted.T.shape == output.shape else wanted.reshape(output.shape)
         return total(output, wanted) / divisor(output)
@@ -56,7 +57,7 @@ def _loss(total: Callable[[Any, Any], Any], divisor: Callable[[Any], int], targe
 
 def _named(loss: Callable[..., Any], target: str) -> Callable[..., Any]:
     kind = inspect.Parameter.KEYWORD_ONLY
-    loss.__signature__ = inspect.Signature([inspect.Parameter(each, kind) for each in ("output_", target)])  # type: ignore[attr-defined]
+    loss.__signature__ = inspect.Signature([inspect.Parameter(each, kind) for each in (OUTPUT, target)])  # type: ignore[attr-defined]
     return loss
 
 

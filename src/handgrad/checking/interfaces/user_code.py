@@ -12,6 +12,7 @@ import numpy as np
 
 from handgrad.checking.interfaces.adapted_pair import (
     ALIASES,
+    MODULE,
     Found,
     Function,
     Run,
@@ -19,6 +20,7 @@ from handgrad.checking.interfaces.adapted_pair import (
     adapt,
     by_returned_name,
     call,
+    globals_of,
     in_world,
     left_by,
     named,
@@ -26,7 +28,7 @@ from handgrad.checking.interfaces.adapted_pair import (
     trial_of,
     variables_of,
 )
-from handgrad.checking.interfaces.implied_loss import best_fitting, implied_losses
+from handgrad.checking.interfaces.implied_loss import OUTPUT, best_fitting, implied_losses
 from handgrad.checking.interfaces.methods import methods_of
 from handgrad.checking.interfaces.names import (
     DERIVATIVES,
@@ -68,7 +70,14 @@ def recognise(forward: Any, backward: Function | None, inputs: Any) -> Pair:
         return _of_derivative(forward, forward, world) if flag_of(forward) else _of_loss(forward, world)
     if is_derivative(forward, backward):
         return _of_derivative(forward, backward, world)
-    return _of_two(forward, backward, world, _loss_between(forward, backward, world))
+    world |= globals_of(forward, backward)
+    loss = _loss_between(forward, backward, world)
+    target = _target_of(backward, forward, world) if MODULE in world and loss is None else ""
+    return (
+        _of_implied_loss(forward, backward, world, target)
+        if target
+        else _of_two(forward, backward, world, loss)
+    )
 
 
 # ------------------------------------------------------------------------------- the shapes people write
@@ -92,9 +101,9 @@ def _of_two(forward: Function, backward: Function, world: World, loss: Function 
         if loss == forward:
             return [result], result
         known = by_returned_name(result, names)
-        if not isinstance(known, dict):
+        if not isinstance(known, dict) or OUTPUT in parameters_of(loss):
             missing = next((name for name in parameters_of(loss) if name not in world), "")
-            known = {missing: result[0] if several else result}
+            known = {missing: _output(result, world) if several else result}
         return [call(loss, {**world, **known})], result
 
     def run_backward(world: World, result: Any, upstream: list[Any], *, inside: bool = False) -> Found:
@@ -117,6 +126,12 @@ def _of_two(forward: Function, backward: Function, world: World, loss: Function 
 
     run_inside = functools.partial(run_backward, inside=True)
     return adapt(world, run_forward, run_backward, backward.__name__, run_inside=run_inside)
+
+
+def _output(results: tuple[Any, ...], world: World) -> Any:
+    """Return which of forward's results a loss compares: the last of a target's shape, or the first."""
+    shapes = [np.shape(value) for name, value in world.items() if is_target((name,))]
+    return next((each for each in reversed(results) if np.shape(each) in shapes), results[0])
 
 
 def _value(role: Role, world: World, result: Any, upstream: list[Any]) -> Any:

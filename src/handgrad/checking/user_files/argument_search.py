@@ -19,7 +19,7 @@ from handgrad.checking.interfaces import gradient_attribute, pair_of
 from handgrad.checking.interfaces.names import required
 from handgrad.checking.subject import CheckError, seeded
 from handgrad.checking.user_files.candidates import Candidate, pairs_of, words_of
-from handgrad.checking.user_files.drawn_arguments import LAYOUTS, OMITTED, SIZES, Options, Parameter, shown
+from handgrad.checking.user_files.drawn_arguments import OMITTED, SIZES, Options, Parameter, shown
 from handgrad.checking.user_files.needed import functions_of, needed_by
 from handgrad.checking.user_files.running import EnoughError, UserFile, time_limit
 
@@ -80,7 +80,9 @@ class ArgumentSearch:
         return best[1]
 
     def _climb(self) -> tuple[Score, Example | None]:
-        starts = [{each: self._first(each, k) for each in self.parameters} for k in range(len(LAYOUTS))]
+        starts = [
+            {each: self._first(each, k) for each in self.parameters} for k in range(len(self.drawn.layouts))
+        ]
         tried = [(self._trial(start), start) for start in (starts if self.parameters else starts[:1])]
         reached, self.best = max(tried, key=lambda each: each[0][0])
         left, started = TRIALS, time.monotonic()

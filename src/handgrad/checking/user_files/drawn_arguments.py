@@ -131,6 +131,18 @@ def is_bias(name: str) -> bool:
     return re.match(r"(b|bias|biases)(\d*|_?[a-z]|_.*)$", name, re.IGNORECASE) is not None
 
 
+def _layouts_beside(known: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return layouts of data and targets beside the file's own matrices, from the first to the last, in rows and columns."""
+    matrices = [each.shape for each in known.values() if isinstance(each, np.ndarray) and each.ndim == 2]
+    if not matrices:
+        return []
+    (before, hidden), (inner, after) = matrices[0], matrices[-1]
+    return [
+        (f"n {before}", "i o", "o", f"n {after}", "i", "n h"),
+        (f"{hidden} n", "o i", "o 1", f"{inner} n", "i 1", "h n"),
+    ]
+
+
 class Options:
     """The values that each parameter is tried with: one for each layout, then others."""
 
@@ -148,6 +160,7 @@ class Options:
         self.weights = [name for name in names if is_weight(name)]
         self.biases = [name for name in names if is_bias(name)]
         self.last = max((self._layer(name)[1] for name in self.weights), default=2)
+        self.layouts = [*_layouts_beside(known), *LAYOUTS.values()]
         self.alike, self.by_layout = False, False
         self._first: Any = None  # of the arrays that are one for each layout
 
@@ -250,7 +263,7 @@ class Options:
 
     def _arrays(self, role: str, name: str) -> list[Any]:
         """Return arrays for a role: one for each layout, then others."""
-        described = [axes[ROLES.index(role)] for axes in LAYOUTS.values()]
+        described = [axes[ROLES.index(role)] for axes in self.layouts]
         described += OTHERS[role].split(";")
         arrays = [self._array(role, name, axes.split()) for axes in described]
         self._first = arrays[0] if self._first is None else self._first
