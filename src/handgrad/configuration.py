@@ -36,6 +36,7 @@ from handgrad.layers import (
     Sigmoid,
     SoftmaxCrossEntropy,
     Standardise,
+    StandardiseTargets,
     Tanh,
 )
 from handgrad.network import Network
@@ -57,6 +58,7 @@ class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Which rows: ``source`` as `handgrad.data.load` takes it, and the shares of validation and test.
 
     ``standardise`` is "feature", "all", "none", or "auto": bytes, as pixels are, all together, else by feature.
+    ``standardise_targets`` does the same to the values that a regression predicts, each column by itself.
     ``fingerprint`` is what identifies the data of a run.
     """
 
@@ -66,6 +68,7 @@ class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     test: Share = 0.2
     validation: Share = 0.1
     standardise: Literal["auto", "feature", "all", "none"] = "auto"
+    standardise_targets: bool = True
     fingerprint: dict[str, Fingerprint] | None = None
 
 
@@ -119,7 +122,11 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         loss = self.loss(dataset)
         inputs, outputs = dataset.x.shape[1:], _outputs(dataset, loss)
         layers = self._explicit() or self._hidden(inputs, outputs)
-        layers = [*self._standardise(dataset, layers[0]), *layers]
+        layers = [
+            *self._standardise(dataset, layers[0]),
+            *layers,
+            *self._standardise_targets(loss, layers[-1]),
+        ]
         training, dtype = self.training, self.network.dtype
         network = Network(*layers, loss=loss, inputs=inputs, seed=training.seed, dtype=dtype)
         if network.output_shape[-1] != outputs:
@@ -149,6 +156,11 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
             return []
         pixels = dataset.x.dtype == "uint8"
         return [Standardise(over="all" if over == "all" or (over == "auto" and pixels) else "feature")]
+
+    def _standardise_targets(self, loss: Loss, last: Layer) -> list[Layer]:
+        if isinstance(last, StandardiseTargets) or loss.task != "regression" or loss.least is not None:
+            return []
+        return [StandardiseTargets()] if self.data.standardise_targets else []
 
     def _explicit(self) -> list[Layer]:
         tables = enumerate(self.network.layers)

@@ -194,6 +194,7 @@ OPTIONS: dict[str, tuple[str, str, Any]] = {
     "--test": ("0.25", "data.test", 0.25),
     "--validation": ("0.15", "data.validation", 0.15),
     "--standardise": ("all", "data.standardise", "all"),
+    "--standardise-targets": ("false", "data.standardise_targets", False),
     "--hidden": ("12,7", "network.hidden", [12, 7]),
     "--activation": ("leaky-relu", "network.activation", "leaky-relu"),
     "--normalisation": ("layer", "network.normalisation", "layer"),

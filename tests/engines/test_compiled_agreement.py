@@ -34,6 +34,7 @@ from handgrad import (
     Softmax,
     SoftmaxCrossEntropy,
     Standardise,
+    StandardiseTargets,
     StepDecay,
     Tanh,
     layers,
@@ -84,7 +85,7 @@ AROUND: dict[str, Callable[[], list[Layer]]] = {
     **{
         f"{name} {options or ''}".strip(): lambda kind=kind, options=options: [kind(**options)]
         for name, kind in LAYERS.items()
-        if not issubclass(kind, Sequential | Standardise) and needs_nothing(kind)
+        if not issubclass(kind, Sequential | Standardise | StandardiseTargets) and needs_nothing(kind)
         for options in settings_of(kind)
     },
     "gelu_tanh": lambda: [GELU("tanh")],
@@ -175,7 +176,7 @@ NETWORKS: dict[str, Case] = {
     },
     "standardise": Case(
         lambda dtype: Network(
-            Standardise(), Linear(FEATURES, HIDDEN), Tanh(), Linear(HIDDEN, OUTPUTS),
+            Standardise(), Linear(FEATURES, HIDDEN), Tanh(), Linear(HIDDEN, OUTPUTS), StandardiseTargets(),
             loss=MeanSquaredError(), dtype=dtype,
         ),
         {"x": X[2], "t": T[2]},
@@ -310,7 +311,7 @@ def test_every_rule_of_the_table_is_here() -> None:
     for case in NETWORKS.values():
         made = case.network("float32")
         used |= {node.rule.name for node in made._connect(weighted="w" in case.arrays)[0].nodes}
-    not_in_training = {"identity", "batch_norm_evaluation", "exponential"}
+    not_in_training = {"identity", "batch_norm_evaluation", "exponential", "unstandardise"}
     missing = {row.rule.name for row in TABLE} - used - not_in_training
     assert not missing, f"tests/engines/test_compiled_agreement.py: NETWORKS has no network with {missing}"
 

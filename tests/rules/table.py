@@ -247,6 +247,12 @@ TABLE: tuple[Row, ...] = (
         jacobians={"x": "diagonal: diag(1 / deviation)"},
     ),
     Row(
+        rules.unstandardise,
+        lambda torch, z, t_mean, t_deviation: z * t_deviation + t_mean,
+        draws={"t_deviation": positive},
+        jacobians={"z": "diagonal: diag(t_deviation)"},
+    ),
+    Row(
         rules.layer_norm,
         lambda torch, x, gamma, beta, epsilon: torch.nn.functional.layer_norm(
             x, x.shape[-1:], gamma, beta, epsilon

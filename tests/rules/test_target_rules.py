@@ -36,6 +36,15 @@ def test_smoothing_moves_an_answer_towards_the_other(dtype: str) -> None:
 
 
 @DTYPES
+def test_targets_are_standardised(dtype: str) -> None:
+    """(t - t_mean) / t_deviation, by output."""
+    mean, deviation = np.array([3, -1], dtype), np.array([2, 0.5], dtype)
+    s = rules.standardised_targets(np.array([[5.0, -1], [3, 0]], dtype), mean, deviation)
+    assert s.dtype == dtype
+    np.testing.assert_array_equal(s, [[1, 0], [0, 2]])
+
+
+@DTYPES
 def test_rows_are_counted(dtype: str) -> None:
     """Every row once; not those whose target is ignored; each as often as its class."""
     w = rules.every_row(np.zeros((3, 2, 5), dtype))

@@ -126,7 +126,7 @@ def _subject(source: str | None, config: Path | None, settings: Mapping[str, Any
         source, config = None, Path(named)
     experiment = Experiment(configuration_from(source, config, settings))
     dataset, network, chosen = experiment.dataset, experiment.network, _batch(experiment, rows)
-    network.standardise(dataset.x)
+    network.standardise(dataset.x, dataset.t)
     return _Subject(network, (dataset.x[chosen], dataset.t[chosen]), experiment.configuration.optimiser())
 
 

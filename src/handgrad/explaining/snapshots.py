@@ -61,7 +61,7 @@ class Recorder:
         self.network, self.batch = network, (np.asarray(x[rows]), np.asarray(t)[rows])
         self.steps = -(-len(x) // batch_size)
         self.epochs = frozenset(map(round, np.linspace(0, epochs, max(moments, 2)).tolist()))
-        network.standardise(x)
+        network.standardise(x, t)
         self.snapshots = [take_snapshot(network, *self.batch, optimiser=optimiser)]
 
     def __call__(self, record: EpochRecord) -> None:

@@ -64,6 +64,9 @@ COUNTERPARTS = (
         layers.Standardise, "StandardiseModule", {"over": "over"}, {"mean": "mean", "deviation": "deviation"},
         "features",
     ),
+    Counterpart(
+        layers.StandardiseTargets, "StandardiseTargetsModule", {}, {"t_mean": "mean", "t_deviation": "deviation"}, "features",
+    ),
 )  # fmt: skip
 
 BY_LAYER = {counterpart.layer: counterpart for counterpart in COUNTERPARTS}

@@ -46,6 +46,34 @@ class StandardiseModule(nn.Module):
         return (x - self.mean) / self.deviation
 
 
+class StandardiseTargetsModule(nn.Module):
+    """Outputs times the deviation of the training targets, plus their mean.
+
+    A loss takes what comes in, and targets less their mean over their deviation.
+
+    Parameters
+    ----------
+    features
+        How many outputs a row has.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(features))
+        self.register_buffer("deviation", torch.ones(features))
+
+    def extra_repr(self) -> str:
+        """Return the options, for ``print(model)``."""
+        return f"{len(self.mean)}"
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Return outputs in the targets' unit."""
+        return z * self.deviation + self.mean
+
+
 class BatchNormOfRows(nn.BatchNorm1d):
     """BatchNorm1d of the last axis, with all axes before it as rows: BatchNorm1d itself takes the second axis."""
 

@@ -59,15 +59,15 @@ class Parameter:
     fan_in, fan_out
         How many values meet in one output, and how many outputs one value reaches.
     fit
-        For what is fitted on the training rows before training: the name of one of `STATISTICS`, and which of
-        its two results.
+        For what is fitted on the training rows before training: of "x" or "t", the name of one of `STATISTICS`, and
+        which of its two results.
     """
 
     shape: tuple[int, ...]
     start: str | Array
     fan_in: int = 1
     fan_out: int = 1
-    fit: tuple[str, int] | None = None
+    fit: tuple[str, str, int] | None = None
 
     def initial(self, generator: np.random.Generator, dtype: str) -> Array:
         """Draw the array."""
@@ -75,6 +75,14 @@ class Parameter:
             return np.array(self.start, dtype)
         draw = INITIALISERS[self.start]
         return draw(generator, self.shape, self.fan_in, self.fan_out).astype(dtype)
+
+
+def fitted_mean_and_deviation(of: str, like: Value, statistics: str) -> tuple[Parameter, Parameter]:
+    """Return the mean and the deviation of ``x`` or ``t``, of ``like``'s features; 0 and 1 until they are fitted."""
+    shape = (int(like.shape[-1]),)
+    return Parameter(shape, "zeros", fit=(of, statistics, 0)), Parameter(
+        shape, "ones", fit=(of, statistics, 1)
+    )
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from handgrad import rules
 from handgrad.arguments import Count
 from handgrad.errors import ConfigurationError, ShapeError
-from handgrad.layers.graph import Graph, Parameter, Value
+from handgrad.layers.graph import Graph, Parameter, Value, fitted_mean_and_deviation
 from handgrad.layers.layer import Layer
 from handgrad.rules import show_shape
 
-__all__ = ["BatchNorm", "Embedding", "LayerNorm", "Linear", "Standardise"]
+__all__ = ["BatchNorm", "Embedding", "LayerNorm", "Linear", "Standardise", "StandardiseTargets"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,10 +145,33 @@ class Standardise(Layer):
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
         if x.kind != "input":
             raise ConfigurationError(f"{graph.origin}: Standardise takes the data itself", fix="put it first")
+        _per_feature(self, x)
         statistics = "feature_statistics" if self.over == "feature" else "common_statistics"
-        mean, deviation = _per_feature(self, x, "zeros", "ones")
-        mean, deviation = replace(mean, fit=(statistics, 0)), replace(deviation, fit=(statistics, 1))
+        mean, deviation = fitted_mean_and_deviation("x", x, statistics)
         return graph.apply(rules.standardise, x, mean, deviation, layer=self)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StandardiseTargets(Layer):
+    """Train on targets of mean 0 and deviation 1 over the training rows, by output; the last layer of a network.
+
+    The loss compares what comes in with ``s = (t - t_mean) / t_deviation``; outside training the layer brings it back
+    to the targets' unit: ``y = z t_deviation + t_mean``. `handgrad.train` fits the statistics. The loss is then in
+    deviations of the targets.
+
+    Examples
+    --------
+    >>> from handgrad import HalfSquaredError, Linear, Network
+    >>> network = Network(Linear(3, 1), StandardiseTargets(), loss=HalfSquaredError())
+    >>> [str(line) for line in network.program().phase("loss")][:2]
+    ['s = (t - t_mean1) / t_deviation1', 'error = z1 - s']
+    """
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        _per_feature(self, x)
+        return graph.apply(
+            rules.unstandardise, x, *fitted_mean_and_deviation("t", x, "feature_statistics"), layer=self
+        )
 
 
 def _per_feature(layer: Layer, x: Value, *starts: str) -> list[Parameter]:

@@ -28,7 +28,7 @@ from handgrad.notebook_html import HTMLReprMixin, heading, table
 from handgrad.program import Loop, Program
 from handgrad.program.builder import write_evaluation, write_loss, write_training
 from handgrad.program.script import write_script
-from handgrad.rules import Shape, Size, identity, show_shape
+from handgrad.rules import Shape, Size, identity, show_shape, standardised_targets, unstandardise
 
 DType = Literal["float32", "float64"]
 
@@ -142,10 +142,26 @@ class Network(HTMLReprMixin):
         shape, kind = self.loss.target(output.shape)
         t = graph.input("t", shape, kind)
         w = graph.input("w", shape if kind == "class" else output.shape[:-1], "weight") if weighted else None
-        loss = self.loss.connect(graph, output, t, w)
+        loss = self.loss.connect(graph, *self._standardised(graph, output, t), w)
         self._check_loss(graph, loss, w)
         self._graphs[weighted] = graph, (x, t) if w is None else (x, t, w), output, loss
         return self._graphs[weighted]
+
+    def _standardised(self, graph: Graph, output: Value, t: Value) -> tuple[Value, Value]:
+        """Return what the loss compares: after a `StandardiseTargets`, what goes into it, and standardised targets."""
+        *others, last = graph.nodes
+        if any(node.rule is unstandardise for node in others):
+            raise ConfigurationError("StandardiseTargets has layers after it", fix="put it last")
+        if last.rule is not unstandardise:
+            return output, t
+        assert self.loss is not None
+        if self.loss.task != "regression" or self.loss.least is not None:
+            raise ConfigurationError(
+                f"{self.loss!r}: StandardiseTargets would make other numbers of its targets",
+                fix="leave it out",
+            )
+        z, *statistics = last.inputs
+        return z, graph.apply(standardised_targets, t, *statistics)
 
     def _check_loss(self, graph: Graph, loss: Value, w: Value | None) -> None:
         """Check what a loss of the user's own has connected."""
@@ -196,7 +212,8 @@ class Network(HTMLReprMixin):
 
     def nodes(self, *, weighted: bool = False) -> tuple[Node, ...]:
         """Return the rules that `program` writes out, in order, with the names of what goes in and comes out."""
-        return tuple(self._connect(weighted=weighted)[0].nodes)
+        graph, _, _, loss = self._connect(weighted=weighted)
+        return tuple(node for node in graph.nodes if loss is None or node.rule is not unstandardise)
 
     def graph(self) -> Graph:
         """Return the graph of the layers and the loss: its nodes, and which layer keeps which arrays.
@@ -254,15 +271,21 @@ class Network(HTMLReprMixin):
         )  # fmt: skip
 
     @judged
-    def standardise(self, x: ArrayLike, rows: Array | None = None) -> None:
-        """Fit the network's `Standardise` layer, if it has one, on the rows of ``x`` (or some of them)."""
-        x = as_array("x", x)
-        fits = {name: kept.fit for name, kept in self.graph().states.items() if kept.fit}
-        x = x[rows] if fits and rows is not None and len(rows) < len(x) else x
+    def standardise(self, x: ArrayLike, t: ArrayLike | None = None, rows: Array | None = None) -> None:
+        """Fit `Standardise` on ``x`` and `StandardiseTargets` on ``t``, or on some of their rows."""
+        data = {"x": x} if t is None else {"x": x, "t": t}
+        fits = {
+            name: kept.fit for name, kept in self.graph().states.items() if kept.fit and kept.fit[0] in data
+        }
+        used = {of: as_array(of, data[of]) for of in {of for of, _, _ in fits.values()}}
+        if rows is not None:
+            used = {of: values[rows] if len(rows) < len(values) else values for of, values in used.items()}
         with np.errstate(over="ignore"):  # training names data that is too large
-            fitted = {function: STATISTICS[function](x) for function in {kind for kind, _ in fits.values()}}
-            for name, (function, which) in fits.items():
-                self.states[name][...] = fitted[function][which]
+            fitted = {
+                (of, kind): STATISTICS[kind](used[of]) for of, kind in {fit[:2] for fit in fits.values()}
+            }
+            for name, (of, kind, which) in fits.items():
+                self.states[name][...] = fitted[of, kind][which]
 
     @property
     def arrays(self) -> dict[str, Array]:

@@ -147,7 +147,7 @@ def _helpers(
     """Yield the sources of the functions that the script needs, without their decorators."""
     names = dict.fromkeys((*training.primitives, *evaluation.primitives))
     starts = dict.fromkeys(parameter.start for parameter in arrays if isinstance(parameter.start, str))
-    fits = dict.fromkeys(parameter.fit[0] for parameter in arrays if parameter.fit is not None)
+    fits = dict.fromkeys(parameter.fit[1] for parameter in arrays if parameter.fit is not None)
     functions = [PRIMITIVES[name] for name in names] + [INITIALISERS[name] for name in starts]
     for function in (*functions, *(STATISTICS[name] for name in fits), loop.schedule.function):
         lines = inspect.getsource(function).splitlines()
@@ -183,11 +183,17 @@ def _batch_of(program: Program) -> str:
     return BATCH_OF.format(items="".join(items))
 
 
+def _rows_of(fitted: Parameter) -> str:
+    """Return what statistics are of, x or t, with one column for each."""
+    assert fitted.fit is not None
+    return 'data["x"]' if fitted.fit[0] == "x" else f'data["t"].reshape(-1, {fitted.shape[0]})'
+
+
 def _main(training: Program, evaluation: Program, loop: Loop, task: str) -> str:
     numbers = {"learning_rate": "float(rates[number])", "step": "number + 1", "seed": "SEED"}
     options = "".join(f", {value!r}" for value in field_values(loop.schedule).values())
     standardise = "".join(
-        f'    arrays["{name}"][...] = {state.fit[0]}(data["x"])[{state.fit[1]}]\n'
+        f'    arrays["{name}"][...] = {state.fit[1]}({_rows_of(state)})[{state.fit[2]}]\n'
         for name, state in training.states.items()
         if state.fit is not None
     )

@@ -6,7 +6,7 @@ from handgrad.rules.primitives import rows
 from handgrad.rules.rule import rule
 from handgrad.rules.signature import State
 
-__all__ = ["batch_norm", "batch_norm_evaluation", "layer_norm", "standardise"]
+__all__ = ["batch_norm", "batch_norm_evaluation", "layer_norm", "standardise", "unstandardise"]
 
 
 @rule("N... F, F, F -> N... F")
@@ -26,6 +26,19 @@ def standardise(x, mean: State, deviation: State):
 def standardise_backward(dh, deviation):
     dx = dh / deviation  # the statistics are constants: a diagonal Jacobian
     return dx
+
+
+@rule("N... F, F, F -> N... F")
+def unstandardise(z, t_mean: State, t_deviation: State):
+    """Bring outputs back to the unit of the targets they were trained on: ``y = z t_deviation + t_mean``."""
+    y = z * t_deviation + t_mean
+    return y
+
+
+@unstandardise.backward
+def unstandardise_backward(dy, t_deviation):
+    dz = dy * t_deviation  # the statistics are constants: a diagonal Jacobian
+    return dz
 
 
 @rule("N... F, F, F, F, F -> N... F")

@@ -8,7 +8,7 @@ from handgrad.rules.signature import Probabilities, State, Target, Weight
 
 __all__ = [
     "class_weighted_rows", "counted_rows", "every_row", "one_hot_targets", "smoothed_answers",
-    "smoothed_targets",
+    "smoothed_targets", "standardised_targets",
 ]  # fmt: skip
 
 
@@ -39,6 +39,17 @@ def smoothed_answers(t: Target, *, smoothing=0.1):
     """
     smooth = (1 - smoothing) * t + smoothing / 2
     return smooth
+
+
+@rule("N... O, O, O -> N... O", constant=True)
+def standardised_targets(t: Target, t_mean: State, t_deviation: State):
+    """Give each output's targets mean 0 and deviation 1 over the training rows: ``s = (t - t_mean) / t_deviation``.
+
+    Source
+        LeCun, Bottou, Orr, Müller, Efficient BackProp (1998), section 4.5.
+    """
+    s = (t - t_mean) / t_deviation
+    return s
 
 
 @rule("N... C -> N...", constant=True)

@@ -24,7 +24,7 @@ from handgrad.arguments import judged
 from handgrad.arrays import Array
 from handgrad.configuration import NORMALISATIONS, hidden_layers
 from handgrad.errors import EstimatorError
-from handgrad.layers import Loss, Schedule
+from handgrad.layers import Layer, Loss, Schedule
 from handgrad.network import Network
 from handgrad.sklearn.networks import (
     ACTIVATIONS,
@@ -159,6 +159,10 @@ class Perceptron(BaseEstimator, ABC):
     def _score_of(self, outputs: Array, t: Array, w: Array | None) -> float:
         """Return the score of some outputs, for early stopping."""
 
+    def _last_layers(self) -> list[Layer]:
+        """Return what comes after the layer of the outputs."""
+        return []
+
     def _row_weights(self, y: Array, w: Array | None) -> Array | None:
         """Return the weights of rows, with those of their classes."""
         return w
@@ -242,7 +246,8 @@ class Perceptron(BaseEstimator, ABC):
         units = [X.shape[1], *self._hidden_sizes(), outputs]
         activation, dropout = ACTIVATIONS[self.activation], float(self.dropout)
         layers = hidden_layers(units, "glorot_uniform", activation, self.normalisation, dropout)
-        self.network_ = Network(*layers, loss=self._loss(), dtype=X.dtype.name)
+        self.network_ = Network(*layers, *self._last_layers(), loss=self._loss(), dtype=X.dtype.name)
+        self.network_.standardise(X, t)
         draw_weights(self.network_, self.activation, self._random_state)
         self.n_iter_ = self.t_ = 0
         self._descent_state = None

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from handgrad.arrays import Array
 from handgrad.errors import EstimatorError
-from handgrad.layers import HalfSquaredError, Huber, Loss, Poisson
+from handgrad.layers import HalfSquaredError, Huber, Layer, Loss, Poisson, StandardiseTargets
 from handgrad.sklearn.estimator import (
     ACTIVATION,
     HIDDEN_LAYER_SIZES,
@@ -62,6 +62,13 @@ class MLPRegressor(RegressorMixin, Perceptron):
         1.0, "The size of an error above which the Huber loss grows linearly.", POSITIVE
     )
 
+    standardise_targets: bool = parameter(
+        False,
+        "Whether to train on y of mean 0 and deviation 1, as within a ``TransformedTargetRegressor``: for values "
+        "far from 0, or much larger than 1. `predict` gives them in the unit of y.",
+        "boolean",
+    )
+
     _numeric: ClassVar[bool] = True
 
     @available_if(lambda estimator: estimator.solver != "lbfgs")
@@ -79,6 +86,17 @@ class MLPRegressor(RegressorMixin, Perceptron):
         """Return the values of each row of X, (n,) or (n, outputs)."""
         outputs = self._outputs(X)
         return outputs.ravel() if self.n_outputs_ == 1 else outputs
+
+    def _check_parameters(self, *, incremental: bool) -> None:
+        super()._check_parameters(incremental=incremental)
+        if self.loss == "poisson" and self.standardise_targets:
+            raise EstimatorError(
+                "loss='poisson' is for counts, and standardise_targets=True makes other numbers of them",
+                fix="take standardise_targets=False, or another loss",
+            )
+
+    def _last_layers(self) -> list[Layer]:
+        return [StandardiseTargets()] if self.standardise_targets else []
 
     def _targets(self, y: Array, *, first: bool, incremental: bool) -> Array:
         if self.loss == "poisson" and (y < 0).any():

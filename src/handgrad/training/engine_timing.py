@@ -122,7 +122,7 @@ def measure_engines(
             raise ConfigurationError(f"no engine is called {name!r}", fix=nearest(name, ENGINES))
     optimiser, network = optimiser or Adam(), deepcopy(network)
     epoch = _whole_batches(checked_rows(network, x, t), batch_size, optimiser, seed)
-    network.standardise(epoch.arrays["x"], epoch.order)
+    network.standardise(epoch.arrays["x"], epoch.arrays["t"], epoch.order)
     program = network.program(optimiser).keeping("total", "count")
     arrays = network.arrays | {name: np.zeros(shape, network.dtype) for name, shape in program.slots.items()}
     report = progress or (lambda name, share: None)

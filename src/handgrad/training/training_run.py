@@ -115,7 +115,7 @@ def train(
     optimiser, schedule = optimiser or Adam(), schedule or Constant()
     if patience is not None and watched is None:
         raise ConfigurationError("train: patience needs validation rows", fix="give validation=0.1")
-    network.standardise(training.arrays["x"], training.order)
+    network.standardise(training.arrays["x"], training.arrays["t"], training.order)
     run = TrainingRun(
         network, training, watched, optimiser, batch_size, seed, shuffle, engine, after_batch, checkpoints
     )
