@@ -108,7 +108,8 @@ def test_numpy_ml() -> None:
 @pytest.mark.peers
 def test_autograd() -> None:
     assert those("autograd_functions", "wrong") == {"cholesky, lower triangle", "solve_banded, a matrix"}
-    assert re.search(r"^137 functions are right$", run("autograd_functions"), re.MULTILINE)
+    assert re.search(r"^136 functions are right$", run("autograd_functions"), re.MULTILINE)
+    assert those("autograd_functions", "cannot tell") == {"sign"}  # a gradient of zeros proves nothing
     assert "dx0 has shape (3, 8), and x0 has (3, 4)" in report("autograd_functions", "solve_banded, a matrix")
 
 

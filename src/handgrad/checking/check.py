@@ -203,7 +203,10 @@ def _judged_elsewhere(case: _Case, source: Source, seed: int) -> _Case:
         nothing -= {name for name in nothing if np.any(target.gradients[name])}
         if not others.is_right(subject, [target]):
             comparison = _compared(subject, target.inputs, arguments, seed)
-            if comparison.wrong:
+            met = target.met(subject.run_backward(target.upstream, target.inputs))
+            if (
+                comparison.wrong and set(comparison.wrong) == set(arguments) - met
+            ):  # the slopes and the trace agree
                 return replace(case, comparison=comparison, wrong=comparison.wrong, elsewhere=True)
         if time.perf_counter() > end:
             break

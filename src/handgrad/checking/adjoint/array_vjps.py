@@ -199,7 +199,7 @@ def _repeat(site: Site) -> str | None:
 @entry("roll")
 def _roll(site: Site) -> str:
     shift, axis = site.option("shift"), site.option("axis")
-    back = tuple(-int(s) for s in shift) if isinstance(shift, tuple) else -int(shift)
+    back = tuple(-int(s) for s in shift) if np.ndim(shift) else -int(shift)
     return f"np.roll(g, {back})" if axis is None else f"np.roll(g, {back}, axis={axis})"
 
 

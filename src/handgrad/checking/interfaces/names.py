@@ -16,7 +16,7 @@ from handgrad.checking.interfaces.tensors import is_array, to_numpy
 SAVED = {"cache", "caches", "saved", "memory", "residuals", "res", "ctx", "tape", "stored", "store"}
 RATES = {"lr", "learningrate", "lrate", "alpha", "eta", "rate", "stepsize", "step"}
 LOSSES = ("loss", "cost", "objective", "error", "mse", "nll", "entropy", "energy")
-TARGETS = {"y", "t", "label", "labels", "target", "targets", "expected"}
+TARGETS = {"y", "t", "label", "labels", "target", "targets", "expected", "onehot"}
 PREFIXES = ("gradients", "gradient", "grads", "grad", "nabla", "delta", "dl", "dj", "d", "g")
 SUFFIXES = ("gradients", "gradient", "grads", "grad", "derivative", "delta", "g")
 DERIVATIVES = ("prime", "deriv", "derivative", "grad", "gradient")

@@ -201,7 +201,7 @@ class Library:
 
     signature: inspect.Signature
     on_numpy: Callable[..., Any] | None = None
-    numbers = (False, True)  # whether numbers are differentiated, what is tried first
+    numbers = (False, True)  # whether numbers are arrays, what is tried first
 
     def flat(self, arguments: dict[str, Any]) -> Leaves:
         """Return the arguments, those in containers by path."""
@@ -224,6 +224,10 @@ class Library:
     def differentiate(self, leaves: Leaves, wanted: list[str]) -> tuple[list[Any], Pull]:
         """Return the outputs, and what gives the gradients of some leaves; one that is None is not differentiable."""
         raise NotImplementedError
+
+    def is_variable(self, leaf: Any) -> bool:
+        """Whether a leaf of floating point may have a gradient."""
+        return True
 
     def is_differentiable(self, output: Any) -> bool:
         """Whether an output has an upstream gradient."""
@@ -249,7 +253,7 @@ class Peer:
 
     library: Library
     leaves: Leaves
-    numbers: bool  # whether a number of floating point is differentiated, or an option
+    numbers: bool  # whether a number of floating point is an array, of which others are drawn
     exact: bool  # whether it runs in float64, or in float32 only
 
     def arrays_of(self, leaves: Leaves) -> dict[str, Array]:
@@ -297,8 +301,9 @@ class Peer:
 
     @cached_property
     def floating(self) -> list[str]:
-        """The arrays of floating point."""
-        return [name for name, value in self.example.items() if value.dtype.kind == "f"]
+        """The arrays of floating point that may have a gradient."""
+        floats = (name for name, value in self.example.items() if value.dtype.kind == "f")
+        return [name for name in floats if self.library.is_variable(self.leaves[name])]
 
     @cached_property
     def wanted(self) -> list[str]:
@@ -417,13 +422,20 @@ def _torch_class(thing: Any) -> Any:
 class _Torch(Library):
     """A function of tensors."""
 
+    numbers = (True, False)
+
     def __init__(self, function: Any) -> None:
         self.function, self.signature = function, inspect.signature(function)
 
     def tensor(self, example: Any, array: Array) -> Any:
         import torch
 
+        if isinstance(example, float):
+            return float(array)
         return like(example if is_torch(example) else torch.empty(0), array)
+
+    def is_variable(self, leaf: Any) -> bool:
+        return not isinstance(leaf, float)
 
     def _run(self, leaves: Leaves) -> list[Any]:
         return _all(self.function(*leaves.values()))

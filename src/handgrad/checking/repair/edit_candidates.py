@@ -25,18 +25,21 @@ from handgrad.checking.repair.expressions import (
     names_in,
     number_of,
 )
-from handgrad.checking.repair.module_source import Change, Edit, ModuleSource, called
+from handgrad.checking.repair.module_source import NUMPY, Change, Edit, ModuleSource, called
 
 KINDRED = (
     ("sin", "cos", "tan"), ("sinh", "cosh", "tanh"), ("exp", "log", "expm1", "log1p"), ("maximum", "minimum"),
     ("max", "min"), ("argmax", "argmin"), ("zeros_like", "ones_like"), ("zeros", "ones"), ("repeat", "tile"),
     ("sqrt", "square"), ("cumsum", "cumprod"), ("floor", "ceil", "round"), ("sum", "prod"), ("sign", "abs"),
-    ("tril", "triu"), ("vstack", "hstack"), ("argsort", "sort"),
+    ("tril", "triu"), ("vstack", "hstack"), ("argsort", "sort"), ("set", "add"),
+    ("scatter", "scatter_add"), ("scatter_", "scatter_add_"), ("index_copy", "index_add"), ("index_copy_", "index_add_"),
 )  # fmt: skip
 """Functions that are taken for one another."""
 TURNED = 0.4  # more for each factor of a product that is transposed
 EVERYWHERE = 0.6  # more for a name that is exchanged at several places of a statement: fewer tokens may do
 CHAINS = ((ast.Mult, ast.Div), (ast.Add, ast.Sub))
+LIBRARIES = ("np", "numpy", "jnp", "torch")
+ADDS, TORCH_ADDS = "np.add.at(A, I, V)", "A.index_put_((I,), V, accumulate=True)"
 REDUCTIONS = ("sum", "mean", "max", "min", "var", "std", "cumsum")
 
 
@@ -223,13 +226,14 @@ def reductions(place: Expression) -> Iterator[Edited]:
             return
         undoes = "averaged-batch" if name in ("sum", "mean") else "extra-term"
         yield Edited(array, 2, undoes, "broadcast-not-summed")
+        own = axis % rank if isinstance(axis, int) else axis
         for new_name in (name, {"sum": "mean", "mean": "sum", "max": "sum"}.get(name, "sum")):
             renamed = "batch-mean-vs-sum" if {name, new_name} == {"sum", "mean"} else "wrong-local-derivative"
             for new_axis, new_keep in product(_axes(rank), (False, True)):
-                alike = (new_name == name) + (new_axis == axis) + (new_keep == keepdims)
+                alike = (new_name == name) + (new_axis == own) + (new_keep == keepdims)
                 if alike < 3:
-                    new = _reduction(array, new_name, new_axis, new_keep)
-                    shape = "wrong-shape" if new_axis == axis and is_of_a_term(place) else "wrong-axis"
+                    new = _reduction(array, new_name, axis if new_axis == own else new_axis, new_keep)
+                    shape = "wrong-shape" if new_axis == own and is_of_a_term(place) else "wrong-axis"
                     yield _either(new, 3 - alike + 0.1 * new_keep, renamed if new_name != name else shape)
     elif dimensions(place.value) > 0 and is_float(place.value):
         for name, axis, keep in product(("sum", "mean"), _axes(dimensions(place.value)), (False, True)):
@@ -242,17 +246,19 @@ def _parts(node: ast.AST) -> tuple[ast.expr, str, Any, bool] | None:
     if not isinstance(node, ast.Call) or called(node) not in REDUCTIONS or isinstance(node.func, ast.Name):
         return None
     owner = node.func.value  # type: ignore[attr-defined]
-    is_module = isinstance(owner, ast.Name) and owner.id in ("np", "numpy")
-    array, *axes = [*node.args] if is_module else [owner, *node.args]
-    given = {keyword.arg: keyword.value for keyword in node.keywords}
-    if len(axes) > 1 or given.keys() - {"axis", "keepdims"}:
+    is_module = isinstance(owner, ast.Name) and owner.id in LIBRARIES
+    array, *places = [*node.args] if is_module else [owner, *node.args]
+    given = {NUMPY.get(str(keyword.arg), keyword.arg): keyword.value for keyword in node.keywords}
+    given |= dict(zip(("axis", "keepdims"), places, strict=False))
+    if len(places) > 2 or given.keys() - {"axis", "keepdims"}:
         return None
     try:
-        axis = ast.literal_eval(axes[0] if axes else given.get("axis", ast.Constant(None)))
-        keepdims = ast.literal_eval(given.get("keepdims", ast.Constant(False)))
+        axis, keepdims = (
+            ast.literal_eval(given.get(each, ast.Constant(None))) for each in ("axis", "keepdims")
+        )
     except ValueError:
         return None
-    return array, called(node), axis, bool(keepdims)
+    return (array, called(node), axis, bool(keepdims)) if keepdims in (None, False, True) else None
 
 
 def _reduction(array: ast.expr, name: str, axis: Any, keepdims: bool) -> ast.expr:
@@ -365,7 +371,7 @@ def statement_changes(source: ModuleSource, observed: Observed, nodes: Iterable[
     for node in nodes:
         if isinstance(node, ast.stmt) and id(node) in observed.scopes:
             yield from _left_out(node, source.parameters(source.enclosing(node, ast.FunctionDef)))
-            yield from _written_otherwise(node)
+            yield from _written_otherwise(node, TORCH_ADDS if source.is_torch else ADDS)
             yield from _results(node)
             yield from _other_end(node, source)
 
@@ -413,7 +419,7 @@ def _left_out(node: ast.stmt, parameters: list[str]) -> Iterator[Change]:
     yield Change((Edit(node, ()),), cost, "extra-term" if added else "stale-or-mutated-state", "missing-term")
 
 
-def _written_otherwise(node: ast.stmt) -> Iterator[Change]:
+def _written_otherwise(node: ast.stmt, adds: str) -> Iterator[Change]:
     """Yield ``a += b`` for ``a = b``, ``np.add.at(a, i, b)`` for ``a[i] += b``, and the other way round."""
 
     def instead(new: ast.stmt, cost: float, undoes: str, makes: str = "") -> Change:
@@ -439,7 +445,7 @@ def _written_otherwise(node: ast.stmt) -> Iterator[Change]:
             yield instead(ast.Assign([entries], value), 1, not_added)
     match node:
         case ast.AugAssign(ast.Subscript(a, i), ast.Add(), v) | ast.Assign([ast.Subscript(a, i)], v):
-            yield instead(ast.Expr(fill("np.add.at(A, I, V)", A=a, I=i, V=v)), 2, not_added)
+            yield instead(ast.Expr(fill(adds, A=a, I=i, V=v)), 2, not_added)
 
 
 def _results(node: ast.stmt) -> Iterator[Change]:

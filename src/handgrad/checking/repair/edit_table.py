@@ -86,6 +86,7 @@ ROWS: list[Row] = [
     )),
     Row("extra-term", "missing-local-derivative", "A * U", "A", 1.5),
     Row("extra-term", "missing-local-derivative", "U * A", "A", 1.5),
+    Row("extra-term", "missing-local-derivative", "A * U[:, None]", "A", 1.6),  # a mask, or a weight for each row
     Row("extra-term", "missing-local-derivative", "A / B", "A", 1.5),
     Row("extra-term", "missing-local-derivative", "B / A", "1 / A", 2.0),
     *(Row("extra-term", "missing-local-derivative", f"A * {slope}", "A", 1.6)
@@ -158,7 +159,7 @@ def _by_row(place: Expression, row: Row) -> Iterator[Edited]:
             yield Edited(fill(row.after, **parts, N=size), row.cost + LIKE_IT * k, row.undoes, row.makes)
     elif free == {"U"} and row.after[0] == "A" and ("(" not in row.after or place.is_gradient(place.node)):
         for name, value in place.scope.items():
-            if _broadcasts(value, place.value):
+            if _broadcasts(_column(value) if "None" in row.after else value, place.value):
                 put_in = fill(name)
                 makes, undoes = _of_part(put_in, place, row.makes, row.undoes)
                 yield Edited(fill(row.after, **parts, U=put_in), row.cost + PUT_IN, undoes, makes)
@@ -199,6 +200,11 @@ def _matches(template: Any, node: Any, parts: dict[str, Any], place: Expression)
         for field in template._fields
         if field != "ctx"
     )
+
+
+def _column(value: Any) -> Any:
+    """Return one number for each row as a column, and None for anything else."""
+    return value[:, None] if dimensions(value) == 1 else None
 
 
 def _broadcasts(value: Any, to: Any) -> bool:

@@ -31,6 +31,7 @@ Kind = TypeVar("Kind", bound=ast.AST)
 Splice = tuple[int, int, str]  # from where to where in the text, and what comes there
 
 TORCH = {"axis": "dim", "keepdims": "keepdim"}  # PyTorch's names of NumPy's options
+NUMPY = {theirs: name for name, theirs in TORCH.items()}
 MOST_SPELLINGS = 256  # ways to set brackets around the user's own parts of new code
 ATOMS = (
     ast.Name,
@@ -117,7 +118,7 @@ class ModuleSource:
             raise SourceError(f"{path}: changed since it was loaded")
         self.globals = next(iter(self.functions)).__globals__
         self.numpy = self._array_library()
-        self._is_torch = getattr(self.globals.get(self.numpy), "__name__", "") == "torch"
+        self.is_torch = getattr(self.globals.get(self.numpy), "__name__", "") == "torch"
         self.units = list({id(u): u for u in map(self.unit, map(self._definition, self.functions))}.values())
 
     def _ranks(self, functions: Iterable[FunctionType]) -> dict[FunctionType, int]:
@@ -285,7 +286,7 @@ class ModuleSource:
             return
         if isinstance(new, ast.Name) and new.id == "np":
             new.id = self.numpy
-        if isinstance(new, ast.keyword) and self._is_torch:
+        if isinstance(new, ast.keyword) and self.is_torch:
             new.arg = TORCH.get(str(new.arg), new.arg)
         if "lineno" in new._attributes and not hasattr(new, "lineno"):
             ast.copy_location(new, old)

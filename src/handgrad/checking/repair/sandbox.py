@@ -265,7 +265,10 @@ class Sandbox:
         return met | unchanged
 
     def _nearer(self, gradients: Gradients) -> Met:
-        """Return which gradients have more right entries than before, and no other wrong: one of two mistakes is mended."""
+        """Return which gradients have more right entries than before, and no other wrong: one of two mistakes is mended.
+
+        A zero that is right proves nothing: what cuts the path has it too.
+        """
         entries = {
             name: self.target.entries(name, gradient)
             for name, gradient in gradients.items()
@@ -277,7 +280,8 @@ class Sandbox:
         return frozenset(
             f"more of {name}"
             for name, before in known.items()
-            if np.mean(entries[name] & ~before) > SOME and not np.any(before & ~entries[name])
+            if np.mean(entries[name] & ~before & (self.target.gradients[name] != 0)) > SOME
+            and not np.any(before & ~entries[name])
         )
 
     def _changes_forward(self, change: Change) -> bool:
