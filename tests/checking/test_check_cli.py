@@ -193,7 +193,7 @@ def test_fix_writes_into_the_file_where_the_mistake_is(check: Check) -> None:
     before = Path("layer.py").read_bytes()
     code, out, err = check("layer.py", "--fix", "--yes")
     assert code == 0
-    assert "+++ other.py" in out
+    assert "      other.py:" in out
     assert re.fullmatch(r"wrote .*other\.py: .*\nchecked again: right\n", err)
     assert Path("other.py").read_text() == "import numpy as np\n" + FORWARD + RIGHT
     assert Path("layer.py").read_bytes() == before

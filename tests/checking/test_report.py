@@ -240,6 +240,19 @@ def test_what_cannot_be_told_says_why() -> None:
     assert "forward is too rough there" in report.not_proved[0]
 
 
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        ({"findings": ()}, "the first wrong line was still looked for"),
+        ({}, "the mistake has its name from the numbers; a repair was still looked for"),
+    ],
+    ids=["nothing", "a name"],
+)
+def test_a_search_that_ended_early_says_what_it_was_looking_for(known: dict[str, Any], words: str) -> None:
+    report = replace(WRONG, stopped="stopped after 20 s", **known)
+    assert f"  stopped after 20 s: {words}" in report.text(200)
+
+
 def test_a_report_fits_a_screen_unless_all_of_it_is_wanted() -> None:
     """The verdict, the mistake, why and the change stay; the rest is a word away."""
     changed = "".join(f" line {k}\n" for k in range(9)) + "-    a\n+    b\n" + " more\n" * 9
@@ -252,8 +265,7 @@ def test_a_report_fits_a_screen_unless_all_of_it_is_wanted() -> None:
         "a.py:f: wrong",
         "wrong-sign in dW",
         MISTAKES["wrong-sign"].why,
-        "-    a",
-        "+    b",
+        "      a.py:10\n      -    a\n      +    b\n",
         "--verbose",
     ):
         assert part in text

@@ -55,4 +55,4 @@ def test_a_code_has_a_page_with_its_sections_and_an_example_of_its_mistake(code:
         f"{name}: the example ends otherwise"
     )
     assert re.findall(r"^  (\S+) in d\w+", report, re.MULTILINE)[0] == code, f"{name} reports another mistake"
-    assert re.search(r"proved on fresh inputs\n(.*\n)*      \+ ? ?", report), f"{name} shows no repair"
+    assert re.search(r"proved on fresh inputs\n(.*\n)*      [+-] ? ?", report), f"{name} shows no repair"

@@ -122,15 +122,14 @@ def check_in_stages(
         report = _report(pair, case, time.perf_counter() - started)
         if not _is_mistake(case):
             return report
-        stopped = f"stopped after {NAMING_SECONDS:.0f} s"
+        stopped = ""
         try:
             judged(report)
             with within(NAMING_SECONDS):
                 for known in _explained(report, pair, case, seed):
                     report = known
-                stopped = ""
         except DeadlineError:
-            pass
+            stopped = f"stopped after {NAMING_SECONDS:.0f} s"
         except KeyboardInterrupt:
             stopped = "interrupted"
     return replace(report, stopped=stopped, seconds=time.perf_counter() - started)
@@ -242,6 +241,7 @@ def _explained(report: Report, pair: Pair, case: _Case, seed: int) -> Iterator[R
     yield with_names(cover(known, evidence.wrong), None)
     can_be_proved = _can_be_proved(case.broken, case.wrong)
     repair = mend(evidence, first, budget_s=REPAIR_SECONDS) if can_be_proved else None
+    yield with_names(cover(known, evidence.wrong), repair)
     yield with_names(diagnose(evidence, known, repair), repair)
 
 

@@ -52,7 +52,7 @@ MISTAKES: dict[str, Mistake] = {
             "constant-factor",
             "off by a constant such as 2 or 1/2",
             "training works, with an unusual learning rate",
-            "the 2 of a square and the ½ in front of a loss cancel, and one of the two was left in",
+            "a 2, a ½ or another scale of forward was left out of the derivative, or taken twice",
         ),
         Mistake(
             "batch-mean-vs-sum",
