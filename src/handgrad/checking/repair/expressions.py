@@ -170,7 +170,7 @@ class Expression:
     @property
     def is_whole(self) -> bool:
         """Whether it is all that is assigned or returned, or an entry of it."""
-        return isinstance(self.parent, ast.stmt | ast.Tuple | ast.List | ast.Dict)
+        return is_end(self.source, self.node)
 
     def of(self, node: ast.AST) -> Any:
         """Return the value of another expression, or None."""
@@ -209,6 +209,14 @@ def expressions(source: ModuleSource, observed: Observed, nodes: Iterable[ast.AS
         if isinstance(node, ast.expr) and id(node) in observed.values:
             scope = observed.scopes.get(id(source.enclosing(node, ast.stmt)), {})
             yield Expression(node, observed.values[id(node)], scope, source, observed)
+
+
+def is_end(source: ModuleSource, node: ast.expr) -> bool:
+    """Whether an expression is all that is assigned or returned, or an entry of it."""
+    holder = source.parents[id(node)][0]
+    while isinstance(holder, ast.Tuple | ast.List | ast.Dict):
+        holder = source.parents[id(holder)][0]
+    return isinstance(holder, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return)
 
 
 def dimensions(value: Any) -> int:

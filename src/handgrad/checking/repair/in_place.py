@@ -10,7 +10,6 @@ import ast
 import builtins
 import copy
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +19,9 @@ from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.gradient_code import GradientCode, write_gradient
 from handgrad.checking.gradient_code.code_lines import simplified
 from handgrad.checking.intermediates import FirstWrong, RightNumbers
-from handgrad.checking.repair.expressions import Observed, fill, is_float, names_in
-from handgrad.checking.repair.module_source import Change, Edit, ModuleSource
-from handgrad.checking.repair.replacement import changed_by, equal, needed
+from handgrad.checking.repair.expressions import Observed, is_end, is_float, names_in
+from handgrad.checking.repair.module_source import Change, Edit
+from handgrad.checking.repair.reuse import PLAIN, changed_by, in_scope, names_of, needed
 from handgrad.checking.repair.sandbox import LONGEST_RUN, OutOfTimeError, Sandbox
 from handgrad.checking.subject import Array
 from handgrad.tolerance import close
@@ -30,8 +29,6 @@ from handgrad.tolerance import close
 COST = 5.0  # more than any small edit, and for each line more
 OF_A_LINE = 3.0
 LONGEST_LINE = 90  # characters, with what is put into it
-PLAIN = {0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0}  # numbers that a formula has of itself
-SAME_NUMBER = 1e-12  # relative: what rounding leaves of the same number
 UPSTREAM = "grad_output"
 
 
@@ -103,7 +100,7 @@ class _Writer:
         nodes = {id(node): node for unit in self.source.units for node in ast.walk(unit)}
         for number in self.observed.values:
             node = nodes.get(number)
-            if isinstance(node, ast.expr) and _is_end(node, self.source):
+            if isinstance(node, ast.expr) and is_end(self.source, node):
                 yield node
 
     def _has(self, node: ast.expr, gradient: Array) -> bool:
@@ -200,7 +197,7 @@ class _Writer:
     ) -> ast.stmt:
         """Return a line of gradient code in names that are in scope."""
         if isinstance(line, ast.Assign | ast.AugAssign):
-            line.value = _in_scope(line.value, scope, known)
+            line.value = in_scope(line.value, scope, known)
             if not self.is_given:
                 line.value = simplified(_without_unit(line.value))
         if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
@@ -221,60 +218,6 @@ class _Writer:
     def _numbers(self) -> set[float]:
         nodes = (node for node in ast.walk(self.source.tree) if isinstance(node, ast.Constant))
         return {float(node.value) for node in nodes if isinstance(node.value, float | int)}
-
-
-def names_of(scope: Mapping[str, Any]) -> set[str]:
-    """Return the names that the expressions in scope begin with."""
-    return {text.partition(".")[0].partition("[")[0] for text in scope}
-
-
-def _is_end(node: ast.expr, source: ModuleSource) -> bool:
-    """Whether an expression is all that is assigned or returned, or an entry of it."""
-    holder = source.parents[id(node)][0]
-    if isinstance(holder, ast.Tuple | ast.List | ast.Dict):
-        holder = source.parents[id(holder)][0]
-    return isinstance(holder, ast.Assign | ast.AnnAssign | ast.Return)
-
-
-def _in_scope(node: Any, scope: Mapping[str, Any], known: dict[str, Any]) -> Any:
-    """Return an expression with what is in scope for the parts that are equal to it."""
-    if isinstance(node, list):
-        return [_in_scope(item, scope, known) for item in node]
-    if isinstance(node, ast.Constant):
-        return _constant(node, scope)
-    if not isinstance(node, ast.expr | ast.keyword):
-        return node
-    if isinstance(
-        node, ast.Name | ast.BinOp | ast.Call | ast.Compare | ast.Subscript | ast.Attribute | ast.UnaryOp
-    ):
-        with suppress(Exception):  # what the author's functions raise: it cannot be compared
-            value = eval(ast.unparse(node), known)
-            for text, other in scope.items():
-                if equal(other, value):
-                    return _settled(fill(text))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return ast.Call(node.func, _in_scope(node.args, scope, known), _in_scope(node.keywords, scope, known))
-    return type(node)(*(_in_scope(getattr(node, field), scope, known) for field in node._fields))
-
-
-def _settled(node: ast.expr) -> ast.expr:
-    """Mark the author's own names, which may be names of the gradient's code too."""
-    for inner in ast.walk(node):
-        inner.settled = True  # type: ignore[attr-defined]
-    return node
-
-
-def _constant(node: ast.Constant, scope: Mapping[str, Any]) -> ast.expr:
-    """Return what in scope a number is, or 1 minus it, where it is no formula's own."""
-    if not isinstance(node.value, float) or node.value in PLAIN:
-        return node
-    for text, value in scope.items():
-        if not isinstance(value, float | np.floating):
-            continue
-        for template, number in (("A", value), ("1 - A", 1 - value), ("1 / A", 1 / value if value else 0.0)):
-            if np.isclose(number, node.value, rtol=SAME_NUMBER, atol=0):
-                return fill(template, A=text)
-    return node
 
 
 def _without_unit(node: ast.expr) -> ast.expr:

@@ -11,14 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from handgrad.checking.gradient_code import GradientCode
 from handgrad.checking.repair.expressions import Observed, fill, names_in
 from handgrad.checking.repair.module_source import Change, Edit
+from handgrad.checking.repair.reuse import changed_by, equal, in_scope, needed
 from handgrad.checking.repair.sandbox import LONGEST_RUN, OutOfTimeError, Sandbox
 from handgrad.checking.subject import Subject
-from handgrad.tolerance import reordered
 
 COST = 5.0  # more than any small edit, and for each line more
 OF_A_LINE = 3.0
@@ -100,7 +98,7 @@ class _Site:
                 if isinstance(node, ast.Name) and not (own and isinstance(node.ctx, ast.Store)):
                     node.id = names.get(node.id, node.id)
             if isinstance(statement, ast.Assign | ast.AugAssign):
-                statement.value = _shortened(statement.value, scope, known)
+                statement.value = in_scope(statement.value, scope, known)
                 if own and isinstance(statement.value, ast.Name):
                     names[own] = statement.value.id
                     continue
@@ -215,23 +213,6 @@ class _Site:
             yield Change(edits, change.cost, description=change.description)
 
 
-def _shortened(node: Any, scope: Mapping[str, Any], known: dict[str, Any]) -> Any:
-    """Return an expression with names for the parts whose value a name in scope has."""
-    if isinstance(node, list):
-        return [_shortened(item, scope, known) for item in node]
-    if not isinstance(node, ast.expr | ast.keyword) or not scope:
-        return node
-    if isinstance(node, ast.BinOp | ast.Call | ast.Compare | ast.Subscript | ast.Attribute | ast.UnaryOp):
-        try:
-            value = eval(ast.unparse(node), known)
-        except Exception:  # what the user's code raises: it cannot be compared
-            return node
-        for name, other in scope.items():
-            if equal(other, value):
-                return ast.Name(name, ast.Load())
-    return type(node)(*(_shortened(getattr(node, field), scope, known) for field in node._fields))
-
-
 def _dead(function: ast.FunctionDef) -> list[ast.stmt]:
     """Return the assignments at the function's own level whose names nobody reads."""
     dead: list[ast.stmt] = []
@@ -245,29 +226,6 @@ def _dead(function: ast.FunctionDef) -> list[ast.stmt]:
         dead += more
 
 
-def needed(statements: list[ast.stmt], wanted: set[str]) -> list[ast.stmt]:
-    """Drop the lines that no result needs."""
-    found = []
-    for statement in reversed(statements):
-        if changed_by(statement) & wanted:
-            found.append(statement)
-            wanted = wanted | names_in(statement)
-    return found[::-1]
-
-
-def changed_by(statement: ast.stmt) -> set[str]:
-    """Return the names that a line assigns to, or whose array it changes."""
-    targets: list[ast.AST | None] = [getattr(statement, "target", None), *getattr(statement, "targets", [])]
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        targets += statement.value.args[:1]
-    found = set()
-    for target in targets:
-        while isinstance(target, ast.Subscript | ast.Attribute):
-            target = target.value
-        found |= names_in(target) if target is not None else set()
-    return found
-
-
 def _in_words(results: Mapping[str, Any], body: Sequence[ast.stmt]) -> str:
     *listed, last = (f"`{name}`" for name in results)
     first = f"the gradients of {', '.join(listed)} and {last} are" if listed else f"the gradient of {last} is"
@@ -276,13 +234,3 @@ def _in_words(results: Mapping[str, Any], body: Sequence[ast.stmt]) -> str:
 
 def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def equal(value: Any, other: Any) -> bool:
-    """Whether two arrays are the same but for rounding; numbers by themselves say too little."""
-    if not isinstance(value, np.ndarray) or not isinstance(other, np.ndarray):
-        return False
-    same = value.shape == other.shape and value.dtype == other.dtype and value.size > 1
-    if not same or value.dtype.kind != "f":
-        return same and np.array_equal(value, other)
-    return reordered(value, other)
