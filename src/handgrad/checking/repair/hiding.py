@@ -14,15 +14,21 @@ CLOSE = ("isclose", "allclose")
 BOUNDED = ("maximum", "minimum", "clip")  # as good as comparisons
 
 
-def only_hides(source: ModuleSource, observed: Observed, change: Change) -> bool:
-    """Whether an edit takes a value from itself, gives a wrong function other numbers, or moves a threshold."""
+def hides(source: ModuleSource, observed: Observed, change: Change) -> bool:
+    """Whether a change is no repair.
+
+    An edit that takes a value from itself, gives a wrong function other numbers, or moves a threshold; new code that
+    leaves a wrong function as it is, or has arrays of numbers.
+    """
+    if change.is_new:
+        return _leaves_wrong(source, change) or _is_data(source, change)
     return any(
         _is_cancelled(edit) or _is_given_otherwise(source, edit) or _moves_threshold(source, observed, edit)
         for edit in change.edits
     )
 
 
-def leaves_wrong(source: ModuleSource, change: Change) -> bool:
+def _leaves_wrong(source: ModuleSource, change: Change) -> bool:
     """Whether what is written anew calls a function of backward's alone no more, which stays as wrong as it is."""
     alone = {function.__name__ for function in source.functions if function not in source.forward}
     before, after = (
@@ -32,7 +38,7 @@ def leaves_wrong(source: ModuleSource, change: Change) -> bool:
     return bool(before - after)
 
 
-def is_data(source: ModuleSource, change: Change) -> bool:
+def _is_data(source: ModuleSource, change: Change) -> bool:
     """Whether what is written anew has an array of numbers that its author has not: it fits these inputs alone."""
     known = {ast.dump(node) for node in ast.walk(source.tree) if _is_literal_array(node)}
     new = (node for part in _new_parts(change) for node in ast.walk(part))

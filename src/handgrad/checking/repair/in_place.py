@@ -125,7 +125,7 @@ class _Writer:
             lines += len(body)
         inserted = [Edit(statement, (*body, statement)) for statement, body in before.values() if body]
         words = "the gradient is written anew" if inserted else ""
-        return Change((*inserted, *edits), COST + OF_A_LINE * lines, description=words)
+        return Change((*inserted, *edits), COST + OF_A_LINE * lines, description=words, is_new=True)
 
     def _code(self, place: Place) -> tuple[GradientCode, str] | None:
         """Return the right gradient's code, and the name of what it is the gradient of."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from handgrad.checking.gradient_code import GradientCode
 from handgrad.checking.repair.expressions import Observed, fill, names_in
 from handgrad.checking.repair.module_source import Change, Edit
-from handgrad.checking.repair.reuse import changed_by, equal, in_scope, needed
+from handgrad.checking.repair.reuse import changed_by, equal, in_scope, needed, newly_unread
 from handgrad.checking.repair.sandbox import LONGEST_RUN, OutOfTimeError, Sandbox
 from handgrad.checking.subject import Subject
 
@@ -42,7 +43,7 @@ def rewritings(sandbox: Sandbox, observed: Observed, code: GradientCode) -> Iter
         old = function.body[int(_is_text(function.body[0])) :]
         new = (*body, ast.Return(site.anew(results)))
         edits = (Edit(old[0], new), *(Edit(node, ()) for node in old[1:]))
-        yield Change(edits, COST, description=_in_words(results, body))
+        yield Change(edits, COST, description=_in_words(results, body), is_new=True)
 
 
 def slots(node: ast.Return, subject: Subject) -> dict[str, ast.expr]:
@@ -128,11 +129,11 @@ class _Site:
             for places in (self._computed(), {}):
                 returned = self._returned(alone, places)
                 if returned is not None:
-                    yield Change(returned, cost)
+                    yield Change(returned, cost, is_new=True)
         returned = self._returned(results, {})
         if returned is not None and body:
             before = Edit(self.end, (*body, self.end))
-            yield Change((before, *returned), cost, description=_in_words(results, body))
+            yield Change((before, *returned), cost, description=_in_words(results, body), is_new=True)
 
     def _computed(self) -> dict[str, ast.expr]:
         """Return where the gradient of an argument is computed that is returned by a name of its own."""
@@ -194,13 +195,7 @@ class _Site:
 
     def tidied(self, change: Change) -> Iterator[Change]:
         """Yield a change with the assignments taken out that it leaves without a reader."""
-        before = _dead(self.function)
-        with self.source.edited(change.edits):
-            dead = [
-                node
-                for node in _dead(self.function)
-                if node not in before and id(node) in self.source.parents
-            ]
+        dead = newly_unread(self.source, self.function, change)
         new = (node for edit in change.edits if isinstance(edit.new, tuple) for node in edit.new)
         again = self.given_up & {name for node in new for name in changed_by(node)}
         dead += [
@@ -210,20 +205,7 @@ class _Site:
         dead = [node for node in dead if not any(id(inner) in changed for inner in ast.walk(node))]
         if dead:
             edits = (*change.edits, *(Edit(node, ()) for node in dead))
-            yield Change(edits, change.cost, description=change.description)
-
-
-def _dead(function: ast.FunctionDef) -> list[ast.stmt]:
-    """Return the assignments at the function's own level whose names nobody reads."""
-    dead: list[ast.stmt] = []
-    while True:
-        rest = [node for node in function.body if node not in dead]
-        nodes = (node for statement in rest for node in ast.walk(statement))
-        read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-        more = [node for node in rest if isinstance(node, ast.Assign) and not changed_by(node) & read]
-        if not more:
-            return dead
-        dead += more
+            yield replace(change, edits=edits)
 
 
 def _in_words(results: Mapping[str, Any], body: Sequence[ast.stmt]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.repair.expressions import fill, names_in
+from handgrad.checking.repair.module_source import Change, ModuleSource
 from handgrad.tolerance import reordered
 
 PLAIN = {0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0}  # numbers that a formula has of itself
@@ -93,3 +94,23 @@ def changed_by(statement: ast.stmt) -> set[str]:
             target = target.value
         found |= names_in(target) if target is not None else set()
     return found
+
+
+def newly_unread(source: ModuleSource, function: ast.FunctionDef, change: Change) -> list[ast.stmt]:
+    """Return the author's assignments in a function that a change leaves without a reader."""
+    before = _unread(function)
+    with source.edited(change.edits):
+        return [node for node in _unread(function) if node not in before and id(node) in source.parents]
+
+
+def _unread(function: ast.FunctionDef) -> list[ast.stmt]:
+    """Return the assignments at the function's own level whose names nobody reads."""
+    dead: list[ast.stmt] = []
+    while True:
+        rest = [node for node in function.body if node not in dead]
+        nodes = (node for statement in rest for node in ast.walk(statement))
+        read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        more = [node for node in rest if isinstance(node, ast.Assign) and not changed_by(node) & read]
+        if not more:
+            return dead
+        dead += more

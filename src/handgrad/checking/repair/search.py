@@ -18,7 +18,7 @@ from handgrad.checking.intermediates import FirstWrong
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.repair.edit_candidates import small_changes
 from handgrad.checking.repair.expressions import Observed, observe
-from handgrad.checking.repair.hiding import is_data, leaves_wrong, only_hides
+from handgrad.checking.repair.hiding import hides
 from handgrad.checking.repair.in_place import in_place
 from handgrad.checking.repair.module_source import (
     Change,
@@ -30,6 +30,7 @@ from handgrad.checking.repair.module_source import (
 )
 from handgrad.checking.repair.other_inputs import OtherInputs, is_proportional
 from handgrad.checking.repair.replacement import rewritings
+from handgrad.checking.repair.reuse import newly_unread
 from handgrad.checking.repair.sandbox import LONGEST_RUN, NOTHING, Guard, Met, OutOfTimeError, Sandbox, Target
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.verdict.comparison import Evidence, compare
@@ -42,6 +43,7 @@ BROADER = 1.5  # of cost: a change that is right at all sizes may be that much l
 FULLER = 0.5  # of cost: an edit that mends all may be that much larger than one that mends some
 NEAR = 2.5  # of cost: such edits of the first wrong line are tried before those of other lines are generated
 AGAIN = 0.5  # of cost, less for the same mistake at another place
+SMALLEST = 1.6  # of cost: such edits elsewhere are tried before the first wrong line is written anew
 ELSEWHERE = 1.5  # of cost, for a change elsewhere than at the first wrong line
 FOR_EDITS = 0.85  # of the budget; the rest is for rewriting
 LONGEST_TEXT = 90  # characters of code in a description
@@ -188,20 +190,22 @@ class _Search:
         bound: tuple[Repair, float] | None = None  # right at these sizes only, with its cost
         observed = self._observed(sandbox)
         for change in self._changes(sandbox, observed):
-            spent = self.guard.spent > FOR_EDITS * self.budget
-            too_broad = bound is not None and change.cost > bound[1] + BROADER
-            if spent or too_broad or self._cost(sandbox.source, change) > until:
+            cost = self._cost(sandbox.source, change)
+            if change.is_new and best[0] is not None:
+                continue
+            too_broad = bound is not None and not change.is_new and change.cost > bound[1] + BROADER
+            if self.guard.spent > FOR_EDITS * self.budget or too_broad or cost > until:
                 break
-            met = NOTHING if only_hides(sandbox.source, observed, change) else sandbox.met(change)
+            met = NOTHING if hides(sandbox.source, observed, change) else sandbox.met(change)
             if met == sandbox.everything:
-                found = self._proved(sandbox, change, "edit")
+                found = self._proved(sandbox, change)
                 if found is not None and found.any_size:
                     return found, None, met
-                if found is not None and bound is None:
+                if found is not None and bound is None and not change.is_new:
                     bound = found, change.cost
-            elif met > sandbox.base and len(met) > len(best[1]):
+            elif met > sandbox.base and len(met) > len(best[1]) and not change.is_new:
                 best = change, met
-                until = min(until, self._cost(sandbox.source, change) + FULLER)
+                until = min(until, cost + FULLER)
         return (bound[0] if bound else None), *best
 
     def _first_wrong(self, source: ModuleSource) -> FirstWrong | None:
@@ -215,7 +219,7 @@ class _Search:
         return observe(sandbox, line, times)
 
     def _changes(self, sandbox: Sandbox, observed: Observed) -> Iterator[Change]:
-        """Yield the small edits of the first wrong line, which are few, and then all others, the nearest first."""
+        """Yield the small edits of the first wrong line, the smallest elsewhere, that line written anew, and all others."""
         source, first = sandbox.source, self._first_wrong(sandbox.source)
         statements = source.statements_at(first.line) if first is not None else []
         at_line = [node for statement in statements for node in ast.walk(statement)]
@@ -224,7 +228,13 @@ class _Search:
         seen = set(map(id, at_line))
         others = (node for unit in source.units for node in ast.walk(unit) if id(node) not in seen)
         every = [*small_changes(source, observed, others), *(each for each in changes if each.cost > NEAR)]
-        yield from sorted(every, key=lambda change: self._cost(source, change))
+        every.sort(key=lambda change: self._cost(source, change))
+        early = [change for change in every if self._cost(source, change) <= SMALLEST + ELSEWHERE]
+        yield from early if first is not None else every
+        if first is not None:
+            new = in_place(sandbox, observed, self.trace, [], first) if self.trace is not None else ()
+            yield from (change for change in new if not _bypasses(source, change))
+            yield from every[len(early) :]
 
     def _cost(self, source: ModuleSource, change: Change) -> float:
         """Return a change's cost: more elsewhere than at the first wrong line, less for a mistake that was made before."""
@@ -241,7 +251,9 @@ class _Search:
         wrong = [name for name in self.target.gradients if name not in sandbox.base]
         first = self._first_wrong(source)
         if self.trace is not None:
-            found = self._first_proved(sandbox, in_place(sandbox, observed, self.trace, wrong, first))
+            found = self._first_proved(
+                sandbox, observed, in_place(sandbox, observed, self.trace, wrong, first)
+            )
             if found is not None:
                 return found
         if self.subject.backward not in source.functions:
@@ -249,23 +261,25 @@ class _Search:
         for arguments in (wrong, list(self.target.gradients)):
             code = self.write(arguments) if arguments else None
             found = (
-                self._first_proved(sandbox, rewritings(sandbox, observed, code)) if code is not None else None
+                self._first_proved(sandbox, observed, rewritings(sandbox, observed, code))
+                if code is not None
+                else None
             )
             if found is not None:
                 return found
         return None
 
-    def _first_proved(self, sandbox: Sandbox, changes: Iterator[Change]) -> Repair | None:
+    def _first_proved(self, sandbox: Sandbox, observed: Observed, changes: Iterator[Change]) -> Repair | None:
         """Return the first repair, of those that write something anew, that is proved."""
         for change in changes:
-            hides = leaves_wrong(sandbox.source, change) or is_data(sandbox.source, change)
-            if not hides and sandbox.met(change) == sandbox.everything:
-                found = self._proved(sandbox, change, "rewritten")
+            hidden = hides(sandbox.source, observed, change)
+            if not hidden and sandbox.met(change) == sandbox.everything:
+                found = self._proved(sandbox, change)
                 if found is not None:
                     return found
         return None
 
-    def _proved(self, sandbox: Sandbox, change: Change, kind: str) -> Repair | None:
+    def _proved(self, sandbox: Sandbox, change: Change) -> Repair | None:
         """Return the repair when the whole check passes."""
         self.guard.spend(PROOF * sandbox.running)
         try:
@@ -282,6 +296,7 @@ class _Search:
         diff = "".join(difflib.unified_diff(before, text.splitlines(keepends=True), path.name, path.name))
         description = "; ".join([*self.done, self._described(sandbox.source, change)])
         undone = (*self.undone, *self._undone(sandbox, change, sandbox.everything))
+        kind = "rewritten" if change.is_new else "edit"
         lines, encoding = self._changed_lines(text), self.first.encoding
         return Repair(path, text, diff, description, kind, encoding, any_size, undone, lines)
 
@@ -335,6 +350,12 @@ class _Search:
             if j1 <= line - 1 < j2:
                 return min(i1 + line - 1 - j1, max(i1, i2 - 1)) + 1
         return line
+
+
+def _bypasses(source: ModuleSource, change: Change) -> bool:
+    """Whether new code reads no more what a line before it computes, which may be the one that is wrong."""
+    functions = (source.enclosing(edit.old, ast.FunctionDef) for edit in change.edits)
+    return any(isinstance(each, ast.FunctionDef) and newly_unread(source, each, change) for each in functions)
 
 
 def exchanged(source: ModuleSource, change: Change) -> list[tuple[str, str]]:
