@@ -8,8 +8,9 @@ import pytest
 
 from handgrad.checking.repair.edit_candidates import small_changes
 from handgrad.checking.repair.expressions import observe
+from handgrad.checking.repair.guard import Guard
 from handgrad.checking.repair.module_source import read_sources
-from handgrad.checking.repair.sandbox import Guard, Sandbox, Target
+from handgrad.checking.repair.sandbox import Sandbox, Target
 from handgrad.checking.subject import Subject
 
 TEXT = """import numpy as np

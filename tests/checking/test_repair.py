@@ -14,9 +14,10 @@ import pytest
 
 from handgrad import check
 from handgrad.checking.gradient_code import GradientCode
-from handgrad.checking.repair import sandbox
+from handgrad.checking.repair import guard
+from handgrad.checking.repair.guard import Guard, OutOfTimeError
 from handgrad.checking.repair.module_source import SourceError
-from handgrad.checking.repair.sandbox import Guard, OutOfTimeError, Target
+from handgrad.checking.repair.sandbox import Target
 from handgrad.checking.repair.search import repair, write_repair
 from handgrad.checking.subject import CheckError, Subject
 
@@ -193,7 +194,7 @@ def test_edits_that_never_end_or_fill_the_memory_are_survived(tmp_path):
 @pytest.mark.parametrize("allowed", [2 << 30, 6 << 30])
 def test_candidates_get_a_few_gigabytes_and_no_more_than_the_user_has(allowed):
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    used = sandbox._address_space()
+    used = guard._address_space()
     resource.setrlimit(resource.RLIMIT_AS, (used + allowed, hard))
     try:
         with Guard().search():
@@ -201,7 +202,7 @@ def test_candidates_get_a_few_gigabytes_and_no_more_than_the_user_has(allowed):
         assert resource.getrlimit(resource.RLIMIT_AS) == (used + allowed, hard)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-    assert inside <= used + min(allowed, sandbox.MEMORY) + (1 << 28)
+    assert inside <= used + min(allowed, guard.MEMORY) + (1 << 28)
 
 
 def test_state_that_forward_keeps_is_kept_for_candidates(tmp_path):

@@ -18,11 +18,12 @@ import numpy as np
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.gradient_code import GradientCode, write_gradient
 from handgrad.checking.mistakes import Diagnosis
+from handgrad.checking.repair.changed_text import exchanged
 from handgrad.checking.repair.edit_candidates import small_changes
 from handgrad.checking.repair.expressions import Observed, observe
+from handgrad.checking.repair.guard import Guard, OutOfTimeError
 from handgrad.checking.repair.module_source import Change, ModuleSource
-from handgrad.checking.repair.sandbox import Guard, OutOfTimeError, Sandbox, Target
-from handgrad.checking.repair.search import exchanged
+from handgrad.checking.repair.sandbox import Sandbox, Target
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.verdict.comparison import Evidence, GradientSample
 from handgrad.tolerance import SAME

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces.tensors import is_array, to_numpy
+from handgrad.checking.repair.guard import LONGEST_RUN, OutOfTimeError
 from handgrad.checking.repair.module_source import ModuleSource, called
-from handgrad.checking.repair.sandbox import LONGEST_RUN, OutOfTimeError, Sandbox
+from handgrad.checking.repair.sandbox import Sandbox
 from handgrad.checking.subject import CheckError
 
 RUN = 30.0  # microseconds for a run of a backward that does nothing
@@ -37,9 +38,7 @@ class Observed:
     work: float = RUN  # microseconds of a machine of 2024
     running: bool = False
     inside: dict[int, list[int]] = field(default_factory=dict)  # the nodes of such a statement
-    again: dict[int, int] = field(
-        default_factory=dict
-    )  # how often a statement is passed before it is looked at
+    again: dict[int, int] = field(default_factory=dict)  # runs of a statement before it is looked at
 
     def see(self, node: int, value: Any) -> Any:
         """Save a value of an expression, and return it."""
@@ -126,9 +125,7 @@ def _watched(node: Any) -> Any:
     before = ("decorator_list", "decorators", "returns", "annotation")  # of a definition, when it is run
     fields = {n: value if n in before else _watched(value) for n, value in ast.iter_fields(node)}
     match node:
-        case ast.Call(
-            ast.Attribute(owner, attribute)
-        ):  # a method's object has a value, the method is not asked
+        case ast.Call(ast.Attribute(owner, attribute)):  # its object has a value, the method is not asked
             fields["func"] = ast.Attribute(_watched(owner), attribute, ast.Load())
         case ast.Call(ast.Name() as function):
             fields["func"] = function

@@ -20,9 +20,10 @@ from handgrad.checking.gradient_code import GradientCode, write_gradient
 from handgrad.checking.gradient_code.code_lines import simplified
 from handgrad.checking.intermediates import FirstWrong, RightNumbers
 from handgrad.checking.repair.expressions import Observed, is_end, is_float, names_in
+from handgrad.checking.repair.guard import LONGEST_RUN, OutOfTimeError
 from handgrad.checking.repair.module_source import Change, Edit
 from handgrad.checking.repair.reuse import PLAIN, changed_by, in_scope, names_of, needed
-from handgrad.checking.repair.sandbox import LONGEST_RUN, OutOfTimeError, Sandbox
+from handgrad.checking.repair.sandbox import Sandbox
 from handgrad.checking.subject import Array
 from handgrad.tolerance import close
 

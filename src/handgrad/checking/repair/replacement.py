@@ -14,9 +14,10 @@ from typing import Any
 
 from handgrad.checking.gradient_code import GradientCode
 from handgrad.checking.repair.expressions import Observed, fill, names_in
+from handgrad.checking.repair.guard import LONGEST_RUN, OutOfTimeError
 from handgrad.checking.repair.module_source import Change, Edit
 from handgrad.checking.repair.reuse import changed_by, equal, in_scope, needed, newly_unread
-from handgrad.checking.repair.sandbox import LONGEST_RUN, OutOfTimeError, Sandbox
+from handgrad.checking.repair.sandbox import Sandbox
 from handgrad.checking.subject import Subject
 
 COST = 5.0  # more than any small edit, and for each line more

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -16,8 +15,10 @@ from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.gradient_code import GradientCode, write_gradient
 from handgrad.checking.intermediates import FirstWrong
 from handgrad.checking.mistakes import Diagnosis
+from handgrad.checking.repair.changed_text import exchanged, text_with
 from handgrad.checking.repair.edit_candidates import small_changes
 from handgrad.checking.repair.expressions import Observed, observe
+from handgrad.checking.repair.guard import LONGEST_RUN, Guard, OutOfTimeError
 from handgrad.checking.repair.hiding import hides
 from handgrad.checking.repair.in_place import in_place
 from handgrad.checking.repair.module_source import (
@@ -25,13 +26,11 @@ from handgrad.checking.repair.module_source import (
     ModuleSource,
     SourceError,
     read_sources,
-    splices,
-    text_with,
 )
 from handgrad.checking.repair.other_inputs import OtherInputs, is_proportional
 from handgrad.checking.repair.replacement import rewritings
 from handgrad.checking.repair.reuse import newly_unread
-from handgrad.checking.repair.sandbox import LONGEST_RUN, NOTHING, Guard, Met, OutOfTimeError, Sandbox, Target
+from handgrad.checking.repair.sandbox import NOTHING, Met, Sandbox, Target
 from handgrad.checking.subject import CheckError, Subject
 from handgrad.checking.verdict.comparison import Evidence, compare
 from handgrad.checking.verdict.contract import violations
@@ -46,7 +45,6 @@ AGAIN = 0.5  # of cost, less for the same mistake at another place
 SMALLEST = 1.6  # of cost: such edits elsewhere are tried before the first wrong line is written anew
 ELSEWHERE = 1.5  # of cost, for a change elsewhere than at the first wrong line
 FOR_EDITS = 0.85  # of the budget; the rest is for rewriting
-LONGEST_TEXT = 90  # characters of code in a description
 
 Prove = Callable[[Subject], bool]
 Write = Callable[[Sequence[str]], GradientCode | None]
@@ -356,23 +354,3 @@ def _bypasses(source: ModuleSource, change: Change) -> bool:
     """Whether new code reads no more what a line before it computes, which may be the one that is wrong."""
     functions = (source.enclosing(edit.old, ast.FunctionDef) for edit in change.edits)
     return any(isinstance(each, ast.FunctionDef) and newly_unread(source, each, change) for each in functions)
-
-
-def exchanged(source: ModuleSource, change: Change) -> list[tuple[str, str]]:
-    """Return what a change takes away and what it puts there, "" for nothing, edit by edit."""
-    news = [_short(_unbracketed(new.strip())) for _, _, new in splices(source, change) or []]
-    olds = [_short(source.segment(edit.old)) for edit in change.edits]
-    return [(old, "" if new == "pass" else new) for old, new in zip(olds, news, strict=False)]
-
-
-def _unbracketed(text: str) -> str:
-    """Return an expression's text without brackets round the whole of it."""
-    with suppress(SyntaxError):
-        if text[:1] == "(" and ast.dump(ast.parse(text[1:-1].strip())) == ast.dump(ast.parse(text)):
-            return text[1:-1]
-    return text
-
-
-def _short(text: str) -> str:
-    one = " ".join(text.split())
-    return one if len(one) <= LONGEST_TEXT else one[: LONGEST_TEXT - 3] + "…"
