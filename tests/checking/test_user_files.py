@@ -204,6 +204,30 @@ def test_an_optimisers_step_is_no_mistake_of_the_gradient(tmp_path, update, chan
     assert "dW is gW" in report.tried[0]
 
 
+CLIPS = {
+    "a method": "gW, gV = gW.clip(-0.05, 0.05), gV.clip(-0.05, 0.05)",
+    "in place": "[np.clip(g, -0.05, 0.05, out=g) for g in (gW, gV)]",
+    "by norm": """norm = np.sqrt(np.sum(gW**2) + np.sum(gV**2))
+        if norm > 0.1:
+            gW, gV = gW * 0.1 / norm, gV * 0.1 / norm""",
+    "by a factor": """norm = np.sqrt(np.sum(gW**2) + np.sum(gV**2))
+        gW, gV = gW * min(1, 0.1 / norm), gV * min(1, 0.1 / norm)""",
+}
+
+
+@pytest.mark.parametrize("clip", CLIPS)
+@pytest.mark.parametrize(
+    ("change", "verdict"), [(("", ""), "right, but"), (("1 - self.h**2", "1 - self.h"), "wrong")]
+)
+def test_a_gradient_that_is_clipped_before_the_step_is_right_but_for_that(tmp_path, clip, change, verdict):
+    update = f"{CLIPS[clip]}\n        self.V -= self.lr * gV\n        self.W -= self.lr * gW"
+    (tmp_path / "clips.py").write_text(OPTIMISED.replace("UPDATE", update).replace(*change))
+    example = examples_of(tmp_path / "clips.py")["Net"]
+    report = check(example.forward, example.backward, example.inputs)
+    assert report.verdict == verdict
+    assert report.reason.startswith("the gradient is clipped in line 2") == (verdict != "wrong")
+
+
 def test_a_step_up_the_slope_is_wrong_with_an_optimiser_too(tmp_path):
     update = UPDATES["averaged"].replace("-=", "+=")
     (tmp_path / "ascending.py").write_text(OPTIMISED.replace("UPDATE", update))

@@ -6,10 +6,12 @@ closure, runs the changed code.
 
 from __future__ import annotations
 
+import ast
+import copy
 import gc
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -66,6 +68,42 @@ def functions_of(call: Callable[[], object]) -> dict[FunctionType, int]:
     order = list(depths)
     functions.sort(key=lambda each: order.index(each.__code__))  # in which they were called
     return {each: depths[each.__code__] for each in functions}
+
+
+def recompiled(
+    functions: Iterable[FunctionType], change: Callable[[ast.Module, Path, bool], ast.AST]
+) -> dict[FunctionType, CodeType]:
+    """Return the functions' code from changed trees of their files, or of scripts; without a source there is none."""
+    functions = list(functions)
+    codes: dict[FunctionType, CodeType] = {}
+    for file in dict.fromkeys(function.__code__.co_filename for function in functions):
+        path = Path(file)
+
+        def compiled(tree: ast.Module, *, is_script: bool, path: Path = path) -> CodeType:
+            changed: Any = ast.fix_missing_locations(change(tree, path, is_script))
+            code: CodeType = compile(changed, str(path), "exec")
+            return code
+
+        known: dict[tuple[str, int], CodeType] = {}
+        if path.is_file():
+            whole = compiled(ast.parse(path.read_bytes()), is_script=False)
+            known = {(code.co_qualname, code.co_firstlineno): code for code in _codes_in(whole)}
+        for function in functions:
+            old = function.__code__
+            new = known.get((old.co_qualname, old.co_firstlineno))
+            if (tree := getattr(function, "tree", None)) is not None:  # of a script
+                new = compiled(copy.deepcopy(tree), is_script=True)
+            same = new is not None and new.co_freevars == old.co_freevars
+            if new is not None and same and old.co_filename == file and old.co_name != "<lambda>":
+                codes[function] = new
+    return codes
+
+
+def _codes_in(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes_in(constant)
 
 
 @contextmanager

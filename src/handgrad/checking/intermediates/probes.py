@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 
 from handgrad.checking.interfaces.on_numpy import TorchArray
 from handgrad.checking.interfaces.tensors import is_array, is_jax, is_tensor, like, to_numpy
+from handgrad.checking.live_code import recompiled
 from handgrad.checking.subject import Array
 
 PROBE, CHANGED, ITEM, CHANGED_ITEM = "__probe__", "__changed__", "__item__", "__changed_item__"
@@ -150,37 +150,14 @@ def _like(new: Array, value: Any) -> Any:
 
 def probed(functions: Iterable[FunctionType], recorder: Recorder) -> dict[FunctionType, CodeType]:
     """Return the functions' code with probes; those without a source, or whose source has changed, are left out."""
-    functions = list(functions)
-    codes: dict[FunctionType, CodeType] = {}
-    for file in dict.fromkeys(function.__code__.co_filename for function in functions):
-        known = {}
-        if (path := Path(file)).is_file():
-            known = {
-                (c.co_qualname, c.co_firstlineno): c for c in _codes_in(_probed(path, sites=recorder.sites))
-            }
-        for function in functions:
-            old = function.__code__
-            new = known.get((old.co_qualname, old.co_firstlineno))
-            if (tree := getattr(function, "tree", None)) is not None:  # of a script
-                new = _probed(path, copy.deepcopy(tree), sites=recorder.sites)
-            same = new is not None and new.co_freevars == old.co_freevars
-            if new is not None and same and old.co_filename == file and old.co_name != "<lambda>":
-                codes[function] = new
-    return codes
 
+    def with_probes(tree: ast.Module, path: Path, is_script: bool) -> ast.AST:
+        prober = _Prober(str(path), recorder.sites)
+        prober.inside += is_script
+        changed: ast.AST = prober.visit(tree)
+        return changed
 
-def _probed(path: Path, script: ast.Module | None = None, *, sites: list[Site]) -> CodeType:
-    prober = _Prober(str(path), sites)
-    prober.inside += script is not None
-    tree = prober.visit(script or ast.parse(path.read_bytes()))
-    return compile(ast.fix_missing_locations(tree), str(path), "exec")
-
-
-def _codes_in(code: CodeType) -> Iterable[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes_in(constant)
+    return recompiled(functions, with_probes)
 
 
 class _Prober(ast.NodeTransformer):

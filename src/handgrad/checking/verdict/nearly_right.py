@@ -5,9 +5,8 @@ Each is proved: without the clip, or with the constant's other value, the gradie
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import ast
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from types import CodeType, FunctionType
@@ -17,7 +16,7 @@ import numpy as np
 
 from handgrad.checking.adjoint import adjoints
 from handgrad.checking.forward_trace import ForwardTrace, Operation
-from handgrad.checking.live_code import functions_of, is_authors, running
+from handgrad.checking.live_code import functions_of, recompiled, running
 from handgrad.checking.subject import Array, CheckError, Subject
 from handgrad.checking.verdict.comparison import Comparison, compare, numerical_gradient
 from handgrad.checking.verdict.contract import violations
@@ -58,46 +57,63 @@ def _single(comparison: Comparison) -> str:
 
 
 def _clipped(subject: Subject, comparison: Comparison) -> str:
-    """Look whether the gradient is right where ``np.clip`` hands on what it is given, in backward."""
-    if "clip" not in _names(subject, comparison):
+    """Look whether the gradient is right without what clips it in backward, by its entries or by its norm."""
+    finder = _Unclipped()
+    functions = _functions(subject, comparison)
+    codes = recompiled(functions, lambda tree, path, is_script: finder.visit(tree))
+    spans = [[line for _, _, line in each.__code__.co_lines() if line] for each in functions]
+    ran = {line for span in spans for line in range(min(span), max(span) + 1)}
+    places = [f"line {line}" for line in sorted(finder.lines & ran)]
+    if not places:
         return ""
-    places: list[str] = []
-
-    def backward(*given: Any, **inputs: Any) -> Any:
-        with _unclipped(places):
-            return subject.backward(*given, **inputs)
-
-    without = replace(subject, backward=backward)
     try:
-        found = compare(without, comparison.numerical)
-        if found.wrong or any(each.kind != "mutated" for each in violations(without, found.samples[0])):
-            return ""
+        with running(codes):
+            found = compare(subject, comparison.numerical)
+            if found.wrong or any(each.kind != "mutated" for each in violations(subject, found.samples[0])):
+                return ""
     except CheckError:
         return ""
-    return f"the gradient is clipped in {places[0]}: without that it is right" if places else ""
+    return f"the gradient is clipped in {' and '.join(places)}: without that it is right"
 
 
-@contextmanager
-def _unclipped(places: list[str]) -> Iterator[None]:
-    """Let ``np.clip`` return what it is given, and note where it would have changed it."""
-    clip = np.clip
+class _Unclipped(ast.NodeTransformer):
+    """Hands on what is clipped: by ``np.clip`` or the method, under an ``if`` on a norm, by a factor ``min(1, c / norm)``."""
 
-    def handed_on(array: Any, *limits: Any, out: Any = None, **options: Any) -> Any:
-        clipped = clip(array, *limits, **options)
-        frame = sys._getframe(1)
-        if not is_authors(frame.f_code.co_filename) or np.shape(clipped) != np.shape(array):
-            return clip(array, *limits, out=out, **options)
-        if not np.array_equal(clipped, array) and not places:
-            places.append(f"line {frame.f_lineno}")
-        if out is not None:
-            out[...] = array
-        return np.array(array) if out is None else out
+    def __init__(self) -> None:
+        self.lines: set[int] = set()
 
-    np.clip = handed_on  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        np.clip = clip  # type: ignore[assignment]
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name("np" | "numpy"), attr="clip"), args=[array, *_]):
+                pass
+            case ast.Call(func=ast.Attribute(value=array, attr="clip")):
+                pass
+            case ast.Call(func=ast.Name("min") | ast.Attribute(attr="minimum"), args=[*parts]) if any(
+                map(_is_norm, parts)
+            ) and any(_is_one(each) for each in parts):
+                array = next(each for each in parts if _is_one(each))
+            case _:
+                return node
+        self.lines.add(node.lineno)
+        return array
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        self.generic_visit(node)
+        moves = all(isinstance(each, ast.Assign | ast.AugAssign | ast.For) for each in node.body)
+        if moves and not node.orelse and isinstance(node.test, ast.Compare) and _is_norm(node.test):
+            self.lines.add(node.body[0].lineno)
+            node.test = ast.Constant(value=False)
+        return node
+
+
+def _is_norm(node: ast.AST) -> bool:
+    names = (getattr(each, "id", getattr(each, "attr", "")) for each in ast.walk(node))
+    return any("norm" in name for name in names)
+
+
+def _is_one(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 1
 
 
 def _is_right(subject: Subject, comparison: Comparison) -> bool:
@@ -110,10 +126,6 @@ def _is_right(subject: Subject, comparison: Comparison) -> bool:
 def _functions(subject: Subject, comparison: Comparison) -> list[FunctionType]:
     sample = comparison.samples[0]
     return list(functions_of(lambda: subject.run_backward(sample.upstream, sample.inputs)))
-
-
-def _names(subject: Subject, comparison: Comparison) -> list[str]:
-    return [name for function in _functions(subject, comparison) for name in function.__code__.co_names]
 
 
 # -------------------------------------------------------------------- what guards forward against log(0) and 1/0
