@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from handgrad import SGD, Adam, AdamW, ConfigurationError, Constant, Cosine, RMSProp, StepDecay
 from handgrad.configuration import ACTIVATIONS, Configuration, read_configuration, write_configuration
-from handgrad.data import Dataset, digits, moons
+from handgrad.data import Dataset, digits, moons, split
 from handgrad.layers import INITIALISERS
 
 VALUES = Dataset("prices", np.arange(12.0).reshape(4, 3), np.arange(8.0).reshape(4, 2), "regression")
@@ -33,11 +33,11 @@ def test_every_default() -> None:
     assert msgspec.to_builtins(read_configuration(None, {})) == {
         "data": {
             "source": "digits", "target": None, "task": None, "test": 0.2, "validation": 0.1, "standardise": "auto",
-            "fingerprint": None,
+            "standardise_targets": True, "fingerprint": None,
         },
         "network": {
             "hidden": [256], "activation": "relu", "normalisation": "none", "dropout": 0.0, "layers": [],
-            "loss": None, "dtype": "float32",
+            "loss": None, "class_weight": None, "dtype": "float32",
         },
         "training": {
             "epochs": 30, "batch_size": 32, "optimiser": "Adam", "schedule": "Constant", "patience": None,
@@ -56,7 +56,7 @@ def test_the_defaults_make_the_default_network() -> None:
     assert repr(default.build(moons())).startswith("Network(Standardise(), Linear(2, 256), ")
     assert repr(default.build(VALUES)) == (
         "Network(Standardise(), Linear(3, 256), ReLU(), Linear(256, 2, initialiser='glorot_uniform'), "
-        "loss=MeanSquaredError())"
+        "StandardiseTargets(), loss=MeanSquaredError())"
     )
     assert (default.optimiser(), default.schedule()) == (Adam(), Constant())
 
@@ -67,7 +67,7 @@ def test_every_activation_starts_as_it_should(tmp_path: Path, name: str) -> None
     start = "glorot_uniform" if name in ("sigmoid", "tanh") else "he_normal"
     for spelling in (name, name.replace("_", "-"), ACTIVATIONS[name].__name__):
         network = read(tmp_path, f'[network]\nactivation = "{spelling}"\nhidden = [5, 4]').build(VALUES)
-        _, first, activation, second, _, last = network.body.layers
+        _, first, activation, second, _, last, _ = network.body.layers
         assert type(activation) is ACTIVATIONS[name]
         assert [first.initialiser, second.initialiser, last.initialiser] == [start, start, "glorot_uniform"]  # type: ignore[attr-defined]
         assert {start, "glorot_uniform"} <= INITIALISERS.keys()
@@ -80,13 +80,15 @@ def test_what_stands_between_the_hidden_layers(tmp_path: Path) -> None:
         "Network(Standardise(), "
         "Linear(3, 5, initialiser='glorot_uniform'), BatchNorm(), Tanh(), Dropout(rate=0.25), "
         "Linear(5, 4, initialiser='glorot_uniform'), BatchNorm(), Tanh(), Dropout(rate=0.25), "
-        "Linear(4, 2, initialiser='glorot_uniform'), loss=MeanSquaredError())"
+        "Linear(4, 2, initialiser='glorot_uniform'), StandardiseTargets(), loss=MeanSquaredError())"
     )
 
 
 def test_no_hidden_layer_is_a_linear_model(tmp_path: Path) -> None:
     """An empty list."""
-    network = read(tmp_path, '[network]\nhidden = []\n[data]\nstandardise = "none"').build(VALUES)
+    network = read(
+        tmp_path, '[network]\nhidden = []\n[data]\nstandardise = "none"\nstandardise_targets = false'
+    ).build(VALUES)
     assert repr(network) == "Network(Linear(3, 2, initialiser='glorot_uniform'), loss=MeanSquaredError())"
 
 
@@ -128,7 +130,7 @@ def test_layers_of_ones_own(tmp_path: Path) -> None:
     """
     assert repr(read(tmp_path, text).build(VALUES)) == (
         "Network(Standardise(), Linear(3, 4), Residual(Tanh(), Linear(4, 4, bias=False)), Linear(4, 2), "
-        "loss=Huber(delta=0.5))"
+        "StandardiseTargets(), loss=Huber(delta=0.5))"
     )
 
 
@@ -159,6 +161,39 @@ def test_the_last_layer_must_give_what_the_data_needs(tmp_path: Path) -> None:
     )
     coin = read(tmp_path, '[network]\nloss = "BinaryCrossEntropy"').build(moons())
     assert coin.output_shape == ("n", 1)
+
+
+RARE = Dataset(
+    "rare",
+    np.arange(40.0).reshape(20, 2),
+    np.repeat([0, 1, 2], [12, 6, 2]),
+    "classification",
+    ("a", "b", "c"),
+)
+
+
+def test_balanced_class_weights_are_those_of_the_training_rows(tmp_path: Path) -> None:
+    """Each is n / (C · count), counted without the validation and test rows; numbers are taken as they are."""
+    balanced = read(tmp_path, '[network]\nclass_weight = "balanced"\n[data]\ntest = 0.4\nvalidation = 0')
+    train = split(RARE, test=0.4, validation=0, seed=0).train
+    assert np.bincount(RARE.t[train]).tolist() == [7, 4, 1]
+    assert (
+        repr(balanced.build(RARE).loss) == f"SoftmaxCrossEntropy(class_weight={[12 / 21, 12 / 12, 12 / 3]})"
+    )
+    text = '[network]\nclass_weight = [1, 2, 0.5]\nloss = {type = "SoftmaxCrossEntropy", smoothing = 0.1}'
+    given = read(tmp_path, text).build(RARE).loss
+    assert repr(given) == "SoftmaxCrossEntropy(smoothing=0.1, class_weight=[1.0, 2.0, 0.5])"
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("data", [RARE, moons(), digits()], ids=lambda data: data.name)
+def test_balanced_class_weights_are_scikit_learns(tmp_path: Path, data: Dataset) -> None:
+    from sklearn.utils.class_weight import compute_class_weight
+
+    loss = read(tmp_path, '[network]\nclass_weight = "balanced"').build(data).loss
+    t = data.t[split(data).train]
+    expected = compute_class_weight("balanced", classes=np.arange(len(data.classes)), y=t)
+    assert loss.class_weight == pytest.approx(expected)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -373,7 +408,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "key of another table": (
         "[training]\nepochs = 3\n[network]\nepochs = 3\n",
         "line 4: network.epochs: there is no such setting\n"
-        "  fix    choose from activation, dropout, dtype, hidden, layers, loss, normalisation",
+        "  fix    choose from activation, class_weight, dropout, dtype, hidden, layers, loss, normalisation",
     ),
     "table": (
         "\n[trainig]\n",

@@ -6,15 +6,17 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
-from handgrad.arrays import Fingerprint
-from handgrad.data import Dataset, Task
+from handgrad.arrays import Array, Fingerprint
+from handgrad.data import Dataset, Split, Task, split
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError
 from handgrad.layers import (
@@ -73,7 +75,11 @@ class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class NetworkSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Which network: hidden sizes and the layers between them, or ``layers``, each a table with its type."""
+    """Which network: hidden sizes and the layers between them, or ``layers``, each a table with its type.
+
+    ``class_weight`` is how many times each class counts in the loss: a number for each, in the order of the classes, or
+    "balanced", n / (C · count) of the training rows, so that each class counts as much as any other.
+    """
 
     hidden: list[Count] = msgspec.field(default_factory=lambda: [256])
     activation: str = "relu"
@@ -81,6 +87,7 @@ class NetworkSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     dropout: Share = 0.0
     layers: list[str | dict[str, Any]] = []
     loss: str | dict[str, Any] | None = None
+    class_weight: Literal["balanced"] | list[float] | None = None
     dtype: Literal["float32", "float64"] = "float32"
 
 
@@ -112,26 +119,44 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         return from_table(self.training.schedule, "training.schedule", SCHEDULES)
 
     def loss(self, dataset: Dataset) -> Loss:
-        """Make the loss: as set, or the one that goes with the task."""
+        """Make the loss: as set, or the one that goes with the task; with the weights of the classes."""
         if self.network.loss is not None:
-            return from_table(self.network.loss, "network.loss", LOSSES)
-        return SoftmaxCrossEntropy() if dataset.task == "classification" else MeanSquaredError()
+            loss = from_table(self.network.loss, "network.loss", LOSSES)
+        else:
+            loss = SoftmaxCrossEntropy() if dataset.task == "classification" else MeanSquaredError()
+        weights, count = self.network.class_weight, len(dataset.classes)
+        if weights is None:
+            return loss
+        if not isinstance(loss, SoftmaxCrossEntropy):
+            raise ConfigurationError(
+                f"network.class_weight: {loss!r} takes no class weights",
+                fix="leave it out, or choose SoftmaxCrossEntropy for classes",
+            )
+        if weights == "balanced":
+            weights = _balanced(dataset.t[self.split(dataset).train], count)
+        elif len(weights) != count:
+            raise ConfigurationError(
+                f"network.class_weight: {len(weights)} numbers, and {dataset.name} has {count} classes",
+                fix=f"give a number for each of {', '.join(dataset.classes)}, in this order",
+            )
+        return replace(loss, class_weight=weights)
+
+    def split(self, dataset: Dataset) -> Split:
+        """Return which rows of a data set train, validate and test."""
+        data = self.data
+        return split(dataset, test=data.test, validation=data.validation, seed=self.training.seed)
 
     def build(self, dataset: Dataset) -> Network:
         """Make the network for a data set: its inputs, outputs and loss follow from the data."""
         loss = self.loss(dataset)
         inputs, outputs = dataset.x.shape[1:], _outputs(dataset, loss)
-        layers = self._explicit() or self._hidden(inputs, outputs)
-        layers = [
-            *self._standardise(dataset, layers[0]),
-            *layers,
-            *self._standardise_targets(loss, layers[-1]),
-        ]
+        own = self._explicit() or self._hidden(inputs, outputs)
+        layers = [*self._standardise(dataset, own[0]), *own, *self._standardise_targets(loss, own[-1])]
         training, dtype = self.training, self.network.dtype
         network = Network(*layers, loss=loss, inputs=inputs, seed=training.seed, dtype=dtype)
         if network.output_shape[-1] != outputs:
             raise ConfigurationError(
-                f"network.layers: {layers[-1]!r} gives {network.output_shape[-1]} outputs, "
+                f"network.layers: {own[-1]!r} gives {network.output_shape[-1]} outputs, "
                 f"and {dataset.name} with {loss!r} needs {outputs}"
             )
         return network
@@ -198,6 +223,12 @@ def hidden_layers(
         layers += [Linear(*pair, initialiser=initialiser), *(kind() for kind in kinds)]
         layers += [Dropout(dropout)] if dropout else []
     return [*layers, Linear(*last, initialiser="glorot_uniform")]
+
+
+def _balanced(t: Array, classes: int) -> list[float]:
+    """Return n / (C · count) for each class, as scikit-learn has it; a class without rows counts as one with one."""
+    weights: list[float] = (len(t) / (classes * np.maximum(np.bincount(t, minlength=classes), 1))).tolist()
+    return weights
 
 
 def _outputs(dataset: Dataset, loss: Loss) -> int:

@@ -239,8 +239,26 @@ def test_every_option_reaches_its_setting(handgrad: Command, tmp_path: Path) -> 
 def test_every_option_is_in_the_table_above(handgrad: Command) -> None:
     """No option of `handgrad train` is without a test of where it goes."""
     words = {word.rstrip(",") for word in handgrad("train", "--help").stdout.split() if word.startswith("--")}
-    others = {"--resume", "--checkpoint-minutes", "--tensorboard", "--snapshots"}
+    others = {"--class-weight", "--resume", "--checkpoint-minutes", "--tensorboard", "--snapshots"}
     assert words - {"--config", "--out", "--json", "--help"} - others == set(OPTIONS)
+
+
+def test_balanced_classes_find_the_rare_one(handgrad: Command, tmp_path: Path) -> None:
+    """One row of thirty is a yes, and cannot be told for certain: alone, the network says no nearly always."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3000, 3)).round(3)
+    t = np.where(x[:, 0] + x[:, 1] + rng.normal(size=3000) > 3.2, "yes", "no")
+    lines = [",".join(map(str, [*row, answer])) for row, answer in zip(x, t, strict=True)]
+    (tmp_path / "rare.csv").write_text("\n".join(["a,b,c,t", *lines]) + "\n")
+    small, found = ["--hidden", "8", "--epochs", "60", "--learning-rate", "0.01", "--batch-size", "256"], {}
+    for how in (None, "balanced", "1,30"):
+        more = ["--class-weight", how] if how else []
+        handgrad("train", "rare.csv", "--target", "t", *small, *more, "--out", f"{how}")
+        network = load_run(tmp_path / f"{how}").network
+        found[how] = (network.predict(x[t == "yes"]).argmax(axis=1) == 1).mean()
+    assert found[None] < 0.4
+    assert found["balanced"] > 0.8
+    assert found["1,30"] > 0.8
 
 
 @pytest.mark.parametrize(

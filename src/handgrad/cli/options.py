@@ -13,7 +13,7 @@ import click
 from handgrad.arrays import Fingerprint, find_change
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.configuration import MOST_BYTES, Configuration, read_configuration
-from handgrad.data import Dataset, Split, load, split
+from handgrad.data import Dataset, Split, load
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError, DataError
 from handgrad.files import check_file
@@ -49,6 +49,7 @@ SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("network.normalisation", "--normalisation", {"metavar": "KIND", "help": "none, batch or layer [none]."}),
     ("network.dropout", "--dropout", {"type": float, "help": "Share of hidden values dropped in training [0]."}),
     ("network.loss", "--loss", {"metavar": "NAME", "help": f"One of {', '.join(LOSSES)}; by default it follows from the data."}),
+    ("network.class_weight", "--class-weight", {"metavar": "HOW", "help": "balanced, so that rare classes count as much as frequent ones, or a number for each class, as 1,4."}),
     ("network.dtype", "--dtype", {"metavar": "TYPE", "help": "float32 or float64 [float32]."}),
     ("training.epochs", "--epochs", {"type": int, "help": "How often to go over the rows [30]."}),
     ("training.batch_size", "--batch-size", {"type": int, "help": "Rows at a time [32]."}),
@@ -89,20 +90,26 @@ def refuse_settings(source: str | None, what: str, config: Path | None, settings
 def configuration_from(source: str | None, config: Path | None, settings: Mapping[str, Any]) -> Configuration:
     """Put a command's source and settings over its file; a run's fingerprint holds for the run's own data only."""
     values = {name.replace("__", "."): value for name, value in settings.items()}
-    hidden, target = values["network.hidden"], values["data.target"]
+    target = values["data.target"]
     values["data.source"] = source
     values["data.target"] = target.split(",") if target and "," in target else target
-    if hidden is not None:
-        try:
-            values["network.hidden"] = [int(part) for part in hidden.split(",") if part.strip()]
-        except ValueError:
-            raise ConfigurationError(
-                f"--hidden: {hidden!r} is not a list of sizes", fix="as in --hidden 128,64"
-            ) from None
+    if (hidden := values["network.hidden"]) is not None:
+        values["network.hidden"] = _listed(hidden, int, "--hidden", "sizes", "as in --hidden 128,64")
+    if (weights := values["network.class_weight"]) not in (None, "balanced"):
+        fix = "as in --class-weight 1,4, or --class-weight balanced"
+        values["network.class_weight"] = _listed(weights, float, "--class-weight", "numbers", fix)
     configuration = read_configuration(config, values)
     if any(values[f"data.{name}"] is not None for name in ("source", "target", "task")):
         configuration.data.fingerprint = None
     return configuration
+
+
+def _listed(text: str, kind: type[float], flag: str, what: str, fix: str) -> list[float]:
+    """Return the numbers of an option, between commas."""
+    try:
+        return [kind(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise ConfigurationError(f"{flag}: {text!r} is not a list of {what}", fix=fix) from None
 
 
 class Experiment:
@@ -126,8 +133,7 @@ class Experiment:
     @cached_property
     def rows(self) -> Split:
         """Which rows train, validate and test."""
-        data, seed = self.configuration.data, self.configuration.training.seed
-        return split(self.dataset, test=data.test, validation=data.validation, seed=seed)
+        return self.configuration.split(self.dataset)
 
     @cached_property
     def network(self) -> Network:
