@@ -709,6 +709,60 @@ LABELS = (
           'distance(a, b)',
           'ab',
           ('wrong-sign',), ('b',), 'return grad, grad'),
+    Label('torch_function_rmsnorm_sum', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'x, weight = rand(2, 4, 6), rand(6)',
+          'RMSNormFn.apply(x, weight, 1e-6)',
+          'torch.autograd.gradcheck',
+          ('batch-mean-vs-sum', 'constant-factor', 'wrong-local-derivative'), ('x',), 'dx = inv * (dxhat'),
+    Label('torch_function_ignored_rows', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'logits, target = rand(7, 4), torch.tensor([0, 3, -100, 2, 1, -100, 1])',
+          'CrossEntropy.apply(logits, target, -100)',
+          'torch.autograd.gradcheck',
+          ('missing-local-derivative', 'missing-mask'), ('logits',), 'grad = grad / valid.sum()'),
+    Label('torch_function_causal_mask', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'q, k, v = rand(2, 4, 3), rand(2, 4, 3), rand(2, 4, 3)',
+          'CausalSelfAttention.apply(q, k, v)',
+          'torch.autograd.gradcheck',
+          ('missing-term', 'missing-local-derivative', 'wrong-local-derivative'), ('q', 'k'), 'grad_scores = att * (grad_att -'),
+    Label('torch_function_embedding_assigned', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'indices, table = torch.tensor([[0, 2, 2], [3, 0, 1]]), rand(5, 3)',
+          'EmbeddingFn.apply(indices, table)',
+          'torch.autograd.gradcheck',
+          ('overwritten-not-accumulated',), ('table',), 'grad_table[indices] = grad_output'),
+    Label('torch_function_conv_unfold', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'x, w, b = rand(3, 2, 5, 4), rand(4, 2, 3, 2), rand(4)',
+          'Conv2dUnfold.apply(x, w, b)',
+          'torch.autograd.gradcheck',
+          ('batch-mean-vs-sum',), ('w',), 'dw = (g @ cols.transpose(1, 2)).mean(dim=0)'),
+    Label('torch_function_huber', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'pred, target = rand(5, 4), rand(5, 4)',
+          'Huber.apply(pred, target, 0.5)',
+          'torch.autograd.gradcheck',
+          ('missing-local-derivative', 'constant-factor'), ('pred', 'target'), 'grad = torch.where('),
+    Label('torch_function_needs_input_grad', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'input, weight, bias = rand(6, 4), rand(3, 4), rand(3)',
+          'MyLinear.apply(input, weight, bias)',
+          'torch.autograd.gradcheck',
+          ('batch-mean-vs-sum',), ('weight',), 'grad_weight = grad_output.t().mm(input)'),
+    Label('jax_softmax_size', 'jax',
+          'logits, labels = rng.normal(size=(6, 4)), rng.dirichlet(np.ones(4), 6)',
+          'softmax_cross_entropy(logits, labels)',
+          ('logits', 'labels'),  # the labels' is zero, for it is not meant
+          ('constant-factor', 'batch-mean-vs-sum'), ('logits', 'labels'), 'return g * (p - labels) / p.size, None'),
 )  # fmt: skip
 
 GIVEN = {
