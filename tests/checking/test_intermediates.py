@@ -214,24 +214,52 @@ PEERS = [
 ]
 
 
-@pytest.mark.peers
-@pytest.mark.parametrize("label", PEERS, ids=lambda label: label.name)
-def test_the_first_wrong_line_of_a_function_of_torch_or_jax_is_the_labelled_one(label):
+def of_a_library(label: Any) -> tuple[Any, None, Any]:
+    """Run a program of PyTorch or JAX, and return what its author gives to `check`."""
     path = PROGRAMS / f"{label.name}.py"
     names: dict[str, Any] = {"__name__": label.name, "np": np, "rng": np.random.default_rng(8)}
     exec(compile(path.read_text(), path, "exec"), names)
     exec(label.call, names)
     name, _, arguments = label.loss.partition("(")
-    name = name.removesuffix(".apply")
     inputs = (
         {each: names[each] for each in label.gradients}
         if label.shape == "jax"
         else eval(f"({arguments[:-1]},)", names)
     )
-    first = first_of(names[name], None, inputs)
+    return names[name.removesuffix(".apply")], None, inputs
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("label", PEERS, ids=lambda label: label.name)
+def test_the_first_wrong_line_of_a_function_of_torch_or_jax_is_the_labelled_one(label):
+    first = first_of(*of_a_library(label))
     assert first is not None
-    text = path.read_text()
+    text = (PROGRAMS / f"{label.name}.py").read_text()
     assert first.line == text[: text.index(label.line)].count("\n") + 1
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("torch_function_rmsnorm_sum", "(dxhat * xhat).mean(dim=-1, keepdim=True))"),
+        ("torch_function_ignored_rows", "grad = grad / valid.sum() * valid[:, None]"),
+        ("torch_function_causal_mask", "(grad_att - (grad_att * att).sum(dim=-1, keepdim=True))"),
+        ("torch_function_embedding_assigned", "grad_table.index_put_((indices,), grad_output, accumulate=True)"),
+        ("torch_function_conv_unfold", "dw = (g @ cols.transpose(1, 2)).sum(dim=0).view_as(w)"),
+        ("torch_function_huber", "torch.sign(err) * ctx.delta)"),
+        ("torch_function_needs_input_grad", "grad_weight = grad_output.t().mm(input)\n"),
+    ],
+)  # fmt: skip
+def test_a_function_of_torch_is_repaired_as_its_author_would(name: str, right: str):
+    """In the author's line and words: an option is no number, a sum over an axis is ``dim``."""
+    label = next(each for each in _FIXED["LABELS"] if each.name == name)
+    report = check(*of_a_library(label))
+    assert report.findings[0].code in label.codes
+    assert report.mended is not None
+    added = "".join(line for line in report.mended.diff.splitlines(keepends=True) if line.startswith("+"))
+    assert right in added
+    assert added.count("\n") == 2  # the file's name, and one line
 
 
 @pytest.mark.parametrize("label", NUMPY, ids=lambda label: label.name)
