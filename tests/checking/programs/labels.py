@@ -464,6 +464,14 @@ LABELS = (
           'grads = backward(X, y, a1, yhat, W2)',
           'cross_entropy(forward(X, W1, b1, W2, b2)[3], y)',
           "{n: (a, g) for n, a, g in zip(('W1', 'b1', 'W2', 'b2'), (W1, b1, W2, b2), grads)}"),
+    Label('hand_loss_apart', 'by hand',
+          'X, W1, b1, W2, b2 = rng.normal(size=(6, 3)), rng.normal(size=(3, 5)), rng.normal(size=5), rng.normal(size=(5, 4)), rng.normal(size=4)\n'
+          'y = np.eye(4)[rng.integers(0, 4, 6)]\n'
+          'p, cache = forward(X, W1, b1, W2, b2)\n'
+          'grads = backward(y, cache)',
+          'cross_entropy(forward(X, W1, b1, W2, b2)[0], y)',
+          "{n: (a, grads['d' + n]) for n, a in zip(('W1', 'b1', 'W2', 'b2'), (W1, b1, W2, b2))}",
+          ('batch-mean-vs-sum',), ('W1', 'b1', 'W2', 'b2'), 'dz2 = 1.5 * (p - y)'),
     Label('hand_layer_norms', 'by hand',
           'x = rng.normal(size=(6, 4))\n'
           'out, mean, std = normalise(x)\n'
@@ -874,6 +882,7 @@ GIVEN = {
     'prime_losses': 'mse, mse_prime, dict(y_true=y_true, y_pred=y_pred)',
     'prime_losses_bce': 'binary_cross_entropy, binary_cross_entropy_prime, dict(y_true=y_true, y_pred=y_pred)',
     'hand_forward_backward': 'forward, backward, dict(X=X, W1=W1, b1=b1, W2=W2, b2=b2, y=y)',
+    'hand_loss_apart': 'forward, backward, dict(X=X, W1=W1, b1=b1, W2=W2, b2=b2, y=y)',
     'hand_layer_norms': 'normalise, normalise_backward, dict(x=x)',
     'hand_gates': 'gate_forward, gate_backward, dict(x=x, Wg=Wg, Wv=Wv)',
     'notes_shallow_svd': 'net, None, dict(x=x, y=y)',

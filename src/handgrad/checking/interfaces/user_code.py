@@ -48,7 +48,7 @@ from handgrad.checking.interfaces.names import (
 )
 from handgrad.checking.interfaces.own_objects import Pair
 from handgrad.checking.interfaces.scripts import adapt_training, is_training
-from handgrad.checking.interfaces.tensors import like, to_numpy
+from handgrad.checking.interfaces.tensors import is_array, like, to_numpy
 from handgrad.checking.subject import CheckError
 
 FLAGS = (*DERIVATIVES, "derive", "diff", "dx")
@@ -131,7 +131,8 @@ def _of_two(forward: Function, backward: Function, world: World, loss: Function 
 def _output(results: tuple[Any, ...], world: World) -> Any:
     """Return which of forward's results a loss compares: the last of a target's shape, or the first."""
     shapes = [np.shape(value) for name, value in world.items() if is_target((name,))]
-    return next((each for each in reversed(results) if np.shape(each) in shapes), results[0])
+    arrays = [each for each in results if is_array(each)]  # and no cache
+    return next((each for each in reversed(arrays) if np.shape(each) in shapes), results[0])
 
 
 def _value(role: Role, world: World, result: Any, upstream: list[Any]) -> Any:
@@ -263,7 +264,7 @@ def _loss_between(forward: Function, backward: Function, world: World) -> Functi
     for name, value in getattr(forward, "__globals__", {}).items():
         if not isinstance(value, FunctionType) or value.__module__ != forward.__module__:
             continue
-        takes_known = set(parameters_of(value)) <= {*names, *world}
+        takes_known = set(required(value)) <= {*names, *world}
         if takes_known and is_loss_name(name) and value not in (forward, backward):
             return value
     return None
