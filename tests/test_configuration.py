@@ -32,8 +32,8 @@ def test_every_default() -> None:
     """What an empty configuration is; the documentation and the help of the options say the same."""
     assert msgspec.to_builtins(read_configuration(None, {})) == {
         "data": {
-            "source": "digits", "target": None, "task": None, "test": 0.2, "validation": 0.1, "standardise": "auto",
-            "standardise_targets": True, "fingerprint": None,
+            "source": "digits", "target": None, "task": None, "drop": None, "only": None, "test": 0.2,
+            "validation": 0.1, "standardise": "auto", "standardise_targets": True, "fingerprint": None,
         },
         "network": {
             "hidden": [256], "activation": "relu", "normalisation": "none", "dropout": 0.0, "layers": [],

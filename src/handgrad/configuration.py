@@ -57,7 +57,7 @@ Share = Annotated[float, Meta(ge=0, lt=1)]
 
 
 class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Which rows: ``source`` as `handgrad.data.load` takes it, and the shares of validation and test.
+    """Which rows: ``source`` and its columns as `handgrad.data.load` takes them, and the shares of validation and test.
 
     ``standardise`` is "feature", "all", "none", or "auto": bytes, as pixels are, all together, else by feature.
     ``standardise_targets`` does the same to the values that a regression predicts, each column by itself.
@@ -67,6 +67,8 @@ class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     source: str = "digits"
     target: str | list[str] | None = None
     task: Task | None = None
+    drop: list[str] | None = None
+    only: list[str] | None = None
     test: Share = 0.2
     validation: Share = 0.1
     standardise: Literal["auto", "feature", "all", "none"] = "auto"

@@ -191,6 +191,8 @@ def test_early_stopping_says_which_epoch_is_kept(at: Command, shop: Path) -> Non
 OPTIONS: dict[str, tuple[str, str, Any]] = {
     "--target": ("a,b", "data.target", ["a", "b"]),
     "--task": ("regression", "data.task", "regression"),
+    "--drop": ("c,d", "data.drop", ["c", "d"]),
+    "--only": ("u,c,v", "data.only", ["u", "c", "v"]),
     "--test": ("0.25", "data.test", 0.25),
     "--validation": ("0.15", "data.validation", 0.15),
     "--standardise": ("all", "data.standardise", "all"),
@@ -218,9 +220,9 @@ OPTIONS: dict[str, tuple[str, str, Any]] = {
 
 def test_every_option_reaches_its_setting(handgrad: Command, tmp_path: Path) -> None:
     """All of them at once; the run keeps them, and the network is made of them."""
-    x = np.random.default_rng(0).normal(size=(40, 4)).round(2)
+    x = np.random.default_rng(0).normal(size=(40, 7)).round(2)
     rows = "\n".join(",".join(map(str, row)) for row in x)
-    (tmp_path / "data.csv").write_text(f"u,a,b,v\n{rows}\n")
+    (tmp_path / "data.csv").write_text(f"u,a,b,c,d,e,v\n{rows}\n")
     given = [part for option, (value, _, _) in OPTIONS.items() for part in (option, value)]
     handgrad("train", "data.csv", *given, "--out", "run")
     settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())

@@ -36,7 +36,8 @@ def test_a_claim_up_to_the_limit_is_allowed_and_one_byte_more_is_not(
         (np.repeat(np.arange(21), 2), "regression"),
         (np.array([1, 2, 2, 1], np.uint8), "classification"),
         (np.array([1, 2, 3, 3]), "regression"),
-        (np.array([0.0, 1.0, 0.0, 1.0]), "regression"),
+        (np.array([0.0, 1.0, 0.0, 1.0]), "classification"),
+        (np.array([0.0, 0.5, 0.0, 1.0]), "regression"),
         (np.zeros((6, 2), int), "regression"),
     ],
 )

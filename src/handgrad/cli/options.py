@@ -40,6 +40,8 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("data.target", "--target", {"metavar": "NAME", "help": "Column to be predicted (several: a,b)."}),
     ("data.task", "--task", {"metavar": "TASK", "help": "classification or regression, when a file leaves it open."}),
+    ("data.drop", "--drop", {"metavar": "NAMES", "help": "Columns that are no features, as a,b."}),
+    ("data.only", "--only", {"metavar": "NAMES", "help": "The only columns that are features, as a,b."}),
     ("data.test", "--test", {"type": float, "help": "Share of the rows for the test [0.2]."}),
     ("data.validation", "--validation", {"type": float, "help": "Share of the rows watched in training [0.1]."}),
     ("data.standardise", "--standardise", {"metavar": "HOW", "help": "Mean 0 and deviation 1: by feature, over all together, none, or auto: all for pixels, else feature [auto]."}),
@@ -93,13 +95,15 @@ def configuration_from(source: str | None, config: Path | None, settings: Mappin
     target = values["data.target"]
     values["data.source"] = source
     values["data.target"] = target.split(",") if target and "," in target else target
+    for name in ("data.drop", "data.only"):
+        values[name] = values[name].split(",") if values[name] else None
     if (hidden := values["network.hidden"]) is not None:
         values["network.hidden"] = _listed(hidden, int, "--hidden", "sizes", "as in --hidden 128,64")
     if (weights := values["network.class_weight"]) not in (None, "balanced"):
         fix = "as in --class-weight 1,4, or --class-weight balanced"
         values["network.class_weight"] = _listed(weights, float, "--class-weight", "numbers", fix)
     configuration = read_configuration(config, values)
-    if any(values[f"data.{name}"] is not None for name in ("source", "target", "task")):
+    if any(values[f"data.{name}"] is not None for name in ("source", "target", "task", "drop", "only")):
         configuration.data.fingerprint = None
     return configuration
 
@@ -121,8 +125,18 @@ class Experiment:
     @cached_property
     def dataset(self) -> Dataset:
         """The rows that the configuration names; a `DataError` when a run was trained on others."""
-        settings = self.configuration.data
-        dataset = load(settings.source, target=settings.target, task=settings.task)
+        settings, task = self.configuration.data, self.configuration.data.task
+        if task is None and (
+            known := (settings.fingerprint or {}).get("t")
+        ):  # a run's task is not inferred again
+            task = "classification" if known.dtype == "int64" else "regression"
+        dataset = load(
+            settings.source,
+            target=settings.target,
+            task=task,
+            drop=settings.drop or (),
+            only=settings.only or (),
+        )
         if settings.fingerprint and (change := find_change(settings.fingerprint, fingerprints(dataset))):
             raise DataError(
                 f"{settings.source}: the data has changed since the run: {change}",

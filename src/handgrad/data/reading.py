@@ -15,7 +15,7 @@ import numpy as np
 
 from handgrad.arrays import Array
 from handgrad.data.dataset import Dataset, Task
-from handgrad.errors import DataError, nearest
+from handgrad.errors import DataError, nearest, notify
 
 # A compressed file may ask for LARGEST bytes of memory at most, and above FREE for RATIO times its own size: deflate
 # packs zeros 1,000 times, so that 1 MB could ask for 1 GB, whereas measured data is rarely packed 50 times (MNIST: 5).
@@ -36,6 +36,8 @@ class Request:
     target: str | os.PathLike[str] | Sequence[str] | None = None
     task: Task | None = None
     features: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    only: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,21 @@ def select(path: Path, header: Sequence[str], request: Request) -> Selection:
         if task == "classification":
             raise DataError(f"{path}: classification takes one target, and {len(wanted)} are named")
         task = "regression"
-    return Selection(names, tuple(k for k in range(len(names)) if k not in targets), targets, task)
+    return Selection(names, _features(path, names, targets, request), targets, task)
+
+
+def _features(
+    path: Path, names: tuple[str, ...], targets: tuple[int, ...], request: Request
+) -> tuple[int, ...]:
+    """Return the positions of the features: all columns, or ``only`` some, without those to ``drop`` and the targets."""
+    dropped = _positions(path, names, request.drop)
+    if contrary := [names[index] for index in dropped if index in targets]:
+        raise DataError(f"{path}: the column {contrary[0]!r} is both dropped and the target")
+    chosen = _positions(path, names, request.only) or range(len(names))
+    features = tuple(sorted(set(chosen) - set(targets) - set(dropped)))
+    if not features:
+        raise DataError(f"{path}: no column is left to predict from", fix="drop fewer columns")
+    return features
 
 
 def _positions(path: Path, names: tuple[str, ...], wanted: Sequence[str]) -> tuple[int, ...]:
@@ -124,27 +140,34 @@ def _check_names(path: Path, header: Sequence[str]) -> tuple[str, ...]:
 
 def infer_task(values: Array) -> Task:
     """Infer the task from the values of a target: text, booleans and few whole numbers are classes."""
-    if values.ndim > 1 or values.dtype.kind == "f":
+    if values.ndim > 1 or (values.dtype.kind == "f" and not _are_written_as_floats(values)):
         return "regression"
     # Classes are found twice on average; of numbers that hardly repeat, each is a value.
-    if values.dtype.kind in "iu" and len(np.unique(values)) > min(MAX_CLASSES, len(values) / 2):
+    if values.dtype.kind in "iuf" and len(np.unique(values)) > min(MAX_CLASSES, len(values) / 2):
         return "regression"
     return "classification"
+
+
+def _are_written_as_floats(values: Array) -> bool:
+    """Return whether values are classes as pandas and statsmodels write them: 0.0 and 1.0, and nothing else."""
+    return np.array_equal(np.unique(values), [0, 1])
 
 
 def encode(place: str, values: Array, task: Task | None = None) -> tuple[Task, Array, tuple[str, ...]]:
     """Return the task, class numbers (int64) or values (float64), and the names of the classes, sorted by value."""
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
-    task = task or infer_task(values)
-    if task == "regression":
+    inferred = task or infer_task(values)
+    if inferred != task and inferred == "classification" and values.dtype.kind == "f":
+        notify(f"{place}: 0.0 and 1.0 are taken for two classes; for values, set the task to regression")
+    if inferred == "regression":
         if values.dtype.kind not in "biuf":
             raise DataError(
                 f"{place}: the target is text, and regression needs numbers",
                 given=f"{values.flat[0]!s:.40}",
                 fix="choose another target, or the task classification",
             )
-        return task, values.astype(np.float64), ()
+        return inferred, values.astype(np.float64), ()
     if values.ndim != 1:
         raise DataError(f"{place}: classification takes one target, and this one has shape {values.shape}")
     if values.dtype.kind == "f":
@@ -156,7 +179,7 @@ def encode(place: str, values: Array, task: Task | None = None) -> tuple[Task, A
             )
     found, t = np.unique(values, return_inverse=True)
     names = map(int, found.tolist()) if values.dtype.kind == "f" else found.tolist()
-    return task, t.astype(np.int64), tuple(map(str, names))
+    return inferred, t.astype(np.int64), tuple(map(str, names))
 
 
 @contextmanager

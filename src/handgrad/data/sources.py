@@ -55,7 +55,12 @@ def takes(source: str | os.PathLike[str], target: Literal["column", "file"]) -> 
 
 @judged
 def load(
-    source: str | os.PathLike[str], *, target: str | Sequence[str] | None = None, task: Task | None = None
+    source: str | os.PathLike[str],
+    *,
+    target: str | Sequence[str] | None = None,
+    task: Task | None = None,
+    drop: Sequence[str] = (),
+    only: Sequence[str] = (),
 ) -> Dataset:
     """Load a data set.
 
@@ -69,7 +74,9 @@ def load(
         .npy file of the targets. Other sources have their own.
     task
         For files, what the target is for. By default, text and booleans are classes, and so are whole numbers when there
-        are at most 20 different ones, each found twice on average; other numbers are for regression.
+        are at most 20 different ones, each found twice on average, and 0.0 with 1.0; other numbers are for regression.
+    drop, only
+        For a table, the columns that are not features, or the only ones that are.
 
     Returns
     -------
@@ -102,6 +109,8 @@ def load(
         raise DataError(
             f"{source}: target is {target!r}, and this source has its own target", fix="leave out target"
         )
+    if (drop or only) and not takes(source, "column"):
+        raise DataError(f"{source}: columns of tables are chosen by name, and this source is no table")
     if built_in or path.is_dir():
         dataset = built_in() if built_in else mnist(path)
         if task not in (None, dataset.task):
@@ -109,7 +118,7 @@ def load(
         return dataset
     if found is None:
         raise _unknown(source, path)
-    return make_dataset(path, found.read(path, Request(target, task)))
+    return make_dataset(path, found.read(path, Request(target, task, drop=drop, only=only)))
 
 
 def _unknown(source: str | os.PathLike[str], path: Path) -> DataError:
