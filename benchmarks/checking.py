@@ -86,8 +86,8 @@ MECHANISMS: dict[str, list[tuple[str, Any]]] = {
     "patterns of Jacobians": [("diagnosis.gradient_patterns.by_jacobian", nothing)],
     "patching of global names": [("forward_trace.forward_trace.traced_scope", unpatched)],
     "torch and JAX on NumPy": [
-        ("interfaces.torch_and_jax.torch_on_numpy", not_on_numpy),
-        ("interfaces.torch_and_jax.jax_on_numpy", not_on_numpy),
+        ("interfaces.torch_functions.torch_on_numpy", not_on_numpy),
+        ("interfaces.jax_functions.jax_on_numpy", not_on_numpy),
     ],
 }
 """Where the checker enters each mechanism, and what stands in for it."""

@@ -22,7 +22,7 @@ MODULES = {
 HOMES = {
     "click": ("handgrad.cli", "only the command line has options"),
     "jax": (
-        "handgrad.checking.interfaces.torch_and_jax",
+        "handgrad.checking.interfaces.jax_functions",
         "a peer: functions with a custom VJP, when the user has one",
     ),
     "jinja2": ("handgrad.explaining.page", "the one place that writes a page"),
@@ -45,7 +45,7 @@ HOMES = {
     "scipy": ("handgrad.sklearn", "comes with scikit-learn: its sparse rows and its L-BFGS-B"),
     "sklearn": ("handgrad.sklearn", "an extra: what its estimators inherit"),
     "torch": (
-        "handgrad.checking.interfaces.torch_and_jax handgrad.interop.modules",
+        "handgrad.checking.interfaces.torch_functions handgrad.interop.modules",
         "a peer: autograd functions, when the user has one; modules, when one is converted",
     ),
     "tensorboardX": ("handgrad.tracking", "an extra: the one place that writes event files"),

@@ -1,0 +1,117 @@
+"""JAX's functions, with ``defvjp`` or ``defjvp``, jitted or not, and what calls them: functions of trees of arrays."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from handgrad.checking.interfaces.on_numpy import jax_on_numpy, unwrapped
+from handgrad.checking.interfaces.peer_function import Leaves, Library, Pull
+from handgrad.checking.interfaces.tensors import to_numpy
+from handgrad.checking.subject import Array, CheckError
+from handgrad.tolerance import close
+
+
+def has_jax_rule(thing: Any) -> bool:
+    """Whether it is a function with a rule for JAX, or a jitted one."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(thing, jax.custom_vjp | jax.custom_jvp | jax.stages.Wrapped)
+
+
+def jax_library(thing: Any) -> Library:
+    """Return how JAX calls and differentiates a function."""
+    return _Jax(thing)
+
+
+class _Fixed:
+    """What is not differentiated: a leaf of JAX's trees."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class _Jax(Library):
+    """A function of JAX's, of trees of arrays."""
+
+    numbers = (True, False)
+
+    def __init__(self, function: Any) -> None:
+        import jax
+
+        self.function, start = function, unwrapped(function)
+        self.signature = inspect.signature(start)
+        self.fixed = _nondiff(function)
+        if (plain := jax_on_numpy(function)) is not None:
+
+            def on_numpy(*leaves: Any) -> Any:
+                return jax.tree_util.tree_leaves(plain(*self._arguments(leaves)))
+
+            on_numpy.__wrapped__ = plain  # type: ignore[attr-defined]
+            self.on_numpy = on_numpy
+
+    def flat(self, arguments: dict[str, Any]) -> Leaves:
+        import jax
+
+        values = {n: _Fixed(v) if k in self.fixed else v for k, (n, v) in enumerate(arguments.items())}
+        found, self.tree = jax.tree_util.tree_flatten_with_path(tuple(values.values()))
+        names = list(values)
+        return {names[path[0].idx] + "".join(map(_step, path[1:])): leaf for path, leaf in found}
+
+    def _arguments(self, leaves: Iterable[Any]) -> list[Any]:
+        import jax
+
+        bare = [leaf.value if isinstance(leaf, _Fixed) else leaf for leaf in leaves]
+        return list(jax.tree_util.tree_unflatten(self.tree, bare))
+
+    def tensor(self, example: Any, array: Array) -> Any:
+        import jax
+
+        return jax.numpy.asarray(array)
+
+    def call(self, leaves: Leaves) -> list[Any]:
+        import jax
+
+        return list(jax.tree_util.tree_leaves(self.function(*self._arguments(leaves.values()))))
+
+    def differentiate(self, leaves: Leaves, wanted: list[str]) -> tuple[list[Any], Pull]:
+        import jax
+
+        def of(*values: Any) -> list[Any]:
+            return self.call({**leaves, **dict(zip(wanted, values, strict=True))})
+
+        outputs, back = jax.vjp(of, *(leaves[name] for name in wanted))
+        for first, second in zip(outputs, self.call(leaves), strict=True):
+            if not close(to_numpy(first), to_numpy(second)):
+                raise CheckError("the forward of its rule returns another value than the function itself")
+
+        def pull(upstream: list[Any]) -> list[Any]:
+            nothing = (np.zeros(output.shape, jax.dtypes.float0) for output in outputs)
+            pairs = zip(upstream, nothing, strict=True)
+            return list(back([zero if part is None else part for part, zero in pairs]))
+
+        return outputs, pull
+
+    def is_differentiable(self, output: Any) -> bool:
+        import jax
+
+        return bool(jax.numpy.issubdtype(output.dtype, jax.numpy.floating))
+
+
+def _step(key: Any) -> str:
+    """Return a step into a tree as code would write it."""
+    index = getattr(key, "idx", getattr(key, "key", None))
+    return f"[{index}]" if isinstance(index, int) else f".{getattr(key, 'name', index)}"
+
+
+def _nondiff(function: Any) -> set[int]:
+    """Return the arguments that are not differentiated, by number."""
+    found: set[int] = set()
+    while function is not None and not isinstance(function, FunctionType):
+        found |= set(getattr(function, "nondiff_argnums", ()))
+        function = getattr(function, "fun", getattr(function, "__wrapped__", None))
+    return found
