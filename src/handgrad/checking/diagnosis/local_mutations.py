@@ -23,7 +23,7 @@ from handgrad.checking.diagnosis.mutated_chain_rule import (
     named_value,
     quoted_line,
 )
-from handgrad.checking.diagnosis.slope_mutations import activations, passed_on, single_slopes, slopes
+from handgrad.checking.diagnosis.slope_mutations import activations, passed_on, slopes
 from handgrad.checking.forward_trace import ForwardTrace, Operation
 from handgrad.checking.forward_trace.operation import fill
 from handgrad.checking.mistakes import Diagnosis
@@ -54,7 +54,6 @@ def by_local_mutation(evidence: Evidence) -> list[Diagnosis]:
         slopes,
         passed_on,
         partial(_paths, evidence=evidence),
-        single_slopes,
         _exchanged,
     )
     for family in families:
@@ -255,7 +254,8 @@ def _exchanged(chain: MutatedChainRule) -> Iterator[Diagnosis]:
         if names := chain.explained(
             _exchange(*sorted((one, other), key=lambda edge: -edge.operation.number))
         ):
-            words = f"{named_value(trace, one.value)} and {named_value(trace, other.value)} get each other's gradient"
+            named = [f"`{trace.names[v]}`" for v in (one.value, other.value) if v in trace.names]
+            words = f"{' and '.join(named if len(named) == 2 else names)} get each other's gradient"
             yield Diagnosis("swapped-gradients", names, words, EXCHANGED)
 
 

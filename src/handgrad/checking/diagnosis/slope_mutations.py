@@ -21,7 +21,6 @@ from handgrad.checking.subject import Array
 from handgrad.tolerance import close
 
 DEEPEST = 10  # operations that make up an activation
-MOST_SINGLE = 8  # activations of one line that are looked at one by one
 MOST_VALUES = 12  # at which a derivative may be taken by mistake
 
 # Costs, as in `local_mutations`.
@@ -83,13 +82,6 @@ def slopes(chain: MutatedChainRule) -> Iterator[Diagnosis]:
         yield from _with_other_slopes(chain, several)
         for fewer in (several[1:], several[:-1]) if len(several) > 2 else ():
             yield from _with_other_slopes(chain, fewer, ONE_OF_MANY)
-
-
-def single_slopes(chain: MutatedChainRule) -> Iterator[Diagnosis]:
-    """Take another derivative of one activation of several in a loop."""
-    for several in _alike(activations(chain.trace)):
-        for one in several if 1 < len(several) <= MOST_SINGLE else ():
-            yield from _with_other_slopes(chain, [one], ONE_OF_MANY)
 
 
 def activations(trace: ForwardTrace) -> list[Activation]:
