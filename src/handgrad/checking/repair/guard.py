@@ -21,7 +21,7 @@ try:
 except ImportError:  # not on every system
     resource = None  # type: ignore[assignment]
 
-MEMORY = 4 << 30  # bytes that all candidates together may add
+MEMORY = 1 << 30  # bytes that all candidates together may add
 LONGEST_RUN = 10.0  # seconds for the user's own backward
 
 _SEARCHING: ContextVar[bool] = ContextVar("searching", default=False)
