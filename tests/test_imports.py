@@ -29,7 +29,7 @@ HOMES = {
     "llvmlite": ("handgrad.engines.compiled", "the one place that makes native code"),
     "markupsafe": ("handgrad.explaining.page", "comes with jinja2: what is HTML already"),
     "math_core": ("handgrad.explaining.page", "formulas as a browser shows them"),
-    "matplotlib": ("handgrad.training.history", "slow to import: the one place that draws"),
+    "matplotlib": ("handgrad.training.pictures", "slow to import: the one place that draws"),
     "msgspec": (
         "handgrad.checkpoints handgrad.cli.run_folder handgrad.configuration handgrad.explaining handgrad.files "
         "handgrad.network.saving handgrad.runs handgrad.sklearn.persistence handgrad.specs handgrad.training.history",

@@ -6,6 +6,7 @@ config.toml         the settings, complete
 history.jsonl       every epoch; history.csv the same as a table
 learning_curve.png  the same as a picture
 snapshots.jsonl     snapshots of the training, one a line, where they were recorded
+evaluation.png      what the network gets right and wrong on the test rows, where there are some
 explanation.html    the network explained, where the page was written
 """
 
@@ -108,7 +109,7 @@ def save_run(
 def give_up(folder: Path) -> None:
     """Delete what makes a folder a run, or an estimator's, and its page, so that nothing new is mixed with it."""
     try:
-        for name in ("run.json", "estimator.json", "explanation.html"):
+        for name in ("run.json", "estimator.json", "explanation.html", "evaluation.png"):
             (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise RunError(f"{folder}: cannot be written: {error.strerror or error}") from None
@@ -238,3 +239,9 @@ def match_features(run: Run, dataset: Dataset) -> Array:
     if missing := [name for name in run.feature_names if name not in dataset.feature_names]:
         raise DataError(f"{dataset.name}: there is no column {missing[0]!r}, which the run was trained on")
     return dataset.x[:, [dataset.feature_names.index(name) for name in run.feature_names]]
+
+
+def target_names(run: Run, outputs: int) -> list[str]:
+    """Return what the values are called that a network for regression predicts."""
+    names = run.target if isinstance(run.target, list) else [run.target or "answer"]
+    return names if len(names) == outputs else [f"answer_{k}" for k in range(outputs)]

@@ -123,7 +123,7 @@ def test_a_closed_stream_is_no_error(tmp_path: Path, closed: int) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == (
-        "" if closed == 2 else "xor: 700 training rows · network 2 → 3 → 2 · 17 parameters\n"
+        "" if closed == 2 else "moons: 700 training rows · network 2 → 3 → 2 · 17 parameters\n"
     )
     assert ("test accuracy" in done.stdout) == (closed != 1)
     assert load_run(tmp_path / "run").network.row == (2,)

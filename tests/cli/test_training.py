@@ -24,7 +24,9 @@ SMALL = ["--hidden", "9", "--epochs", "2"]
 def test_the_default_network_reads_digits(handgrad: Command, tmp_path: Path) -> None:
     """`handgrad train` alone: 97 of 100 test digits or more, in a run folder of its own."""
     done = handgrad("train")
-    results = dict(re.split("  +", line.strip()) for line in done.stdout.splitlines())
+    table, confusion = done.stdout.split("\n\n")
+    results = dict(re.split("  +", line.strip()) for line in table.splitlines())
+    assert [line.split()[0] for line in confusion.splitlines()] == ["targets", "recall", *"0123456789"]
     assert float(results["test accuracy"]) >= 0.97
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.startswith("digits-20")
@@ -53,6 +55,7 @@ def test_json_is_one_object_and_nothing_else(handgrad: Command, tmp_path: Path) 
     head, *lines = map(json.loads, (tmp_path / "run" / "history.jsonl").read_text().splitlines())
     assert list(map(json.loads, done.stderr.splitlines())) == lines
     facts = head["facts"]
+    scored = json.loads(handgrad("evaluate", "run", "--json").stdout)
     assert results == {
         "epochs": 2,
         "stopped": "finished",
@@ -60,12 +63,15 @@ def test_json_is_one_object_and_nothing_else(handgrad: Command, tmp_path: Path) 
         "training_loss": lines[-1]["loss"],
         "validation_loss": lines[-1]["validation_loss"],
         "test_accuracy": load_run(tmp_path / "run").results["test_accuracy"],
+        "test_balanced_accuracy": scored["balanced_accuracy"],
+        "test_f1": scored["f1"],
         "engine": "compiled",
         "blas": facts["blas"],
         "threads": facts["threads"],
         "rows_per_second": facts["rows_per_second"],
         "run": "run",
         "explanation": "run/explanation.html",
+        "warning": None,
     }
 
 
@@ -83,6 +89,7 @@ def test_a_run_folder_has_everything(handgrad: Command, tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "in" / "run"
     names = [
         "config.toml",
+        "evaluation.png",
         "explanation.html",
         "history.csv",
         "history.jsonl",
@@ -90,7 +97,8 @@ def test_a_run_folder_has_everything(handgrad: Command, tmp_path: Path) -> None:
         "run.json",
         "weights.safetensors",
     ]
-    assert done.stdout.splitlines()[-1].split() == ["explanation", "deep/in/run/explanation.html"]
+    table = done.stdout.split("\n\n")[0]
+    assert table.splitlines()[-1].split() == ["explanation", "deep/in/run/explanation.html"]
     assert (folder / "explanation.html").read_text(encoding="utf-8").lower().startswith("<!doctype html>")
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from handgrad import BinaryCrossEntropy, HalfSquaredError, Huber, Loss, MeanSquaredError, SoftmaxCrossEntropy
-from handgrad.training.metrics import measure_metric, metric_name, r_squared
+from handgrad.training.metrics import (
+    calibration,
+    classification_scores,
+    measure_metric,
+    metric_name,
+    r_squared,
+    regression_scores,
+)
 
 Array = NDArray[Any]
 
@@ -107,6 +114,94 @@ def test_each_loss_has_its_metric() -> None:
     """Classes and yes-no answers have accuracy, values R²."""
     assert metric_name(SoftmaxCrossEntropy()) == metric_name(BinaryCrossEntropy()) == "accuracy"
     assert {metric_name(loss) for loss in (MeanSquaredError(), HalfSquaredError(), Huber())} == {"r2"}
+
+
+def test_scores_of_classes_by_hand() -> None:
+    """Ten rows of four classes: one without rows that is predicted once, one without rows or predictions."""
+    t = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1, 1])
+    predicted = np.array([0, 0, 0, 0, 1, 2, 1, 1, 1, 0])
+    scores = classification_scores(np.eye(4)[predicted], t)
+    assert scores["confusion_matrix"] == [[4, 1, 1, 0], [1, 3, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+    assert scores["recall"] == [4 / 6, 3 / 4, None, None]
+    assert scores["accuracy"] == 0.7
+    assert scores["majority_share"] == 0.6
+    assert scores["balanced_accuracy"] == pytest.approx((4 / 6 + 3 / 4) / 2)
+    assert scores["f1"] == pytest.approx(
+        (8 / 11 + 6 / 8 + 0) / 3
+    )  # 2 right / (rows + predicted); the last is left out
+    assert "roc_auc" not in scores
+
+
+def test_roc_and_calibration_by_hand() -> None:
+    """A tie of both classes is a slope; the area is the share of pairs in order, a tie counting half."""
+    p, t = np.array([0.95, 0.8, 0.8, 0.4, 0.3, 0.05]), np.array([1, 1, 0, 1, 0, 0])
+    scores = classification_scores(np.stack([1 - p, p], axis=1), t)
+    assert scores["roc_curve"] == [[0, 0], [0, 1 / 3], [1 / 3, 2 / 3], [1 / 3, 1], [1, 1]]
+    assert scores["roc_auc"] == pytest.approx((3 + 2.5 + 2) / 9)
+    assert [(each["rows"], each["observed"]) for each in scores["calibration"]] == [
+        (1, 0), (1, 0), (1, 1), (2, 0.5), (1, 1)
+    ]  # fmt: skip
+    assert [each["predicted"] for each in scores["calibration"]] == pytest.approx([0.05, 0.3, 0.4, 0.8, 0.95])
+    assert scores["calibration_error"] == pytest.approx((0.05 + 0.3 + 0.6 + 2 * 0.3 + 0.05) / 6)
+    one = classification_scores(np.stack([1 - p, p], axis=1), np.ones(6, int))
+    assert (one["accuracy"], one["recall"]) == (0.5, [None, 0.5])
+    assert "roc_auc" not in one  # which needs both classes
+
+
+def test_errors_of_values_by_hand() -> None:
+    """In the unit of the targets; of several outputs the mean."""
+    t, y = np.array([[1.0, 10], [2, 20], [3, 60]]), np.array([[1.0, 10], [2, 26], [6, 68]])
+    assert regression_scores(y[:, :1], t[:, :1]) == {
+        "r2": 1 - 9 / 2, "root_mean_squared_error": pytest.approx(3**0.5), "mean_absolute_error": 1,
+    }  # fmt: skip
+    both = regression_scores(y, t)
+    assert both["root_mean_squared_error"] == pytest.approx((3**0.5 + (100 / 3) ** 0.5) / 2)
+    assert both["mean_absolute_error"] == pytest.approx((1 + 14 / 3) / 2)
+
+
+@pytest.mark.peers
+@settings(deadline=None)
+@given(seed=st.integers(0, 10**6), rows=st.integers(2, 60), count=st.integers(2, 5))
+def test_scores_are_scikit_learns(seed: int, rows: int, count: int) -> None:
+    """Of classes, with ties among the probabilities and classes without rows, and of values."""
+    from sklearn import metrics
+
+    rng = np.random.default_rng(seed)
+    t, shares = rng.integers(0, count, rows), rng.integers(1, 5, (rows, count)).astype(float)
+    shares /= shares.sum(axis=1, keepdims=True)
+    scores, predicted = classification_scores(shares, t), shares.argmax(axis=1)
+    labels, met = list(range(count)), np.unique(t)
+    assert scores["confusion_matrix"] == metrics.confusion_matrix(t, predicted, labels=labels).tolist()
+    assert scores["accuracy"] == metrics.accuracy_score(t, predicted)
+    recall = metrics.recall_score(t, predicted, labels=met, average=None)
+    assert [scores["recall"][k] for k in met] == pytest.approx(recall.tolist())
+    assert scores["balanced_accuracy"] == pytest.approx(recall.mean())
+    assert scores["f1"] == pytest.approx(metrics.f1_score(t, predicted, average="macro", zero_division=0))
+    assert ("roc_auc" in scores) == (count == 2 and len(met) == 2)
+    if "roc_auc" in scores:
+        assert scores["roc_auc"] == pytest.approx(metrics.roc_auc_score(t, shares[:, 1]))
+        x, y, _ = metrics.roc_curve(t, shares[:, 1], drop_intermediate=False)
+        everywhere = set(zip(x.round(9), y.round(9), strict=True))  # ours leaves out more of those on a line
+        assert {(round(x, 9), round(y, 9)) for x, y in scores["roc_curve"]} <= everywhere
+    y, t = rng.normal(size=(2, rows, count))
+    values = regression_scores(y, t)
+    assert values["root_mean_squared_error"] == pytest.approx(metrics.root_mean_squared_error(t, y))
+    assert values["mean_absolute_error"] == pytest.approx(metrics.mean_absolute_error(t, y))
+
+
+@pytest.mark.peers
+@settings(deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_calibration_is_scikit_learns(seed: int) -> None:
+    from sklearn.calibration import calibration_curve
+
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(size=200)
+    t = (rng.uniform(size=200) < p).astype(int)
+    observed, predicted = calibration_curve(t, p, n_bins=10)
+    bins = calibration(p, t)
+    assert [each["observed"] for each in bins] == pytest.approx(observed.tolist())
+    assert [each["predicted"] for each in bins] == pytest.approx(predicted.tolist())
 
 
 @pytest.mark.peers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.checkpoints import read_past
 from handgrad.cli.console import engine_text, show_results
+from handgrad.cli.evaluation import Evaluation
 from handgrad.cli.options import (
     FOLDER,
     Experiment,
@@ -34,14 +36,14 @@ from handgrad.cli.run_folder import (
 from handgrad.configuration import Configuration, write_configuration
 from handgrad.data.sources import BY_SUFFIX
 from handgrad.files import write_file
-from handgrad.runs import Run, load_run, save_run
+from handgrad.runs import Run, load_run, save_run, target_names
 from handgrad.training import History, train
-from handgrad.training.metrics import measure_metric, metric_name
+from handgrad.training.metrics import metric_name
 
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
     from handgrad.explaining.record import Snapshot
 
-PAGE = "explanation.html"
+PAGE, PICTURE = "explanation.html", "evaluation.png"
 
 
 @click.command(name="train")
@@ -132,22 +134,26 @@ def _run(
         if not history.epochs:
             click.echo("Stopped before the first epoch was finished: nothing is saved.", err=True)
             return interrupted
-        results = _save(folder, experiment, history, run_folder.snapshots)
+        evaluation = _save(folder, experiment, history, run_folder.snapshots)
         if history.stopped != "interrupted":
             run_folder.remove()
     last = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
     ran = {"engine": engine_text(history.facts)}
     if as_json:
         ran = {name: history.facts[name] for name in ("engine", "blas", "threads") if name in history.facts}
+    results = {} if evaluation is None else {f"test_{k}": value for k, value in evaluation.lines.items()}
     show_results(
         {"epochs": len(history.epochs), "stopped": history.stopped, "kept_epoch": last.epoch}
         | {"training_loss": last.loss, "validation_loss": last.validation_loss}
         | results
         | ran
         | {"rows_per_second": history.facts["rows_per_second"], "run": str(folder)}
-        | {"explanation": str(folder / PAGE)},
+        | {"explanation": str(folder / PAGE)}
+        | ({"warning": evaluation and evaluation.warning} if as_json else {}),
         as_json=as_json,
     )
+    if evaluation is not None and not as_json:
+        evaluation.show()
     return interrupted if history.stopped == "interrupted" else 0
 
 
@@ -174,25 +180,29 @@ def _train(experiment: Experiment, run_folder: RunFolder, *, as_json: bool) -> H
 
 def _save(
     folder: Path, experiment: Experiment, history: History, snapshots: Sequence[Snapshot]
-) -> dict[str, float]:
-    """Write the run folder, with its page, and return the results on the test rows."""
+) -> Evaluation | None:
+    """Write the run folder, with its page and picture, and return how good the network is on the test rows."""
     from handgrad.explaining import explain
     from handgrad.explaining.page import render_page
     from handgrad.explaining.snapshots import small_batch, with_training
 
     dataset, rows, network = experiment.dataset, experiment.rows, experiment.network
     configuration, data = experiment.configuration, experiment.configuration.data
-    results: dict[str, float] = {}
+    run = Run(network, data.source, dataset.task, data.target, dataset.classes, dataset.feature_names)
+    evaluation, results = None, {}
     if len(rows.test):
         assert network.loss is not None
         prediction = network.predict(dataset.x[rows.test])
         targets = network.check_targets(np.asarray(dataset.t[rows.test]), len(rows.test))
-        results[f"test_{metric_name(network.loss)}"] = measure_metric(network.loss, prediction, targets)
-    run = Run(
-        network, data.source, dataset.task, data.target, dataset.classes, dataset.feature_names, results
-    )
+        names = target_names(run, prediction.shape[-1])
+        evaluation = Evaluation.of(network.loss, prediction, targets, dataset.classes, names)
+        metric = metric_name(network.loss)
+        results[f"test_{metric}"] = evaluation.scores[metric]
+    run = replace(run, results=results)
     save_run(folder, run, history, write_configuration(configuration), snapshots)
     few = rows.train[small_batch(len(rows.train), configuration.training.seed)]
     explanation = explain(network, dataset.x[few], dataset.t[few], optimiser=configuration.optimiser())
     write_file(folder / PAGE, render_page(with_training(explanation, snapshots)))
-    return results
+    if evaluation is not None:
+        evaluation.save_picture(folder / PICTURE, f"{dataset.name}: {len(rows.test):,} test rows")
+    return evaluation

@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.cli.console import show_results
+from handgrad.cli.evaluation import Evaluation
 from handgrad.cli.options import FILE, FOLDER, Experiment, json_option, read_settings
 from handgrad.data import Dataset, load, load_features
 from handgrad.data.sources import takes
 from handgrad.engines import Epoch, ReferenceEngine
 from handgrad.errors import DataError
 from handgrad.files import write_file
-from handgrad.runs import Run, load_run, match_classes, match_features
-from handgrad.training.metrics import measure_metric, metric_name
+from handgrad.runs import Run, load_run, match_classes, match_features, target_names
+from handgrad.training.metrics import mean_loss
 
 
 @click.command(name="evaluate")
@@ -29,8 +30,11 @@ from handgrad.training.metrics import measure_metric, metric_name
 @click.option(
     "--target", metavar="NAME", help="Column of SOURCE, or .npy file, with the targets, when it is another."
 )
-@json_option("Print the results as JSON.")
-def evaluate_command(run: Path, source: str | None, target: str | None, as_json: bool) -> None:
+@click.option("--picture", type=FILE, help="Draw what is right and wrong into a PNG file.")
+@json_option("Print the results as JSON, with the recall of each class, the ROC curve and the calibration.")
+def evaluate_command(
+    run: Path, source: str | None, target: str | None, picture: Path | None, as_json: bool
+) -> None:
     """Score a trained network on rows with known targets.
 
     RUN is a folder that `handgrad train` wrote. Without SOURCE, the test rows of its own data are used; else
@@ -39,6 +43,7 @@ def evaluate_command(run: Path, source: str | None, target: str | None, as_json:
     \b
     handgrad evaluate runs/digits
     handgrad evaluate runs/houses newer.csv --json
+    handgrad evaluate runs/houses newer.csv --picture newer.png
     """
     trained = load_run(run)
     if source is None:
@@ -50,19 +55,28 @@ def evaluate_command(run: Path, source: str | None, target: str | None, as_json:
         own = trained.target if takes(source, "column") else None  # other sources have their own targets
         dataset = load(source, target=target or own, task=trained.task)
         rows = np.arange(len(dataset))
-    show_results({"rows": len(rows), **_score(trained, dataset, rows)}, as_json=as_json)
+    loss, evaluation = _score(trained, dataset, rows)
+    if picture is not None:
+        evaluation.save_picture(picture, f"{dataset.name}: {len(rows):,} rows")
+    results = {"rows": len(rows), "loss": loss}
+    if as_json:
+        show_results({**results, **evaluation.scores, "warning": evaluation.warning}, as_json=True)
+        return
+    show_results({**results, **evaluation.lines}, as_json=False)
+    evaluation.show()
 
 
-def _score(run: Run, dataset: Dataset, rows: Any) -> dict[str, float]:
-    """Return the loss and the metric of some rows of a data set."""
+def _score(run: Run, dataset: Dataset, rows: Any) -> tuple[float, Evaluation]:
+    """Return the loss and the scores of some rows of a data set."""
     network = run.network
     assert network.loss is not None
     x = network.check_rows(match_features(run, dataset))
     t = network.check_targets(match_classes(run, dataset), len(x))
     bound = ReferenceEngine().bind(network.loss_program(), network.arrays)
     total, count = bound.epoch(Epoch({"x": x, "t": t}, rows))
-    metric = measure_metric(network.loss, network.predict(x[rows]), t[rows])
-    return {"loss": total / max(count, 1e-30), metric_name(network.loss): metric}
+    prediction = network.predict(x[rows])
+    names = target_names(run, prediction.shape[-1])
+    return mean_loss(total, count), Evaluation.of(network.loss, prediction, t[rows], run.classes, names)
 
 
 @click.command(name="predict")
@@ -99,9 +113,7 @@ def predict_command(run: Path, source: str, out: Path | None, as_json: bool) -> 
 def _answers(run: Run, prediction: NDArray[Any]) -> list[dict[str, Any]]:
     """Return one row of named values for each prediction."""
     if run.task == "regression":
-        names = run.target if isinstance(run.target, list) else [run.target or "answer"]
-        if len(names) != prediction.shape[-1]:
-            names = [f"answer_{k}" for k in range(prediction.shape[-1])]
+        names = target_names(run, prediction.shape[-1])
         return [dict(zip(names, map(float, row), strict=True)) for row in prediction]
     if prediction.shape[-1] == 1:  # the probability of the second of two classes
         prediction = np.concatenate([1 - prediction, prediction], axis=-1)

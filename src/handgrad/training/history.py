@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 
 from handgrad.arguments import judged
-from handgrad.errors import ConfigurationError, DataError
+from handgrad.errors import DataError
 from handgrad.notebook_html import HTMLReprMixin, heading, picture
 
 
@@ -133,40 +133,6 @@ class History(HTMLReprMixin):
 
         The losses are on a logarithmic axis when all of them are above zero.
         """
-        from matplotlib.figure import Figure  # slow to import
-        from matplotlib.ticker import MaxNLocator
+        from handgrad.training.pictures import draw_learning_curve  # matplotlib is slow to import
 
-        watched = [record for record in self.epochs if record.validation_loss is not None]
-        height = 6 if watched else 3.5
-        figure = Figure(figsize=(7, height))
-        # Margins in inches: a constrained layout would draw everything once more to find them. The widest labels are
-        # those of a logarithmic axis within a decade.
-        above = 0.35 + 0.2 * title.count("\n")
-        margins = {"left": 1.35 / 7, "right": 6.8 / 7, "bottom": 0.5 / height, "top": 1 - above / height}
-        panels = figure.subplots(
-            2 if watched else 1, sharex=True, squeeze=False, gridspec_kw=margins | {"hspace": 0.08}
-        )[:, 0]
-        style = {"marker": "o", "markersize": 3} if len(self.epochs) < 40 else {}
-        losses = {record.epoch: record.loss for record in self.epochs}
-        panels[0].plot(losses.keys(), losses.values(), label="training", **style)
-        panels[0].set(ylabel="loss", title=title)
-        if watched:
-            epochs = [record.epoch for record in watched]
-            panels[0].plot(
-                epochs, [record.validation_loss for record in watched], label="validation", **style
-            )
-            panels[1].plot(epochs, [record.validation_metric for record in watched], "C1", **style)
-            panels[1].set(ylabel=f"validation {self.metric.replace('r2', 'R²')}")
-        if all(value > 0 for line in panels[0].lines for value in line.get_ydata()):
-            panels[0].set_yscale("log")
-        for panel in panels:
-            panel.grid(alpha=0.3)
-            panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-            if self.best_epoch is not None:
-                panel.axvline(self.best_epoch, color="0.5", linestyle=":", label="best")
-        panels[0].legend()
-        panels[-1].set_xlabel("epoch")
-        try:
-            figure.savefig(file, dpi=110)
-        except ValueError as error:  # another suffix than those it names
-            raise ConfigurationError(f"{file}: {error}") from None
+        draw_learning_curve(self, file, title)

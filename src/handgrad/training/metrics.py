@@ -1,6 +1,8 @@
-"""How good predictions are: the mean loss; accuracy for classes and yes-no answers, R² for values."""
+"""How good predictions are: the mean loss; accuracy for classes and yes-no answers, R² for values, and more of both."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -49,6 +51,74 @@ def r_squared(prediction: Array, t: Array, sample_weight: Array | None = None) -
     constant = np.where(unexplained == 0, 1.0, 0.0)
     scores = np.where(all_of_it > 0, 1 - unexplained / np.where(all_of_it > 0, all_of_it, 1), constant)
     return float(scores.mean())
+
+
+def classification_scores(probabilities: Array, t: Array) -> dict[str, Any]:
+    """Return what probabilities (n, C) come to for class numbers (n,).
+
+    Accuracy, balanced accuracy, F1 (macro), the recall of each class and the confusion matrix (a row for each target, a
+    column for each prediction). For two classes also the ROC curve with its area, and the calibration.
+
+    Averages over the classes leave out those without rows, as in scikit-learn; their recall is None.
+    """
+    count = probabilities.shape[-1]
+    pairs = count * t + probabilities.argmax(axis=-1)
+    matrix = np.bincount(pairs, minlength=count**2).reshape(count, count)
+    right, of_class, predicted = matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0)
+    recall = right / np.maximum(of_class, 1)
+    either = of_class + predicted > 0
+    scores = {
+        "accuracy": float(right.sum() / len(t)),
+        "balanced_accuracy": float(recall[of_class > 0].mean()),
+        "f1": float((2 * right[either] / (of_class + predicted)[either]).mean()),
+        "majority_share": float(of_class.max() / len(t)),
+        "recall": [float(share) if rows else None for share, rows in zip(recall, of_class, strict=True)],
+        "confusion_matrix": matrix.tolist(),
+    }
+    if count != 2 or not of_class.all():
+        return scores
+    p = probabilities[:, 1].astype(np.float64)
+    curve = roc_curve(p, t)
+    (x, y), bins = curve.T, calibration(p, t)
+    gaps = [bin_["rows"] * abs(bin_["predicted"] - bin_["observed"]) for bin_ in bins]
+    return scores | {
+        "roc_auc": float((np.diff(x) * (y[1:] + y[:-1]) / 2).sum()),
+        "roc_curve": curve.tolist(),
+        "calibration_error": float(sum(gaps) / len(t)),
+        "calibration": bins,
+    }
+
+
+def roc_curve(p: Array, t: Array) -> Array:
+    """Return the shares of false and of true positives (k, 2) at falling thresholds, from none predicted to all.
+
+    Thresholds are left out where the curve goes straight on.
+    """
+    values, place = np.unique(-p, return_inverse=True)
+    counts = np.stack([np.bincount(place, t == k, len(values)) for k in (0, 1)], axis=1)
+    curve = np.concatenate([np.zeros((1, 2)), counts.cumsum(axis=0)])
+    turns = np.diff(curve, 2, axis=0).any(axis=1)
+    return curve[np.concatenate([[True], turns, [True]])] / curve[-1]
+
+
+def calibration(p: Array, t: Array, bins: int = 10) -> list[dict[str, float]]:
+    """Return, for each tenth of the probabilities that has rows, their mean and the share of the rows that are positive."""
+    place = np.minimum((p * bins).astype(int), bins - 1)
+    return [
+        {"rows": int(rows.sum()), "predicted": float(p[rows].mean()), "observed": float(t[rows].mean())}
+        for rows in (place == k for k in range(bins))
+        if rows.any()
+    ]
+
+
+def regression_scores(prediction: Array, t: Array) -> dict[str, float]:
+    """Return R² and, in the targets' unit, the root mean squared and the mean absolute error; means over the outputs."""
+    error = t.astype(np.float64) - prediction
+    return {
+        "r2": r_squared(prediction, t),
+        "root_mean_squared_error": float(np.sqrt((error**2).mean(axis=0)).mean()),
+        "mean_absolute_error": float(abs(error).mean()),
+    }
 
 
 def _average(right: Array, sample_weight: Array | None) -> float:
