@@ -188,6 +188,59 @@ def test_jax_rules_of_every_kind_are_taken() -> None:
     assert [each.name for each in report.arguments] == ["params.scale", "x"]
 
 
+def doubled(factor: float) -> Any:
+    """Return twice its argument, with a rule for JAX that multiplies by a factor."""
+    import jax
+
+    rule = jax.custom_vjp(lambda x: 2 * x)
+    rule.defvjp(lambda x: (2 * x, None), lambda _, g: (factor * g,))
+    return rule
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(2.0, "right"), (3.0, "wrong")])
+def test_a_module_that_is_a_tree_of_arrays_is_checked_with_them(factor: float, verdict: str) -> None:
+    """As Equinox's are: registered with JAX, called, and without a hash."""
+    import jax
+
+    rule = doubled(factor)
+
+    @jax.tree_util.register_pytree_with_keys_class
+    class Scale:
+        __hash__ = None
+
+        def __init__(self, weight):
+            self.weight = weight
+
+        def __call__(self, x, *, key=None):
+            return rule(self.weight * x)
+
+        def tree_flatten_with_keys(self):
+            return [(jax.tree_util.GetAttrKey("weight"), self.weight)], None
+
+        @classmethod
+        def tree_unflatten(cls, _, leaves):
+            return cls(*leaves)
+
+    x = np.array([0.5, -1.5, 2.0])
+    report = check(Scale(jax.numpy.asarray([1.0, -2.0, 0.3])), inputs=(x,))
+    assert report.verdict == verdict
+    assert [each.name for each in report.arguments] == ["x", "self.weight"]
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(2.0, "right"), (3.0, "wrong")])
+def test_a_function_of_jax_is_one_beside_torch_too(torch: Any, factor: float, verdict: str) -> None:
+    """Its library is the one whose array it returns, whichever its module imports."""
+    import jax
+
+    rule = doubled(factor)
+    names = {"torch": torch, "jax": jax, "rule": rule}
+    function = eval("lambda params, x: rule(params['weight'] * x)", names)
+    params = {"weight": jax.numpy.asarray([1.0, -2.0, 0.3])}
+    report = check(function, inputs=(params, np.array([0.5, -1.5, 2.0])))
+    assert report.verdict == verdict
+    assert [each.name for each in report.arguments] == ["params.weight", "x"]
+
+
 def test_a_rule_whose_forward_returns_another_value_is_an_error() -> None:
     import jax
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from handgrad.checking.interfaces.peer_function import Leaves, Library, Pull
 def has_autograd_rule(thing: Any) -> bool:
     """Whether it is a function with a rule of autograd's."""
     rules = getattr(getattr(sys.modules.get("autograd"), "core", None), "primitive_vjps", {})
-    return thing in rules
+    return isinstance(thing, FunctionType) and thing in rules
 
 
 def autograd_library(thing: Any) -> Library:

@@ -12,20 +12,30 @@ import numpy as np
 
 from handgrad.checking.interfaces.on_numpy import jax_on_numpy, unwrapped
 from handgrad.checking.interfaces.peer_function import Leaves, Library, Pull
-from handgrad.checking.interfaces.tensors import to_numpy
+from handgrad.checking.interfaces.tensors import is_jax, to_numpy
 from handgrad.checking.subject import Array, CheckError
 from handgrad.tolerance import close
 
 
-def has_jax_rule(thing: Any) -> bool:
-    """Whether it is a function with a rule for JAX, or a jitted one."""
+def is_jax_function(thing: Any) -> bool:
+    """Whether it is a function with a rule for JAX, a jitted one, or a module that is a tree of arrays."""
     jax = sys.modules.get("jax")
-    return jax is not None and isinstance(thing, jax.custom_vjp | jax.custom_jvp | jax.stages.Wrapped)
+    if jax is None:
+        return False
+    return isinstance(thing, jax.custom_vjp | jax.custom_jvp | jax.stages.Wrapped) or _is_module(thing)
 
 
 def jax_library(thing: Any) -> Library:
-    """Return how JAX calls and differentiates a function."""
-    return _Jax(thing)
+    """Return how JAX calls and differentiates a function, or a module."""
+    return _Module(thing) if _is_module(thing) else _Jax(thing)
+
+
+def _is_module(thing: Any) -> bool:
+    """Whether something is called, and is a tree of arrays itself, as Equinox's modules are."""
+    if not callable(thing) or isinstance(thing, type) or hasattr(thing, "backward"):
+        return False
+    leaves = sys.modules["jax"].tree_util.tree_leaves(thing)
+    return any(leaf is not thing and is_jax(leaf) for leaf in leaves)
 
 
 class _Fixed:
@@ -100,6 +110,17 @@ class _Jax(Library):
         import jax
 
         return bool(jax.numpy.issubdtype(output.dtype, jax.numpy.floating))
+
+
+class _Module(_Jax):
+    """A module that is a tree of arrays: these are arguments too, after its inputs, as ``self.weight``."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(lambda *inputs_and_self: inputs_and_self[-1](*inputs_and_self[:-1]))
+        self.module, self.signature, self.on_numpy = module, inspect.signature(module), None
+
+    def flat(self, arguments: dict[str, Any]) -> Leaves:
+        return super().flat({**arguments, "self": self.module})
 
 
 def _step(key: Any) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces.autograd_functions import autograd_library, has_autograd_rule
-from handgrad.checking.interfaces.jax_functions import has_jax_rule, jax_library
+from handgrad.checking.interfaces.jax_functions import is_jax_function, jax_library
 from handgrad.checking.interfaces.own_objects import Pair, by_name
 from handgrad.checking.interfaces.peer_function import Leaves, Library, as_list
 from handgrad.checking.interfaces.tensors import in_float64, is_array, is_tensor, is_torch, like, to_numpy
@@ -28,25 +28,30 @@ def is_peer(thing: Any) -> bool:
     """Whether it is another library's function with a gradient of its own; a library not yet imported has none."""
     if is_module(thing) and not hasattr(thing, "backward"):
         return True
-    return torch_class(thing) is not None or has_jax_rule(thing) or has_autograd_rule(thing)
+    return torch_class(thing) is not None or is_jax_function(thing) or has_autograd_rule(thing)
 
 
 def differentiates_itself(function: Any, inputs: Any) -> bool:
     """Whether a plain function is one that PyTorch or JAX differentiates: it gives one tensor, or takes some to train."""
+    return _differentiable(function, inputs) is not None
+
+
+def _differentiable(function: Any, inputs: Any) -> Any:
+    """Return the tensor that a plain function gives, or that it takes to train; None without one."""
     if not isinstance(function, FunctionType) or not ({"torch", "jax"} & sys.modules.keys()):
-        return False
+        return None
     given = draw_once(by_name(inspect.signature(function), inputs)) if inputs is not None else {}
     if not given.keys() <= inspect.signature(function).parameters.keys():
-        return False
+        return None
     values = given.values()
-    if any(is_torch(value) and value.requires_grad for value in values):
-        return True
-    if not any(map(is_array, values)):
-        return False
+    trained = [value for value in values if is_torch(value) and value.requires_grad]
+    if trained or not any(map(is_array, values)):
+        return next(iter(trained), None)
     try:
-        return is_tensor(function(**given))
+        output = function(**given)
     except Exception:  # whatever the user's code raises is for the check of it to report
-        return False
+        return None
+    return output if is_tensor(output) else None
 
 
 def of_arrays(pair: Pair) -> Pair:
@@ -133,7 +138,7 @@ def peer_pair(thing: Any, inputs: Any) -> Pair:
         raise CheckError(
             f"{name}: the inputs are missing", fix="give a tuple of arrays, or a dict in that order"
         )
-    library = _library_of(thing)
+    library = _library_of(thing, inputs)
     source = by_name(library.signature, inputs)
     arguments = _in_order(library.signature, draw_once(source))
     ways = list(library.ways(arguments))
@@ -165,12 +170,9 @@ def _in_order(signature: inspect.Signature, given: Mapping[str, Any]) -> dict[st
     return found
 
 
-def _library_of(thing: Any) -> Library:
-    torch, jax = map(sys.modules.get, ("torch", "jax"))
+def _library_of(thing: Any, inputs: Any) -> Library:
     if torch_class(thing) is not None or is_module(thing):
         return torch_library(thing)
     if has_autograd_rule(thing):
         return autograd_library(thing)
-    names = getattr(thing, "__globals__", {}).values()
-    plain_torch = torch is not None and (jax is None or any(value is torch for value in names))
-    return torch_library(thing) if isinstance(thing, FunctionType) and plain_torch else jax_library(thing)
+    return torch_library(thing) if is_torch(_differentiable(thing, inputs)) else jax_library(thing)

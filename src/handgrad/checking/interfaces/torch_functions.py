@@ -46,6 +46,12 @@ def torch_library(thing: Any) -> Library:
     return _Module(thing) if is_module(thing) else _Torch(thing)
 
 
+def _with_upstream(outputs: list[Any], upstream: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the outputs that have an upstream gradient, and these."""
+    pairs = [pair for pair in zip(outputs, upstream, strict=True) if pair[1] is not None]
+    return [output for output, _ in pairs], [part for _, part in pairs]
+
+
 class _Torch(Library):
     """A function of tensors."""
 
@@ -73,31 +79,18 @@ class _Torch(Library):
         with torch.no_grad():
             return self._run(leaves)
 
-    def differentiate(self, leaves: Leaves, wanted: list[str], **options: bool) -> tuple[list[Any], Pull]:
+    def differentiate(self, leaves: Leaves, wanted: list[str]) -> tuple[list[Any], Pull]:
+        import torch
+
         leaves = {n: v.detach() if is_torch(v) else v for n, v in leaves.items()}
-        variables = {name: leaves[name].requires_grad_() for name in wanted}
+        variables = [leaves[name].requires_grad_() for name in wanted]
         outputs = self._run(leaves)
 
         def pull(upstream: list[Any]) -> list[Any]:
-            pairs = zip(outputs, upstream, strict=True)
-            ends, parts = map(list, zip(*(pair for pair in pairs if pair[1] is not None), strict=True))
-            return self._pull(ends, variables, parts, list(leaves), options)
+            ends, parts = _with_upstream(outputs, upstream)
+            return list(torch.autograd.grad(ends, variables, parts, allow_unused=True))
 
         return outputs, pull
-
-    def _pull(
-        self,
-        ends: list[Any],
-        variables: Leaves,
-        upstream: list[Any],
-        names: list[str],
-        options: dict[str, bool],
-    ) -> list[Any]:
-        import torch
-
-        return list(
-            torch.autograd.grad(ends, list(variables.values()), upstream, allow_unused=True, **options)
-        )
 
     def is_differentiable(self, output: Any) -> bool:
         return is_torch(output) and output.is_floating_point() and output.requires_grad
@@ -188,22 +181,22 @@ class _Function(_Torch):
             return as_list(self.function.apply(*(v.clone() if is_torch(v) else v for v in values)))
         return as_list(self.function.apply(*values))
 
-    def _pull(
-        self,
-        ends: list[Any],
-        variables: Leaves,
-        upstream: list[Any],
-        names: list[str],
-        options: dict[str, bool],
-    ) -> list[Any]:
-        try:
-            return super()._pull(ends, variables, upstream, names, options)
-        except RuntimeError as error:
-            if "invalid gradient" not in str(error):
-                raise
-        # the shape is wrong, which PyTorch refuses: what backward returned is judged as it is
-        returned = dict(zip(names, as_list(self.function.backward(ends[0].grad_fn, *upstream)), strict=False))
-        return [returned[name] for name in variables]
+    def differentiate(self, leaves: Leaves, wanted: list[str]) -> tuple[list[Any], Pull]:
+        outputs, pull = super().differentiate(leaves, wanted)
+
+        def pull_of_any_shape(upstream: list[Any]) -> list[Any]:
+            try:
+                return pull(upstream)
+            except RuntimeError as error:
+                if "invalid gradient" not in str(error):
+                    raise
+            # the shape is wrong, which PyTorch refuses: what backward returned is judged as it is
+            ends, parts = _with_upstream(outputs, upstream)
+            returned = as_list(self.function.backward(ends[0].grad_fn, *parts))
+            by_leaf = dict(zip(leaves, returned, strict=False))
+            return [by_leaf[name] for name in wanted]
+
+        return outputs, pull_of_any_shape
 
 
 class _Module(_Torch):
