@@ -77,6 +77,18 @@ def test_json_is_one_object_a_row(at: Command, runs: Path) -> None:
     assert isinstance(json.loads(lines[0])["probability"], float)
 
 
+@pytest.mark.parametrize("run", ["pets", "coin"])
+def test_every_probability_is_a_column_when_asked_for(at: Command, runs: Path, run: str) -> None:
+    """Of one output for two classes too; the other columns stay."""
+    rows = table(at("predict", f"runs/{run}", "pets.csv", "--probabilities").stdout)
+    alone = table(at("predict", f"runs/{run}", "pets.csv").stdout)
+    assert list(rows[0]) == ["answer", "probability", "probability of no", "probability of yes"]
+    assert [{name: row[name] for name in ("answer", "probability")} for row in rows] == alone
+    p = load_run(runs / "runs" / run).network.predict(read_csv(runs / "pets.csv", target="kept").x)[:, -1]
+    np.testing.assert_allclose([float(row["probability of yes"]) for row in rows], p, atol=1e-6)
+    np.testing.assert_allclose([float(row["probability of no"]) for row in rows], 1 - p, atol=1e-6)
+
+
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_answers_go_to_a_file(at: Command, runs: Path, tmp_path: Path, more: list[str]) -> None:
     """The file holds what standard output would; folders are made, and nothing else is left in them."""

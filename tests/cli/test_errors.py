@@ -14,6 +14,7 @@ import pytest
 
 import handgrad
 from handgrad.cli import COMMANDS
+from handgrad.cli.options import SETTINGS
 
 from ..conftest import Command
 from .wrong_files import write_wrong
@@ -31,7 +32,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "train text.csv --target kept": (1, "text.csv, line 4: column 'height' holds 'tall', and a finite number is needed"),
     "train nan.csv --target kept": (1, "nan.csv, line 6: column 'age' holds 'nan', and a finite number is needed"),
     "train pets.csv --target kept --task regression": (1, "pets.csv, line 2: column 'kept' holds 'no', and a finite number is needed"),
-    "train pets.csv --target kept --task clasification": (1, "data.task is 'clasification'"),
+    "train pets.csv --target kept --task clasification": (1, "--task is 'clasification'"),
     "train prices.csv --target price --task classification": (1, "prices.csv, target price: the target of row 0 is 6.9, and classes are text or whole numbers"),
     "train torn": (1, "torn/t10k-images-idx3-ubyte: the file is cut short: 60 bytes of data expected, 55 found"),
     "train other": (1, "other/t10k-labels-idx1-ubyte: not an IDX file: it begins with 50 4e 47 2c, and must begin, in hexadecimal, with 00 00, a type (08, 09, 0b, 0c, 0d, 0e) and a rank from 01 to 20"),
@@ -49,38 +50,38 @@ WRONG: dict[str, tuple[int, str]] = {
     "train prices.csv --target price --loss SoftmaxCrossEntropy": (1, "prices.csv holds values, and SoftmaxCrossEntropy() is for classes"),
     "train three.csv --target kept --loss BinaryCrossEntropy": (1, "three.csv has 3 classes, and BinaryCrossEntropy() is for two"),
     "train prices.csv --target price --loss BinaryCrossEntropy": (1, "BinaryCrossEntropy(): the target of row 0 is 16.0, and must be from 0 to 1"),
-    "train --activation rellu": (1, "network.activation: 'rellu' is unknown"),
-    "train --optimiser Adm": (1, "training.optimiser.type: 'Adm' is unknown"),
-    "train --schedule cosin": (1, "training.schedule: 'cosin' is unknown"),
-    "train --loss SoftMax": (1, "network.loss: 'SoftMax' is unknown"),
-    "train --normalisation bacth": (1, "network.normalisation is 'bacth'"),
-    "train --dtype float16": (1, "network.dtype is 'float16'"),
-    "train --engine refrence": (1, "training.engine: 'refrence' is unknown"),
-    "train --standardise yes": (1, "data.standardise is 'yes'"),
-    "train --batch-size 0": (1, "training.batch_size is 0"),
-    "train --epochs 0": (1, "training.epochs is 0"),
+    "train --activation rellu": (1, "--activation: 'rellu' is unknown"),
+    "train --optimiser Adm": (1, "--optimiser: 'Adm' is unknown"),
+    "train --schedule cosin": (1, "--schedule: 'cosin' is unknown"),
+    "train --loss SoftMax": (1, "--loss: 'SoftMax' is unknown"),
+    "train --normalisation bacth": (1, "--normalisation is 'bacth'"),
+    "train --dtype float16": (1, "--dtype is 'float16'"),
+    "train --engine refrence": (1, "--engine: 'refrence' is unknown"),
+    "train --standardise yes": (1, "--standardise is 'yes'"),
+    "train --batch-size 0": (1, "--batch-size is 0"),
+    "train --epochs 0": (1, "--epochs is 0"),
     "train --epochs many": (2, "Invalid value for '--epochs': 'many' is not a valid integer."),
-    "train --patience 0": (1, "training.patience is 0"),
-    "train --seed -1": (1, "training.seed is -1"),
-    "train --seed 9223372036854775808": (1, "training.seed is 9223372036854775808"),
-    "train --dropout 1.5": (1, "network.dropout is 1.5"),
-    "train --dropout nan": (1, "network.dropout is nan"),
+    "train --patience 0": (1, "--patience is 0"),
+    "train --seed -1": (1, "--seed is -1"),
+    "train --seed 9223372036854775808": (1, "--seed is 9223372036854775808"),
+    "train --dropout 1.5": (1, "--dropout is 1.5"),
+    "train --dropout nan": (1, "--dropout is nan"),
     "train --hidden 12,x": (1, "--hidden: '12,x' is not a list of sizes"),
-    "train --hidden 12,0": (1, "network.hidden[1] is 0"),
+    "train --hidden 12,0": (1, "--hidden[1] is 0"),
     "train --class-weight 1,x": (1, "--class-weight: '1,x' is not a list of numbers"),
-    "train --class-weight 1,2": (1, "network.class_weight: 2 numbers, and digits has 10 classes"),
+    "train --class-weight 1,2": (1, "--class-weight: 2 numbers, and digits has 10 classes"),
     "train moons --class-weight=-1,2": (1, "SoftmaxCrossEntropy: class_weight is [-1.0, 2.0]"),
-    "train prices.csv --target price --class-weight balanced": (1, "network.class_weight: MeanSquaredError() takes no class weights"),
-    "train --test 1": (1, "data.test is 1.0"),
-    "train --validation -0.1": (1, "data.validation is -0.1"),
+    "train prices.csv --target price --class-weight balanced": (1, "--class-weight: MeanSquaredError() takes no class weights"),
+    "train --test 1": (1, "--test is 1.0"),
+    "train --validation -0.1": (1, "--validation is -0.1"),
     "train --test 0.9 --validation 0.1": (1, "digits: no training row is left of 1797, as test takes 1617 and validation 180"),
-    "train --validation 0 --patience 3": (1, "training.patience: there are no validation rows to watch"),
-    "train --learning-rate 0": (1, "training.optimiser: Adam: learning_rate is 0.0"),
-    "train --learning-rate inf": (1, "training.optimiser: Adam: learning_rate is inf"),
-    "train --momentum 0.9": (1, "training.optimiser.momentum: Adam has no such setting"),
-    "train --optimiser SGD --momentum 1": (1, "training.optimiser: SGD: momentum is 1.0"),
-    "train --weight-decay -1": (1, "training.optimiser: Adam: weight_decay is -1.0"),
-    "train --clip-norm 0": (1, "training.optimiser: Adam: clip_norm is 0.0"),
+    "train --validation 0 --patience 3": (1, "--patience: there are no validation rows to watch"),
+    "train --learning-rate 0": (1, "--learning-rate: Adam: learning_rate is 0.0"),
+    "train --learning-rate inf": (1, "--learning-rate: Adam: learning_rate is inf"),
+    "train --momentum 0.9": (1, "--momentum: Adam has no such setting"),
+    "train --optimiser SGD --momentum 1": (1, "--momentum: SGD: momentum is 1.0"),
+    "train --weight-decay -1": (1, "--weight-decay: Adam: weight_decay is -1.0"),
+    "train --clip-norm 0": (1, "--clip-norm: Adam: clip_norm is 0.0"),
     "train --out 'a file'/run": (1, "a file/run: cannot be written: Not a directory"),
     "train --out 'a file'": (2, "Invalid value for '--out': Directory 'a file' is a file."),
     "train --config nowhere.toml": (1, "nowhere.toml: No such file or directory"),
@@ -93,6 +94,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "predict runs/pets header.csv": (1, "header.csv: there is no column 'height'"),
     "predict runs/pets wide.npy": (1, "the data has rows of (7,), the network takes (3,)"),
     "predict runs/pets pets.csv --out 'a file'/answers.csv": (1, "a file/answers.csv: cannot be written: a file is no folder"),
+    "predict runs/prices prices.csv --probabilities": (2, "--probabilities is for classes, and this run predicts values."),
     "predict runs/pets": (2, "Missing argument 'SOURCE'."),
     "evaluate runs/nowhere": (1, "runs/nowhere/run.json: No such file or directory"),
     "evaluate runs/pets maybe.csv": (1, "maybe.csv: the class 'maybe' is not one of the run's"),
@@ -221,7 +223,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "show runs/unfinished": (1, "runs/unfinished/run.json: No such file or directory"),
     "train --resume runs/nowhere": (1, "runs/nowhere: there is no training to resume"),
     "train --resume runs": (1, "runs: there is no training to resume"),
-    "train --resume runs/unfinished --epochs 99": (1, "training.epochs is 99, and the run in runs/unfinished has 3"),
+    "train --resume runs/unfinished --epochs 99": (1, "--epochs is 99, and the run in runs/unfinished has 3"),
     "train --resume runs/unfinished": (1, "d.csv: there is no such file"),
     "train --resume runs/pets --out x": (2, "Give --out or --resume: a training is resumed in its own folder."),
     "predict runs/own pets.csv": (1, "runs/own/run.json: the network has a Mine, which is not handgrad's; it was defined in mine.py"),
@@ -420,6 +422,8 @@ def _template(message: ast.expr) -> str:
 def test_every_error_is_listed() -> None:
     """Each message of the modules behind the command line is in a row of the table, or it is said why it is not."""
     rows = [problem for _, problem in WRONG.values()]
+    for name, flag, _ in SETTINGS:  # which is raised of a setting, and shown of the option that was given
+        rows += [row.replace(flag, name, 1) for row in rows if row.startswith(flag)]
     raised = [message for message in messages() if re.search(r"[a-z]{2}", message)]
     elsewhere = {part for parts in ELSEWHERE.values() for part in parts}
     missing = [
@@ -458,7 +462,7 @@ def test_options_may_come_in_any_order(at: Command, shop: Path) -> None:
         ["--optimiser", "SGD", "--learning-rate", "-2"],
     ):
         done = at("train", *order, code=1)
-        assert done.stderr.startswith("Error: training.optimiser: SGD: learning_rate is -2.0\n")
+        assert done.stderr.startswith("Error: --learning-rate: SGD: learning_rate is -2.0\n")
 
 
 def test_a_mistake_in_a_configuration_names_file_line_and_setting(handgrad: Command, tmp_path: Path) -> None:
@@ -474,7 +478,17 @@ def test_what_the_command_line_gave_is_not_blamed_on_the_file(handgrad: Command,
     """An option goes over the file, and so does its mistake."""
     (tmp_path / "net.toml").write_text('[network]\nactivation = "relu"\n')
     done = handgrad("train", "--config", "net.toml", "--activation", "rellu", code=1)
-    assert done.stderr.startswith("Error: network.activation: 'rellu' is unknown\n")
+    assert done.stderr.startswith("Error: --activation: 'rellu' is unknown\n")
+
+
+def test_the_remedy_names_options_too(at: Command, runs: Path) -> None:
+    """Where the setting was given as one; settings that a file gave are named as in the file."""
+    done = at("train", "--validation", "0", "--patience", "3", code=1)
+    assert done.stderr == (
+        "Error: --patience: there are no validation rows to watch\n  fix    set --validation to 0.1\n"
+    )
+    done = at("show", "runs/pets", "--batch-size", "3", code=1)
+    assert done.stderr.splitlines()[1] == "  given  --batch-size"
 
 
 LAYERS = '[network]\nlayers = [{{type = "Linear", inputs = {}, outputs = 4}}, {{type = "Linear", inputs = {}, outputs = {}}}]\n'

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -67,12 +68,42 @@ SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
+FLAGS = {name.replace(".", "__"): flag for name, flag, _ in SETTINGS}
+
+
 def with_settings(command: F) -> F:
-    """Give a command the data source and every setting; it receives them as ``settings``."""
+    """Give a command the data source and every setting; it receives them as ``settings``.
+
+    An error about a setting that was given as an option names the option.
+    """
+
+    @wraps(command)
+    def with_option_names(*arguments: Any, **given: Any) -> Any:
+        try:
+            return command(*arguments, **given)
+        except ConfigurationError as error:
+            raise _with_option_names(error, given) from None
+
+    decorated: Any = with_option_names
     for name, flag, more in reversed(SETTINGS):
-        command = click.option(flag, name.replace(".", "__"), **{"default": None, **more})(command)
-    command = click.option("--config", type=FILE, help="A TOML file; options go over it.")(command)
-    return click.argument("source", required=False)(command)
+        decorated = click.option(flag, name.replace(".", "__"), **{"default": None, **more})(decorated)
+    decorated = click.option("--config", type=FILE, help="A TOML file; options go over it.")(decorated)
+    made: F = click.argument("source", required=False)(decorated)
+    return made
+
+
+def _with_option_names(error: ConfigurationError, given: Mapping[str, Any]) -> ConfigurationError:
+    """Put the option in place of the setting that an error begins with, if it was given as an option."""
+    setting = re.match(r"[\w.]*", error.problem)[0]  # type: ignore[index] # which matches any text
+    rest = error.problem[len(setting) :]
+    for name, flag, _ in SETTINGS:
+        of_table = name.startswith(f"{setting}.") and re.search(rf"\b{name.rpartition('.')[2]}\b", rest)
+        if given.get(name.replace(".", "__")) is not None and (name == setting or of_table):
+            fix = error.fix or ""
+            for other, its_flag, _ in SETTINGS:
+                fix = re.sub(rf"\b{re.escape(other)}\b", its_flag, fix)
+            return ConfigurationError(f"{flag}{rest}", given=error.given, fix=fix)
+    return error
 
 
 def json_option(text: str = "Print one JSON object.") -> Callable[[F], F]:
@@ -85,7 +116,7 @@ def refuse_settings(source: str | None, what: str, config: Path | None, settings
     given = [name for name, value in {"config": config, **settings}.items() if value is not None]
     if given:
         raise ConfigurationError(
-            f"{source} is {what}, which has its own settings", given=given[0].replace("__", ".")
+            f"{source} is {what}, which has its own settings", given=FLAGS.get(given[0], "--config")
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -154,7 +155,10 @@ def _run(
     )
     if evaluation is not None and not as_json:
         evaluation.show()
-    return interrupted if history.stopped == "interrupted" else 0
+    if history.stopped != "interrupted":
+        return 0
+    click.echo(f"Interrupted; to resume: handgrad train --resume {shlex.quote(str(folder))}", err=True)
+    return interrupted
 
 
 def _train(experiment: Experiment, run_folder: RunFolder, *, as_json: bool) -> History:

@@ -83,8 +83,9 @@ def _score(run: Run, dataset: Dataset, rows: Any) -> tuple[float, Evaluation]:
 @click.argument("run", type=FOLDER)
 @click.argument("source")
 @click.option("--out", type=FILE, help="A CSV file; else standard output.")
+@click.option("--probabilities", is_flag=True, help="A column for the probability of each class.")
 @json_option("One JSON object a row instead of CSV.")
-def predict_command(run: Path, source: str, out: Path | None, as_json: bool) -> None:
+def predict_command(run: Path, source: str, out: Path | None, probabilities: bool, as_json: bool) -> None:
     """Predict with a trained network for new rows.
 
     RUN is a folder that `handgrad train` wrote. SOURCE holds rows: a file as for `handgrad train`, of a table the
@@ -92,10 +93,13 @@ def predict_command(run: Path, source: str, out: Path | None, as_json: bool) -> 
 
     \b
     handgrad predict runs/houses new.csv --out answers.csv
+    handgrad predict runs/pets new.csv --probabilities
     """
     trained = load_run(run)
     x = load_features(source, trained.feature_names)
-    answers = _answers(trained, trained.network.predict(x))
+    if probabilities and not trained.classes:
+        raise click.UsageError("--probabilities is for classes, and this run predicts values.")
+    answers = _answers(trained, trained.network.predict(x), probabilities=probabilities)
     file = io.StringIO()
     if as_json:
         file.writelines(json.dumps(row) + "\n" for row in answers)
@@ -110,18 +114,21 @@ def predict_command(run: Path, source: str, out: Path | None, as_json: bool) -> 
         click.echo(f"wrote {len(answers):,} answers to {out}", err=True)
 
 
-def _answers(run: Run, prediction: NDArray[Any]) -> list[dict[str, Any]]:
+def _answers(run: Run, prediction: NDArray[Any], *, probabilities: bool) -> list[dict[str, Any]]:
     """Return one row of named values for each prediction."""
     if run.task == "regression":
         names = target_names(run, prediction.shape[-1])
         return [dict(zip(names, map(float, row), strict=True)) for row in prediction]
     if prediction.shape[-1] == 1:  # the probability of the second of two classes
         prediction = np.concatenate([1 - prediction, prediction], axis=-1)
-    best = prediction.argmax(axis=-1)
-    return [
-        {"answer": run.classes[k], "probability": round(float(row[k]), 6)}
-        for k, row in zip(best, prediction, strict=True)
-    ]
+    answers = []
+    for k, row in zip(prediction.argmax(axis=-1), prediction.tolist(), strict=True):
+        answer = {"answer": run.classes[k], "probability": round(row[k], 6)}
+        if probabilities:
+            each = zip(run.classes, row, strict=True)
+            answer |= {f"probability of {name}": round(value, 6) for name, value in each}
+        answers.append(answer)
+    return answers
 
 
 @click.command(name="export")
