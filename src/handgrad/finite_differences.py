@@ -118,7 +118,7 @@ def _jacobian(
 ) -> NumericalJacobian:
     """Return the derivatives along lines, each with its coordinate's size and how far one step moves any coordinate."""
     with np.errstate(all="ignore"):
-        start, scale = function(x), _scale(x)
+        start, scale = function(x), scale_of(x)
         noise = rounding_noise(function, x) if noise is None else noise
         columns = [_derivative(line, own, scale / most, start, noise) for line, own, most in lines]
     if not columns:
@@ -126,7 +126,8 @@ def _jacobian(
     return NumericalJacobian(*(np.stack(part, axis=1) for part in zip(*columns, strict=True)))
 
 
-def _scale(x: Array) -> float:
+def scale_of(x: Array) -> float:
+    """Return the size of a typical entry that is not zero; 1 where there is none."""
     typical = np.abs(x[x != 0])
     return float(np.median(typical)) if typical.size else 1.0
 
@@ -138,7 +139,7 @@ def rounding_noise(function: Vector, x: Array) -> Array:
     outputs stand still until the input has moved by much more may go up in stairs: then it computes in a type with
     fewer digits than it returns, or rounds, and the height of a stair is its rounding.
     """
-    start, scale = function(x), _scale(x)
+    start, scale = function(x), scale_of(x)
     eps = float(np.finfo(start.dtype).eps) if start.dtype.kind == "f" else 0.0
     generator = np.random.default_rng(0)
 
@@ -153,8 +154,8 @@ def rounding_noise(function: Vector, x: Array) -> Array:
     still = start != 0
     for way in (away, other):  # of many stairs one may be close by on one side
         still &= (moved(STILL * eps * way) == 0) | (moved(-STILL * eps * way) == 0)
-    if still.sum() <= FEW_STILL * np.sum(start != 0):
-        return np.asarray(noise)
+        if still.sum() <= FEW_STILL * np.sum(start != 0):
+            return np.asarray(noise)
     stair = np.max([_stair(function, x, start, size * away) for size in STAIRS if size > STILL * eps], axis=0)
     seen = still & (stair > 0)
     others = float(np.median(stair[seen] / np.abs(start[seen]))) if np.any(seen) else 0.0

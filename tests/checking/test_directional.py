@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -196,3 +197,38 @@ def test_directions_find_mistakes_beside_kinks(monkeypatch: pytest.MonkeyPatch) 
     assert check(relu, lambda g, x: {"x": g * (x > 0)}, {"x": x}).verdict == "right"
     assert check(relu, lambda g, x: {"x": g * (x >= 0)}, {"x": x}).verdict == "right"
     assert check(relu, lambda g, x: {"x": g * (x > -1.5)}, {"x": x}).verdict == "wrong"
+
+
+def slow_forward(calls: list[int]) -> Callable[..., Any]:
+    def slowed(x: Any, W: Any, b: Any) -> Any:
+        calls.append(1)
+        time.sleep(0.012)  # two directions for each of three arguments take longer than there is time
+        return forward(x, W, b)
+
+    return slowed
+
+
+def test_a_slow_forward_is_judged_along_directions_of_all_arguments_together() -> None:
+    calls: list[int] = []
+    report = check(slow_forward(calls), right, inputs())
+    assert report.verdict == "right"
+    assert any("2 random directions of all of them together" in line for line in report.tried)
+    assert len(calls) <= 115  # 129 where each argument is moved by itself, and 101 together
+
+
+@pytest.mark.parametrize("part", [1e-3, -1e-6])
+def test_one_wrong_entry_is_found_where_forward_is_slow(part: float) -> None:
+    assert wrong(check(slow_forward([]), off_by(part), inputs())) == {"W"}
+
+
+def test_a_false_chain_rule_is_not_believed_where_forward_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_chain_rule = directional.AnalyticGradient.gradients
+
+    def false(self: Any, upstream: Any) -> Any:
+        found = of_chain_rule(self, upstream)
+        return {**found, "b": 1.001 * found["b"]} if found else found
+
+    monkeypatch.setattr(directional.AnalyticGradient, "gradients", false)
+    report = check(slow_forward([]), right, inputs())
+    assert report.verdict == "right"
+    assert not any("of all of them together" in line for line in report.tried)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -26,13 +26,16 @@ from handgrad.finite_differences import (
     directional_derivatives,
     numerical_jacobian,
     rounding_noise,
+    scale_of,
 )
 from handgrad.tolerance import ERRORS, Bounds, Rounding, close, gradient_tolerance
 
 SECONDS = 0.7  # for the derivatives of all arguments together, of the two seconds until the verdict
 TIMED = 3  # runs of forward, of which the shortest counts: other programs make it longer
+LONG = 0.02  # seconds of one run: two more would cost more than they tell
 EVALUATIONS = 30  # of forward, for the derivative along one coordinate or direction
 DIRECTIONS = 12
+LEAST = 2  # of them: where these take too long already, all arguments move together
 FEW = 12  # entries whose derivatives take no longer than those along the directions
 LARGEST_JACOBIAN = 5_000_000  # entries
 LARGEST_DRAWN = 4_000_000  # entries of all directions
@@ -67,6 +70,8 @@ def seconds_of(subject: Subject, inputs: Inputs) -> float:
         started = time.perf_counter()
         subject.run_forward(inputs)
         taken.append(time.perf_counter() - started)
+        if taken[-1] > LONG:
+            break
     return min(taken)
 
 
@@ -191,6 +196,7 @@ class DirectionalCheck:
     directions: Array  # (d, *point.shape)
     analytic: AnalyticGradient  # another gradient to compare with, once it is confirmed
     looked_at: dict[tuple[int, ...], NumericalJacobian] = field(default_factory=dict)
+    joint: JointCheck | None = None  # where forward is slow: of this argument and all others together
 
     @cached_property
     def along(self) -> NumericalJacobian:
@@ -201,6 +207,11 @@ class DirectionalCheck:
     def description(self) -> str:
         """How the argument's gradient is checked, in words."""
         way = "as a whole, so that an error of a part in a million of it is not seen, by"
+        if self.joint is not None and self.joint.confirmed:
+            return (
+                "entry by entry against the chain rule over a trace of forward, confirmed by the derivatives along "
+                f"{len(self.joint.check.directions)} random directions of all of them together, for forward takes long"
+            )
         if self.analytic.exists:
             way = "entry by entry against the chain rule over a trace of forward, confirmed by"
         return f"{way} the derivatives along {len(self.directions)} random directions"
@@ -208,6 +219,13 @@ class DirectionalCheck:
     def bounds(self, number: int, upstream: Sequence[Array], got: Array, rounding: Rounding) -> Bounds:
         """Return what the gradient for an upstream one may be, entry by entry, when ``got`` is what was returned."""
         flat = np.eye(len(self.upstreams))[number]
+        gradients = self.analytic.gradients(upstream)
+        if (
+            self.joint is not None
+            and gradients is not None
+            and self.joint.confirms(gradients, flat, rounding)
+        ):
+            return self._around(gradients[self.name], got, flat, rounding)
         for candidate in self._candidates(upstream, flat, got):
             if np.all(self._missed(candidate, flat, rounding, self.directions, self.along) <= 0):
                 return self._around(candidate, got, flat, rounding)
@@ -309,6 +327,29 @@ class DirectionalCheck:
         return bool(bounds.wrong(got)[index])
 
 
+@dataclass(frozen=True)
+class JointCheck:
+    """Derivatives as all large arguments move together: they confirm the analytic gradients of all in the runs of one."""
+
+    names: tuple[str, ...]
+    check: DirectionalCheck  # of the arguments laid end to end
+    known: dict[bytes, bool] = field(default_factory=dict)
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the analytic gradient was right along the directions for every upstream gradient."""
+        return bool(self.known) and all(self.known.values())
+
+    def confirms(self, gradients: Gradients, flat: Array, rounding: Rounding) -> bool:
+        """Whether the analytic gradients have the right derivatives along the directions."""
+        if (key := flat.tobytes()) not in self.known:
+            whole = np.concatenate([gradients[name].ravel() for name in self.names])
+            exact = Rounding(rounding.eps, 0.0, np.zeros(0))
+            missed = self.check._missed(whole, flat, exact, self.check.directions, self.check.along)
+            self.known[key] = bool(np.all(missed <= 0))
+        return self.known[key]
+
+
 def directional_checks(
     analytic: AnalyticGradient,
     names: Sequence[str],
@@ -318,19 +359,25 @@ def directional_checks(
     """Differentiate along random directions of some arguments; fewer of them where one takes long or much memory."""
     subject, inputs = analytic.subject, analytic.inputs
     flat = np.stack([np.concatenate([part.ravel() for part in upstream]) for upstream in upstreams])
-    noise = _joint_noise(subject, inputs, names)
+    together, start = _together(subject, inputs, names)
+    noise = rounding_noise(together, start)
     each = SECONDS / (EVALUATIONS * seconds_of(subject, inputs) * len(names))
     found = {}
     for name in names:
         outputs, point = outputs_of(subject, inputs, name), inputs[name]
-        number = int(np.clip(min(each, LARGEST_DRAWN / point.size), 2, DIRECTIONS))
+        number = int(np.clip(min(each, LARGEST_DRAWN / point.size), LEAST, DIRECTIONS))
         directions = generator.normal(size=(number, *point.shape))
         found[name] = DirectionalCheck(name, outputs, noise, flat, point, directions, analytic)
-    return found
+    if each >= LEAST or not analytic.exists or len(names) == 1:
+        return found
+    typical = [np.full(inputs[name].size, scale_of(inputs[name])) for name in names]
+    directions = generator.normal(size=(LEAST, start.size)) * np.concatenate(typical)
+    joint = JointCheck(tuple(names), DirectionalCheck("", together, noise, flat, start, directions, analytic))
+    return {name: replace(check, joint=joint) for name, check in found.items()}
 
 
-def _joint_noise(subject: Subject, inputs: Inputs, names: Sequence[str]) -> Array:
-    """Return how much rounding can have changed each output, as several arguments move together."""
+def _together(subject: Subject, inputs: Inputs, names: Sequence[str]) -> tuple[Vector, Array]:
+    """Return forward as a function of several arguments laid end to end, and those."""
     ends = np.cumsum([inputs[name].size for name in names])[:-1]
 
     def outputs(flat: Array) -> Array:
@@ -338,4 +385,4 @@ def _joint_noise(subject: Subject, inputs: Inputs, names: Sequence[str]) -> Arra
         moved = {name: part.reshape(inputs[name].shape) for name, part in parts}
         return np.concatenate([output.ravel() for output in subject.run_forward({**inputs, **moved})])
 
-    return rounding_noise(outputs, np.concatenate([inputs[name].ravel() for name in names]))
+    return outputs, np.concatenate([inputs[name].ravel() for name in names])
