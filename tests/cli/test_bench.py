@@ -96,7 +96,7 @@ def test_a_batch_larger_than_the_data_is_all_of_it(handgrad: Command) -> None:
     [
         (["moons", "--seconds", "0"], 2, "Error: Invalid value for '--seconds'"),
         (["moons", "--seconds", "nan"], 2, "Error: Invalid value for '--seconds': 'nan' is not a number."),
-        (["moons", "--engine", "compild"], 1, "Error: training.engine: 'compild' is unknown\n"),
+        (["moons", "--engine", "compild"], 1, "Error: --engine: 'compild' is unknown\n"),
         (["nothing.csv"], 1, "Error: nothing.csv: "),
         (
             ["moons", "--optimiser", "SGD", "--learning-rate", "1e30"],
@@ -148,7 +148,7 @@ def test_an_engine_that_cannot_run_it_is_told_apart(handgrad: Command) -> None:
 
 def test_a_notice_is_one_line_once(handgrad: Command) -> None:
     """Not as Python shows warnings, though warnings are errors here; the training goes on and says what ran it."""
-    done = handgrad("train", "moons", "--hidden", "8", "--epochs", "2", "--out", "run", **WITHOUT)
+    done = handgrad("train", "moons", "--hidden", "8", "--epochs", "30", "--out", "run", **WITHOUT)
     head, notice = done.stderr.splitlines()
     assert head.startswith("moons: ")
     assert notice.startswith("Notice: the compiled engine is not used")

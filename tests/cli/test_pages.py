@@ -110,11 +110,11 @@ def test_a_closed_stream_is_no_error(tmp_path: Path, closed: int) -> None:
         code,
         *HANDGRAD,
         "train",
-        "xor",
+        "moons",
         "--hidden",
         "3",
         "--epochs",
-        "1",
+        "30",
         "--out",
         "run",
     ]
