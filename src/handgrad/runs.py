@@ -28,6 +28,7 @@ from handgrad.arguments import judged
 from handgrad.arrays import Array
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.data import Dataset, Task
+from handgrad.data.columns import KINDS, Column
 from handgrad.errors import DataError, RunError
 from handgrad.files import Tensors, check_file, parse_versioned, read_file, write_file, write_tensors
 from handgrad.layers import Layer, Loss
@@ -63,6 +64,8 @@ class Run:
         The names of the columns, when they had some.
     results
         Loss and metric on the test rows.
+    columns
+        What was done to each column of a table.
     """
 
     network: Network
@@ -72,6 +75,7 @@ class Run:
     classes: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
     results: Mapping[str, float] = field(default_factory=dict)
+    columns: tuple[Column, ...] = ()
 
 
 @judged
@@ -102,7 +106,8 @@ def save_run(
     write_file(folder / "learning_curve.png", picture.getvalue())
     write_snapshots(folder, snapshots)
     head = {"format": FORMAT, "network": network_to_table(run.network), "own": own_kinds(run.network)}
-    rest = {name: value for name, value in vars(run).items() if name != "network"}
+    rest = {name: value for name, value in vars(run).items() if name not in ("network", "columns")}
+    rest["columns"] = [{"kind": column.kind, **vars(column)} for column in run.columns]
     write_file(folder / "run.json", json.dumps(head | rest, indent=2) + "\n")
 
 
@@ -151,7 +156,10 @@ def load_run(folder: str | os.PathLike[str], *, own: Sequence[type[Layer] | type
     outputs = int(network.output_shape[-1])
     if table.task == "classification" and max(outputs, 2) != len(table.classes):
         raise RunError(f"{path}: {len(table.classes)} classes, and the network has {outputs} outputs")
-    described = structs.asdict(table)
+    columns = tuple(_column(path, each) for each in table.columns)
+    if columns and tuple(name for column in columns for name in column.feature_names) != table.feature_names:
+        raise RunError(f"{path}: its columns do not make its features")
+    described = structs.asdict(table) | {"columns": columns}
     return Run(network, **{name: described[name] for name in Run.__match_args__[1:]})
 
 
@@ -206,6 +214,15 @@ class _RunTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     classes: tuple[str, ...]
     feature_names: tuple[str, ...]
     results: dict[str, float]
+    columns: list[dict[str, Any]] = []
+
+
+def _column(path: Path, table: dict[str, Any]) -> Column:
+    """Return what was done to a column."""
+    try:
+        return msgspec.convert(table, KINDS[table["kind"]])
+    except (KeyError, TypeError, msgspec.ValidationError) as error:
+        raise RunError(f"{path}: damaged, or a column of a newer handgrad: {error}") from None
 
 
 def _read_table(path: Path) -> _RunTable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from handgrad.data import load
+from handgrad.errors import DataError, HandgradNotice
 from handgrad.runs import load_run
 
 from ..conftest import Command
@@ -94,3 +97,158 @@ def test_a_regression_on_0_0_and_1_0_of_an_older_run_stays_one(
     evaluated = json.loads(handgrad("evaluate", "run", "--json").stdout)
     assert evaluated["loss"] >= 0
     assert "accuracy" not in evaluated
+
+
+def write_people(folder: Path) -> None:
+    """Write 120 rows of every kind of column, with missing cells, as CSV and as Parquet."""
+    rng = np.random.default_rng(3)
+    age = [None if k % 17 == 3 else int(each) for k, each in enumerate(rng.integers(1, 80, 120))]
+    sex = ["female" if each else "male" for each in rng.integers(0, 2, 120)]
+    deck = [None if k % 5 == 0 else "ABC"[each] for k, each in enumerate(rng.integers(0, 3, 120))]
+    adult = [bool(each) for each in rng.integers(0, 2, 120)]
+    born = [datetime.date(2001, 1, 1) + datetime.timedelta(int(each)) for each in rng.integers(0, 900, 120)]
+    born[7] = None
+    paid = [(a or 30) + 10 * (s == "male") + 5 * b + 0.5 for a, s, b in zip(age, sex, adult, strict=True)]
+    columns = {"age": age, "sex": sex, "deck": deck, "adult": adult, "born": born, "paid": paid}
+    pyarrow.parquet.write_table(pyarrow.table(columns), folder / "people.parquet")
+    rows = [["" if cell is None else cell for cell in row] for row in zip(*columns.values(), strict=True)]
+    write_table(folder / "people.csv", list(columns), rows)
+
+
+PEOPLE = """\
+  age    number; missing: 38, the median, and marked
+  sex    one-hot: female, male
+  deck   one-hot: A, B, C; missing: a class of its own
+  adult  boolean, 0 or 1
+  born   date: year, month, day, weekday; missing: the medians, and marked
+"""
+
+
+def test_every_kind_of_column_becomes_features_alike_from_csv_and_parquet(
+    handgrad: Command, tmp_path: Path
+) -> None:
+    write_people(tmp_path)
+    for source in ("people.csv", "people.parquet"):
+        done = handgrad("train", source, "--target", "paid", *SMALL)
+        assert PEOPLE in done.stderr
+        assert "Notice" not in done.stderr
+        assert PEOPLE in handgrad("show", "run").stderr
+        run = load_run(tmp_path / "run")
+        assert run.feature_names == (
+            "age", "age missing", "sex=female", "sex=male", "deck=A", "deck=B", "deck=C", "deck missing", "adult",
+            "born year", "born month", "born day", "born weekday", "born missing",
+        )  # fmt: skip
+    csv, parquet = (load(tmp_path / f"people.{kind}", target="paid") for kind in ("csv", "parquet"))
+    np.testing.assert_array_equal(csv.x, parquet.x)
+    assert csv.columns == parquet.columns == run.columns
+    scores = [handgrad("evaluate", "run", f"people.{kind}").stdout for kind in ("csv", "parquet")]
+    assert scores[0] == scores[1]
+
+
+def test_values_of_features_are_those_of_the_cells(tmp_path: Path) -> None:
+    rows = [
+        "1,x,,05/01/2021 10:30,0.5",
+        ",y,True,13/01/2021 10:45,1.5",
+        "4,x,FALSE,,1",
+        "6,,true,14/01/2021 11:00,2",
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,c,d,y", *rows, *rows]) + "\n")
+    data = load(tmp_path / "t.csv", target="y")
+    assert dict(zip(data.feature_names, data.x[:4].T.tolist(), strict=True)) == {
+        "a": [1, 4, 4, 6],
+        "a missing": [0, 1, 0, 0],
+        "b=x": [1, 0, 1, 0],
+        "b=y": [0, 1, 0, 0],
+        "b missing": [0, 0, 0, 1],
+        "c": [1, 1, 0, 1],
+        "c missing": [1, 0, 0, 0],
+        "d day": [5, 13, 13, 14],
+        "d weekday": [1, 2, 2, 3],
+        "d hour": [10, 10, 10, 11],
+        "d minute": [30, 45, 30, 0],
+        "d missing": [0, 0, 1, 0],
+    }
+
+
+def test_new_rows_are_treated_as_those_of_the_training(handgrad: Command, tmp_path: Path) -> None:
+    write_people(tmp_path)
+    handgrad("train", "people.csv", "--target", "paid", *SMALL)
+    rows = [["2001-02-03", "", "yellow", 30, "female"], ["2002-02-03", True, "", "", "other"]]
+    write_table(tmp_path / "new.csv", ["born", "adult", "deck", "age", "sex"], rows)
+    done = handgrad("predict", "run", "new.csv")
+    assert done.stderr.splitlines() == [
+        "Notice: new.csv, line 3: column 'sex' holds 'other', which is none of its 2 categories: "
+        "all of them are 0, in 1 row",
+        "Notice: new.csv, line 2: column 'deck' holds 'yellow', which is none of its 3 categories: "
+        "all of them are 0, in 1 row",
+        "Notice: new.csv, line 2: column 'adult' is empty: the median is taken",
+    ]
+    run = load_run(tmp_path / "run")
+    adult = load(tmp_path / "people.csv", target="paid").columns[3].median
+    x = [[30, 0, 1, 0, 0, 0, 0, 0, adult, 2001, 2, 3, 5, 0], [38, 1, 0, 0, 0, 0, 0, 1, 1, 2002, 2, 3, 6, 0]]
+    np.testing.assert_allclose(
+        [float(line) for line in done.stdout.split()[1:]], run.network.predict(np.array(x))[:, 0], rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("tall,female,A,True,2001-02-03", "new.csv, line 2: column 'age' holds 'tall', and a finite number"),
+        (
+            "3,female,A,True,soon",
+            "new.csv, line 2: column 'born' holds 'soon', and a date written as %Y-%m-%d",
+        ),
+        ("3,female,A,maybe,2001-02-03", "new.csv, line 2: column 'adult' holds 'maybe'"),
+    ],
+)
+def test_cells_that_new_rows_must_not_have_are_named(
+    handgrad: Command, tmp_path: Path, row: str, problem: str
+) -> None:
+    write_people(tmp_path)
+    handgrad("train", "people.csv", "--target", "paid", *SMALL)
+    (tmp_path / "new.csv").write_text(f"age,sex,deck,adult,born\n{row}\n")
+    assert problem in handgrad("predict", "run", "new.csv", code=1).stderr
+    (tmp_path / "new.csv").write_text("age,sex,adult,born\n3,male,True,2001-02-03\n")
+    assert "new.csv: there is no column 'deck'" in handgrad("predict", "run", "new.csv", code=1).stderr
+
+
+def test_the_most_frequent_categories_have_features_and_a_late_text_among_numbers_is_named(
+    tmp_path: Path,
+) -> None:
+    cities = [f"c{k:03}" for k in range(150)]
+    rows = [f"{city},{k}.5" for k, city in enumerate([*cities, *cities, *cities[50:]])]
+    (tmp_path / "t.csv").write_text("city,y\n" + "\n".join(rows) + "\n")
+    with pytest.warns(HandgradNotice, match="'c000', which is none of its 100 categories: .* in 100 rows"):
+        data = load(tmp_path / "t.csv", target="y")
+    assert data.feature_names == tuple(f"city={city}" for city in cities[50:])
+    (tmp_path / "t.csv").write_text("a,y\n" + "1.5,2.5\n" * 9000 + "five,1\n" + "2,1\n")
+    with pytest.raises(DataError, match="line 9002: column 'a' holds 'five', and a finite number is needed"):
+        load(tmp_path / "t.csv", target="y")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"kind": "magic"}, {"median": "x"}, {"name": "other"}, {"missing": True}],
+)
+def test_a_damaged_column_of_a_run_is_refused(
+    handgrad: Command, tmp_path: Path, floats: None, change: dict[str, object]
+) -> None:
+    handgrad("train", "t.csv", "--target", "y", *SMALL)
+    path = tmp_path / "run" / "run.json"
+    run = json.loads(path.read_text())
+    run["columns"][0] |= change
+    path.write_text(json.dumps(run))
+    assert "run.json: " in handgrad("predict", "run", "t.csv", code=1).stderr
+
+
+def test_an_older_run_has_names_of_columns_alone(handgrad: Command, tmp_path: Path, floats: None) -> None:
+    handgrad("train", "t.csv", "--target", "y", *SMALL)
+    before = handgrad("predict", "run", "t.csv").stdout
+    path = tmp_path / "run" / "run.json"
+    run = json.loads(path.read_text())
+    del run["columns"]
+    path.write_text(json.dumps(run))
+    assert handgrad("predict", "run", "t.csv").stdout == before
+    (tmp_path / "new.csv").write_text("a,b,c\n1,,3\n")
+    assert "new.csv, line 2: column 'b' is empty" in handgrad("predict", "run", "new.csv", code=1).stderr

@@ -224,8 +224,8 @@ OTHERS: dict[str, Callable[[Path], object]] = {
     "none.parquet": lambda path: pq.write_table(
         pa.table({"a": pa.array([], "f8"), "t": pa.array([], "f8")}), path
     ),
-    "date.parquet": lambda path: pq.write_table(pa.table({"a": pa.array([0], "date32"), "t": [1.0]}), path),
-    "gap.parquet": lambda path: pq.write_table(pa.table({"a": [1.0, None], "t": [1.0, 2.0]}), path),
+    "lists.parquet": lambda path: pq.write_table(pa.table({"a": [[0]], "t": [1.0]}), path),
+    "gap.parquet": lambda path: pq.write_table(pa.table({"a": [1.0, 2.0], "t": [1.0, None]}), path),
     "runs/unfinished": _unfinished,
     "runs/own": _own_layer,
     "runs/linked": _linked,

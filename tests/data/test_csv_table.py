@@ -117,7 +117,10 @@ def test_several_targets_are_regression_in_the_order_asked_for(read: Read) -> No
     [
         ("a,b,y\n1,2,3\n4,five,6\n", "t.csv, line 3: column 'b' holds 'five', and a finite number is needed"),
         ("a,b,y\n1,2,3\n\n4,1_000,6\n", "t.csv, line 4: column 'b' holds '1_000'"),
-        ("a,b,y\nnan,2,3\n", "t.csv, line 2: column 'a' holds 'nan'"),
+        ("a,b,y\nnan,2,3\nNA,4,5\n", "t.csv, line 2: column 'a' is empty, as in every row"),
+        ("a,b,y\n1,x,0.5\n2,y,1\n3,z,2\n", "line 2: column 'b' holds 'x', and 3 texts in 3 rows: names"),
+        ("a,b,y\n1,1/2/2000,0.5\n2,3/4/2000,1\n", "line 2: column 'b' holds '1/2/2000', and no row decides"),
+        ("a,b,y\n1,$1,0.5\n2,$1,1\n", "line 2: column 'b' holds '.1', and a finite number is needed"),
         ("a,b,y\n1,-inf,3\n", "t.csv, line 2: column 'b' holds '-inf'"),
         ("a;b;y\n1;2,5;3\n", "t.csv, line 2: column 'b' holds '2,5'"),
         (f"a,b,y\n1,{'z' * 999},3\n", "line 2: column 'b' holds 'z{59}, and"),

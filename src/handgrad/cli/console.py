@@ -8,12 +8,13 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
+from handgrad.data.columns import Column, column_table
 from handgrad.errors import HandgradNotice
 
 
@@ -39,6 +40,12 @@ def show_results(results: Mapping[str, Any], *, as_json: bool) -> None:
         number = "," if isinstance(value, int) else ".4g" if isinstance(value, float) else ""
         label = click.style(printable(name).replace("_", " ").ljust(width), dim=True)
         click.echo(f"  {label}  {value:{number}}")
+
+
+def show_columns(columns: Sequence[Column], dropped: Sequence[str] | None) -> None:
+    """Print on standard error what was done to every column, unless all of them are numbers as they are."""
+    if dropped or any(column.text() != "number" for column in columns):
+        click.echo(printable(column_table(columns, dropped or ())), err=True)
 
 
 def echo_coloured(text: str, colour: Callable[[str], str]) -> None:

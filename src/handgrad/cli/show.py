@@ -10,7 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
-from handgrad.cli.console import engine_text
+from handgrad.cli.console import engine_text, show_columns
 from handgrad.cli.options import (
     FOLDER,
     Experiment,
@@ -42,7 +42,9 @@ def show_command(source: str | None, config: Path | None, evaluation: bool, **se
     """
     if source is not None and is_run(source):
         refuse_settings(source, "a run", config, settings)
-        network, configuration = load_run(source).network, read_settings(Path(source))
+        run, configuration = load_run(source), read_settings(Path(source))
+        network = run.network
+        show_columns(run.columns, configuration.data.drop)
         if facts := read_facts(Path(source)):
             click.echo(f"{source}: engine {engine_text(facts)}", err=True)
     else:

@@ -15,7 +15,7 @@ import numpy as np
 
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.checkpoints import read_past
-from handgrad.cli.console import engine_text, show_results
+from handgrad.cli.console import engine_text, show_columns, show_results
 from handgrad.cli.evaluation import Evaluation
 from handgrad.cli.options import (
     FOLDER,
@@ -129,6 +129,7 @@ def _run(
     with run_folder, terminated_as_interrupted() as signals:
         if not as_json:
             count = len(experiment.rows.train)
+            show_columns(dataset.columns, configuration.data.drop)
             click.echo(f"{dataset.name}: {count:,} training rows · {network.title}", err=True)
         history = _train(experiment, run_folder, as_json=as_json)
         interrupted = 128 + (signals[0] if signals else signal.SIGINT)
@@ -192,7 +193,10 @@ def _save(
 
     dataset, rows, network = experiment.dataset, experiment.rows, experiment.network
     configuration, data = experiment.configuration, experiment.configuration.data
-    run = Run(network, data.source, dataset.task, data.target, dataset.classes, dataset.feature_names)
+    features = dataset.feature_names
+    run = Run(
+        network, data.source, dataset.task, data.target, dataset.classes, features, columns=dataset.columns
+    )
     evaluation, results = None, {}
     if len(rows.test):
         assert network.loss is not None

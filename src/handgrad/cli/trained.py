@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from handgrad.cli.console import show_results
 from handgrad.cli.evaluation import Evaluation
 from handgrad.cli.options import FILE, FOLDER, Experiment, json_option, read_settings
 from handgrad.data import Dataset, load, load_features
+from handgrad.data.columns import Column
 from handgrad.data.sources import takes
 from handgrad.engines import Epoch, ReferenceEngine
 from handgrad.errors import DataError
@@ -53,7 +55,8 @@ def evaluate_command(
             raise DataError(f"{run}: there are no test rows", fix="name rows to score on")
     else:
         own = trained.target if takes(source, "column") else None  # other sources have their own targets
-        dataset = load(source, target=target or own, task=trained.task)
+        columns = _columns(trained) if takes(source, "column") else ()
+        dataset = load(source, target=target or own, task=trained.task, columns=columns)
         rows = np.arange(len(dataset))
     loss, evaluation = _score(trained, dataset, rows)
     if picture is not None:
@@ -64,6 +67,11 @@ def evaluate_command(
         return
     show_results({**results, **evaluation.lines}, as_json=False)
     evaluation.show()
+
+
+def _columns(run: Run) -> Sequence[str | Column]:
+    """Return what is done to columns; older runs have numbers only, and their names."""
+    return run.columns or run.feature_names
 
 
 def _score(run: Run, dataset: Dataset, rows: Any) -> tuple[float, Evaluation]:
@@ -96,7 +104,7 @@ def predict_command(run: Path, source: str, out: Path | None, probabilities: boo
     handgrad predict runs/pets new.csv --probabilities
     """
     trained = load_run(run)
-    x = load_features(source, trained.feature_names)
+    x = load_features(source, _columns(trained))
     if probabilities and not trained.classes:
         raise click.UsageError("--probabilities is for classes, and this run predicts values.")
     answers = _answers(trained, trained.network.predict(x), probabilities=probabilities)

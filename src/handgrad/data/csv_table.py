@@ -6,24 +6,28 @@ import csv
 import math
 import os
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from handgrad.arguments import judged
 from handgrad.arrays import Array
+from handgrad.data.columns import Cells, Codes, is_missing, number
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.reading import Contents, Request, Selection, make_dataset, reading, select
 from handgrad.errors import DataError
+
+BLOCK = 4096  # rows that are read before their cells become numbers or texts
 
 
 @judged
 def read_csv(
     path: str | os.PathLike[str], *, target: str | Sequence[str] | None, task: Task | None = None
 ) -> Dataset:
-    r"""Read a table of numbers from a text file whose first line names the columns.
+    r"""Read a table from a text file whose first line names the columns.
 
     The delimiter is a tab in a file that ends in ``.tsv``; else it is the most frequent in the first line of
     comma, semicolon and tab. Blank lines are skipped, as is a byte order mark.
@@ -36,12 +40,12 @@ def read_csv(
     Returns
     -------
     Dataset
-        ``x`` float64 of shape (n, d), d features in the order of the file.
+        ``x`` float64 of shape (n, d), d features in the order of the file; ``columns`` has what was done to each.
 
     Raises
     ------
     DataError
-        When a cell is empty or no number, or a line has too few cells or too many; and as `load`.
+        When it would be a guess what a column holds, or a line has too few cells or too many; and as `load`.
 
     Examples
     --------
@@ -58,7 +62,7 @@ def read_csv(
 
 def csv_contents(path: Path, request: Request) -> Contents:
     """Read the columns that are asked for."""
-    features, texts, lines = array("d"), list[list[str]](), list[int]()
+    texts, lines, block = list[list[str]](), list[int](), list[list[str]]()
     with reading(path, UnicodeDecodeError, csv.Error), path.open(encoding="utf-8-sig", newline="") as file:
         first = file.readline()
         delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
@@ -69,31 +73,70 @@ def csv_contents(path: Path, request: Request) -> Contents:
                 f"{path}: the first line is empty", fix="begin the file with the names of its columns"
             )
         selection = select(path, header, request)
+        columns = [_Column(textual=selection.is_textual(place)) for place in range(len(selection.features))]
         for cells in filter(None, rows):
-            features.extend(_features(f"{path}, line {rows.line_num}", selection, cells))
-            texts.append([cells[index].strip() for index in selection.targets])
+            if len(cells) != len(header):
+                raise DataError(
+                    f"{path}, line {rows.line_num}: {len(cells)} cells found, and {len(header)} expected, one a column"
+                )
+            block.append(cells)
             lines.append(rows.line_num)
+            texts.append([cells[index].strip() for index in selection.targets])
+            if len(block) == BLOCK:
+                _extend(columns, selection, block)
+        _extend(columns, selection, block)
     if not lines:
         raise DataError(f"{path}: the file has a header and no rows")
     targets = [
         _target(path, selection.names[index], [row[place] for row in texts], lines, selection.task)
         for place, index in enumerate(selection.targets)
     ]
-    return selection.contents(path, np.frombuffer(features).reshape(len(lines), -1), targets)
+
+    def place(row: int) -> str:
+        return f"{path}, line {lines[row]}"
+
+    named = zip((selection.names[index] for index in selection.features), columns, strict=True)
+    return selection.contents(path, [column.cells(name, place) for name, column in named], targets)
 
 
-def _features(place: str, selection: Selection, cells: list[str]) -> list[float]:
-    if len(cells) != len(selection.names):
-        raise DataError(
-            f"{place}: {len(cells)} cells found, and {len(selection.names)} expected, one a column"
-        )
-    values = [_number(cells[index]) for index in selection.features]
-    if not all(map(math.isfinite, values)):
-        wrong = next(
-            index for index, value in zip(selection.features, values, strict=True) if not math.isfinite(value)
-        )
-        raise _wrong_cell(place, selection.names[wrong], cells[wrong])
-    return values
+def _extend(columns: Sequence[_Column], selection: Selection, block: list[list[str]]) -> None:
+    """Move a block of rows into the columns."""
+    for index, column in zip(selection.features, columns, strict=True):
+        column.extend([cells[index] for cells in block])
+    block.clear()
+
+
+class _Column:
+    """A column while it is read, by blocks of rows: numbers as long as every block reads as numbers, else texts."""
+
+    def __init__(self, *, textual: bool) -> None:
+        self.textual, self.codes = textual, Codes()
+        self.values: array[Any] = array("q" if textual else "d")
+
+    def extend(self, cells: list[str]) -> None:
+        if not self.textual:
+            if (numbers := _numbers(cells)) is not None:
+                self.values.extend(numbers)
+                return
+            before = ["" if math.isnan(value) else repr(value).removesuffix(".0") for value in self.values]
+            self.textual, self.values = True, array("q", map(self.codes.__getitem__, before))
+        self.values.extend(map(self.codes.__getitem__, cells))
+
+    def cells(self, name: str, place: Callable[[int], str]) -> Cells:
+        values = np.frombuffer(self.values, np.int64 if self.textual else np.float64)
+        return Cells(name, values, self.codes.texts if self.textual else None, place)
+
+
+def _numbers(cells: list[str]) -> array[float] | None:
+    """Return numbers, nan for a missing cell, or None when a cell holds something else."""
+    try:
+        values = array("d", map(float, cells))
+    except ValueError:
+        try:
+            values = array("d", [math.nan if is_missing(cell) else float(cell) for cell in cells])
+        except ValueError:
+            return None
+    return None if "_" in "".join(cells) else values
 
 
 def _target(path: Path, name: str, texts: list[str], lines: list[int], task: Task | None) -> Array:
@@ -101,7 +144,7 @@ def _target(path: Path, name: str, texts: list[str], lines: list[int], task: Tas
 
     One text among numbers is more likely a slip than a class, so that such classes must be asked for.
     """
-    values = np.array([_number(text) for text in texts])
+    values = np.array([number(text) for text in texts])
     finite = np.isfinite(values)
     if finite.all():
         try:
@@ -113,14 +156,6 @@ def _target(path: Path, name: str, texts: list[str], lines: list[int], task: Tas
         return np.array(texts, dtype=object)  # dtype str would give every text the room of the longest
     row = texts.index("") if texts_are_classes else int(np.argmin(finite))
     raise _wrong_cell(f"{path}, line {lines[row]}", name, texts[row])
-
-
-def _number(text: str) -> float:
-    """Return the number, or nan for other text; ``float`` reads 1_000 as 1000, which no table means."""
-    try:
-        return math.nan if "_" in text else float(text)
-    except ValueError:
-        return math.nan
 
 
 def _wrong_cell(place: str, name: str, text: str) -> DataError:

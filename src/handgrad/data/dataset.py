@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from handgrad.arguments import Judged, Seed, judged
 from handgrad.arrays import Array, check_finite
+from handgrad.data.columns import Column
 from handgrad.errors import DataError
 
 Task = Literal["classification", "regression"]
@@ -35,6 +36,8 @@ class Dataset(metaclass=Judged):
         One name for each column of ``x``, or none.
     test_rows
         How many rows at the end are a fixed test set.
+    columns
+        What was done to each column of a table to make the features, for new rows alike.
 
     Raises
     ------
@@ -57,6 +60,7 @@ class Dataset(metaclass=Judged):
     classes: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
     test_rows: int = 0
+    columns: tuple[Column, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if problem := _problem(self):

@@ -68,7 +68,7 @@ def read_npy(
 
 def npy_contents(path: Path, request: Request) -> Contents:
     """Map the features, and the targets from their own file."""
-    if request.features is not None:
+    if request.columns is not None:
         return Contents(_map(path, NUMBERS))
     if not isinstance(request.target, str | os.PathLike):
         raise DataError(
@@ -123,7 +123,7 @@ def npz_contents(path: Path, request: Request) -> Contents:
     """Read ``x``, and ``t`` where targets are asked for."""
     with reading(path, *DAMAGE), zipfile.ZipFile(path) as archive:
         features = _find(path, archive, "x", "X")
-        target = _find(path, archive, "t", "y") if request.features is None else None
+        target = _find(path, archive, "t", "y") if request.columns is None else None
         check_claim(path, features.file_size + (target.file_size if target else 0))
         x = _read_member(path, archive, features, NUMBERS)
         if target is None:

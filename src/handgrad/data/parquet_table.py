@@ -11,6 +11,7 @@ import numpy as np
 
 from handgrad.arguments import judged
 from handgrad.arrays import Array
+from handgrad.data.columns import Cells, Codes
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.reading import Contents, Request, check_claim, make_dataset, reading, select
 from handgrad.errors import DataError, need
@@ -20,7 +21,7 @@ from handgrad.errors import DataError, need
 def read_parquet(
     path: str | os.PathLike[str], *, target: str | Sequence[str] | None, task: Task | None = None
 ) -> Dataset:
-    """Read a table of numbers from a Parquet file.
+    """Read a table from a Parquet file.
 
     Parameters
     ----------
@@ -30,12 +31,12 @@ def read_parquet(
     Returns
     -------
     Dataset
-        ``x`` float64 of shape (n, d), d features in the order of the file.
+        ``x`` float64 of shape (n, d), d features in the order of the file; ``columns`` has what was done to each.
 
     Raises
     ------
     DataError
-        When a value is missing, or a feature is no number; and as `load`.
+        When a target is missing, or it would be a guess what a column holds; and as `load`.
     MissingPackageError
         When pyarrow is not installed.
 
@@ -63,39 +64,57 @@ def parquet_contents(path: Path, request: Request) -> Contents:
         pages = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
         check_claim(path, pages + 8 * metadata.num_rows * metadata.num_columns)
         for index in selection.features:
-            _check_number(path, selection.names[index], schema.field(index).type)
+            _check_kind(path, selection.names[index], schema.field(index).type)
         features, targets = (
             [schema.names[index] for index in chosen] for chosen in (selection.features, selection.targets)
         )
         # A text appears once in the file for all its rows, and once in memory: else 100 kB could ask for gigabytes.
-        texts = [name for name in targets if _is_text(schema.field(name).type)]
+        texts = [name for name in features + targets if _is_text(schema.field(name).type)]
         table = pq.ParquetFile(stream, read_dictionary=texts).read(columns=features + targets)
-        x = np.empty((table.num_rows, len(features)))
-        for place, name in enumerate(features):
-            x[:, place] = _numbers(path, name, table.column(name))
-        return selection.contents(path, x, [_target(path, name, table.column(name)) for name in targets])
+        cells = [
+            _cells(path, name, table.column(name), textual=selection.is_textual(place))
+            for place, name in enumerate(features)
+        ]
+        return selection.contents(path, cells, [_target(path, name, table.column(name)) for name in targets])
+
+
+def _cells(path: Path, name: str, column: Any, *, textual: bool) -> Cells:
+    """Return a feature as numbers, or as texts, dates and booleans as a CSV file has them."""
+    from pyarrow import string, types
+
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+
+    def place(row: int) -> str:
+        return f"{path}, row {row}, counted from 0"
+
+    if _is_number(kind) and not types.is_boolean(kind) and not textual:
+        values = _numbers(column.cast(kind)).astype(np.float64)
+        return Cells(name, values, None, place)
+    if not types.is_dictionary(column.type):
+        column = column.cast(string()).dictionary_encode()
+    whole, codes = column.unify_dictionaries().combine_chunks(), Codes()
+    known = np.array([*(codes[str(text)] for text in whole.dictionary.to_pylist()), -1])
+    return Cells(name, known[whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)], codes.texts, place)
 
 
 def _target(path: Path, name: str, column: Any) -> Array:
     """Return a column of a target, (n,) numbers, booleans or texts."""
     from pyarrow import types
 
-    if not types.is_dictionary(column.type):
-        return _numbers(path, name, column)
-    if not _is_text(column.type.value_type):
-        return _numbers(path, name, column.cast(column.type.value_type))
     _check_present(path, name, column)
+    if not types.is_dictionary(column.type):
+        return _numbers(column)
+    if not _is_text(column.type.value_type):
+        return _numbers(column.cast(column.type.value_type))
     whole = column.unify_dictionaries().combine_chunks()
     values: Array = np.array(whole.dictionary.to_pylist(), dtype=object)[whole.indices.to_numpy()]
     return values
 
 
-def _numbers(path: Path, name: str, column: Any) -> Array:
+def _numbers(column: Any) -> Array:
     """Return a column of numbers or booleans, (n,)."""
     from pyarrow import float64, types
 
-    _check_number(path, name, column.type)
-    _check_present(path, name, column)
     values: Array = (column.cast(float64()) if types.is_decimal(column.type) else column).to_numpy()
     return values
 
@@ -106,13 +125,21 @@ def _is_text(kind: Any) -> bool:
     return types.is_string(kind) or types.is_large_string(kind)
 
 
-def _check_number(path: Path, name: str, kind: Any) -> None:
+def _is_number(kind: Any) -> bool:
     from pyarrow import types
 
     numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
-    if not any(is_kind(kind) for is_kind in numbers):
+    return any(is_kind(kind) for is_kind in numbers)
+
+
+def _check_kind(path: Path, name: str, kind: Any) -> None:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if not any(fits(kind) for fits in (_is_number, _is_text, types.is_date, types.is_timestamp)):
         raise DataError(
-            f"{path}: column {name!r} is of type {kind}, and numbers are needed", fix="leave out the column"
+            f"{path}: column {name!r} is of type {kind}, and numbers, texts or dates are needed",
+            fix=f"drop the column: --drop {name}",
         )
 
 

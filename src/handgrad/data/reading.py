@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from handgrad.arrays import Array
+from handgrad.data.columns import Cells, Column, fit
 from handgrad.data.dataset import Dataset, Task
 from handgrad.errors import DataError, nearest, notify
 
@@ -31,11 +32,11 @@ MAX_CLASSES = 20
 
 @dataclass(frozen=True)
 class Request:
-    """What a reader is asked for: targets with all other columns, or, to predict for, ``features`` without targets."""
+    """What a reader is asked for: targets with all other columns, or with a run's; without targets to predict for these."""
 
     target: str | os.PathLike[str] | Sequence[str] | None = None
     task: Task | None = None
-    features: Sequence[str] | None = None
+    columns: Sequence[Column] | None = None
     drop: Sequence[str] = ()
     only: Sequence[str] = ()
 
@@ -49,13 +50,14 @@ class Contents:
     place: str = ""  # of the targets, in errors
     task: Task | None = None  # None where the values decide
     feature_names: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
 
 
 def make_dataset(path: Path, contents: Contents) -> Dataset:
     """Make a data set, which checks itself."""
     assert contents.targets is not None, "asked for without targets"
     task, t, classes = encode(contents.place, contents.targets, contents.task)
-    return Dataset(path.name, contents.x, t, task, classes, contents.feature_names)
+    return Dataset(path.name, contents.x, t, task, classes, contents.feature_names, columns=contents.columns)
 
 
 @dataclass(frozen=True)
@@ -66,22 +68,35 @@ class Selection:
     features: tuple[int, ...]
     targets: tuple[int, ...]
     task: Task | None
+    columns: tuple[Column, ...] = ()  # a run's, of the features; fitted where there are none
 
-    def contents(self, path: Path, x: Array, targets: Sequence[Array]) -> Contents:
-        """Put features, (n, d), and the columns of the targets together."""
-        feature_names = tuple(self.names[index] for index in self.features)
+    def is_textual(self, place: int) -> bool:
+        """Return whether a feature is to be read as text even where it looks like numbers."""
+        return bool(self.columns) and self.columns[place].textual
+
+    def contents(self, path: Path, cells: Sequence[Cells], targets: Sequence[Array]) -> Contents:
+        """Put the features that columns become, (n, d), and the columns of the targets together."""
+        columns = self.columns or tuple(map(fit, cells))
+        feature_names = tuple(name for column in columns for name in column.feature_names)
+        x, place = np.empty((len(cells[0].values) if cells else 0, len(feature_names))), 0
+        for column, held in zip(columns, cells, strict=True):
+            for feature in column.features(held):
+                x[:, place] = feature
+                place += 1
         if not targets:
-            return Contents(x, feature_names=feature_names)
-        place = f"{path}, target {', '.join(self.names[index] for index in self.targets)}"
+            return Contents(x, feature_names=feature_names, columns=columns)
+        where = f"{path}, target {', '.join(self.names[index] for index in self.targets)}"
         values = targets[0] if len(targets) == 1 else np.column_stack(targets)
-        return Contents(x, values, place, self.task, feature_names)
+        return Contents(x, values, where, self.task, feature_names, columns)
 
 
 def select(path: Path, header: Sequence[str], request: Request) -> Selection:
     """Find the columns that are asked for; the target is named and never guessed."""
     names = _check_names(path, header)
-    if request.features is not None:
-        return Selection(names, _positions(path, names, request.features), (), None)
+    columns = tuple(request.columns or ())
+    wanted = [column.name for column in columns]
+    if request.columns is not None and not request.target:
+        return Selection(names, _positions(path, names, wanted), (), None, columns)
     if not request.target:
         listed, more = ", ".join(names[:MAX_LISTED]), len(names) - MAX_LISTED
         raise DataError(
@@ -90,18 +105,19 @@ def select(path: Path, header: Sequence[str], request: Request) -> Selection:
             fix="name the column to be predicted as target",
         )
     single = isinstance(request.target, str | os.PathLike)
-    wanted = (str(request.target),) if single else tuple(request.target)  # type: ignore[arg-type]
-    targets, task = _positions(path, names, wanted), request.task
-    for index, name in enumerate(wanted):
-        if name in wanted[:index]:
+    aims = (str(request.target),) if single else tuple(request.target)  # type: ignore[arg-type]
+    targets, task = _positions(path, names, aims), request.task
+    for index, name in enumerate(aims):
+        if name in aims[:index]:
             raise DataError(f"{path}: the target {name!r} is named twice")
-    if len(wanted) == len(names):
+    if len(aims) == len(names):
         raise DataError(f"{path}: every column is a target, and one feature or more is needed")
-    if len(wanted) > 1:
+    if len(aims) > 1:
         if task == "classification":
-            raise DataError(f"{path}: classification takes one target, and {len(wanted)} are named")
+            raise DataError(f"{path}: classification takes one target, and {len(aims)} are named")
         task = "regression"
-    return Selection(names, _features(path, names, targets, request), targets, task)
+    features = _positions(path, names, wanted) if columns else _features(path, names, targets, request)
+    return Selection(names, features, targets, task, columns)
 
 
 def _features(

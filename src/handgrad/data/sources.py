@@ -15,6 +15,7 @@ from typing import Literal
 from handgrad.arguments import judged
 from handgrad.arrays import Array, check_finite
 from handgrad.data.builtin import BUILT_IN, mnist
+from handgrad.data.columns import Column, Number
 from handgrad.data.csv_table import csv_contents
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.idx import read_idx
@@ -38,8 +39,8 @@ class FileFormat:
 
 
 FORMATS = (
-    FileFormat((".csv", ".tsv"), csv_contents, "column", "a table of numbers; the first line names the columns"),
-    FileFormat((".parquet",), parquet_contents, "column", "a table of numbers (needs `pyarrow`)"),
+    FileFormat((".csv", ".tsv"), csv_contents, "column", "a table; the first line names the columns"),
+    FileFormat((".parquet",), parquet_contents, "column", "a table (needs `pyarrow`)"),
     FileFormat((".npz",), npz_contents, "own", "an array `x` (or `X`), rows first, and an array `t` (or `y`)"),
     FileFormat((".npy",), npy_contents, "file", "an array, rows first, mapped into memory"),
 )  # fmt: skip
@@ -61,6 +62,7 @@ def load(
     task: Task | None = None,
     drop: Sequence[str] = (),
     only: Sequence[str] = (),
+    columns: Sequence[str | Column] = (),
 ) -> Dataset:
     """Load a data set.
 
@@ -77,6 +79,8 @@ def load(
         are at most 20 different ones, each found twice on average, and 0.0 with 1.0; other numbers are for regression.
     drop, only
         For a table, the columns that are not features, or the only ones that are.
+    columns
+        For a table, the columns to take, as for `load_features`, instead of ``drop`` and ``only``.
 
     Returns
     -------
@@ -118,7 +122,11 @@ def load(
         return dataset
     if found is None:
         raise _unknown(source, path)
-    return make_dataset(path, found.read(path, Request(target, task, drop=drop, only=only)))
+    return make_dataset(path, found.read(path, Request(target, task, _chosen(columns) or None, drop, only)))
+
+
+def _chosen(columns: Sequence[str | Column]) -> list[Column]:
+    return [Number(each) if isinstance(each, str) else each for each in columns]
 
 
 def _unknown(source: str | os.PathLike[str], path: Path) -> DataError:
@@ -132,15 +140,16 @@ def _unknown(source: str | os.PathLike[str], path: Path) -> DataError:
 
 
 @judged
-def load_features(source: str | os.PathLike[str], names: Sequence[str] = ()) -> Array:
+def load_features(source: str | os.PathLike[str], columns: Sequence[str | Column] = ()) -> Array:
     """Load rows without targets, to predict for.
 
     Parameters
     ----------
     source
         A file as for `load`, or an IDX file of images.
-    names
-        For a table, the columns to take, in this order; others are not read.
+    columns
+        For a table, the columns to take, in this order: their names, or what was done to them, ``columns`` of a data
+        set or a run; others are not read.
 
     Returns
     -------
@@ -154,13 +163,13 @@ def load_features(source: str | os.PathLike[str], names: Sequence[str] = ()) -> 
     MissingPackageError
         When the source needs a package that is not installed.
     """
-    path = Path(source)
+    path, chosen = Path(source), _chosen(columns)
     if found := BY_SUFFIX.get(path.suffix.lower()):
-        x = found.read(path, Request(features=names)).x
+        x = found.read(path, Request(columns=chosen)).x
     else:
         images = read_idx(path)
         x = images.reshape(len(images), -1)
     if len(x) == 0:
         raise DataError(f"{path}: there are no rows")
-    check_finite(f"{path}: x", x, names)
+    check_finite(f"{path}: x", x, [name for column in chosen for name in column.feature_names])
     return x
