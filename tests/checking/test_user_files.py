@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from handgrad.checking import check
-from handgrad.checking.interfaces import pair_of
+from handgrad.checking.interfaces import adapt_script, pair_of
 from handgrad.checking.user_files import candidates_in, example_of, run_file
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -332,3 +332,105 @@ def test_parameters_may_be_global_variables(tmp_path, source, change, wrong):
     assert {"W1", "b1", "W2"} <= {each.name for each in report.arguments} or "W" in before
     assert all(np.array_equal(names[name], value) for name, value in before.items())
     assert not {"dW1", "h", "out"} & set(names)
+
+
+INTERLEAVED = """
+import numpy as np
+rng = np.random.default_rng(3)
+X, y = rng.normal(size=(6, 3)), (rng.random((6, 1)) > 0.5).astype(float)
+V, W = rng.normal(size=(3, 4)), rng.normal(size=(4, 1))
+for _ in range(100):
+    h = 1 / (1 + np.exp(-X @ V))
+    out = 1 / (1 + np.exp(-h @ W))
+    out_delta = (y - out) * out * (1 - out)
+    W += h.T @ out_delta
+    h_delta = out_delta @ W.T * h * (1 - h)
+    V += X.T @ h_delta
+"""
+
+
+def test_a_gradient_that_a_script_computes_after_its_first_update_is_of_what_that_moved(tmp_path):
+    """The lines between the updates are run with them."""
+    path = tmp_path / "interleaved.py"
+    path.write_text(INTERLEAVED)
+    pair = adapt_script(path)
+    report = check(pair.forward, pair.backward, pair.inputs)
+    assert [each.name for each in report.arguments if each.verdict == "wrong"] == ["V"]
+    assert report.findings[0].code == "stale-or-mutated-state"
+    assert report.first_wrong.source == "W += h.T @ out_delta"
+
+
+COST = """
+import numpy as np
+
+class CrossEntropy:
+    @staticmethod
+    def fn(a, y):
+        return np.sum(-y * np.log(a) - (1 - y) * np.log(1 - a))
+
+    @staticmethod
+    def delta(z, a, y):
+        return a - y
+
+class Net:
+    def __init__(self, sizes):
+        rng = np.random.default_rng(1)
+        self.biases = [rng.normal(size=(n, 1)) for n in sizes[1:]]
+        self.weights = [rng.normal(size=(n, m)) for m, n in zip(sizes, sizes[1:])]
+
+    def feedforward(self, a):
+        for b, w in zip(self.biases, self.weights):
+            a = 1 / (1 + np.exp(-(w @ a + b)))
+        return a
+
+    def total_cost(self, data, lmbda):
+        c = sum(CrossEntropy.fn(self.feedforward(x), y) for x, y in data) / len(data)
+        return c + 0.5 * lmbda * sum(np.sum(w**2) for w in self.weights)
+
+    def backprop(self, x, y):
+        activations, zs = [x], []
+        for b, w in zip(self.biases, self.weights):
+            zs.append(w @ activations[-1] + b)
+            activations.append(1 / (1 + np.exp(-zs[-1])))
+        delta = CrossEntropy.delta(zs[-1], activations[-1], y)
+        nabla_b, nabla_w = [delta], [delta @ activations[-2].T]
+        for k in range(2, len(self.weights) + 1):
+            delta = self.weights[-k + 1].T @ delta * activations[-k] * (1 - activations[-k])
+            nabla_b.insert(0, delta)
+            nabla_w.insert(0, delta @ activations[-k - 1].T)
+        return nabla_b, nabla_w
+
+rng = np.random.default_rng(2)
+data = [(rng.normal(size=(4, 1)), np.eye(3)[:, [k % 3]]) for k in range(6)]
+net = Net([4, 5, 3])
+net.total_cost(data, 0.1)
+net.backprop(*data[0])
+"""
+
+
+def test_the_loss_of_all_data_is_not_what_the_backward_of_an_example_differentiates(tmp_path):
+    """And what a cost class calls delta is the error before the activation, no derivative of its cost."""
+    (tmp_path / "with_cost.py").write_text(COST)
+    made = examples_of(tmp_path / "with_cost.py")
+    assert list(made) == ["Net"]
+    example = made["Net"]
+    assert check(example.forward, example.backward, example.inputs).verdict == "right"
+
+
+GRADIENTS = """
+import numpy as np
+
+def distance(a, b):
+    return np.sum((a - b) ** 2)
+
+def distance_grad(a, b):
+    return 2 * (a - b), 2 * (a - b)
+"""
+
+
+def test_a_function_that_returns_several_gradients_is_no_derivative_of_one_argument(tmp_path):
+    (tmp_path / "several.py").write_text(GRADIENTS)
+    example = examples_of(tmp_path / "several.py")["distance"]
+    report = check(example.forward, example.backward, example.inputs)
+    assert {each.name: each.verdict for each in report.arguments} == {"a": "right", "b": "wrong"}
+    assert report.findings[0].code == "wrong-sign"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces.own_objects import Pair
+from handgrad.checking.subject import CheckError
 
 STEP = 1e-5  # of the central difference along one direction
 OUTPUT = "output_"  # what a loss calls the prediction
@@ -83,8 +84,11 @@ def agreeing(pair: Pair) -> tuple[int, int]:
         np.random.default_rng(1),
     )
     with np.errstate(all="ignore"):
-        pair.forward(**values)
-        gradients = pair.backward(1.0, **values)
+        try:
+            pair.forward(**values)
+            gradients = pair.backward(1.0, **values)
+        except Exception as error:
+            raise CheckError(f"{pair.name} raised {type(error).__name__}: {error}") from error
         count = 0
         for name, gradient in gradients.items():
             direction = generator.normal(size=np.shape(values[name]))

@@ -20,7 +20,7 @@ BACKWARDS = (
     "backward", "backprop", "bprop", "backwardpass", "backpropagation", "backwardpropagation", "backpropagate",
     "backwardpropagate", "backwardprop", "propagatebackward", "backpropogate", "backpropogation", "gradients", "gradient",
     "grad", "grads", "computegradients", "computegradient", "calculategradients", "getgradients", "computegrad",
-    "inputgradient", "derivative", "deriv", "prime", "derivate", "df", "dfn", "delta",
+    "inputgradient", "derivative", "deriv", "prime", "derivate", "df", "dfn",
 )  # fmt: skip
 TRAININGS = (
     "train", "trainstep", "trainbatch", "trainonbatch", "fitbatch", "update", "step", "gradientstep", "sgdstep", "learn",

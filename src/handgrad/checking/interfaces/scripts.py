@@ -141,8 +141,9 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
         name for name in found if np.size(to_numpy(found[name])) == 1
     ]  # `error = y - out` has an entry for each row
     loss = loss or next((name for name in ("loss", *single) if name in single and is_loss_name(name)), "")
-    rate, moved = _rate(updates, names), set(parameters) - set(gradients.values())
-    added = _added(updates)
+    moves = [each for each in updates if has_update(each)]
+    rate, moved = _rate(moves, names), set(parameters) - set(gradients.values())
+    added = _added(moves)
     matched: dict[Path, Path] = {(parameter,): ("new", gradient) for gradient, parameter in gradients.items()}
     matched = {(name,): ("moved", name) for name in parameters} | matched
 
@@ -242,13 +243,20 @@ def _parts(statements: Statements, file: File) -> tuple[Statements, Statements, 
         if (
             outer is update or _moved(update) in targets
         ):  # for parameter, gradient in zip(…): the loop is the update
-            later = [each for each in body[k:] if has_update(each)]
+            later = _up_to_last_update(body[k:])
             return ([*head, *body[:k]], [], later) if body is statements else (head, body[:k], later)
         head = [*head, *body[:k]]
         if isinstance(outer, ast.For):  # the first time around
             first = ast.parse(f"next(iter({ast.unparse(outer.iter)}))", mode="eval").body
             head.append(ast.Assign([outer.target], first))
         body = outer.body if isinstance(outer, ast.For | ast.While | ast.If | ast.With) else []
+
+
+def _up_to_last_update(statements: Statements) -> Statements:
+    """Return the updates, with what is computed between them: a gradient after the first update is of what it moved."""
+    last = max(k for k, each in enumerate(statements) if has_update(each))
+    computed = ast.Assign | ast.AugAssign | ast.AnnAssign
+    return [each for each in statements[: last + 1] if has_update(each) or isinstance(each, computed)]
 
 
 def _all(body: Statements) -> Iterator[ast.stmt]:

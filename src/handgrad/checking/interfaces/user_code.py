@@ -190,7 +190,8 @@ def _of_loss(function: Function, world: World) -> Pair:
 
 def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
     """Return an object's forward and backward, found by the names of its methods; ``chosen`` is one of them."""
-    forward, backward, losses, methods = methods_of(owner, chosen)
+    forward, backward, every_loss, methods = methods_of(owner, chosen)
+    losses = [each for each in every_loss if backward is None or _is_of_same_data(each, backward)]
     known = [method for method in (forward, *losses, backward) if method is not None]
     if not known or (backward is None and not losses):
         raise CheckError(
@@ -213,6 +214,12 @@ def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
     if target and not losses:
         return _of_implied_loss(forward, backward, world, target)
     return _of_two(forward, backward, world)
+
+
+def _is_of_same_data(loss: Function, backward: Function) -> bool:
+    """Whether a loss may be the one that a backward differentiates, and not that of all data, with other arguments."""
+    taken = set(required(loss)) - {"self"}
+    return not taken or bool(taken & {*parameters_of(backward)}) or any(is_target((each,)) for each in taken)
 
 
 def alias_of(forward: Function, backward: Function) -> dict[str, str]:
@@ -274,10 +281,14 @@ def _loss_between(forward: Function, backward: Function, world: World) -> Functi
 
 
 def is_derivative(forward: Function, backward: Function) -> bool:
-    """Whether a second function is the derivative of a first: its name and its parameters are made of the first's."""
+    """Whether a second function is the derivative of a first: its name and its parameters are made of the first's.
+
+    What returns several gradients is not: f'(x) is one.
+    """
     one, other = plain(forward.__name__), plain(backward.__name__)
     related = one in other and (other.startswith("d") or other.endswith(DERIVATIVES))
-    return related and len(parameters_of(forward)) == len(parameters_of(backward))
+    of_one = len(returned_names(backward)) < 2
+    return related and of_one and len(parameters_of(forward)) == len(parameters_of(backward))
 
 
 def flag_of(function: Function) -> str:

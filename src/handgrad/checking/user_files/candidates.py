@@ -20,7 +20,7 @@ from handgrad.checking.user_files.running import UserFile
 
 BACKWARD_WORDS = {
     "backward", "backwards", "back", "bwd", "backprop", "backpropagation", "backpropagate", "bprop", "grad", "grads",
-    "gradient", "gradients", "derivative", "derivatives", "deriv", "prime", "d", "delta", "vjp", "diff",
+    "gradient", "gradients", "derivative", "derivatives", "deriv", "prime", "d", "vjp", "diff",
 }  # fmt: skip
 FORWARD_WORDS = {"forward", "forwards", "fwd", "feedforward", "fprop", "feed", "predict", "hypothesis"}
 EMPTY_WORDS = {"prop", "propagation", "propagate", "pass", "compute", "calculate", "calc", "get", "of", "the", "model",
