@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from handgrad.checking import CheckError, check
 from handgrad.checking.interfaces import pair_of
+from handgrad.cli import group
 
 pytestmark = pytest.mark.peers
 
@@ -331,3 +334,32 @@ def test_functions_of_jax_arrays_are_judged_in_float64() -> None:
     assert report.arguments[0].error_bound < 1e-7
     pair = check(lambda x: jnp.exp(x), lambda g, x: {"x": g * jnp.exp(x)}, {"x": X})
     assert pair.verdict == "right"
+
+
+LAZY = """
+import torch
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return g @ w.t(), x.t() @ g
+"""
+
+
+def test_a_function_without_inputs_is_told_which_lines_give_them(tmp_path: Path) -> None:
+    def checked(source: str) -> Any:
+        path = tmp_path / "product.py"
+        path.write_text(source)
+        return CliRunner().invoke(group, ["check", str(path)], standalone_mode=False)
+
+    lazy = checked(LAZY)
+    assert lazy.return_value == 2
+    assert 'Product_inputs = {"x": x, "w": w}' in lazy.output
+    given = checked(LAZY + '\nProduct_inputs = {"x": torch.randn(4, 3), "w": torch.randn(3, 2)}\n')
+    assert given.return_value == 0

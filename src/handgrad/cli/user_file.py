@@ -143,7 +143,7 @@ def _exampled(candidate: Candidate, user_file: UserFile, made: dict[str, Example
         example = example_of(candidate, user_file, made)
     except CheckError as error:
         return Found(name, candidate.forward, candidate.backward, None, problem=error)
-    if candidate.is_class and not has_backward(candidate.forward):
+    if candidate.is_class:
         made[name] = example
     return Found(name, example.forward, example.backward, example.inputs, example.origin)
 

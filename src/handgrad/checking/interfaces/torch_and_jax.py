@@ -134,11 +134,13 @@ def draw_once(source: Any) -> Mapping[str, Any]:
 def peer_pair(thing: Any, inputs: Any) -> Pair:
     """Return another library's function as a forward and a backward."""
     name = getattr(torch_class(thing), "__name__", "") or getattr(thing, "__name__", type(thing).__name__)
-    if inputs is None:
-        raise CheckError(
-            f"{name}: the inputs are missing", fix="give a tuple of arrays, or a dict in that order"
-        )
     library = _library_of(thing, inputs)
+    if inputs is None:
+        wanted = ", ".join(f'"{each}": {each}' for each in library.signature.parameters)
+        raise CheckError(
+            f"{name}: the inputs are missing",
+            fix=f"give your arrays as inputs={{{wanted}}}, or write in the file:\n{name}_inputs = {{{wanted}}}",
+        )
     source = by_name(library.signature, inputs)
     arguments = _in_order(library.signature, draw_once(source))
     ways = list(library.ways(arguments))

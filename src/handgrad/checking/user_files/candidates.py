@@ -39,7 +39,7 @@ class Candidate:
     @property
     def is_class(self) -> bool:
         """Whether an object of it has to be made first."""
-        return isinstance(self.forward, type)
+        return isinstance(self.forward, type) and not has_backward(self.forward)
 
     @property
     def has_methods(self) -> bool:
