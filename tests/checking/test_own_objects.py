@@ -671,7 +671,7 @@ def test_a_helper_in_another_module_is_traced(
 
 @pytest.mark.peers
 def test_a_number_is_differentiated_too(torch: Any) -> None:
-    """One in floating point; it is a tensor without axes, as torch's own are."""
+    """An array or a tensor without axes; a float is an option, as torch's own are."""
 
     class Scaled(torch.autograd.Function):
         @staticmethod
@@ -684,7 +684,7 @@ def test_a_number_is_differentiated_too(torch: Any) -> None:
             x, scale = ctx.saved_tensors
             return g * scale, 2 * (g * x).sum()
 
-    report = check(Scaled, inputs={"x": np.array([1.0, -2.0]), "scale": 0.5})
+    report = check(Scaled, inputs={"x": np.array([1.0, -2.0]), "scale": np.array(0.5)})
     assert [each.name for each in report.arguments] == ["x", "scale"]
     assert first(report) == ("constant-factor", "scale")
 
