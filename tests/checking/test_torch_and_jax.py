@@ -352,14 +352,15 @@ class Product(torch.autograd.Function):
 """
 
 
-def test_a_function_without_inputs_is_told_which_lines_give_them(tmp_path: Path) -> None:
+def test_a_function_is_drawn_inputs_and_takes_those_of_its_file(tmp_path: Path) -> None:
     def checked(source: str) -> Any:
         path = tmp_path / "product.py"
         path.write_text(source)
         return CliRunner().invoke(group, ["check", str(path)], standalone_mode=False)
 
-    lazy = checked(LAZY)
-    assert lazy.return_value == 2
-    assert 'Product_inputs = {"x": x, "w": w}' in lazy.output
+    drawn = checked(LAZY)
+    assert drawn.return_value == 0
+    assert "dx (4, 3)" not in drawn.output
     given = checked(LAZY + '\nProduct_inputs = {"x": torch.randn(4, 3), "w": torch.randn(3, 2)}\n')
     assert given.return_value == 0
+    assert "dx (4, 3)" in given.output

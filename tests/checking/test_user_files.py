@@ -434,3 +434,97 @@ def test_a_function_that_returns_several_gradients_is_no_derivative_of_one_argum
     report = check(example.forward, example.backward, example.inputs)
     assert {each.name: each.verdict for each in report.arguments} == {"a": "right", "b": "wrong"}
     assert report.findings[0].code == "wrong-sign"
+
+
+UNCALLED = """
+import torch
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale=2.0):
+        ctx.save_for_backward(x)
+        ctx.scale = scale
+        return scale * x**2
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return ctx.scale * x * grad_output, None
+
+square = Square.apply
+"""
+CALLED = """
+print(Square.apply(torch.ones(2, 3)).sum())
+"""
+CUSTOM = """
+import jax
+import jax.numpy as jnp
+
+@jax.custom_vjp
+def product(x, y):
+    return x * y
+
+def product_fwd(x, y):
+    return x * y, (x, y)
+
+def product_bwd(saved, g):
+    x, y = saved
+    return g * x, g * y
+
+product.defvjp(product_fwd, product_bwd)
+
+@jax.jit
+def loss_and_grads(params, x):
+    out = x @ params["w"]
+    loss = 0.5 * jnp.sum(out**2)
+    grads = {"w": 2 * x.T @ out}
+    return loss, grads
+"""
+BY_HAND = """
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(1)
+x, y = torch.randn(6, 3), torch.randint(0, 4, (6,))
+W = torch.randn(3, 4, requires_grad=True)
+logits = x @ W
+loss = F.cross_entropy(logits, y)
+with torch.no_grad():
+    dlogits = F.softmax(logits, 1)
+    dlogits[range(6), y] -= 1
+    dW = x.T @ dlogits
+"""
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("more", ["", CALLED], ids=["uncalled", "called"])
+def test_a_function_of_pytorch_is_drawn_arguments_once(tmp_path, more):
+    (tmp_path / "square.py").write_text(UNCALLED + more)
+    made = examples_of(tmp_path / "square.py")
+    assert list(made) == ["Square"]
+    report = check(made["Square"].forward, inputs=made["Square"].inputs)
+    assert [(each.name, each.verdict) for each in report.arguments] == [("x", "wrong")]
+
+
+@pytest.mark.peers
+def test_a_function_of_jax_is_checked_without_the_parts_of_its_rule_and_gradients_by_hand_though_jitted(
+    tmp_path,
+):
+    (tmp_path / "custom.py").write_text(CUSTOM)
+    made = examples_of(tmp_path / "custom.py")
+    assert list(made) == ["product", "loss_and_grads"]
+    verdicts = {}
+    for name, example in made.items():
+        report = check(example.forward, example.backward, example.inputs)
+        verdicts[name] = {each.name: each.verdict for each in report.arguments}
+    assert verdicts["product"] == {"x": "wrong", "y": "wrong"}
+    assert verdicts["loss_and_grads"] == {"params.w": "wrong"}
+
+
+@pytest.mark.peers
+def test_gradients_by_hand_need_no_update_and_may_be_in_a_block(tmp_path):
+    (tmp_path / "by_hand.py").write_text(BY_HAND)
+    pair = adapt_script(tmp_path / "by_hand.py")
+    report = check(pair.forward, pair.backward, pair.inputs)
+    assert [(each.name, each.verdict) for each in report.arguments] == [("W", "wrong")]
+    assert report.findings[0].code in ("batch-mean-vs-sum", "constant-factor")

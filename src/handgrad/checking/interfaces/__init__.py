@@ -37,6 +37,7 @@ from handgrad.checking.interfaces.torch_and_jax import (
     of_arrays,
     peer_pair,
     with_surrogate,
+    written_forward,
 )
 from handgrad.checking.interfaces.user_code import (
     alias_of,
@@ -59,11 +60,13 @@ __all__ = [
     "has_backward",
     "has_gradients",
     "has_update",
+    "is_peer",
     "is_training",
     "methods_of",
     "pair_of",
     "script_steps",
     "with_surrogate",
+    "written_forward",
 ]
 
 

@@ -216,7 +216,7 @@ def _flat(tree: ast.Module) -> Statements:
 def _leaves(statements: Statements) -> list[str]:
     """Return the names whose gradient is computed by hand and that depend on no other such name; none without a loss."""
     made: dict[str, set[str]] = {}  # each name, and what the line that makes it reads
-    for statement in statements:
+    for statement in _all(statements):
         if isinstance(statement, ast.Assign):
             reads = _names([statement.value], ast.Load)
             below = reads.union(*(made.get(name, set()) for name in reads))

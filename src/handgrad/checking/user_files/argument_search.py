@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces import gradient_attribute, pair_of
+from handgrad.checking.interfaces import gradient_attribute, has_backward, pair_of
 from handgrad.checking.interfaces.names import required
 from handgrad.checking.subject import CheckError, seeded
 from handgrad.checking.user_files.candidates import Candidate, pairs_of, words_of
@@ -192,7 +192,8 @@ def how_well_it_fits(forward: Any, backward: Any, inputs: dict[str, Any]) -> tup
 
     Raises what the candidate raises.
     """
-    pair = pair_of(copy.deepcopy(forward), backward, copy.deepcopy(inputs))
+    function = forward if has_backward(forward) else copy.deepcopy(forward)
+    pair = pair_of(function, backward, copy.deepcopy(inputs))
     values = pair.inputs if isinstance(pair.inputs, dict) else {}
     output = pair.forward(**{name: np.array(value) for name, value in values.items()})
     parts = [np.asarray(part) for part in (output if isinstance(output, tuple) else (output,))]

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from handgrad.checking.interfaces import flag_of, has_backward, is_training, methods_of
+from handgrad.checking.interfaces import (
+    flag_of,
+    has_backward,
+    is_peer,
+    is_training,
+    methods_of,
+    written_forward,
+)
 from handgrad.checking.interfaces.names import (
     definition_of,
     is_loss_name,
@@ -59,8 +66,15 @@ def candidates_in(user_file: UserFile) -> list[Candidate]:
         name: value for name, value in names.items()
         if getattr(value, "__module__", "") == user_file.module.__name__ and not name.startswith("_")
     }  # fmt: skip
-    found = [Candidate(name, value) for name, value in own.items() if has_backward(value)]
-    functions = {name: value for name, value in own.items() if isinstance(value, FunctionType)}
+    found = list(_with_backward(own))
+    rules = {
+        id(getattr(each.forward, part, None)) for each in found for part in ("fwd", "bwd", "jvp")
+    }  # JAX's
+    functions = {
+        name: value
+        for name, value in own.items()
+        if isinstance(value, FunctionType) and id(value) not in rules
+    }
     found += pairs_of(functions)
     used = {id(each) for one in found for each in (one.forward, one.backward)}
     for name, value in functions.items():
@@ -68,7 +82,11 @@ def candidates_in(user_file: UserFile) -> list[Candidate]:
             shape(value) for shape in (flag_of, returns_loss_and_gradients, is_training)
         ):
             found.append(Candidate(name, value))
-    classes = [value for value in own.values() if isinstance(value, type) and _has_both(value)]
+    classes = [
+        value
+        for value in own.values()
+        if isinstance(value, type) and _has_both(value) and not has_backward(value)
+    ]
     bases = {base for cls in classes for base in cls.__mro__[1:]}
     found += [Candidate(cls.__name__, cls) for cls in classes if cls not in bases]
     objects = {name: value for name, value in names.items() if _is_object(value) and not name.startswith("_")}
@@ -80,6 +98,21 @@ def candidates_in(user_file: UserFile) -> list[Candidate]:
         found = list(_updates(functions))
     order = list(names)
     return sorted(found, key=lambda each: order.index(each.name))
+
+
+def _with_backward(own: Mapping[str, Any]) -> Iterator[Candidate]:
+    """Yield what has a backward of its own, under one name: ``Square``, and not ``square = Square.apply`` too.
+
+    Of a function with its gradients that is jitted, it is the function as its author wrote it.
+    """
+    seen = set()
+    for name, value in own.items():
+        if has_backward(value):
+            key = written_forward(value) if is_peer(value) else name
+            if key not in seen:
+                by_hand = isinstance(key, FunctionType) and returns_loss_and_gradients(key)
+                yield Candidate(name, key if by_hand else value)
+            seen.add(key)
 
 
 def parts_of(candidate: Candidate) -> set[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces import has_backward
+from handgrad.checking.interfaces import has_backward, is_peer
 from handgrad.checking.interfaces.names import is_target, plain
 from handgrad.checking.subject import CheckError, seeded
 from handgrad.checking.user_files.argument_search import (
@@ -28,7 +28,7 @@ OPTIONS = {"activation", "reg", "lambd", "lr", "learningrate", "eta"}
 
 def example_of(candidate: Candidate, user_file: UserFile, made: dict[str, Example]) -> Example:
     """Return an example of a candidate: its own file's, else a drawn one; ``made`` holds those of other classes."""
-    if has_backward(candidate.forward):
+    if has_backward(candidate.forward) and not is_peer(candidate.forward):
         return Example(candidate.forward, None, None, "")
     recorded = _recorded(candidate, user_file)
     if recorded is not None:
@@ -46,7 +46,7 @@ def example_of(candidate: Candidate, user_file: UserFile, made: dict[str, Exampl
 
 def _recorded(candidate: Candidate, user_file: UserFile) -> Example | None:
     """Return an example of the arguments that the file itself calls a candidate with, if it does and they fit."""
-    owner = candidate.forward.__name__ if candidate.is_class else ""
+    owner = candidate.forward.__name__ if isinstance(candidate.forward, type) else ""
     functions = functions_of(candidate)
     calls = [user_file.call_of(each, owner) for each in functions]
     needed = needed_names(candidate)

@@ -7,7 +7,13 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from handgrad.checking.interfaces import alias_of, gradient_attribute, methods_of
+from handgrad.checking.interfaces import (
+    alias_of,
+    gradient_attribute,
+    has_backward,
+    methods_of,
+    written_forward,
+)
 from handgrad.checking.interfaces.names import (
     SAVED,
     definition_of,
@@ -37,6 +43,8 @@ ALSO_BACKWARDS = {
 
 def functions_of(candidate: Candidate) -> list[Callable[..., Any]]:
     """Return what is called of a candidate, forward first."""
+    if has_backward(candidate.forward):
+        return [written_forward(candidate.forward)]
     if not candidate.has_methods:
         return [each for each in (candidate.forward, candidate.backward) if each is not None]
     methods = methods_of(candidate.forward)
@@ -62,7 +70,7 @@ def needed_names(candidate: Candidate) -> dict[str, Any]:
             if name in aliases.values():
                 own, is_computed = True, False
             if (
-                name == "self"
+                name in ("self", "ctx")
                 or name in found
                 or not own
                 or (is_computed and parameter.default is parameter.empty)

@@ -207,7 +207,7 @@ class _Recorder:
         if event != "call" or code.co_filename != self.file or code.co_name.startswith("<"):
             return
         self.since += 1
-        owner = type(frame.f_locals["self"]).__name__ if "self" in frame.f_locals else ""
+        owner = type(frame.f_locals["self"]).__name__ if "self" in frame.f_locals else _class_of(code)
         if (owner, code.co_name) not in self.calls:
             self.since = 0
             call = _call(code, frame.f_locals)
@@ -235,9 +235,15 @@ def _as_a_script(path: Path) -> Iterator[None]:
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
+def _class_of(code: CodeType) -> str:
+    """Return the class that a static method belongs to, or ""."""
+    owner = code.co_qualname.rpartition(".")[0]
+    return "" if owner.endswith("<locals>") else owner
+
+
 def _call(code: CodeType, values: dict[str, Any]) -> Call | None:
     """Return a call's arguments, copied; None where they cannot be."""
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    names = set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]) - {"ctx"}
     try:
         return Call(copy.deepcopy({name: values[name] for name in names if name in values}))
     except Exception:  # whatever the copied object's own code raises: it holds a lock, a module

@@ -62,7 +62,7 @@ def _clipped(subject: Subject, comparison: Comparison) -> str:
     functions = _functions(subject, comparison)
     codes = recompiled(functions, lambda tree, path, is_script: finder.visit(tree))
     spans = [[line for _, _, line in each.__code__.co_lines() if line] for each in functions]
-    ran = {line for span in spans for line in range(min(span), max(span) + 1)}
+    ran = {line for span in spans if span for line in range(min(span), max(span) + 1)}
     places = [f"line {line}" for line in sorted(finder.lines & ran)]
     if not places:
         return ""
