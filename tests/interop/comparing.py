@@ -128,7 +128,7 @@ def copy_of(network: Network) -> Network:
     made = Network(*network.body.layers, loss=network.loss, inputs=network.row, dtype=network.dtype)
     for name, array in network.arrays.items():
         made.arrays[name][...] = array
-    made.standardise = lambda x, rows=None: None  # type: ignore[method-assign]
+    made.standardise = lambda x, t=None, rows=None: None  # type: ignore[method-assign]
     return made
 
 
