@@ -9,6 +9,7 @@ import pytest
 
 from handgrad.checking import check
 from handgrad.checking.interfaces import adapt_script, pair_of
+from handgrad.checking.subject import CheckError
 from handgrad.checking.user_files import candidates_in, example_of, run_file
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -479,6 +480,10 @@ def loss_and_grads(params, x):
     loss = 0.5 * jnp.sum(out**2)
     grads = {"w": 2 * x.T @ out}
     return loss, grads
+
+@jax.jit
+def predict(params, x):
+    return x @ params["w"]
 """
 BY_HAND = """
 import torch
@@ -528,3 +533,10 @@ def test_gradients_by_hand_need_no_update_and_may_be_in_a_block(tmp_path):
     report = check(pair.forward, pair.backward, pair.inputs)
     assert [(each.name, each.verdict) for each in report.arguments] == [("W", "wrong")]
     assert report.findings[0].code in ("batch-mean-vs-sum", "constant-factor")
+
+
+def test_a_script_that_fails_names_its_line(tmp_path):
+    path = tmp_path / "failing.py"
+    path.write_text(INTERLEAVED.replace("out_delta = (y - out)", "out_delta = missing * (y - out)"))
+    with pytest.raises(CheckError, match=r"failing\.py:9: NameError: name 'missing' is not defined"):
+        adapt_script(path)

@@ -48,15 +48,8 @@ def by_local_mutation(evidence: Evidence) -> list[Diagnosis]:
     found: list[Diagnosis] = []
     if chain is None or not chain.points:
         return found
-    families = (
-        changed_arrays,
-        _uses,
-        slopes,
-        passed_on,
-        partial(_paths, evidence=evidence),
-        _exchanged,
-    )
-    for family in families:
+    paths = partial(_paths, evidence=evidence)
+    for family in (changed_arrays, _uses, slopes, passed_on, paths, _exchanged):
         if chain.is_spent or any(len(d.arguments) == len(evidence.wrong) and d.cost <= ENOUGH for d in found):
             break
         found += family(chain)

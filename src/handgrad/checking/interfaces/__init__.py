@@ -20,6 +20,7 @@ from types import FunctionType
 from typing import Any
 
 from handgrad.checking.interfaces.adapted_pair import globals_of
+from handgrad.checking.interfaces.jax_functions import is_only_jitted
 from handgrad.checking.interfaces.methods import methods_of
 from handgrad.checking.interfaces.names import SAVED, plain, returned_names
 from handgrad.checking.interfaces.own_objects import Pair, by_name, own_pair
@@ -60,6 +61,7 @@ __all__ = [
     "has_backward",
     "has_gradients",
     "has_update",
+    "is_only_jitted",
     "is_peer",
     "is_training",
     "methods_of",

@@ -25,6 +25,15 @@ def is_jax_function(thing: Any) -> bool:
     return isinstance(thing, jax.custom_vjp | jax.custom_jvp | jax.stages.Wrapped) or _is_module(thing)
 
 
+def is_only_jitted(thing: Any) -> bool:
+    """Whether it is jitted and has no rule of its own: JAX differentiates it, and nothing in it is by hand."""
+    jax = sys.modules.get("jax")
+    if jax is None or not isinstance(thing, jax.stages.Wrapped):
+        return False
+    inner = getattr(thing, "__wrapped__", None)
+    return is_only_jitted(inner) or isinstance(inner, FunctionType)
+
+
 def jax_library(thing: Any) -> Library:
     """Return how JAX calls and differentiates a function, or a module."""
     return _Module(thing) if _is_module(thing) else _Jax(thing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path as File
@@ -134,7 +135,16 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
             exec(main.__code__, names)
         return names
 
-    names = run({})
+    try:
+        names = run({})
+    except CheckError:
+        raise
+    except Exception as error:
+        line = next(_lines_of(error, file), 0)
+        raise CheckError(
+            f"{file}:{line}: {type(error).__name__}: {error}",
+            fix="mend it first: gradients can be judged only when its lines run up to the first update",
+        ) from error
     found = {name: value for name, value in names.items() if name not in data and is_floating(value)}
     gradients = gradients or _gradients(found, parameters)
     single = [
@@ -169,6 +179,12 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
         compiled = compile(loss, f"{file} (its loss)", "eval")
         return with_loss(lambda names: eval(compiled, names))
     return _with_implied_loss(with_loss, *_subtracted(body, file))
+
+
+def _lines_of(error: Exception, file: File) -> Iterator[int]:
+    """Yield the lines of a file that an error passed, the innermost first."""
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    yield from (frame.lineno or 0 for frame in frames if frame.filename == str(file))
 
 
 def _with_implied_loss(

@@ -12,6 +12,7 @@ from typing import Any
 from handgrad.checking.interfaces import (
     flag_of,
     has_backward,
+    is_only_jitted,
     is_peer,
     is_training,
     methods_of,
@@ -103,15 +104,17 @@ def candidates_in(user_file: UserFile) -> list[Candidate]:
 def _with_backward(own: Mapping[str, Any]) -> Iterator[Candidate]:
     """Yield what has a backward of its own, under one name: ``Square``, and not ``square = Square.apply`` too.
 
-    Of a function with its gradients that is jitted, it is the function as its author wrote it.
+    Of what is only jitted, it is the function as its author wrote it, if that returns gradients.
     """
     seen = set()
     for name, value in own.items():
         if has_backward(value):
             key = written_forward(value) if is_peer(value) else name
             if key not in seen:
-                by_hand = isinstance(key, FunctionType) and returns_loss_and_gradients(key)
-                yield Candidate(name, key if by_hand else value)
+                if not is_only_jitted(value):
+                    yield Candidate(name, value)
+                elif returns_loss_and_gradients(written_forward(value)):
+                    yield Candidate(name, written_forward(value))
             seen.add(key)
 
 
