@@ -130,7 +130,7 @@ def test_layers_of_ones_own(tmp_path: Path) -> None:
     """
     assert repr(read(tmp_path, text).build(VALUES)) == (
         "Network(Standardise(), Linear(3, 4), Residual(Tanh(), Linear(4, 4, bias=False)), Linear(4, 2), "
-        "StandardiseTargets(), loss=Huber(delta=0.5))"
+        "StandardiseTargets(by='median'), loss=Huber(delta=0.5))"
     )
 
 

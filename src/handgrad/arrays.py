@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,34 @@ def as_array(name: str, given: Any) -> Array:
     return array
 
 
+def is_sparse(given: Any) -> bool:
+    """Return whether something is a sparse matrix or array of scipy's, without importing scipy."""
+    scipy_sparse = sys.modules.get("scipy.sparse")
+    return scipy_sparse is not None and bool(scipy_sparse.issparse(given))
+
+
+def as_rows(name: str, given: Any) -> Array:
+    """Return rows as `as_array` does, sparse ones as a ``scipy.sparse.csr_array`` whose indices are checked."""
+    if not is_sparse(given):
+        return as_array(name, given)
+    rows: Any = sys.modules["scipy.sparse"].csr_array(given)
+    try:
+        rows.check_format(full_check=True)
+    except ValueError as error:
+        raise DataError(f"{name} is a damaged sparse matrix: {error}") from None
+    return rows
+
+
+def dense(array: Any) -> Array:
+    """Return a few rows as an array that has all of their numbers in memory."""
+    return array.toarray() if is_sparse(array) else np.asarray(array)
+
+
+def stored(array: Array) -> Array:
+    """Return the numbers that an array has in memory: of a sparse one its entries."""
+    return array.data if is_sparse(array) else array  # type: ignore[return-value]
+
+
 def _uneven_rows(name: str, given: Any) -> str:
     """State which row of a list has another length than the first; "" where none has."""
     rows = given if isinstance(given, list | tuple) else []
@@ -71,23 +100,35 @@ def check_finite(place: str, values: Array, feature_names: Sequence[str] = ()) -
     """
     if values.dtype.kind != "f" or values.size == 0:
         return
+    if is_sparse(values):
+        sparse: Any = values
+        for entry in np.flatnonzero(~np.isfinite(sparse.data)).tolist():
+            row = int(np.searchsorted(sparse.indptr, entry, "right")) - 1
+            raise _not_finite(place, (row, int(sparse.indices[entry])), sparse.data[entry], feature_names)
+        return
     rows = max(1, CHUNK * len(values) // values.nbytes)
     for start in range(0, len(values), rows):
         part = values[start : start + rows]
         finite = np.isfinite(part)
         if not finite.all():
             row, *column = np.argwhere(~finite)[0].tolist()
-            feature = f" (feature {feature_names[column[0]]!r})" if feature_names and column else ""
-            index = ", ".join(map(str, (start + row, *column)))
-            raise DataError(
-                f"{place}[{index}]{feature} is {part[row, *column]}, and must be finite",
-                fix="remove the row, or fill in the value",
-            )
+            raise _not_finite(place, (start + row, *column), part[row, *column], feature_names)
+
+
+def _not_finite(place: str, index: tuple[int, ...], value: float, feature_names: Sequence[str]) -> DataError:
+    feature = f" (feature {feature_names[index[1]]!r})" if feature_names and index[1:] else ""
+    return DataError(
+        f"{place}[{', '.join(map(str, index))}]{feature} is {value}, and must be finite",
+        fix="remove the row, or fill in the value",
+    )
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """The shape and type of an array, and the SHA-256 of its numbers, row by row, in little-endian order."""
+    """The shape and type of an array, and the SHA-256 of its numbers, row by row, in little-endian order.
+
+    Of sparse rows, those are where each row begins, the columns of its entries, and the entries.
+    """
 
     shape: tuple[int, ...]
     dtype: str
@@ -96,11 +137,15 @@ class Fingerprint:
     @classmethod
     def of(cls, array: Array) -> Fingerprint:
         """Take the fingerprint of an array."""
-        digest = hashlib.sha256()
-        rows = max(1, BLOCK // max(array[:1].nbytes, 1))
-        for start in range(0, len(array), rows):
-            block = array[start : start + rows]
-            digest.update(np.ascontiguousarray(block, block.dtype.newbyteorder("<")).data)
+        digest, parts = hashlib.sha256(), [array]
+        if is_sparse(array):
+            sparse: Any = array
+            parts = [sparse.indptr.astype(np.int64), sparse.indices.astype(np.int64), sparse.data]
+        for part in parts:
+            rows = max(1, BLOCK // max(part[:1].nbytes, 1))
+            for start in range(0, len(part), rows):
+                block = part[start : start + rows]
+                digest.update(np.ascontiguousarray(block, block.dtype.newbyteorder("<")).data)
         return cls(array.shape, array.dtype.name, digest.hexdigest())
 
     def change(self, name: str, now: Fingerprint) -> str:

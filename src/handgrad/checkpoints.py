@@ -40,8 +40,9 @@ class Checkpoints(CheckpointStore):
     minutes
         How old the last state may become within an epoch.
     resume
-        Whether to go on from the state in the folder. The history and the weights at the end are then those of a
-        training that never stopped, to the last bit.
+        Whether to go on from the state in the folder, to ``epochs`` in all: also to more than the training had. The
+        history and the weights at the end are then those of a training that never stopped, to the last bit. A
+        schedule over the epochs is that of the new number from there, with a notice.
     notes
         Numbers to be saved with the state, for whoever resumes it.
 
@@ -59,8 +60,11 @@ class Checkpoints(CheckpointStore):
     ...     print(len(history.epochs), history.stopped)
     ...     history = train(network(), x, x[:, 0], epochs=5, checkpoints=Checkpoints(folder, resume=True))
     ...     print(len(history.epochs), history.stopped)
+    ...     history = train(network(), x, x[:, 0], epochs=9, checkpoints=Checkpoints(folder, resume=True))
+    ...     print(len(history.epochs), history.stopped)
     3 early
     5 finished
+    9 finished
     """
 
     @judged
@@ -114,10 +118,6 @@ class Checkpoints(CheckpointStore):
             notify(f"training goes on without a new checkpoint: {error}")
         self.last = time.monotonic()
         self.cost = self.last - started
-
-    def remove(self) -> None:
-        """Delete the state, when the training is finished and its results are saved elsewhere."""
-        self.path.unlink(missing_ok=True)
 
 
 class _Epoch(msgspec.Struct, forbid_unknown_fields=True):

@@ -28,6 +28,7 @@ from handgrad.layers import (
     BatchNorm,
     Dropout,
     Embedding,
+    Huber,
     Layer,
     LayerNorm,
     Linear,
@@ -60,7 +61,8 @@ class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Which rows: ``source`` and its columns as `handgrad.data.load` takes them, and the shares of validation and test.
 
     ``standardise`` is "feature", "all", "none", or "auto": bytes, as pixels are, all together, else by feature.
-    ``standardise_targets`` does the same to the values that a regression predicts, each column by itself.
+    ``standardise_targets`` does the same to the values that a regression predicts, each column by itself; for `Huber` by
+    median and median absolute deviation.
     ``fingerprint`` is what identifies the data of a run.
     """
 
@@ -187,7 +189,10 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     def _standardise_targets(self, loss: Loss, last: Layer) -> list[Layer]:
         if isinstance(last, StandardiseTargets) or loss.task != "regression" or loss.least is not None:
             return []
-        return [StandardiseTargets()] if self.data.standardise_targets else []
+        by: Literal["mean", "median"] = (
+            "median" if isinstance(loss, Huber) else "mean"
+        )  # outliers are far by that
+        return [StandardiseTargets(by)] if self.data.standardise_targets else []
 
     def _explicit(self) -> list[Layer]:
         tables = enumerate(self.network.layers)

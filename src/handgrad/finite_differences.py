@@ -25,6 +25,10 @@ RUNGS = 9
 LARGEST_STEP = 1 / 64  # of the coordinate's scale
 LONGER_STEP = 1 / 8  # where rounding is so coarse that a shorter one does not rise above it
 BETWEEN_RUNGS = 1 / 8
+SHORT_STEP = (
+    2.0**-17
+)  # the first where evaluations are few: kinks are not met on the way, and rounding is small
+FEW_DIGITS = 1e-7  # relative error bound that needs no further rung then
 STEPS_NOISE = (
     16  # of the outputs' rounding over the step: what extrapolating to a quarter of it makes of that
 )
@@ -91,9 +95,11 @@ def numerical_jacobian(
 
 
 def directional_derivatives(
-    function: Vector, x: Array, directions: Array, noise: Array | None = None
+    function: Vector, x: Array, directions: Array, noise: Array | None = None, *, few: bool = False
 ) -> NumericalJacobian:
     """Return the derivatives along some directions, (d, \\*x.shape), instead of along the coordinates: (m, d).
+
+    With ``few`` evaluations of the function, to fewer digits.
 
     >>> found = directional_derivatives(lambda x: x**2, np.array([1.0, 3.0]), np.array([[1.0, 1.0]]))
     >>> found.low.round(6)
@@ -110,17 +116,22 @@ def directional_derivatives(
 
     largest = (float(np.abs(direction).max(initial=0)) or 1.0 for direction in directions)
     lines = [(along(direction), 0.0, most) for direction, most in zip(directions, largest, strict=True)]
-    return _jacobian(function, x, lines, noise)
+    return _jacobian(function, x, lines, noise, few=few)
 
 
 def _jacobian(
-    function: Vector, x: Array, lines: list[tuple[Line, float, float]], noise: Array | None
+    function: Vector,
+    x: Array,
+    lines: list[tuple[Line, float, float]],
+    noise: Array | None,
+    *,
+    few: bool = False,
 ) -> NumericalJacobian:
     """Return the derivatives along lines, each with its coordinate's size and how far one step moves any coordinate."""
     with np.errstate(all="ignore"):
         start, scale = function(x), scale_of(x)
         noise = rounding_noise(function, x) if noise is None else noise
-        columns = [_derivative(line, own, scale / most, start, noise) for line, own, most in lines]
+        columns = [_derivative(line, own, scale / most, start, noise, few=few) for line, own, most in lines]
     if not columns:
         return NumericalJacobian(*[np.zeros((start.size, 0), start.dtype)] * 3)
     return NumericalJacobian(*(np.stack(part, axis=1) for part in zip(*columns, strict=True)))
@@ -132,7 +143,7 @@ def scale_of(x: Array) -> float:
     return float(np.median(typical)) if typical.size else 1.0
 
 
-def rounding_noise(function: Vector, x: Array) -> Array:
+def rounding_noise(function: Vector, x: Array, draws: int = 6) -> Array:
     """Return how much rounding can have changed each output: at least its last digits, more where it is rough.
 
     A function whose outputs move a lot when its input moves by a rounding error computes them as badly. One whose
@@ -147,7 +158,7 @@ def rounding_noise(function: Vector, x: Array) -> Array:
         far = np.abs(function(x + by.astype(x.dtype)) - start)
         return np.where(np.isfinite(far), far, 0)
 
-    choices = (generator.choice(np.array([-1, 0, 1]), x.shape) for _ in range(6))
+    choices = (generator.choice(np.array([-1, 0, 1]), x.shape) for _ in range(draws))
     noise = np.max([2 * eps * np.abs(start), *(moved(eps * x * choice) for choice in choices)], axis=0)
     away = generator.choice(np.array([-1, 1]), x.shape) * np.where(x == 0, scale, x)
     other = generator.choice(np.array([-1, 1]), x.shape) * away  # of many outputs, some stand still by chance
@@ -174,12 +185,15 @@ def _stair(function: Vector, x: Array, start: Array, away: Array) -> Array:
     return np.where(again.sum(axis=0) >= 2, np.nan_to_num(heights.max(axis=0)), 0)
 
 
-def _derivative(line: Line, own: float, scale: float, start: Array, noise: Array) -> Column:
+def _derivative(
+    line: Line, own: float, scale: float, start: Array, noise: Array, *, few: bool = False
+) -> Column:
     """Return (low, high, error) of every output along a line: for each the best rung of the ladder."""
     low, high = np.zeros_like(start), np.zeros_like(start)
     error = np.full(start.shape, np.inf)
     rough = bool(np.any(noise > COARSE * np.abs(start)))
-    steps = list(_steps(own, scale, LONGER_STEP if rough else LARGEST_STEP))
+    smooth, good = (SHORT_STEP, FEW_DIGITS) if few else (LARGEST_STEP, GOOD)
+    steps = list(_steps(own, scale, LONGER_STEP if rough else smooth))
     for k, step in enumerate(steps):
         if np.all(error <= STEPS_NOISE * noise / max(steps[k:])):
             break  # rounding alone makes every step that is left worse
@@ -191,7 +205,7 @@ def _derivative(line: Line, own: float, scale: float, start: Array, noise: Array
         error = np.where(better, found[2], error)
         size = np.maximum(np.abs(low), np.abs(high)).max(initial=0)
         negligible = np.abs(start).max(initial=0) / max(own, scale) * NEGLIGIBLE
-        if error.max(initial=0) <= GOOD * max(size, negligible):
+        if error.max(initial=0) <= good * max(size, negligible):
             break
     return low, high, error
 

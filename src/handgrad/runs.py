@@ -5,7 +5,9 @@ weights.safetensors the network's arrays
 config.toml         the settings, complete
 history.jsonl       every epoch; history.csv the same as a table
 learning_curve.png  the same as a picture
+learning_rate.png   how the learning rate was found, where it was
 snapshots.jsonl     snapshots of the training, one a line, where they were recorded
+checkpoint.safetensors  the state of the training, from which it goes on to more epochs
 evaluation.png      what the network gets right and wrong on the test rows, where there are some
 explanation.html    the network explained, where the page was written
 """
@@ -14,7 +16,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -85,10 +88,12 @@ def save_run(
     history: History,
     configuration: str,
     snapshots: Sequence[Snapshot] = (),
+    files: Mapping[str, bytes | str] | None = None,
 ) -> None:
     """Write a run folder; each file is whole or not there, and run.json, which makes it a run, comes last.
 
-    An older run in the folder is deleted first, with its page, so that the two are never mixed.
+    An older run in the folder is deleted first, with its page, so that the two are never mixed. ``files`` are others
+    that belong to the run, by name.
 
     Raises
     ------
@@ -96,7 +101,7 @@ def save_run(
         When the folder cannot be written.
     """
     folder = Path(folder)
-    give_up(folder)
+    delete_files(folder, ("run.json", "estimator.json", "explanation.html", "evaluation.png"))
     write_tensors(folder / "weights.safetensors", run.network.arrays)
     write_file(folder / "config.toml", configuration)
     write_file(folder / "history.jsonl", history.to_json_lines())
@@ -105,16 +110,53 @@ def save_run(
     history.plot(picture, title=run.network.title)
     write_file(folder / "learning_curve.png", picture.getvalue())
     write_snapshots(folder, snapshots)
+    for name, content in (files or {}).items():
+        write_file(folder / name, content)
     head = {"format": FORMAT, "network": network_to_table(run.network), "own": own_kinds(run.network)}
     rest = {name: value for name, value in vars(run).items() if name not in ("network", "columns")}
     rest["columns"] = [{"kind": column.kind, **vars(column)} for column in run.columns]
     write_file(folder / "run.json", json.dumps(head | rest, indent=2) + "\n")
 
 
-def give_up(folder: Path) -> None:
-    """Delete what makes a folder a run, or an estimator's, and its page, so that nothing new is mixed with it."""
+RUN_FILES = (
+    "run.json", "estimator.json", "config.toml", "weights.safetensors", "history.jsonl", "history.csv", CHECKPOINT,
+    "snapshots.jsonl", "learning_curve.png", "learning_rate.png", "evaluation.png", "explanation.html",
+)  # fmt: skip
+"""The files of a run folder; what else is there is somebody's own."""
+
+
+def holds_run(folder: Path) -> bool:
+    """Whether a folder holds a run, finished or not, or an estimator's."""
+    return any(os.path.lexists(folder / name) for name in ("run.json", "estimator.json", CHECKPOINT))
+
+
+def replace_run(folder: Path) -> None:
+    """Put the run in ``folder / "new"`` in place of the one in ``folder``; stopped anywhere, it goes on when called again.
+
+    Raises
+    ------
+    RunError
+        When a file cannot be moved.
+    """
+    new, arriving = folder / "new", folder / "arriving"
     try:
-        for name in ("run.json", "estimator.json", "explanation.html", "evaluation.png"):
+        if not arriving.exists():
+            delete_files(folder, RUN_FILES)
+            new.rename(arriving)  # from here on, what is in the folder is the new run's
+        for path in sorted(arriving.iterdir(), key=lambda path: path.name == "run.json"):
+            target = folder / path.name
+            if target.is_dir() and not target.is_symlink():
+                shutil.rmtree(target)
+            path.replace(target)
+        arriving.rmdir()
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written: {error.strerror or error}") from None
+
+
+def delete_files(folder: Path, names: Iterable[str]) -> None:
+    """Delete files of a folder, those that are there; raises `RunError` when that cannot be done."""
+    try:
+        for name in names:
             (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise RunError(f"{folder}: cannot be written: {error.strerror or error}") from None

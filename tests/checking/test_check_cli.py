@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import re
 import stat
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -87,6 +89,20 @@ def sixth_backward(dy, x):
     return dx
 """
 
+ONCE = """import builtins
+
+if hasattr(builtins, "imported"):
+    raise ImportError("imported again")
+builtins.imported = True
+"""
+
+IMPORTS_ONCE = """import sys
+
+sys.path.append("site-packages")
+import once
+sys.path.remove("site-packages")
+"""
+
 Check = Callable[..., tuple[int, str, str]]
 
 
@@ -159,6 +175,19 @@ def test_fix_writes_the_repair(check: Check) -> None:
     assert Path("link.py").is_symlink()
     assert sorted(path.name for path in Path().iterdir()) == ["layer.py", "link.py"]
     assert check("link.py", "--fix", "--yes")[0] == 0
+
+
+def test_fix_imports_nothing_installed_again(check: Check) -> None:
+    """PyTorch and JAX end Python when they are."""
+    Path("site-packages").mkdir()
+    write("site-packages/once.py", ONCE)
+    write("layer.py", IMPORTS_ONCE, HEAD, FORWARD, WRONG)
+    try:
+        code, _, err = check("layer.py", "--fix", "--yes")
+    finally:
+        sys.modules.pop("once", None)
+        vars(builtins).pop("imported", None)
+    assert (code, err.splitlines()[-1]) == (0, "checked again: right")
 
 
 def test_fix_asks_and_writes_nothing_where_nobody_can_answer(check: Check) -> None:
@@ -401,6 +430,39 @@ def test_a_terminal_sees_colour_unless_it_asks_for_none(tmp_path: Path, plain: s
     assert (b"\x1b[31mwrong" in seen) == coloured
 
 
+def test_a_terminal_sees_what_follows_the_verdict(tmp_path: Path) -> None:
+    """The verdict at once, then each stage in one line, erased before the report; a pipe sees nothing of it."""
+    import pty
+
+    (tmp_path / "layer.py").write_text(HEAD + FORWARD + WRONG)
+    code = (
+        "import sys, handgrad.cli.check as c; c.SHOWN_EVERY = 0;"
+        "from handgrad.cli import main; sys.argv = ['handgrad', 'check', sys.argv[1]]; main()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "layer.py")]
+    seen = bytearray()
+
+    def read(number: int) -> bytes:
+        data = os.read(number, 1024)
+        seen.extend(data)
+        return b" "
+
+    pty.spawn(command, read, lambda number: b"")
+    said = seen.decode()
+    stages = [
+        "layer.py: wrong; Ctrl-C",
+        "looking for the first wrong line",
+        "naming the mistake",
+        "repairing layer.py: edit 1, ",
+    ]
+    wiped = re.search(r"\r +\r", said)
+    assert wiped is not None, said
+    places = [said.index(stage) for stage in (*stages, wiped[0], "dx")]
+    assert places == sorted(places)
+    piped = subprocess.run(command, capture_output=True, text=True)
+    assert (piped.returncode, piped.stderr) == (1, "")
+
+
 PROGRAMS = Path(__file__).parent / "programs"
 OBJECT = """
 rng = np.random.default_rng(0)
@@ -416,6 +478,34 @@ def test_a_script_is_checked_up_to_its_first_update(check: Check) -> None:
     assert "wrong        db ()" in out
     assert "constant-factor in db" in out
     assert check(str(PROGRAMS / "script_relu_regression.py"))[0] == 0
+
+
+INDICES = """
+import numpy as np
+
+table = np.random.default_rng(0).normal(size=(5, 3))
+inputs, targets = [0, 4, 1, 4], np.ones((4, 3))
+
+def loss_and_grad(inputs, targets):
+    rows = table[inputs]
+    dtable = np.zeros_like(table)
+    np.add.at(dtable, inputs, rows - targets)
+    return 0.5 * np.sum((rows - targets) ** 2), dtable, rows[-1]
+
+loss_and_grad(inputs, targets)
+"""
+
+
+def test_a_list_that_is_called_inputs_is_data_of_the_file(check: Check) -> None:
+    write("rows.py", INDICES)
+    assert check("rows.py")[0] == 0
+    write(
+        "rows.py",
+        INDICES.replace("np.add.at(dtable, inputs, rows - targets)", "dtable[inputs] = rows - targets"),
+    )
+    code, out, _ = check("rows.py")
+    assert code == 1
+    assert "overwritten-not-accumulated in dtable" in out
 
 
 def test_an_object_of_the_file_is_checked_by_its_name(check: Check) -> None:
@@ -468,3 +558,29 @@ def test_a_contract_that_is_broken_returns_3_and_a_report_that_fits_a_screen(che
     assert code == 3
     assert out.startswith("net.py:layer: right, but\n  after backward, the upstream gradient")
     assert len(out.splitlines()) <= 24, out
+
+
+def test_a_check_that_fails_itself_is_an_error_and_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 1 says that a gradient is wrong; what handgrad cannot do is 2, without a traceback."""
+    (tmp_path / "pair.py").write_text("def f(x):\n    return x * x\n\n\ndef f_prime(x):\n    return 2 * x\n")
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr("handgrad.cli.check.check_in_stages", fail)
+    result = CliRunner().invoke(group, ["check", str(tmp_path / "pair.py")], standalone_mode=False)
+    assert (result.exception, result.return_value) == (None, 2), result.output
+    assert "the check failed: RuntimeError: no such thing" in result.output
+
+
+def test_lists_of_arrays_of_several_lengths_are_no_sizes(handgrad: Command, tmp_path: Path) -> None:
+    """What a file has beside its functions is looked at for sizes; not everything has one."""
+    source = (
+        "import numpy as np\n\n\ndef scaled(x, w):\n    return x * w, (x, w)\n\n\n"
+        "def scaled_backward(dy, cache):\n    x, w = cache\n    return dy * w, (dy * x).sum(axis=0)\n\n\n"
+        "layers = [np.ones(3), np.ones((2, 4)), 5, [1, 2]]\nx = np.ones((6, 3))\n"
+    )
+    (tmp_path / "lists.py").write_text(source)
+    assert "right" in handgrad("check", tmp_path / "lists.py").stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +21,9 @@ from handgrad import (
     check,
 )
 from handgrad.checking import Report
-from handgrad.checking.verdict import directional
+from handgrad.checking.subject import Subject
+from handgrad.checking.verdict import analytic, comparison, directional
+from handgrad.checking.verdict.contract import violations
 
 Gradients = dict[str, Any]
 
@@ -107,11 +108,9 @@ def test_one_entry_of_ten_thousand_is_found(function: Callable[..., Any], part: 
 
 def test_without_a_recording_the_entry_is_found_too() -> None:
     """By halving: the place is in the numbers of the judgement."""
-    from handgrad.checking.subject import Subject
-    from handgrad.checking.verdict.comparison import compare, numerical_gradient
-
     subject = Subject.of(opaque, off_by(1e-3), inputs())
-    judgement = compare(subject, numerical_gradient(subject, subject.inputs, ("x", "W", "b"), 0))
+    numerical = comparison.numerical_gradient(subject, subject.inputs, ("x", "W", "b"), 0)
+    judgement = comparison.compare(subject, numerical)
     assert judgement.wrong == ("W",)
     assert [tuple(place) for place in np.argwhere(judgement.samples[0].wrong("W"))] == [(37, 41)]
 
@@ -174,7 +173,7 @@ def test_kinks_raise_no_false_alarm(monkeypatch: pytest.MonkeyPatch, name: str, 
         monkeypatch.setattr(directional, "SECONDS", 0)
         monkeypatch.setattr(directional, "FEW", 0)
     if way == "directions alone":
-        monkeypatch.setattr(directional.AnalyticGradient, "gradients", lambda self, upstream: None)
+        monkeypatch.setattr(analytic.AnalyticGradient, "gradients", lambda self, upstream: None)
     network, rng = NETWORKS[name], np.random.default_rng(seed)
     x = np.round(rng.normal(size=(11, 30)))
     x[rng.uniform(size=11) < 0.4] = 0
@@ -199,36 +198,99 @@ def test_directions_find_mistakes_beside_kinks(monkeypatch: pytest.MonkeyPatch) 
     assert check(relu, lambda g, x: {"x": g * (x > -1.5)}, {"x": x}).verdict == "wrong"
 
 
-def slow_forward(calls: list[int]) -> Callable[..., Any]:
-    def slowed(x: Any, W: Any, b: Any) -> Any:
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forward takes long, however small it is."""
+    monkeypatch.setattr(analytic, "LONG", 0.0)
+    monkeypatch.setattr(directional, "SECONDS", 0.0)
+    monkeypatch.setattr(sys.modules["handgrad.checking.check"], "SECONDS_ELSEWHERE", 0.0)
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_slow_forward_is_judged_along_a_direction_of_all_arguments_together() -> None:
+    calls: list[int] = []
+
+    def counted(x: Any, W: Any, b: Any) -> Any:
         calls.append(1)
-        time.sleep(0.012)  # two directions for each of three arguments take longer than there is time
         return forward(x, W, b)
 
-    return slowed
-
-
-def test_a_slow_forward_is_judged_along_directions_of_all_arguments_together() -> None:
-    calls: list[int] = []
-    report = check(slow_forward(calls), right, inputs())
+    report = check(counted, right, inputs())
     assert report.verdict == "right"
-    assert any("2 random directions of all of them together" in line for line in report.tried)
-    assert len(calls) <= 115  # 129 where each argument is moved by itself, and 101 together
+    assert any("1 random direction of all of them together" in line for line in report.tried)
+    assert "1 upstream gradient of both signs" in report.tried
+    assert len(calls) <= 30  # 129 where it is not slow
 
 
+@pytest.mark.usefixtures("slow")
 @pytest.mark.parametrize("part", [1e-3, -1e-6])
 def test_one_wrong_entry_is_found_where_forward_is_slow(part: float) -> None:
-    assert wrong(check(slow_forward([]), off_by(part), inputs())) == {"W"}
+    assert wrong(check(forward, off_by(part), inputs())) == {"W"}
 
 
-def test_a_false_chain_rule_is_not_believed_where_forward_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    of_chain_rule = directional.AnalyticGradient.gradients
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize("factor", [1.001, 0.0])
+def test_a_false_chain_rule_is_not_believed_where_forward_is_slow(
+    monkeypatch: pytest.MonkeyPatch, factor: float
+) -> None:
+    of_chain_rule = analytic.AnalyticGradient.gradients
 
     def false(self: Any, upstream: Any) -> Any:
         found = of_chain_rule(self, upstream)
-        return {**found, "b": 1.001 * found["b"]} if found else found
+        return {**found, "b": factor * found["b"]} if found else found
 
-    monkeypatch.setattr(directional.AnalyticGradient, "gradients", false)
-    report = check(slow_forward([]), right, inputs())
+    monkeypatch.setattr(analytic.AnalyticGradient, "gradients", false)
+    report = check(forward, right, inputs())
     assert report.verdict == "right"
     assert not any("of all of them together" in line for line in report.tried)
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_slow_forward_with_many_kinks_is_judged() -> None:
+    """A direction meets kinks on all but the shortest steps; roundings of many outputs do not add up."""
+    rng = np.random.default_rng(0)
+    values = {"x": rng.normal(size=(150, 140)), "W": rng.normal(size=(140, 160)) / 12}
+
+    def relu(x: Any, W: Any) -> Any:
+        return np.maximum(x @ W, 0)
+
+    def backward(g: Any, x: Any, W: Any) -> Gradients:
+        dz = g * (x @ W > 0)
+        return {"x": dz @ W.T, "W": x.T @ dz}
+
+    report = check(relu, backward, values)
+    assert report.verdict == "right", str(report)
+    assert any("of all of them together" in line for line in report.tried)
+    report = check(relu, lambda g, x, W: backward(g, x, W) | {"x": g @ W.T}, values)
+    assert wrong(report) == {"x"}
+
+
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (lambda g, d: np.clip(d, -0.5, 0.5), "uneven"),
+        (lambda g, d: d + 1e-3, "affine"),
+        (lambda g, d: d * g, "squared"),
+    ],
+)
+def test_the_contract_is_seen_where_forward_is_slow(change: Callable[..., Any], kind: str) -> None:
+    def backward(g: Any, x: Any) -> Gradients:
+        return {"x": change(g, g * (1 - np.tanh(x) ** 2))}
+
+    subject = Subject.of(np.tanh, backward, {"x": np.linspace(-1, 1, 12)})
+    numerical = comparison.numerical_gradient(subject, subject.inputs, ("x",), 0)
+    found = violations(subject, comparison.compare(subject, numerical).samples[0])
+    assert {each.kind for each in found} == {kind}
+
+
+def test_how_long_a_forward_takes_is_counted() -> None:
+    """Over its operations, so that the same is looked at on every machine; and the wider type is dearer."""
+
+    def seconds(rows: int, dtype: Any = np.float64) -> float:
+        values = {"x": np.ones((rows, 300), dtype), "W": np.ones((300, 400), dtype), "b": np.ones(400, dtype)}
+        return analytic.seconds_of(Subject.of(forward, right, values), values)
+
+    assert seconds(20) == seconds(20)
+    assert seconds(2000) - seconds(1000) == pytest.approx(2 * (seconds(1500) - seconds(1000)))
+    assert seconds(1000) > 1000 * 300 * 400 * analytic.PRODUCT
+    assert seconds(100, np.longdouble) > 10 * seconds(100)

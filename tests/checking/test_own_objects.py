@@ -37,7 +37,7 @@ from handgrad import (
 )
 from handgrad.checking import Report
 from handgrad.checking.input_draws import draw_for
-from handgrad.checking.interfaces.on_numpy import NEURAL
+from handgrad.checking.interfaces.neural_counterparts import NEURAL
 from handgrad.checking.interfaces.own_objects import draw_rows
 from handgrad.layers import Graph, Parameter, Value
 from handgrad.rules import RULES, Rule, Target, embedding, rule, softmax_cross_entropy

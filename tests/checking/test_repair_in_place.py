@@ -400,3 +400,32 @@ def backward(grad_output, x, places):
     module = load(tmp_path / "rolled.py", text)
     report = check(module.forward, module.backward, {"x": X, "places": 1})
     assert changed(report)[1] == ['return {"x": np.roll(grad_output, -places, axis=0) * 3}']
+
+
+EARLY = """
+import numpy as np
+
+rng = np.random.default_rng(0)
+X, t = rng.normal(size=(7, 3)), rng.normal(size=(7, 2))
+W1, W2 = rng.normal(size=(3, 4)), rng.normal(size=(4, 2))
+lr = 0.1
+for step in range(5):
+    h = np.tanh(X @ W1)
+    error = h @ W2 - t
+    loss = 0.5 * (error**2).sum()
+    dW2 = h.T @ error
+    W2 -= lr * dW2
+    dh = error @ W2.T
+    dW1 = X.T @ (dh * (1 - h**2))
+    W1 -= lr * dW1
+"""
+
+
+def test_a_step_that_is_taken_too_early_is_moved_and_never_left_out(handgrad, tmp_path):
+    """Without it the gradient would be right too, and W2 would not be trained."""
+    path = tmp_path / "early.py"
+    path.write_text(EARLY)
+    handgrad("check", path, "--fix", "--yes", code=0)
+    lines = path.read_text().splitlines()
+    assert lines.index("    W2 -= lr * dW2") == lines.index("    dh = error @ W2.T") + 1
+    assert sorted(lines) == sorted(EARLY.splitlines())

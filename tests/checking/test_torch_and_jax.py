@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from handgrad.checking import CheckError, check
 from handgrad.checking.interfaces import pair_of
+from handgrad.checking.interfaces.tensors import like
 from handgrad.cli import group
 
 pytestmark = pytest.mark.peers
@@ -364,3 +365,9 @@ def test_a_function_is_drawn_inputs_and_takes_those_of_its_file(tmp_path: Path) 
     given = checked(LAZY + '\nProduct_inputs = {"x": torch.randn(4, 3), "w": torch.randn(3, 2)}\n')
     assert given.return_value == 0
     assert "dx (4, 3)" in given.output
+
+
+def test_an_array_in_reverse_becomes_a_tensor(torch: Any) -> None:
+    """PyTorch takes no negative strides; inputs are judged in another order too."""
+    made = like(torch.ones(3, dtype=torch.float64), np.arange(3.0)[::-1])
+    assert made.tolist() == [2.0, 1.0, 0.0]

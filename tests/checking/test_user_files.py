@@ -45,6 +45,9 @@ def examples_of(path: Path) -> dict[str, object]:
         ("prime_many", ["elu", "gaussian", "arctan"], {"x"}),
         ("notes_outer_product", ["OneLayer"], {"weights", "biases"}),
         ("notes_lin_grad", ["lin"], {"x", "w", "b"}),
+        ("loss_chars_right", ["lossFun"], {"Wxh", "Whh", "Why", "bh", "by"}),
+        ("loss_chars_state", ["loss_and_gradients"], {"Wxh", "Whh", "Why", "bh", "by"}),
+        ("net_skip_gram", ["SkipGram"], {"W_in", "W_out"}),
     ],
 )  # fmt: skip
 def test_a_file_says_nothing_and_its_candidates_are_found_with_arguments_that_they_take(
@@ -540,3 +543,145 @@ def test_a_script_that_fails_names_its_line(tmp_path):
     path.write_text(INTERLEAVED.replace("out_delta = (y - out)", "out_delta = missing * (y - out)"))
     with pytest.raises(CheckError, match=r"failing\.py:9: NameError: name 'missing' is not defined"):
         adapt_script(path)
+
+
+CLASSIFIER = """
+import numpy as np
+
+class Softmax:
+    def __init__(self, features, classes):
+        self.params = {"W": 0.1 * np.random.randn(features, classes)}
+
+    def loss(self, X, y=None, reg=0.0):
+        scores = X @ self.params["W"]
+        if y is None:
+            return scores
+        p = np.exp(scores - scores.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        data = -np.log(p[np.arange(len(y)), y]).mean()
+        p[np.arange(len(y)), y] -= 1
+        grads = {"W": X.T @ p / len(y) + reg * self.params["W"]}
+        return data + 0.5 * reg * (self.params["W"] ** 2).sum(), grads
+
+    def train(self, X, y, reg=1e-2, rate=0.1, steps=5):
+        for _ in range(steps):
+            rows = np.random.choice(len(X), 8)
+            _, grads = self.loss(X[rows], y[rows], reg)
+            self.params["W"] -= rate * grads["W"]
+
+    def predict(self, X):
+        return self.loss(X).argmax(axis=1)
+
+np.random.seed(0)
+X, y = np.random.randn(20, 3), np.random.randint(0, 4, 20)
+model = Softmax(3, 4)
+model.train(X, y)
+print(model.predict(X)[:3])
+"""
+
+
+def checked(path, source):
+    """Check the only candidate of a file."""
+    path.write_text(source)
+    (example,) = examples_of(path).values()
+    return check(example.forward, example.backward, example.inputs)
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"), [(("", ""), []), (("+ reg * self", "+ 2 * reg * self"), ["params.W"])]
+)
+def test_a_method_with_loss_and_gradients_comes_before_the_training_that_calls_it(tmp_path, change, wrong):
+    """With the arguments of that call: with no penalty, its gradient shows no mistake."""
+    report = checked(tmp_path / "softmax.py", CLASSIFIER.replace(*change))
+    assert [each.name for each in report.arguments if each.verdict == "wrong"] == wrong, str(report)
+    assert [each.name for each in report.arguments] == ["params.W"]
+
+
+RIDGE = """
+import numpy as np
+
+def cost(theta, X, y, lam):
+    r = X @ theta - y
+    J = (r @ r + lam * np.sum(theta[1:] ** 2)) / (2 * len(y))
+    grad = X.T @ r / len(y)
+    grad[1:] += lam / len(y) * theta[1:]
+    return J, grad
+
+X, y = np.random.default_rng(0).normal(size=(9, 4)), np.arange(9.0)
+for lam in (0, 1):
+    theta = np.zeros(4)
+    for _ in range(3):
+        theta -= 0.1 * cost(theta, X, y, lam)[1]
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        (("", ""), "right"),
+        (("grad[1:] += lam / len(y) * theta[1:]", "grad += lam / len(y) * theta"), "wrong"),
+    ],
+)
+def test_weights_and_penalties_of_zero_hide_no_mistake(tmp_path, change, verdict):
+    """The first call is with lam = 0, and every weight is 0: what is right there is no repair."""
+    report = checked(tmp_path / "ridge.py", RIDGE.replace(*change))
+    assert report.verdict == verdict, str(report)
+    assert [each.code for each in report.findings if each.proved] == []
+
+
+MARGIN = """
+import numpy as np
+
+class SVM:
+    def __init__(self):
+        self.w, self.b, self.hprev = np.array([0.3, -0.2]), 0.5, np.ones((2, 1))
+
+    def loss(self, X, y):
+        return 0.5 * self.w @ self.w + (np.maximum(0, 1 - y * (X @ self.w + self.b)) ** 2).sum()
+
+    def gradients(self, X, y):
+        t = -2 * np.maximum(0, 1 - y * (X @ self.w + self.b)) * y
+        return self.w + X.T @ t, t.sum()
+
+model = SVM()
+X, y = np.random.default_rng(0).normal(size=(6, 2)), np.array([1.0, -1, 1, 1, -1, -1])
+print(model.loss(X, y), model.gradients(X, y))
+"""
+
+
+def test_gradients_without_names_are_not_those_of_arguments_of_other_shapes(tmp_path):
+    """Two are returned and two arguments are taken, and they are of the object's arrays."""
+    report = checked(tmp_path / "margin.py", MARGIN)
+    assert report.verdict == "right", str(report)
+    assert "w" in [each.name for each in report.arguments]
+
+
+BAG = """
+import numpy as np
+
+def loss_and_grads(params, ctx, tgt):
+    hidden = params["emb"][ctx].sum(axis=1)
+    error = hidden @ params["out"].T - tgt
+    d_emb = np.zeros_like(params["emb"])
+    np.add.at(d_emb, ctx, (error @ params["out"])[:, None])
+    return 0.5 * (error**2).sum(), {"emb": d_emb, "out": error.T @ hidden}
+
+rng = np.random.default_rng(0)
+params = {"emb": rng.normal(size=(7, 3)), "out": rng.normal(size=(2, 3))}
+print(loss_and_grads(params, rng.integers(0, 7, (5, 4)), rng.normal(size=(5, 2))))
+"""
+
+
+def test_an_argument_called_ctx_is_one_where_no_library_calls_it(tmp_path):
+    report = checked(tmp_path / "bag.py", BAG)
+    assert (report.verdict, [each.name for each in report.arguments]) == (
+        "right",
+        ["params.emb", "params.out"],
+    )
+
+
+def test_a_penalty_that_is_switched_on_is_said(tmp_path):
+    """The report names each argument that the file calls it with otherwise."""
+    (tmp_path / "ridge.py").write_text(RIDGE)
+    (example,) = examples_of(tmp_path / "ridge.py").values()
+    assert (example.inputs["lam"], example.origin) == (0.1, "as the file calls it, but lam 0.1")

@@ -163,7 +163,7 @@ def test_a_notice_does_not_spoil_json(handgrad: Command) -> None:
     notice, *epochs = done.stderr.splitlines()
     assert notice.startswith("Notice: ")
     assert [json.loads(line)["epoch"] for line in epochs] == [1, 2]
-    silent = handgrad(*arguments, "--engine", "reference", **WITHOUT).stderr.splitlines()
+    silent = handgrad(*arguments, "--overwrite", "--engine", "reference", **WITHOUT).stderr.splitlines()
     assert [json.loads(line)["epoch"] for line in silent] == [1, 2]
 
 
@@ -174,10 +174,10 @@ def test_results_and_show_say_what_ran(handgrad: Command, tmp_path: Path) -> Non
     (said,) = re.findall(r"^  engine +(.+)$", done.stdout, re.MULTILINE)
     assert re.fullmatch(r"compiled, (OpenBLAS \S+( \(AVX2\))?|MKL), \d+ threads?", said)
     assert handgrad("show", "run").stderr == f"run: engine {said}\n"
-    results = json.loads(handgrad("train", *settings, "--out", "run", "--json").stdout)
+    results = json.loads(handgrad("train", *settings, "--out", "run", "--overwrite", "--json").stdout)
     history = json.loads((tmp_path / "run" / "history.jsonl").read_text().splitlines()[0])["facts"]
     assert {name: results[name] for name in ("engine", "blas", "threads")}.items() <= history.items()
-    handgrad("train", *settings, "--engine", "reference", "--out", "run")
+    handgrad("train", *settings, "--engine", "reference", "--out", "run", "--overwrite")
     assert handgrad("show", "run").stderr == "run: engine reference\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import json
 from pathlib import Path
@@ -11,7 +12,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from handgrad.data import load
+from handgrad.data import load, split
 from handgrad.errors import DataError, HandgradNotice
 from handgrad.runs import load_run
 
@@ -83,7 +84,10 @@ def test_targets_of_0_0_and_1_0_are_classes_and_that_is_stated(
     assert notice in handgrad("train", source, *target, *SMALL).stderr
     assert load_run(tmp_path / "run").classes == ("0", "1")
     assert notice not in handgrad("evaluate", "run").stderr
-    assert "notice" not in handgrad("train", source, *target, *SMALL, "--task", "regression").stderr
+    assert (
+        "notice"
+        not in handgrad("train", source, *target, *SMALL, "--overwrite", "--task", "regression").stderr
+    )
     assert load_run(tmp_path / "run").task == "regression"
 
 
@@ -116,7 +120,7 @@ def write_people(folder: Path) -> None:
 
 
 PEOPLE = """\
-  age    number; missing: 38, the median, and marked
+  age    number; missing: 38.5, the median, and marked
   sex    one-hot: female, male
   deck   one-hot: A, B, C; missing: a class of its own
   adult  boolean, 0 or 1
@@ -129,7 +133,7 @@ def test_every_kind_of_column_becomes_features_alike_from_csv_and_parquet(
 ) -> None:
     write_people(tmp_path)
     for source in ("people.csv", "people.parquet"):
-        done = handgrad("train", source, "--target", "paid", *SMALL)
+        done = handgrad("train", source, "--target", "paid", *SMALL, "--overwrite")
         assert PEOPLE in done.stderr
         assert "Notice" not in done.stderr
         assert PEOPLE in handgrad("show", "run").stderr
@@ -138,9 +142,10 @@ def test_every_kind_of_column_becomes_features_alike_from_csv_and_parquet(
             "age", "age missing", "sex=female", "sex=male", "deck=A", "deck=B", "deck=C", "deck missing", "adult",
             "born year", "born month", "born day", "born weekday", "born missing",
         )  # fmt: skip
-    csv, parquet = (load(tmp_path / f"people.{kind}", target="paid") for kind in ("csv", "parquet"))
-    np.testing.assert_array_equal(csv.x, parquet.x)
-    assert csv.columns == parquet.columns == run.columns
+    text, parquet = (load(tmp_path / f"people.{kind}", target="paid") for kind in ("csv", "parquet"))
+    np.testing.assert_array_equal(text.x, parquet.x)
+    assert text.columns == parquet.columns
+    assert text.fitted_on(split(text).train).columns == run.columns
     scores = [handgrad("evaluate", "run", f"people.{kind}").stdout for kind in ("csv", "parquet")]
     assert scores[0] == scores[1]
 
@@ -184,8 +189,8 @@ def test_new_rows_are_treated_as_those_of_the_training(handgrad: Command, tmp_pa
         "Notice: new.csv, line 2: column 'adult' is empty: the median is taken",
     ]
     run = load_run(tmp_path / "run")
-    adult = load(tmp_path / "people.csv", target="paid").columns[3].median
-    x = [[30, 0, 1, 0, 0, 0, 0, 0, adult, 2001, 2, 3, 5, 0], [38, 1, 0, 0, 0, 0, 0, 1, 1, 2002, 2, 3, 6, 0]]
+    age, adult = run.columns[0].median, run.columns[3].median
+    x = [[30, 0, 1, 0, 0, 0, 0, 0, adult, 2001, 2, 3, 5, 0], [age, 1, 0, 0, 0, 0, 0, 1, 1, 2002, 2, 3, 6, 0]]
     np.testing.assert_allclose(
         [float(line) for line in done.stdout.split()[1:]], run.network.predict(np.array(x))[:, 0], rtol=1e-6
     )
@@ -219,9 +224,12 @@ def test_the_most_frequent_categories_have_features_and_a_late_text_among_number
     cities = [f"c{k:03}" for k in range(150)]
     rows = [f"{city},{k}.5" for k, city in enumerate([*cities, *cities, *cities[50:]])]
     (tmp_path / "t.csv").write_text("city,y\n" + "\n".join(rows) + "\n")
-    with pytest.warns(HandgradNotice, match="'c000', which is none of its 100 categories: .* in 100 rows"):
-        data = load(tmp_path / "t.csv", target="y")
-    assert data.feature_names == tuple(f"city={city}" for city in cities[50:])
+    data = load(tmp_path / "t.csv", target="y")
+    assert data.feature_names == (*(f"city={city}" for city in cities[50:]), "city other")
+    np.testing.assert_array_equal(
+        data.x[:, -1], [city in cities[:50] for city in [*cities, *cities, *cities[50:]]]
+    )
+    np.testing.assert_array_equal(data.x.sum(axis=1), 1)
     (tmp_path / "t.csv").write_text("a,y\n" + "1.5,2.5\n" * 9000 + "five,1\n" + "2,1\n")
     with pytest.raises(DataError, match="line 9002: column 'a' holds 'five', and a finite number is needed"):
         load(tmp_path / "t.csv", target="y")
@@ -252,3 +260,80 @@ def test_an_older_run_has_names_of_columns_alone(handgrad: Command, tmp_path: Pa
     assert handgrad("predict", "run", "t.csv").stdout == before
     (tmp_path / "new.csv").write_text("a,b,c\n1,,3\n")
     assert "new.csv, line 2: column 'b' is empty" in handgrad("predict", "run", "new.csv", code=1).stderr
+
+
+def test_medians_and_categories_are_those_of_the_rows_that_train(tmp_path: Path) -> None:
+    rows = ["1,x,,a", "3,x,,a", ",y,5,b", "5,y,5,c", "100,z,7,d", "100,z,7,d"]
+    lines = ["a,b,c,d,y", *(f"{row},{k}.5" for k, row in enumerate(rows))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    data = load(tmp_path / "t.csv", target="y")
+    notice = (
+        "t.csv, line 6: column 'b' holds 'z', which is none of its 2 categories: all of them are 0, in 2 rows"
+    )
+    with pytest.warns(HandgradNotice, match=notice):
+        fitted = data.fitted_on(np.arange(4))
+    assert dict(zip(fitted.feature_names, fitted.x.T.tolist(), strict=True)) == {
+        "a": [1, 3, 3, 5, 100, 100],
+        "a missing": [0, 0, 1, 0, 0, 0],
+        "b=x": [1, 1, 0, 0, 0, 0],
+        "b=y": [0, 0, 1, 1, 0, 0],
+        "c": [5, 5, 5, 5, 7, 7],
+        "c missing": [1, 1, 0, 0, 0, 0],
+        "d=a": [1, 1, 0, 0, 0, 0],
+        "d other": [0, 0, 1, 1, 1, 1],
+    }
+    (tmp_path / "t.csv").write_text("a,y\n1,0.5\n2,1.5\n30,2.5\n")
+    plain = load(tmp_path / "t.csv", target="y").fitted_on(np.array([0, 1]))
+    assert plain.columns[0].median == 1.5
+    assert plain.x.tolist() == [[1], [2], [30]]
+
+
+def test_columns_of_names_are_unused_and_not_needed_later(handgrad: Command, tmp_path: Path) -> None:
+    rows = [["row " + str(k), "", k % 7, k % 2 + 0.5] for k in range(40)]
+    write_table(tmp_path / "t.csv", ["name", "empty", "a", "y"], rows)
+    done = handgrad("train", "t.csv", "--target", "y", *SMALL)
+    table = (
+        "  name   unused: 40 texts, none in two rows\n  empty  unused: empty in every row\n  a      number\n"
+    )
+    assert table in done.stderr
+    assert table in handgrad("show", "run").stderr
+    handgrad("evaluate", "run")
+    (tmp_path / "new.csv").write_text("a\n3\n")
+    assert handgrad("predict", "run", "new.csv").stdout.startswith("y\n")
+
+
+def test_predictions_are_beside_the_columns_that_are_kept(handgrad: Command, tmp_path: Path) -> None:
+    write_people(tmp_path)
+    handgrad("train", "people.csv", "--target", "paid", *SMALL)
+    (alone,) = zip(*csv.reader(handgrad("predict", "run", "people.csv").stdout.splitlines()), strict=True)
+    given = list(csv.reader((tmp_path / "people.csv").read_text().splitlines()))
+    for source in ("people.csv", "people.parquet"):
+        kept = list(csv.reader(handgrad("predict", "run", source, "--keep", "all").stdout.splitlines()))
+        assert kept[0] == [*given[0], "predicted paid"]
+        assert [row[:1] + row[4:5] for row in kept] == [row[:1] + row[4:5] for row in given]
+        assert tuple(row[-1] for row in kept)[1:] == alone[1:]
+        lines = handgrad("predict", "run", source, "--keep", "sex,age", "--json").stdout.splitlines()
+        first, fourth = json.loads(lines[0]), json.loads(lines[3])
+        assert list(first) == ["sex", "age", "paid"]
+        assert [first["sex"], first["age"], fourth["age"]] == [given[1][1], int(given[1][0]), None]
+    handgrad("predict", "run", "people.csv", "--keep", "born", "--out", "answers.parquet")
+    table = pyarrow.parquet.read_table(tmp_path / "answers.parquet")
+    assert table.column_names == ["born", "paid"]
+    assert table["born"].to_pylist() == [row[4] or None for row in given[1:]]
+    assert [str(each) for each in table["paid"].to_pylist()] == list(alone[1:])
+
+
+def test_what_is_kept_is_written_as_it_was_read(handgrad: Command, tmp_path: Path, floats: None) -> None:
+    handgrad("train", "t.csv", "--target", "y", *SMALL)
+    rows = ["007,1.50,x,1,2,3", "010,2,,4,5,6"]
+    (tmp_path / "new.csv").write_text("\n".join(["id,price,note,a,b,c", *rows]) + "\n")
+    out = handgrad("predict", "run", "new.csv", "--keep", "all").stdout.splitlines()
+    assert [line.rsplit(",", 2)[0] for line in out[1:]] == rows
+    assert out[0] == "id,price,note,a,b,c,answer,probability"
+
+
+def test_a_column_that_is_not_there_cannot_be_kept(handgrad: Command, tmp_path: Path, floats: None) -> None:
+    handgrad("train", "t.csv", "--target", "y", *SMALL)
+    assert (
+        "t.csv: there is no column 'd'" in handgrad("predict", "run", "t.csv", "--keep", "d", code=1).stderr
+    )

@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from handgrad import History
-from handgrad.runs import load_run
 
 from ..conftest import ENVIRONMENT, HANDGRAD, Command, Server
 
@@ -151,18 +150,25 @@ def test_a_full_disk_is_one_message(tmp_path: Path) -> None:
     assert left == {"config.toml", "history.csv", "history.jsonl"}
 
 
-def test_a_disk_that_fills_up_does_not_pass_an_older_run_off_as_the_new_one(
-    tmp_path: Path, handgrad: Command
-) -> None:
-    """What is left after the failure is not a run that mixes two trainings."""
+def test_a_disk_that_fills_up_at_the_end_loses_neither_run(tmp_path: Path, handgrad: Command) -> None:
+    """The older run stays as it was; the new one ends with the command that finishes it, and has every epoch."""
     handgrad("train", "moons", "--hidden", "8", "--epochs", "1", "--out", "run")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    new = ["train", "moons", "--hidden", "8", "--epochs", "2", "--seed", "1", "--out"]
     done = subprocess.run(
-        [*HANDGRAD, "train", "moons", "--hidden", "8", "--epochs", "2", "--seed", "1", "--out", "run"],
+        [*HANDGRAD, *new, "run", "--overwrite"],
         cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)),  # not enough for the picture
     )  # fmt: skip
     assert done.returncode == 1
-    assert "learning_curve.png: cannot be written: File too large" in done.stderr
-    assert not (tmp_path / "run" / "run.json").exists()
-    with pytest.raises(Exception, match=r"run\.json: No such file"):
-        load_run(tmp_path / "run")
+    assert done.stderr.splitlines()[-2:] == [
+        "Error: run/new/learning_curve.png: cannot be written: File too large",
+        "To resume: handgrad train --resume run",
+    ]
+    after = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.is_file()}
+    assert after == before
+    handgrad("train", "--resume", "run")
+    handgrad(*new, "straight")
+    one, other = (tmp_path / name / "weights.safetensors" for name in ("run", "straight"))
+    assert one.read_bytes() == other.read_bytes()
+    assert not (tmp_path / "run" / "new").exists()

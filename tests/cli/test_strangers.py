@@ -100,7 +100,7 @@ def test_links_in_a_run_folder_lead_no_writing_elsewhere(handgrad: Command, tmp_
     for name in (*names, "checkpoint.safetensors", "snapshots.jsonl"):
         (tmp_path / "run" / name).unlink(missing_ok=True)
         (tmp_path / "run" / name).symlink_to(outside)
-    handgrad("train", "xor", "--hidden", "3", "--epochs", "1", "--out", "run", "--checkpoint-minutes", "0")
+    handgrad("train", "xor", "--hidden", "3", "--epochs", "1", "--out", "run", "--overwrite")
     assert outside.read_text() == "mine"
     assert not any((tmp_path / "run" / name).is_symlink() for name in names)
     assert len(names) > 5

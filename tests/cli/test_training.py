@@ -88,6 +88,7 @@ def test_a_run_folder_has_everything(handgrad: Command, tmp_path: Path) -> None:
     done = handgrad("train", *SMALL, "--dropout", "0.2", "--out", "deep/in/run")
     folder = tmp_path / "deep" / "in" / "run"
     names = [
+        "checkpoint.safetensors",
         "config.toml",
         "evaluation.png",
         "explanation.html",
@@ -249,8 +250,41 @@ def test_every_option_reaches_its_setting(handgrad: Command, tmp_path: Path) -> 
 def test_every_option_is_in_the_table_above(handgrad: Command) -> None:
     """No option of `handgrad train` is without a test of where it goes."""
     words = {word.rstrip(",") for word in handgrad("train", "--help").stdout.split() if word.startswith("--")}
-    others = {"--class-weight", "--resume", "--checkpoint-minutes", "--tensorboard", "--snapshots"}
+    others = {
+        "--class-weight",
+        "--overwrite",
+        "--resume",
+        "--checkpoint-minutes",
+        "--tensorboard",
+        "--snapshots",
+    }
     assert words - {"--config", "--out", "--json", "--help"} - others == set(OPTIONS)
+
+
+def test_the_learning_rate_is_found_and_recorded(handgrad: Command, tmp_path: Path) -> None:
+    """In one line, in the settings as a number, with a picture; a training with that number is the same."""
+    done = handgrad(
+        "train", "moons", *SMALL, "--optimiser", "SGD", "--learning-rate", "find", "--json", "--out", "run"
+    )
+    rate = json.loads(done.stdout)["learning_rate"]
+    settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())["training"]["optimiser"]
+    assert settings == {"type": "SGD", "learning_rate": rate}
+    assert (tmp_path / "run" / "learning_rate.png").read_bytes().startswith(b"\x89PNG")
+    said = handgrad(
+        "train", "moons", *SMALL, "--optimiser", "SGD", "--learning-rate", "find", "--out", "run2"
+    ).stderr
+    assert re.fullmatch(
+        rf"learning rate {rate:g}, found by a range test of \d+ steps from 1e-06 to \S+, drawn in run2/learning_rate.png",
+        said.splitlines()[1],
+    )
+    handgrad("train", "moons", *SMALL, "--optimiser", "SGD", "--learning-rate", rate, "--out", "given")
+    weights = [(tmp_path / name / "weights.safetensors").read_bytes() for name in ("run", "run2", "given")]
+    assert weights[0] == weights[1] == weights[2]
+    assert not (tmp_path / "given" / "learning_rate.png").exists()
+    handgrad("train", "--config", "run/config.toml", "--out", "repeated")
+    refused = handgrad("train", "--resume", "run", "--learning-rate", "find", code=1).stderr
+    assert refused.startswith("Error: --learning-rate: only a new training finds it\n")
+    assert "'fast' is not a valid float" in handgrad("train", "--learning-rate", "fast", code=2).stderr
 
 
 def test_balanced_classes_find_the_rare_one(handgrad: Command, tmp_path: Path) -> None:
@@ -304,10 +338,13 @@ def test_without_test_rows_there_is_no_score(handgrad: Command, tmp_path: Path) 
 
 
 def test_an_older_run_in_the_folder_is_replaced(handgrad: Command, tmp_path: Path) -> None:
-    """Every file is the newer run's."""
+    """Every file is the newer run's; other files in the folder stay."""
     handgrad("train", "moons", *SMALL, "--out", "run")
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
-    handgrad("train", "spirals", "--hidden", "5", "--epochs", "3", "--out", "run")
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    handgrad("train", "spirals", "--hidden", "5", "--epochs", "3", "--out", "run", "--overwrite")
+    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+    (tmp_path / "run" / "notes.txt").unlink()
     after = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     assert before.keys() == after.keys()
     assert all(before[name] != after[name] for name in before)

@@ -61,7 +61,8 @@ TEXTS: dict[str, str] = {
     "second.toml": '[network]\nlayers = [{type = "Linear", inputs = 64, outputs = 3}, {type = "Embedding", entries = 5, features = 2}]\n',
     # tables
     "again.csv": "width,width,kept\n1,2,no\n",
-    "unnamed.csv": ",width,kept\n0,2,no\n",
+    "names.csv": "name,kept\nrex,no\ntom,yes\n",
+    "unnamed.csv": "width,,kept\n0,2,no\n",
     "ragged.csv": "width,kept\n1,no\n2,no,3\n",
     "long.csv": 'width,kept\n"1,no\n' + "2,yes\n" * 30_000,
     # files with functions

@@ -66,7 +66,7 @@ class Training:
         """Return everything a short training leaves: each epoch's total and count, and every array kept."""
         for name, array in self.kept.items():
             array[...] = self.start[name]
-        rows = len(self.case.arrays["x"])
+        rows = len(self.case.arrays["t"])
         steps = -(-rows // batch_size)
         losses = []
         for number in range(epochs):

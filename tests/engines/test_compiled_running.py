@@ -32,6 +32,7 @@ from handgrad import (
 )
 from handgrad.engines import BoundProgram, Engine, Epoch, NonFiniteLossError, ReferenceEngine
 from handgrad.engines.compiled import CompiledEngine
+from handgrad.engines.compiled.compiled_engine import BoundCompiled
 from handgrad.engines.compiled.plan import StepTable
 from handgrad.layers import Optimiser
 
@@ -420,3 +421,13 @@ def test_an_interruption_while_tables_are_made_leaves_no_stale_ones(monkeypatch:
         fresh.epoch(epoch_of(x, t, 4))
     for name, array in kept.items():
         np.testing.assert_array_equal(array, fresh_kept[name])
+
+
+@pytest.mark.parametrize("optimiser", [SGD(), Adam()], ids=repr)
+def test_what_only_updates_need_is_not_stored(optimiser: Optimiser) -> None:
+    """A penalty's gradient, and its sum with that of the rows, are computed in the loop that updates the weights."""
+    made = Network(Linear(FEATURES, 19), ReLU(), Linear(19, OUTPUTS), loss=SoftmaxCrossEntropy(l2=0.1))
+    _, bound = bind(made, optimiser)
+    assert isinstance(bound, BoundCompiled)
+    large = [value for value in bound.schedule.stored if str(value.size) == str(FEATURES * 19)]
+    assert {value.operation for value in large if not value.target} == {"product"}

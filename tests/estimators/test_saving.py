@@ -66,7 +66,7 @@ def test_a_training_in_its_place_is_no_estimator(tmp_path: Path, handgrad: Comma
     """The parameters of the one are not mixed with the weights of the other."""
     estimator = fit(ours("MLPClassifier", max_iter=2, random_state=0), X, Y)
     estimator.save(tmp_path / "run")
-    handgrad("train", "moons", "--hidden", "8", "--epochs", "1", "--out", "run")
+    handgrad("train", "moons", "--hidden", "8", "--epochs", "1", "--out", "run", "--overwrite")
     with pytest.raises(RunError, match=r"estimator\.json: No such file"):
         type(estimator).load(tmp_path / "run")
 

@@ -190,5 +190,5 @@ def test_a_tensor_with_a_graph_says_what_to_do(torch: Any) -> None:
 def test_a_sparse_matrix_is_named() -> None:
     from scipy.sparse import csr_array
 
-    with pytest.raises(DataError, match=r"x is a csr_array, and an array is needed\n  fix .*toarray"):
-        network().predict(csr_array(X))
+    with pytest.raises(DataError, match=r"t is a csr_array, and an array is needed\n  fix .*toarray"):
+        train(network(), X, csr_array(X))

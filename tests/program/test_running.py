@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -41,3 +42,15 @@ def test_what_is_given_to_lines_gets_no_names_of_theirs() -> None:
     names = set(given)
     run_lines(PROGRAM.lines, given)
     assert set(given) == names
+
+
+def test_the_shapes_of_a_large_program_need_little_memory() -> None:
+    """Each line is computed once for its shape; what it made is given up before the next."""
+    made = Network(Linear(20_000, 50), Linear(50, 1), loss=MeanSquaredError(l2=0.1))
+    tracemalloc.start()
+    try:
+        made.program(Adam())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * made.parameters["W1"].nbytes

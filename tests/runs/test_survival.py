@@ -307,7 +307,6 @@ def test_validation_rows_of_their_own_count_too(tmp_path: Path) -> None:
 
 
 SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
-    "epochs": ({"epochs": 8}, "epochs is 8, and the training that is to go on has 7"),
     "batch size": ({"batch_size": 7}, "batch size is 7, and the training that is to go on has 6"),
     "seed": ({"seed": 6}, "seed is 6, and the training that is to go on has 5"),
     "shuffle": ({"shuffle": False}, "shuffle is False, and the training that is to go on has True"),
@@ -320,7 +319,6 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
         "optimiser is Adam(0.03), and the training that is to go on has Adam(0.02)",
     ),
     "validation": ({"validation": 0.3}, "validation is 0.3, and the training that is to go on has 0.2"),
-    "patience": ({"patience": 5}, "patience is 5, and the training that is to go on has 6"),
 }
 
 

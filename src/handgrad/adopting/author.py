@@ -17,7 +17,7 @@ from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.input_draws import draw
 from handgrad.checking.interfaces import Pair, pair_of
 from handgrad.checking.subject import CheckError, Inputs, Subject, widened
-from handgrad.checking.verdict.directional import traced
+from handgrad.checking.verdict.analytic import traced
 from handgrad.errors import HandgradError
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,12 @@ from handgrad.checking.input_draws import Source, draw, fresh
 from handgrad.checking.interfaces import Pair, pair_of, with_surrogate
 from handgrad.checking.intermediates import FirstWrong, first_wrong
 from handgrad.checking.mistakes import Diagnosis
+from handgrad.checking.progress import tell
 from handgrad.checking.repair import Repair, is_searching, mend
 from handgrad.checking.repair.other_inputs import OtherInputs
 from handgrad.checking.report import ArgumentResult, Finding, Report, Verdict, not_proved, tried
 from handgrad.checking.subject import CheckError, DeadlineError, Inputs, Subject, within
+from handgrad.checking.verdict.analytic import seconds_of
 from handgrad.checking.verdict.comparison import (
     Comparison,
     Evidence,
@@ -36,7 +39,9 @@ ELSEWHERE = (
     "right at the inputs that were given, and wrong at others of the same sizes, at which it is judged here"
 )
 REPAIR_SECONDS = 2.0  # of a machine of 2024, for the search of small edits
-SECONDS_ELSEWHERE = 0.4  # at other inputs than the user's, of the two until the verdict
+SECONDS_ELSEWHERE = 0.4  # of a machine of 2024, at other inputs than the user's, of the two until the verdict
+RUNS = 10  # of forward, that judging at one of them takes as long as
+FLAT = 1e-6  # of what backward returns: smaller, and the gradient should be zero
 FRESH = 2  # other inputs at which an explanation must hold, and a repair be right
 
 
@@ -167,7 +172,7 @@ def _judge(pair: Pair, seed: int) -> _Case:
     case = _Case(subject, comparison, wrong, broken)
     if not wrong and all(each.kind == "mutated" for each in broken):
         case = _judged_elsewhere(case, pair.inputs, seed)
-    if case.elsewhere or not (wrong or broken):
+    if not (case.wrong or case.broken):
         return case
     return replace(case, but=_but(case))
 
@@ -193,11 +198,11 @@ def _judged_elsewhere(case: _Case, source: Source, seed: int) -> _Case:
     """Judge at other inputs too: a mask may be right by chance at a few, and a gradient of zeros proves nothing."""
     subject, arguments = case.subject, case.comparison.arguments
     others = OtherInputs(Evidence(subject, (case.comparison,), (), source), whole=False)
-    if others.tied():
+    if others.can_be_drawn() and others.tied():
         return case
     nothing = {name for name in arguments if _is_nothing(case.comparison, name)}
-    seen, end = 0, time.perf_counter() + SECONDS_ELSEWHERE
-    for target in others.lazily():
+    most, seen = int(SECONDS_ELSEWHERE / (RUNS * seconds_of(subject, case.comparison.numerical.exact))), 0
+    for target in islice(others.lazily(), most):
         seen += 1
         nothing -= {name for name in nothing if np.any(target.gradients[name])}
         if not others.is_right(subject, [target]):
@@ -206,9 +211,11 @@ def _judged_elsewhere(case: _Case, source: Source, seed: int) -> _Case:
             if (
                 comparison.wrong and set(comparison.wrong) == set(arguments) - met
             ):  # the slopes and the trace agree
-                return replace(case, comparison=comparison, wrong=comparison.wrong, elsewhere=True)
-        if time.perf_counter() > end:
-            break
+                # what is named and proved, is so there
+                there = replace(subject, inputs=comparison.numerical.inputs)
+                return replace(
+                    case, subject=there, comparison=comparison, wrong=comparison.wrong, elsewhere=True
+                )
     if nothing == set(arguments) and all(value.size for value in subject.inputs.values()):
         return replace(case, doubtful=f"every gradient is zero, here and at {seen} other inputs")
     return case
@@ -226,8 +233,10 @@ def _is_nothing(comparison: Comparison, name: str) -> bool:
 
 def _explained(report: Report, pair: Pair, case: _Case, seed: int) -> Iterator[Report]:
     """Yield the report with the first wrong line, with what the numbers alone name, and with a repair that was proved."""
-    fresh_ones = tuple(_at_fresh_inputs(case.subject, pair.inputs, case.comparison, seed))
-    evidence = Evidence(case.subject, (case.comparison, *fresh_ones), case.wrong, pair.inputs)
+    tell("looking for the first wrong line")
+    source = case.subject.inputs if case.elsewhere else pair.inputs
+    fresh_ones = tuple(_at_fresh_inputs(case.subject, source, case.comparison, seed))
+    evidence = Evidence(case.subject, (case.comparison, *fresh_ones), case.wrong, source)
     first = first_wrong(evidence)
     yield replace(report, first_wrong=first)
 
@@ -237,11 +246,13 @@ def _explained(report: Report, pair: Pair, case: _Case, seed: int) -> Iterator[R
         shown = None if first is not None and _is_elsewhere(repair, first) else first
         return replace(report, findings=found, first_wrong=shown, mended=repair)
 
+    tell("naming the mistake, by the numbers")
     known = by_evidence(evidence, case.broken)
     yield with_names(cover(known, evidence.wrong), None)
-    can_be_proved = _can_be_proved(case.broken, case.wrong)
+    can_be_proved = _can_be_proved(case.broken, case.wrong) and not _is_flat(evidence)
     repair = mend(evidence, first, budget_s=REPAIR_SECONDS) if can_be_proved else None
     yield with_names(cover(known, evidence.wrong), repair)
+    tell("naming the mistake, by edits of the right gradient")
     yield with_names(diagnose(evidence, known, repair), repair)
 
 
@@ -274,7 +285,7 @@ def _report(pair: Pair, case: _Case, seconds: float) -> Report:
         arguments=tuple(_result(name, case) for name in comparison.arguments),
         tried=(*pair.matched, *tried(comparison.numerical)),
         not_proved=(*notes, *pair.limits, *not_proved(case.subject, comparison)),
-        reason=ELSEWHERE if case.elsewhere else case.but,
+        reason=case.but or (ELSEWHERE if case.elsewhere else ""),
         seconds=seconds,
         verdict_seconds=seconds,
     )
@@ -282,7 +293,7 @@ def _report(pair: Pair, case: _Case, seconds: float) -> Report:
 
 def _not_finite_in_own_type(subject: Subject, comparison: Comparison) -> tuple[str, ...]:
     """Return the arguments whose gradient is right in float64, and not finite in the inputs' own type."""
-    pairs = zip(comparison.samples[0].upstream, subject.run_forward(subject.inputs), strict=True)
+    pairs = zip(comparison.samples[0].upstream, subject.outputs, strict=True)
     given = subject.run_backward([part.astype(output.dtype) for part, output in pairs], subject.inputs)
     right = (name for name in comparison.arguments if name not in comparison.wrong)
     return tuple(name for name in right if not np.all(np.isfinite(given[name])))
@@ -304,6 +315,16 @@ def _can_be_proved(broken: list[Violation], wrong: tuple[str, ...]) -> bool:
     """Whether running a repair proves it: not where state survives a call, nor where only a zero upstream goes wrong."""
     kinds = {violation.kind for violation in broken}
     return "stale" not in kinds and bool(wrong or kinds != {"affine"})
+
+
+def _is_flat(evidence: Evidence) -> bool:
+    """Whether each gradient that is wrong should be zero: what the backward of a step is meant to be, its author knows."""
+    samples = list(evidence.samples())
+    return bool(evidence.wrong) and all(
+        np.abs(sample.expected(name)).max(initial=0) <= FLAT * np.abs(sample.got[name]).max(initial=0)
+        for sample in samples
+        for name in evidence.wrong
+    )
 
 
 def _finding(

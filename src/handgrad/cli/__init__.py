@@ -75,6 +75,7 @@ def main() -> None:
 
     prepare_streams()
     problem, code = "", 1
+    notes: list[str] = []  # what can be done after it
     try:
         with notices_as_lines():
             done = group.main(standalone_mode=False)
@@ -82,18 +83,24 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        problem, code = "Stopped.", 130
+    except (click.Abort, KeyboardInterrupt) as error:
+        problem, code, notes = "Stopped.", 130, _notes(error.__cause__ or error)
     except HandgradError as error:
-        problem = f"Error: {error}"
+        problem, notes = f"Error: {error}", _notes(error)
     except BrokenPipeError:  # the reader of a pipe has left, as `head` does
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:  # without a name: standard output on a full disk
         place = error.filename or ("standard output" if error.errno in (ENOSPC, EIO) else "")
         problem = f"Error: {place}: {error.strerror or error}" if place else f"Error: {error}"
+        notes = _notes(error)
     except MemoryError as error:  # NumPy's message has the size and the shape that were wanted
         fix = "smaller layers or batches, or fewer rows"
         problem = f"Error: {HandgradError('not enough memory', given=str(error), fix=fix)}"
-    click.echo(printable(problem), err=True)
+        notes = _notes(error)
+    click.echo(printable("\n".join([problem, *notes])), err=True)
     sys.exit(code)
+
+
+def _notes(error: BaseException) -> list[str]:
+    return getattr(error, "__notes__", [])

@@ -6,8 +6,10 @@ import io
 import json
 import shutil
 import sys
+import time
+import traceback
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,8 +19,10 @@ import click
 
 from handgrad.checking import Report, check
 from handgrad.checking.check import check_in_stages
+from handgrad.checking.progress import watched_by
 from handgrad.checking.repair import Repair, write_repair
 from handgrad.checking.report import COLOURS, Verdict, coloured_parts
+from handgrad.checking.subject import CheckError
 from handgrad.checking.user_files import UserFile, run_file
 from handgrad.cli.console import echo_coloured
 from handgrad.cli.options import json_option
@@ -26,6 +30,7 @@ from handgrad.cli.user_file import Found, find_all, importing_from
 from handgrad.errors import HandgradError
 from handgrad.rules import RULES
 
+SHOWN_EVERY = 0.1  # seconds: faster is not read
 CODES: dict[Verdict, int] = {"right": 0, "wrong": 1, "cannot tell": 2, "right, but": 3}
 
 
@@ -140,10 +145,7 @@ def _check_file(request: _Request) -> int:
         if not request.as_json:
             _print(report, request, is_first=k == 0, short=len(every) > 1)
         if request.fix and report.verdict == "wrong" and _write(report, request):
-            for loaded in (
-                set(sys.modules) - modules
-            ):  # nothing of what was imported before the repair is left
-                del sys.modules[loaded]
+            _forget(set(sys.modules) - modules)
             every = list(_find(_run(request), request))
             report = _report(every[k], request, alone=True)
             click.echo(f"checked again: {report.verdict}", err=True)
@@ -153,12 +155,16 @@ def _check_file(request: _Request) -> int:
     return _code(last)
 
 
-def _forget(names: set[str], folder: Path) -> None:
-    """Remove the user's own modules: nothing of what was imported before a repair is left."""
+def _forget(names: set[str]) -> None:
+    """Remove modules, so that a repaired file is imported anew; installed ones stay: not all can be imported twice."""
     for name in names:
         file = getattr(sys.modules[name], "__file__", None)
-        if file and folder in Path(file).parents and "site-packages" not in file:
+        if file and not {"site-packages", "dist-packages"} & set(Path(file).parts) and not _is_ours(name):
             del sys.modules[name]
+
+
+def _is_ours(name: str) -> bool:
+    return name.partition(".")[0] in {"handgrad", *sys.stdlib_module_names}
 
 
 def _run(request: _Request) -> UserFile:
@@ -168,7 +174,7 @@ def _run(request: _Request) -> UserFile:
 
 
 def _find(user_file: UserFile, request: _Request) -> Iterator[Found]:
-    with _quiet():
+    with _quiet(), _named_failures(request.path):
         yield from find_all(user_file, request.name, request.loss, request.gradients)
     for place, problem in user_file.failures[:3]:
         click.echo(f"left out: {place}: {problem}", err=True)
@@ -179,16 +185,33 @@ def _quiet() -> redirect_stdout[TextIO]:
     return redirect_stdout(io.StringIO())
 
 
+@contextmanager
+def _named_failures(place: object) -> Iterator[None]:
+    """Turn what fails in the check itself into an error: exit code 1 would say that a gradient is wrong."""
+    try:
+        yield
+    except (HandgradError, click.ClickException, click.Abort):
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise CheckError(
+            f"{place}: the check failed: {type(error).__name__}: {error}",
+            given=f"in {Path(frame.filename).name}, line {frame.lineno}",
+            fix="please report it, with the file",
+        ) from error
+
+
 def _report(found: Found, request: _Request, *, alone: bool) -> Report:
     """Check one of a file's functions; after an error in one of several, the others are still checked."""
     label = f"{request.path}:{found.name}" if found.name else str(request.path)
     try:
-        with _quiet():
+        with _quiet(), _stages(), _named_failures(label):
             if found.problem is not None:
                 raise found.problem
             report = check_in_stages(
-                found.forward, found.backward, found.inputs, None, request.seed, partial(_show_verdict, label)
-            )
+                found.forward, found.backward, found.inputs, found.surrogate, request.seed,
+                partial(_show_verdict, label),
+            )  # fmt: skip
     except HandgradError as error:
         if alone:
             raise
@@ -217,7 +240,29 @@ def _as_a_part(report: Report, found: Found, before: list[Found], reports: list[
 def _show_verdict(label: str, report: Report) -> None:
     """Print a verdict to a terminal at once: to name the mistake takes longer."""
     if sys.stderr.isatty():
-        click.echo(f"{label}: {report.verdict}; looking for the mistake and a repair, Ctrl-C stops", err=True)
+        click.echo(f"{label}: {report.verdict}; Ctrl-C stops what follows", err=True)
+
+
+@contextmanager
+def _stages() -> Iterator[None]:
+    """Show on a terminal what is done after the verdict, in one line that is erased at the end."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    stream, width, last = sys.stderr, shutil.get_terminal_size((100, 24)).columns - 1, 0.0
+
+    def show(stage: str) -> None:
+        nonlocal last
+        if time.monotonic() > last + SHOWN_EVERY:
+            last = time.monotonic()
+            click.echo(f"\r{stage[:width]:<{width}}", file=stream, nl=False)
+
+    try:
+        with watched_by(show):
+            yield
+    finally:
+        if last:
+            click.echo(f"\r{'':<{width}}\r", file=stream, nl=False)
 
 
 def _print(report: Report, request: _Request, *, is_first: bool, short: bool) -> None:

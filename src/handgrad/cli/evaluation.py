@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,7 +12,6 @@ import numpy as np
 
 from handgrad.arrays import Array
 from handgrad.cli.console import printable
-from handgrad.files import write_file
 from handgrad.layers import Loss
 from handgrad.training.metrics import (
     classification_scores,
@@ -115,8 +113,8 @@ class Evaluation:
             f"which has {share:.4g}" + "; train with --class-weight balanced to find rare classes" * rare
         )
 
-    def save_picture(self, path: Path, title: str) -> None:
-        """Write what is right and wrong as a picture."""
+    def picture(self, title: str) -> bytes:
+        """Draw what is right and wrong as PNG."""
         from handgrad.training.pictures import draw_confusion, draw_residuals  # matplotlib is slow to import
 
         picture = BytesIO()
@@ -124,7 +122,7 @@ class Evaluation:
             draw_confusion(self.scores, self.names, picture, title)
         else:
             draw_residuals(self.prediction, self.t, self.names, picture, title)
-        write_file(path, picture.getvalue())
+        return picture.getvalue()
 
     def show(self) -> None:
         """Print the table, then the warning on standard error."""

@@ -35,6 +35,20 @@ class NumberRange(click.FloatRange):
         return number
 
 
+class LearningRate(click.ParamType[float | str]):
+    """A number, or the word "find"."""
+
+    name = "rate"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """Return either, or fail as click does."""
+        if value == FIND:
+            return FIND
+        number: float = click.FLOAT.convert(value, param, ctx)
+        return number
+
+
+FIND = "find"
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
@@ -57,7 +71,7 @@ SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("training.epochs", "--epochs", {"type": int, "help": "How often to go over the rows [30]."}),
     ("training.batch_size", "--batch-size", {"type": int, "help": "Rows at a time [32]."}),
     ("training.optimiser.type", "--optimiser", {"metavar": "NAME", "help": f"One of {', '.join(OPTIMISERS)} [Adam]."}),
-    ("training.optimiser.learning_rate", "--learning-rate", {"type": float, "help": "Length of a step."}),
+    ("training.optimiser.learning_rate", "--learning-rate", {"type": LearningRate(), "metavar": "RATE", "help": "Length of a step; of `handgrad train` also find: found by a range test."}),
     ("training.optimiser.momentum", "--momentum", {"type": float, "help": "Of SGD."}),
     ("training.optimiser.weight_decay", "--weight-decay", {"type": float, "help": "How fast weights shrink."}),
     ("training.optimiser.clip_norm", "--clip-norm", {"type": float, "help": "Longest gradient, all parameters together."}),
@@ -68,6 +82,7 @@ SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
+RATE = "training.optimiser.learning_rate"
 FLAGS = {name.replace(".", "__"): flag for name, flag, _ in SETTINGS}
 
 
@@ -123,6 +138,10 @@ def refuse_settings(source: str | None, what: str, config: Path | None, settings
 def configuration_from(source: str | None, config: Path | None, settings: Mapping[str, Any]) -> Configuration:
     """Put a command's source and settings over its file; a run's fingerprint holds for the run's own data only."""
     values = {name.replace("__", "."): value for name, value in settings.items()}
+    if values[RATE] == FIND:
+        raise ConfigurationError(
+            "--learning-rate: only a new training finds it", fix="give a number, or the run that found one"
+        )
     target = values["data.target"]
     values["data.source"] = source
     values["data.target"] = target.split(",") if target and "," in target else target
@@ -155,7 +174,7 @@ class Experiment:
 
     @cached_property
     def dataset(self) -> Dataset:
-        """The rows that the configuration names; a `DataError` when a run was trained on others."""
+        """The rows that the configuration names, columns fitted on those that train; a `DataError` when a run had others."""
         settings, task = self.configuration.data, self.configuration.data.task
         if task is None and (
             known := (settings.fingerprint or {}).get("t")
@@ -168,6 +187,7 @@ class Experiment:
             drop=settings.drop or (),
             only=settings.only or (),
         )
+        dataset = dataset.fitted_on(self.configuration.split(dataset).train)
         if settings.fingerprint and (change := find_change(settings.fingerprint, fingerprints(dataset))):
             raise DataError(
                 f"{settings.source}: the data has changed since the run: {change}",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from io import BytesIO
 from itertools import count
 from pathlib import Path
 from types import FrameType
@@ -18,15 +20,24 @@ import click
 import msgspec
 
 from handgrad.checkpoints import NAME, Checkpoints
+from handgrad.cli.console import printable
 from handgrad.cli.options import Experiment, read_settings
-from handgrad.configuration import Configuration, write_configuration
+from handgrad.configuration import Configuration, TrainingSettings, write_configuration
 from handgrad.data.builtin import BUILT_IN
 from handgrad.data.sources import takes
-from handgrad.errors import ConfigurationError, RunError, notify
-from handgrad.files import write_file
-from handgrad.runs import give_up, read_snapshots, write_snapshots
+from handgrad.errors import ConfigurationError, DataError, RunError, notify
+from handgrad.files import read_file, write_file
+from handgrad.runs import (
+    MOST_BYTES,
+    RUN_FILES,
+    delete_files,
+    holds_run,
+    read_snapshots,
+    replace_run,
+    write_snapshots,
+)
 from handgrad.tracking import Journal, TensorBoard
-from handgrad.training import EpochRecord, History
+from handgrad.training import EpochRecord, History, RangeTest
 from handgrad.training.metrics import metric_name
 from handgrad.training.training_state import TrainingState
 
@@ -34,7 +45,7 @@ if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
     from handgrad.explaining.record import Snapshot
     from handgrad.explaining.snapshots import Recorder
 
-RUNS = Path("runs")
+RUNS, RATES = Path("runs"), "learning_rate.png"
 
 
 @contextmanager
@@ -61,7 +72,7 @@ def new_folder(name: str) -> Iterator[Path]:
 class RunFolder(Checkpoints):
     """A run folder during training: settings, history, snapshots and checkpoints.
 
-    Nothing is written, and an older run in the folder stays, before there is something to save.
+    Nothing is written before there is something to save.
     """
 
     def __init__(
@@ -71,21 +82,24 @@ class RunFolder(Checkpoints):
         minutes: float,
         notes: Mapping[str, int],
         past: History | None,
+        found: RangeTest | None = None,
     ) -> None:
         super().__init__(folder, minutes=minutes, resume=past is not None, notes=notes)
         assert experiment.network.loss is not None
         self.experiment, self.past = experiment, past or History(metric_name(experiment.network.loss))
         self.snapshots: list[Snapshot] = []
-        self.begun = False
+        self.begun, self.found = False, found
 
     def begin(self) -> None:
-        """Delete an older run in the folder, and write the settings."""
+        """Write the settings and how they were found, in place of an unfinished training that is not resumed."""
         if not self.begun:
-            give_up(self.folder)
-            if not self.resume:
-                self.remove()
-                write_snapshots(self.folder, ())
+            if not self.resume and holds_run(self.folder):
+                delete_files(self.folder, RUN_FILES)
             write_file(self.folder / "config.toml", write_configuration(self.experiment.configuration))
+            if self.found is not None:
+                picture = BytesIO()
+                self.found.plot(picture, title=self.experiment.network.title)
+                write_file(self.folder / RATES, picture.getvalue())
             self.begun = True
 
     def save(self, state: TrainingState) -> None:
@@ -153,32 +167,81 @@ def problems_as_notices(what: str) -> Iterator[None]:
         notify(f"{what}: {error}")
 
 
-def is_finished(folder: Path) -> bool:
-    """Whether a run is finished rather than resumable; raises `RunError` when it is neither."""
-    if (folder / NAME).exists():
-        return False
-    if (folder / "run.json").exists():
-        return True
-    raise RunError(
-        f"{folder}: there is no training to resume",
-        fix="name the folder of one; before its first checkpoint a training saves nothing",
-    )
+def folder_of_new(out: Path, *, overwrite: bool) -> Path | None:
+    """Return where a new training writes that is to be in ``out``; None when a person does not want that.
+
+    A run that is in ``out`` is replaced when the new one is finished, and only with ``overwrite``, or where a person at
+    the terminal agrees; else it is a `RunError`.
+    """
+    if (out / "arriving").exists():
+        replace_run(out)
+    if not holds_run(out):
+        return out
+    if not overwrite and not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise RunError(
+            f"{out}: holds a run",
+            fix=f"give --overwrite to replace it when the new one is finished, --resume {quoted(out)} to go on with it, "
+            "or another folder",
+        )
+    question = f"{printable(str(out))} holds a run. Replace it when the new one is finished?"
+    return out / "new" if overwrite or click.confirm(question, err=True) else None
+
+
+def folder_to_resume(out: Path) -> Path:
+    """Return where the training that was last begun for ``out`` is: in ``out``, or where it is to replace the run there."""
+    if (out / "arriving").exists():
+        replace_run(out)
+    folder = out / "new" if holds_run(out / "new") else out
+    if not holds_run(folder):
+        raise RunError(
+            f"{out}: there is no training to resume",
+            fix="name the folder of one; before its first checkpoint a training saves nothing",
+        )
+    return folder
+
+
+def quoted(folder: Path) -> str:
+    """Return a folder's name as a shell takes it."""
+    return shlex.quote(str(folder))
+
+
+def ended(folder: Path, training: TrainingSettings) -> History | None:
+    """Return the history of a run that has nothing left to train with these settings, None where there is something."""
+    if not (folder / "run.json").exists():
+        return None
+    try:
+        history = History.from_json_lines(
+            read_file(folder / "history.jsonl", MOST_BYTES).decode(), str(folder)
+        )
+    except (RunError, DataError, UnicodeDecodeError):  # deleted, or a last line that is not all there
+        if (folder / NAME).exists():
+            return None
+        history = History("")
+    done = len(history.epochs) or training.epochs
+    waited = done - (history.best_epoch or done)
+    enough = training.epochs == done or (training.patience is not None and waited >= training.patience)
+    if history.stopped not in ("finished", "early") or not enough:
+        return None
+    return history
 
 
 def resumed(folder: Path, given: Callable[[Path], Configuration]) -> Configuration:
     """Return the settings of the run to be resumed; ``given`` returns those of the command line, over a file's.
 
-    A setting that differs is a `ConfigurationError`.
+    Epochs and patience may be others; another setting that differs is a `ConfigurationError`.
     """
-    before = read_settings(folder)
-    ours, theirs = _flat(located(given(folder / "config.toml"), before)), _flat(before)
-    for name in sorted(ours.keys() | theirs.keys()):
+    before, now = read_settings(folder), given(folder / "config.toml")
+    ours, theirs = _flat(located(now, before)), _flat(before)
+    for name in sorted((ours.keys() | theirs.keys()) - {"training.epochs", "training.patience"}):
         if ours.get(name) != theirs.get(name):
             raise ConfigurationError(
                 f"{name} is {ours.get(name)}, and the run in {folder} has {theirs.get(name)}",
                 fix="leave it out to resume, or begin a new training without --resume",
             )
-    return before
+    longer = msgspec.structs.replace(
+        before.training, epochs=now.training.epochs, patience=now.training.patience
+    )
+    return msgspec.structs.replace(before, training=longer)
 
 
 def located(configuration: Configuration, found: Configuration | None = None) -> Configuration:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
-from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,9 @@ from handgrad.checkpoints import read_past
 from handgrad.cli.console import engine_text, show_columns, show_results
 from handgrad.cli.evaluation import Evaluation
 from handgrad.cli.options import (
+    FIND,
     FOLDER,
+    RATE,
     Experiment,
     NumberRange,
     configuration_from,
@@ -27,19 +28,25 @@ from handgrad.cli.options import (
     with_settings,
 )
 from handgrad.cli.run_folder import (
+    RATES,
     RunFolder,
-    is_finished,
+    ended,
+    folder_of_new,
+    folder_to_resume,
     located,
     new_folder,
+    quoted,
     resumed,
     terminated_as_interrupted,
 )
 from handgrad.configuration import Configuration, write_configuration
 from handgrad.data.sources import BY_SUFFIX
-from handgrad.files import write_file
-from handgrad.runs import Run, load_run, save_run, target_names
-from handgrad.training import History, train
-from handgrad.training.metrics import metric_name
+from handgrad.errors import RunError, TrainingError, notify
+from handgrad.files import FolderLock
+from handgrad.layers import MeanSquaredError
+from handgrad.runs import Run, load_run, replace_run, save_run, target_names
+from handgrad.training import History, RangeTest, find_learning_rate, train
+from handgrad.training.metrics import HEAVY, TAIL, metric_name, tail_share
 
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
     from handgrad.explaining.record import Snapshot
@@ -56,7 +63,12 @@ PAGE, PICTURE = "explanation.html", "evaluation.png"
     type=click.IntRange(2, 1000),
     help="Snapshots of the training to record for the page, start and end among them [none].",
 )
-@click.option("--resume", type=FOLDER, help="Resume the interrupted training in this run folder.")
+@click.option("--overwrite", is_flag=True, help="Replace the run in --out when the new one is finished.")
+@click.option(
+    "--resume",
+    type=FOLDER,
+    help="Go on with the training in this run folder, interrupted or finished, to --epochs in all.",
+)
 @click.option(
     "--checkpoint-minutes",
     metavar="N",
@@ -72,6 +84,7 @@ def train_command(
     config: Path | None,
     out: Path | None,
     snapshots: int | None,
+    overwrite: bool,
     resume: Path | None,
     checkpoint_minutes: float,
     tensorboard: bool,
@@ -87,79 +100,182 @@ def train_command(
     handgrad train
     handgrad train mnist --hidden 128 --batch-size 128 --epochs 5
     handgrad train houses.csv --target price --hidden 64,64 --patience 10 --out runs/houses
+    handgrad train houses.csv --target price --learning-rate find
     handgrad train --config network.toml --json
-    handgrad train --resume runs/houses
+    handgrad train --resume runs/houses --epochs 60
 
-    Ctrl-C saves the last finished epoch. A training that was interrupted can be resumed with --resume, with the same
-    results as if it had not been.
+    Ctrl-C saves the last finished epoch. A training that was interrupted is resumed with --resume, with the same
+    results as if it had not been; with --epochs, and --patience, it goes on for longer, a finished one too.
     """
     if resume is None:
         notes = {"snapshots": snapshots or 0, "tensorboard": int(tensorboard)}
+        if find := settings[rate := RATE.replace(".", "__")] == FIND:
+            settings[rate] = None
         configuration = configuration_from(source, config, settings)
-        with nullcontext(out) if out else new_folder(Path(configuration.data.source).stem) as folder:
-            return _run(configuration, folder, checkpoint_minutes, notes, None, as_json)
-    if out is not None:
-        raise click.UsageError("Give --out or --resume: a training is resumed in its own folder.")
-    if is_finished(resume):
-        click.echo(f"{resume}: the training is finished", err=True)
+        if out is None:
+            with new_folder(Path(configuration.data.source).stem) as folder:
+                return _Training(configuration, folder, folder, notes, None, as_json, find=find).run(
+                    checkpoint_minutes
+                )
+        into = folder_of_new(out, overwrite=overwrite)
+        if into is None:
+            click.echo(f"{out}: not replaced", err=True)
+            return 1
+        return _Training(configuration, out, into, notes, None, as_json, find=find).run(checkpoint_minutes)
+    if out is not None or overwrite:
+        given = "--out" if out else "--overwrite"
+        raise click.UsageError(f"Give {given} or --resume: a training is resumed in its own folder.")
+    folder = folder_to_resume(resume)
+    configuration = resumed(folder, lambda own: configuration_from(source, config or own, settings))
+    history = ended(folder, configuration.training)
+    if history is not None:
+        if folder != resume:
+            replace_run(resume)
+        click.echo(f"{resume}: {_why_ended(history, configuration)}", err=True)
         show_results({**load_run(resume).results, "run": str(resume)}, as_json=as_json)
         return 0
-    configuration = resumed(resume, lambda own: configuration_from(source, config or own, settings))
-    past, notes = read_past(resume / CHECKPOINT)
-    return _run(configuration, resume, checkpoint_minutes, notes, past, as_json)
+    past, notes = read_past(folder / CHECKPOINT)
+    return _Training(configuration, resume, folder, notes, past, as_json).run(checkpoint_minutes)
 
 
 train_command.help = str(train_command.help).replace("SUFFIXES", ", ".join(BY_SUFFIX))
 
 
-def _run(
-    configuration: Configuration,
-    folder: Path,
-    minutes: float,
-    notes: dict[str, int],
-    past: History | None,
-    as_json: bool,
-) -> int:
-    """Train into a folder, which is locked meanwhile."""
-    experiment = Experiment(configuration)
-    dataset = experiment.dataset  # errors name the files as they were given
-    configuration.data.fingerprint = fingerprints(dataset)
-    experiment.configuration = located(configuration)
-    network, run_folder = experiment.network, RunFolder(folder, experiment, minutes, notes, past)
-    with run_folder, terminated_as_interrupted() as signals:
-        if not as_json:
-            count = len(experiment.rows.train)
-            show_columns(dataset.columns, configuration.data.drop)
-            click.echo(f"{dataset.name}: {count:,} training rows · {network.title}", err=True)
-        history = _train(experiment, run_folder, as_json=as_json)
-        interrupted = 128 + (signals[0] if signals else signal.SIGINT)
-        if not history.epochs:
-            click.echo("Stopped before the first epoch was finished: nothing is saved.", err=True)
-            return interrupted
-        evaluation = _save(folder, experiment, history, run_folder.snapshots)
-        if history.stopped != "interrupted":
-            run_folder.remove()
-    last = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
-    ran = {"engine": engine_text(history.facts)}
-    if as_json:
-        ran = {name: history.facts[name] for name in ("engine", "blas", "threads") if name in history.facts}
-    results = {} if evaluation is None else {f"test_{k}": value for k, value in evaluation.lines.items()}
-    show_results(
-        {"epochs": len(history.epochs), "stopped": history.stopped, "kept_epoch": last.epoch}
-        | {"training_loss": last.loss, "validation_loss": last.validation_loss}
-        | results
-        | ran
-        | {"rows_per_second": history.facts["rows_per_second"], "run": str(folder)}
-        | {"explanation": str(folder / PAGE)}
-        | ({"warning": evaluation and evaluation.warning} if as_json else {}),
-        as_json=as_json,
+def _why_ended(history: History, configuration: Configuration) -> str:
+    """Return why there is nothing left to train."""
+    if history.stopped != "early":
+        return "the training is finished"
+    patience = configuration.training.patience
+    return (
+        f"the training stopped early, after {len(history.epochs)} epochs: the validation loss had not fallen for "
+        f"{patience}; to go on, give --patience {2 * (patience or 1)} or more"
     )
-    if evaluation is not None and not as_json:
-        evaluation.show()
-    if history.stopped != "interrupted":
-        return 0
-    click.echo(f"Interrupted; to resume: handgrad train --resume {shlex.quote(str(folder))}", err=True)
-    return interrupted
+
+
+@dataclass
+class _Training:
+    """A training into the folder ``into``, which replaces the run in ``out`` at the end where it is another."""
+
+    configuration: Configuration
+    out: Path
+    into: Path
+    notes: dict[str, int]
+    past: History | None
+    as_json: bool
+    find: bool = False
+    """Whether to find the learning rate first."""
+
+    @property
+    def command(self) -> str:
+        """The command that resumes it."""
+        return f"handgrad train --resume {quoted(self.out)}"
+
+    def run(self, minutes: float) -> int:
+        """Train, and save the run; return the exit code."""
+        experiment = Experiment(self.configuration)
+        dataset = experiment.dataset  # errors name the files as they were given
+        self.configuration.data.fingerprint = fingerprints(dataset)
+        network = experiment.network
+        found = self.find_learning_rate(experiment) if self.find else None
+        experiment.configuration = located(self.configuration)
+        run_folder = RunFolder(self.into, experiment, minutes, self.notes, self.past, found)
+        with (
+            nullcontext() if self.into == self.out else FolderLock(self.out),
+            terminated_as_interrupted() as signals,
+        ):
+            with run_folder:
+                if not self.as_json:
+                    count = len(experiment.rows.train)
+                    show_columns(dataset.columns, self.configuration.data.drop)
+                    click.echo(f"{dataset.name}: {count:,} training rows · {network.title}", err=True)
+                    if found is not None:
+                        click.echo(f"{found}, drawn in {self.into / RATES}", err=True)
+                notify_of_heavy_tails(experiment)
+                with self.resumable():
+                    history = _train(experiment, run_folder, as_json=self.as_json)
+                interrupted = 128 + (signals[0] if signals else signal.SIGINT)
+                if not history.epochs:
+                    saved = f"to resume: {self.command}" if run_folder.path.exists() else "nothing is saved."
+                    click.echo(f"Stopped before the first epoch was finished: {saved}", err=True)
+                    return interrupted
+                with self.resumable():
+                    evaluation = _save(self.into, experiment, history, run_folder.snapshots)
+            if history.stopped != "interrupted" and self.into != self.out:
+                replace_run(self.out)
+                self.into = self.out
+        self.show(history, evaluation)
+        if history.stopped != "interrupted":
+            return 0
+        click.echo(f"Interrupted; to resume: {self.command}", err=True)
+        return interrupted
+
+    def find_learning_rate(self, experiment: Experiment) -> RangeTest:
+        """Find the learning rate, and set it."""
+        rows, settings = experiment.rows.train, self.configuration.training
+        found = find_learning_rate(
+            experiment.network,
+            experiment.dataset.x[rows],
+            experiment.dataset.t[rows],
+            optimiser=self.configuration.optimiser(),
+            batch_size=settings.batch_size,
+            seed=settings.seed,
+            engine=settings.engine,
+        )
+        table = settings.optimiser if isinstance(settings.optimiser, dict) else {"type": settings.optimiser}
+        settings.optimiser = {**table, "learning_rate": found.learning_rate}
+        return found
+
+    @contextmanager
+    def resumable(self) -> Iterator[None]:
+        """End what stops the training with the command that resumes it, where it can be resumed."""
+        try:
+            yield
+        except (TrainingError, RunError, OSError, MemoryError, KeyboardInterrupt) as error:
+            if (self.into / CHECKPOINT).exists():
+                error.add_note(f"To resume: {self.command}{self.epochs_left(error)}")
+            raise
+
+    def epochs_left(self, error: BaseException) -> str:
+        """Return the option that ends a training which cannot go on at its last finished epoch."""
+        if not isinstance(error, TrainingError):
+            return ""
+        return f" --epochs {len(read_past(self.into / CHECKPOINT)[0].epochs)}, with the weights before that"
+
+    def show(self, history: History, evaluation: Evaluation | None) -> None:
+        """Print the results."""
+        last = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
+        ran = {"engine": engine_text(history.facts)}
+        if self.as_json:
+            ran = {
+                name: history.facts[name] for name in ("engine", "blas", "threads") if name in history.facts
+            }
+        results = {} if evaluation is None else {f"test_{k}": value for k, value in evaluation.lines.items()}
+        show_results(
+            {"epochs": len(history.epochs), "stopped": history.stopped, "kept_epoch": last.epoch}
+            | {"training_loss": last.loss, "validation_loss": last.validation_loss}
+            | ({"learning_rate": self.configuration.optimiser().learning_rate} if self.find else {})
+            | results
+            | ran
+            | {"rows_per_second": history.facts["rows_per_second"], "run": str(self.into)}
+            | {"explanation": str(self.into / PAGE)}
+            | ({"warning": evaluation and evaluation.warning} if self.as_json else {}),
+            as_json=self.as_json,
+        )
+        if evaluation is not None and not self.as_json:
+            evaluation.show()
+
+
+def notify_of_heavy_tails(experiment: Experiment) -> None:
+    """Offer `Huber` where a hundredth of the training rows has nearly all of the targets' squared deviations."""
+    if not isinstance(experiment.network.loss, MeanSquaredError):
+        return
+    t = experiment.dataset.t[experiment.rows.train]
+    share = tail_share(t.reshape(len(t), -1))
+    if share > HEAVY:
+        notify(
+            f"{max(1, round(len(t) * TAIL)):,} of {len(t):,} training rows have {share:.1%} of the targets' squared "
+            "deviations from the median, and decide the fit; --loss Huber counts them less"
+        )
 
 
 def _train(experiment: Experiment, run_folder: RunFolder, *, as_json: bool) -> History:
@@ -207,10 +323,10 @@ def _save(
         metric = metric_name(network.loss)
         results[f"test_{metric}"] = evaluation.scores[metric]
     run = replace(run, results=results)
-    save_run(folder, run, history, write_configuration(configuration), snapshots)
     few = rows.train[small_batch(len(rows.train), configuration.training.seed)]
     explanation = explain(network, dataset.x[few], dataset.t[few], optimiser=configuration.optimiser())
-    write_file(folder / PAGE, render_page(with_training(explanation, snapshots)))
+    files: dict[str, bytes | str] = {PAGE: render_page(with_training(explanation, snapshots))}
     if evaluation is not None:
-        evaluation.save_picture(folder / PICTURE, f"{dataset.name}: {len(rows.test):,} test rows")
+        files[PICTURE] = evaluation.picture(f"{dataset.name}: {len(rows.test):,} test rows")
+    save_run(folder, run, history, write_configuration(configuration), snapshots, files)
     return evaluation

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from handgrad.cli.console import show_results
 from handgrad.cli.evaluation import Evaluation
 from handgrad.cli.options import FILE, FOLDER, Experiment, json_option, read_settings
-from handgrad.data import Dataset, load, load_features
+from handgrad.data import Dataset, load
 from handgrad.data.columns import Column
-from handgrad.data.sources import takes
+from handgrad.data.parquet_table import parquet_bytes
+from handgrad.data.sources import features_and_columns, takes
 from handgrad.engines import Epoch, ReferenceEngine
 from handgrad.errors import DataError
 from handgrad.files import write_file
@@ -60,7 +61,7 @@ def evaluate_command(
         rows = np.arange(len(dataset))
     loss, evaluation = _score(trained, dataset, rows)
     if picture is not None:
-        evaluation.save_picture(picture, f"{dataset.name}: {len(rows):,} rows")
+        write_file(picture, evaluation.picture(f"{dataset.name}: {len(rows):,} rows"))
     results = {"rows": len(rows), "loss": loss}
     if as_json:
         show_results({**results, **evaluation.scores, "warning": evaluation.warning}, as_json=True)
@@ -90,10 +91,15 @@ def _score(run: Run, dataset: Dataset, rows: Any) -> tuple[float, Evaluation]:
 @click.command(name="predict")
 @click.argument("run", type=FOLDER)
 @click.argument("source")
-@click.option("--out", type=FILE, help="A CSV file; else standard output.")
+@click.option(
+    "--out", type=FILE, help="A file, Parquet if it is named .parquet; else standard output, as CSV."
+)
+@click.option("--keep", metavar="NAMES", help="Columns of SOURCE before the predictions, as a,b, or all.")
 @click.option("--probabilities", is_flag=True, help="A column for the probability of each class.")
 @json_option("One JSON object a row instead of CSV.")
-def predict_command(run: Path, source: str, out: Path | None, probabilities: bool, as_json: bool) -> None:
+def predict_command(
+    run: Path, source: str, out: Path | None, keep: str | None, probabilities: bool, as_json: bool
+) -> None:
     """Predict with a trained network for new rows.
 
     RUN is a folder that `handgrad train` wrote. SOURCE holds rows: a file as for `handgrad train`, of a table the
@@ -101,13 +107,40 @@ def predict_command(run: Path, source: str, out: Path | None, probabilities: boo
 
     \b
     handgrad predict runs/houses new.csv --out answers.csv
-    handgrad predict runs/pets new.csv --probabilities
+    handgrad predict runs/pets new.csv --keep id --probabilities
     """
     trained = load_run(run)
-    x = load_features(source, _columns(trained))
+    if as_json and _is_parquet(out):
+        raise click.UsageError("--json is text, and --out names a Parquet file.")
+    names = None if keep == "all" else (keep or "").split(",") if keep else ()
+    x, kept = features_and_columns(source, _columns(trained), names)
     if probabilities and not trained.classes:
         raise click.UsageError("--probabilities is for classes, and this run predicts values.")
     answers = _answers(trained, trained.network.predict(x), probabilities=probabilities)
+    answers = _beside({column.name: column.as_held() for column in kept}, answers)
+    content = parquet_bytes(answers) if _is_parquet(out) else _text(answers, as_json=as_json)
+    if out is None:
+        click.echo(content, nl=False)
+    else:
+        write_file(out, content)
+        click.echo(f"wrote {len(answers):,} answers to {out}", err=True)
+
+
+def _is_parquet(out: Path | None) -> bool:
+    return out is not None and out.suffix.lower() == ".parquet"
+
+
+def _beside(kept: dict[str, list[Any]], answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put columns before the predictions; a prediction with the name of one is called predicted."""
+    names = {name: f"predicted {name}" if name in kept else name for name in answers[0]}
+    rows = zip(*kept.values(), strict=True) if kept else ((),) * len(answers)
+    return [
+        dict(zip(kept, row, strict=True)) | {names[name]: value for name, value in answer.items()}
+        for row, answer in zip(rows, answers, strict=True)
+    ]
+
+
+def _text(answers: list[dict[str, Any]], *, as_json: bool) -> str:
     file = io.StringIO()
     if as_json:
         file.writelines(json.dumps(row) + "\n" for row in answers)
@@ -115,11 +148,7 @@ def predict_command(run: Path, source: str, out: Path | None, probabilities: boo
         writer = csv.DictWriter(file, list(answers[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(answers)
-    if out is None:
-        click.echo(file.getvalue(), nl=False)
-    else:
-        write_file(out, file.getvalue())
-        click.echo(f"wrote {len(answers):,} answers to {out}", err=True)
+    return file.getvalue()
 
 
 def _answers(run: Run, prediction: NDArray[Any], *, probabilities: bool) -> list[dict[str, Any]]:

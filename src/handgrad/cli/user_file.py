@@ -11,9 +11,17 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from handgrad.checking import CheckError
 from handgrad.checking.input_draws import Source
-from handgrad.checking.interfaces import adapt_script, has_backward, has_gradients, has_update
+from handgrad.checking.interfaces import (
+    adapt_script,
+    has_backward,
+    has_gradients,
+    has_update,
+    operations_of,
+)
 from handgrad.checking.user_files import (
     Candidate,
     Example,
@@ -42,6 +50,7 @@ class Found:
     problem: CheckError | None = None  # why it cannot be checked
     is_script: bool = False
     parts: frozenset[str] = frozenset()  # what its backward calls
+    surrogate: Callable[..., Any] | None = None  # what its backward is meant to differentiate instead
 
 
 @contextmanager
@@ -97,21 +106,25 @@ def find_all(
     if loss or gradients:
         yield _script(path, loss, gradients)
         return
+    operations = list(_operations(user_file, name))
+    yield from operations
     if name:
+        if operations:
+            return
         candidates = [each for each in _by_name(user_file) if name in (each.name, each.backward_name)]
-        if "inputs" in names or f"{name}_inputs" in names or name not in names or not candidates:
+        if _inputs_of(names, name) is not None or name not in names or not candidates:
             yield _named(names, path, name)
             return
-    elif "inputs" in names and ("forward" in names or "backward" in names):
+    elif _inputs_of(names) is not None and ("forward" in names or "backward" in names):
         yield _named(names, path, "")
         return
     else:
         candidates = candidates_in(user_file)
         if has_update(path) or (not candidates and has_gradients(path)):
             script = _script(path, loss, gradients)
-            if not (script.problem and candidates):  # it calls functions, which are checked
+            if not (script.problem and (candidates or operations)):  # it calls functions, which are checked
                 yield script
-        elif not candidates:
+        elif not candidates and not operations:
             raise _nothing(user_file)
     made: dict[str, Example] = {}
     user_file.run_samples()
@@ -119,7 +132,20 @@ def find_all(
     for candidate in callers_first(candidates):
         found = _exampled(candidate, user_file, made)
         if not (is_script and found.problem):  # it is a part of the script, which is checked
-            yield replace(found, parts=frozenset(parts_of(candidate)))
+            surrogate = names.get(f"{candidate.name}_surrogate")
+            yield replace(found, parts=frozenset(parts_of(candidate)), surrogate=surrogate)
+
+
+def _operations(user_file: UserFile, name: str) -> Iterator[Found]:
+    """Yield the operations of the file's classes whose values differentiate themselves, or of the one of this name."""
+    for each, value in user_file.names.items():
+        if getattr(value, "__module__", "") == user_file.module.__name__ and name in ("", each):
+            for operation, pair in operations_of(value):
+                assert isinstance(pair.inputs, Mapping)
+                shapes = ", ".join(f"{key}{np.shape(drawn)}" for key, drawn in pair.inputs.items())
+                yield Found(
+                    f"{each}.{operation}", pair.forward, pair.backward, pair.inputs, f"{shapes}, drawn"
+                )
 
 
 def _by_name(user_file: UserFile) -> list[Candidate]:
@@ -134,9 +160,15 @@ def _by_name(user_file: UserFile) -> list[Candidate]:
     return [*found, *(Candidate(name, user_file.names[name]) for name in others)]
 
 
+def _inputs_of(names: Mapping[str, Any], name: str = "") -> Source | None:
+    """Return what draws a name's inputs, or holds them by name, as the convention has it: no list of a script's data."""
+    inputs = names.get(f"{name}_inputs", names.get("inputs"))
+    return inputs if isinstance(inputs, Mapping) or callable(inputs) else None
+
+
 def _exampled(candidate: Candidate, user_file: UserFile, made: dict[str, Example]) -> Found:
     names, name = user_file.names, candidate.name
-    inputs = names.get(f"{name}_inputs", names.get("inputs"))
+    inputs = _inputs_of(names, name)
     if inputs is not None and not candidate.is_class:
         return Found(name, candidate.forward, candidate.backward, inputs)
     try:
@@ -177,7 +209,7 @@ def _named(names: Mapping[str, Any], path: Path, name: str) -> Found:
     if name and name not in names:
         known = [each for each in names if not each.startswith("_") and not inspect.ismodule(names[each])]
         raise CheckError(f"{path}: there is no {name!r} in it", fix=nearest(name, known) or FIX)
-    inputs: Source | None = names.get(f"{name}_inputs", names.get("inputs"))
+    inputs = _inputs_of(names, name)
     forward, backward = (name, pairs_in(names).get(name, "")) if name else ("forward", "backward")
     # an object, or a function that returns loss and gradients
     if name and (has_backward(names[name]) or (inputs is not None and not backward)):

@@ -1,10 +1,13 @@
-"""What is done to each column of a table to make features of it: fitted once, saved with a run, applied to new rows alike."""
+"""What is done to each column of a table to make features of it: fitted on the training rows, applied to others alike.
+
+What kind a column is follows from all rows of a file; its medians and categories from the rows that it is fitted on.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from typing import ClassVar, Literal, get_args
@@ -12,21 +15,11 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from handgrad.arrays import Array
-from handgrad.errors import DataError, notify
+from handgrad.data.cells import BOOLEANS, Cells, number
+from handgrad.errors import notify
 
-MISSING = {
-    "",
-    "?",
-    "na",
-    "n/a",
-    "#n/a",
-    "<na>",
-    "nan",
-    "null",
-    "none",
-}  # as pandas, R and UCI's files write it
-BOOLEANS = {"false": 0.0, "true": 1.0}
 MOST_CATEGORIES = 100
+LEAST_ROWS = 2  # of a category: of one that is in a single row nothing can be learnt
 MOST_NAMES = 6  # in a line of the table
 
 NUMBER_LIKE = re.compile(r"[-+]?[$€£]?\s?\d[\d.,_'\s]*\s?[%$€£]?")
@@ -37,93 +30,6 @@ DATES = (
 )  # fmt: skip
 Part = Literal["year", "month", "day", "weekday", "hour", "minute", "second"]
 PARTS: tuple[Part, ...] = get_args(Part)
-
-
-class Codes(dict[str, int]):
-    """The different texts of a column, and the number of each; -1 is a missing cell."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def __missing__(self, cell: str) -> int:
-        text = cell.strip()
-        if is_missing(text):
-            code = -1
-        elif text != cell:
-            code = self[text]
-        else:
-            code = len(self.texts)
-            self.texts.append(text)
-        self[cell] = code
-        return code
-
-
-def is_missing(cell: str) -> bool:
-    """Return whether a cell is empty, or holds what stands for that."""
-    return cell.strip().casefold() in MISSING
-
-
-def number(text: str) -> float:
-    """Return the number, or nan for other text; ``float`` reads 1_000 as 1000, which no table means."""
-    try:
-        return np.nan if "_" in text else float(text)
-    except ValueError:
-        return np.nan
-
-
-@dataclass(frozen=True)
-class Cells:
-    """A column as a file holds it, shape (n,): numbers, nan where a cell is missing, or the codes of ``texts``."""
-
-    name: str
-    values: Array
-    texts: Sequence[str] | None
-    place: Callable[[int], str]  # of a row, in errors
-
-    def of_each(self, values: Sequence[float] | Array, missing: float = np.nan) -> Array:
-        """Return for every row what ``values`` has for its text."""
-        each: Array = np.append(np.asarray(values, float), missing)[self.values]
-        return each
-
-    def numbers(self) -> Array:
-        """Return a number for every row, nan where a cell is missing; a `DataError` where one holds something else."""
-        if self.texts is None:
-            if np.isinf(self.values).any():
-                row = int(np.isinf(self.values).argmax())
-                raise self.error(row, f"holds '{self.values[row]}', and a finite number is needed")
-            return self.values
-        each = [BOOLEANS.get(text.casefold(), number(text)) for text in self.texts]
-        values = self.of_each(each, missing=0)
-        if not np.isfinite(values).all():
-            row = int(np.isfinite(values).argmin())
-            raise self.error(row, f"holds {self.shown(row)}, and a finite number is needed")
-        return self.of_each(each)
-
-    def shown(self, row: int) -> str:
-        """Return the text of a row for an error."""
-        assert self.texts is not None, "numbers"
-        return f"{self.texts[self.values[row]]!r:.60}"
-
-    def error(
-        self, row: int, problem: str, fix: str = "correct the cell, or leave out the line"
-    ) -> DataError:
-        """Return an error about a row of this column."""
-        return DataError(
-            f"{self.place(row)}: column {self.name!r} {problem}",
-            fix=f"{fix}, or drop the column: --drop {self.name}",
-        )
-
-    def fill(self, features: list[Array], medians: list[float | None], *, marked: bool) -> list[Array]:
-        """Put medians where the cells are missing; a feature marks these, or a notice, where the training had none."""
-        absent = np.isnan(features[0])
-        if absent.any():
-            row, known = int(absent.argmax()), [median for median in medians if median is not None]
-            if len(known) < len(medians):
-                raise self.error(row, "is empty")
-            if not marked:
-                notify(f"{self.place(row)}: column {self.name!r} is empty: the median is taken")
-            features = [np.where(absent, *pair) for pair in zip(known, features, strict=True)]
-        return [*features, absent] if marked else features
 
 
 @dataclass(frozen=True)
@@ -144,6 +50,10 @@ class Column:
     def _names(self) -> tuple[str, ...]:
         return (self.name,)
 
+    def fitted(self, cells: Cells) -> Column:
+        """Return what is done to the column after its medians or categories are those of some cells."""
+        raise NotImplementedError
+
     def features(self, cells: Cells) -> list[Array]:
         """Return its features, (n,) each, in the order of their names."""
         raise NotImplementedError
@@ -160,6 +70,14 @@ class Number(Column):
     kind = "number"
     median: float | None = None
     word: ClassVar[str] = "number"
+
+    def fitted(self, cells: Cells) -> Column:
+        """Take the median of some cells, and whether any is missing."""
+        absent = cells.absent
+        if absent.all():
+            return Unused(self.name, reason="empty in every training row")
+        values, missing = cells.numbers(), bool(absent.any())
+        return replace(self, missing=missing, median=float(np.median(values[~absent] if missing else values)))
 
     def features(self, cells: Cells) -> list[Array]:
         """Return its features, (n,) each, in the order of their names."""
@@ -180,21 +98,39 @@ class Boolean(Number):
 
 @dataclass(frozen=True)
 class Category(Column):
-    """A feature for each value, 1 where the cell holds it; others are 0 everywhere."""
+    """A feature for each value, 1 where the cell holds it, and one for ``other`` values where the training had such."""
 
     kind = "category"
     textual = True
     values: tuple[str, ...] = ()
+    other: bool = False
 
     def _names(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}={value}" for value in self.values)
+        return (*(f"{self.name}={value}" for value in self.values), *((f"{self.name} other",) * self.other))
+
+    def fitted(self, cells: Cells) -> Column:
+        """Take the most frequent values of some cells, but none that is in a single row."""
+        assert cells.texts is not None, "read as numbers"
+        absent = cells.absent
+        counts = np.bincount(cells.values[~absent], minlength=len(cells.texts))
+        frequent = [
+            code
+            for code in counts.argsort(kind="stable")[::-1][:MOST_CATEGORIES]
+            if counts[code] >= LEAST_ROWS
+        ]
+        present = int(np.count_nonzero(counts))
+        if not frequent:
+            return Unused(self.name, reason=f"{present:,} texts, none in two rows")
+        values = tuple(sorted(cells.texts[code] for code in frequent))
+        return replace(self, missing=bool(absent.any()), values=values, other=present > len(values))
 
     def features(self, cells: Cells) -> list[Array]:
         """Return its features, (n,) each, in the order of their names."""
         assert cells.texts is not None, "read as numbers"
         known = {value: index for index, value in enumerate(self.values)}
-        absent = len(known) if self.missing else -1
-        index = cells.of_each([known.get(text, -1) for text in cells.texts], absent)
+        absent = len(known) + self.other if self.missing else -1
+        other = len(known) if self.other else -1
+        index = cells.of_each([known.get(text, other) for text in cells.texts], absent)
         if (index < 0).any():
             row = int((index < 0).argmax())
             held = "is empty" if cells.values[row] < 0 else f"holds {cells.shown(row)}"
@@ -207,9 +143,9 @@ class Category(Column):
 
     def text(self) -> str:
         """Describe it in a few words."""
-        return f"one-hot: {_shortened(self.values)}" + (
-            "; missing: a class of its own" if self.missing else ""
-        )
+        others = "; others: a class of their own" if self.other else ""
+        missing = "; missing: a class of its own" if self.missing else ""
+        return f"one-hot: {_shortened(self.values)}{others}{missing}"
 
 
 @dataclass(frozen=True)
@@ -224,14 +160,37 @@ class Date(Column):
     def _names(self) -> tuple[str, ...]:
         return tuple(f"{self.name} {part}" for part in self.parts)
 
-    def features(self, cells: Cells) -> list[Array]:
-        """Return its features, (n,) each, in the order of their names."""
+    def fitted(self, cells: Cells) -> Column:
+        """Take the parts that vary in some cells, with their medians, and whether any cell is missing."""
+        absent = cells.absent
+        if absent.all():
+            return Unused(self.name, reason="empty in every training row")
+        parts = {part: values[~absent] for part, values in self._cells_parts(cells).items()}
+        varying = [part for part in PARTS if parts[part].min() < parts[part].max()] or [PARTS[0]]
+        medians = {part: float(np.median(parts[part])) for part in varying}
+        return replace(self, missing=bool(absent.any()), parts=medians)
+
+    def _cells_parts(self, cells: Cells) -> dict[Part, Array]:
+        """Return every part of the cells' dates, (n,) each, nan where a cell is missing."""
         assert cells.texts is not None, "read as numbers"
         moments = [_moment(text, self.format) for text in cells.texts]
         if None in moments:
             row = int((cells.values == moments.index(None)).argmax())
             raise cells.error(row, f"holds {cells.shown(row)}, and a date written as {self.format} is needed")
-        parts = {part: cells.of_each(values) for part, values in _parts(moments).items()}
+        return {
+            part: cells.of_each(
+                [
+                    float(each.weekday() if part == "weekday" else getattr(each, part))
+                    for each in moments
+                    if each
+                ]
+            )
+            for part in PARTS
+        }
+
+    def features(self, cells: Cells) -> list[Array]:
+        """Return its features, (n,) each, in the order of their names."""
+        parts = self._cells_parts(cells)
         return cells.fill([parts[part] for part in self.parts], [*self.parts.values()], marked=self.missing)
 
     def text(self) -> str:
@@ -241,41 +200,75 @@ class Date(Column):
         )
 
 
-KINDS: dict[str, type[Column]] = {each.kind: each for each in (Number, Boolean, Category, Date)}
+@dataclass(frozen=True)
+class Unused(Column):
+    """No feature: nothing can be learnt from the column; new rows need not have it."""
+
+    kind = "unused"
+    textual = True
+    reason: str = ""
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def fitted(self, cells: Cells) -> Column:
+        """Stay as it is."""
+        return self
+
+    def features(self, cells: Cells) -> list[Array]:
+        """Return none."""
+        return []
+
+    def text(self) -> str:
+        """Describe it in a few words."""
+        return f"unused: {self.reason}"
 
 
-def fit(cells: Cells) -> Column:
-    """Choose what is done to a column; a `DataError` where that would be a guess."""
-    name, texts = cells.name, cells.texts
-    absent = np.isnan(cells.values) if texts is None else cells.values < 0
-    present, missing = np.count_nonzero(~absent), bool(absent.any())
+KINDS: dict[str, type[Column]] = {each.kind: each for each in (Number, Boolean, Category, Date, Unused)}
+
+
+def kind_of(cells: Cells) -> Column:
+    """Choose what is done to a column, not fitted yet; a `DataError` where that would be a guess."""
+    name, texts, absent = cells.name, cells.texts, cells.absent
+    present = np.count_nonzero(~absent)
+    if not name:
+        return Unused(name, reason="without a name, as pandas and R write the names of rows")
     if not present:
-        raise cells.error(0, "is empty, as in every row", "fill in values")
+        return Unused(name, reason="empty in every row")
     boolean = texts is not None and {text.casefold() for text in texts} <= BOOLEANS.keys()
     # One text among numbers is more likely a slip than a category: numbers() names it.
     if texts is None or boolean or 2 * np.count_nonzero(cells.of_each(_are_numbers(texts), 0)) >= present:
-        values = cells.numbers()
-        median = float(np.median(values[~absent] if missing else values))
-        return (Boolean if boolean else Number)(name, missing, median)
-    if date := _fit_date(cells, missing=missing):
-        return date
-    first = int((~absent).argmax())
+        cells.numbers()
+        return (Boolean if boolean else Number)(name)
+    if form := _date_format(cells):
+        return Date(name, format=form)
     if all(map(NUMBER_LIKE.fullmatch, texts)):
+        first = int((~absent).argmax())
         raise cells.error(
             first, f"holds {cells.shown(first)}, and a finite number is needed", "write it as 1234.5"
         )
-    if 2 * len(texts) > present:
-        problem = f"holds {cells.shown(first)}, and {len(texts):,} texts in {present:,} rows: names rather than categories"
-        raise cells.error(first, problem, "write the same text for the same category")
-    frequent = np.bincount(cells.values[~absent]).argsort(kind="stable")[::-1][:MOST_CATEGORIES]
-    return Category(name, missing, tuple(sorted(texts[code] for code in frequent)))
+    return Category(name)
+
+
+def make_features(columns: Sequence[Column], table: Sequence[Cells]) -> Array:
+    """Return the features that columns become, float64 of shape (n, d)."""
+    names = [name for column in columns for name in column.feature_names]
+    x, place = np.empty((len(table[0].values) if table else 0, len(names))), 0
+    for column, cells in zip(columns, table, strict=True):
+        for feature in column.features(cells):
+            x[:, place] = feature
+            place += 1
+    return x
 
 
 def _are_numbers(texts: Sequence[str]) -> Array:
     return np.isfinite(list(map(number, texts)))
 
 
-def _fit_date(cells: Cells, *, missing: bool) -> Date | None:
+def _date_format(cells: Cells) -> str | None:
+    """Return the form in which every text is a date."""
     assert cells.texts is not None, "numbers"
     readings = {}
     for form in DATES:
@@ -289,9 +282,7 @@ def _fit_date(cells: Cells, *, missing: bool) -> Date | None:
             row = int((cells.values == 0).argmax())
             problem = f"holds {cells.shown(row)}, and no row decides whether the day or the month is first"
             raise cells.error(row, problem, "write dates as 2000-12-31")
-    parts = {part: cells.of_each(values) for part, values in _parts(moments).items()}
-    varying = [part for part in PARTS if np.nanmin(parts[part]) < np.nanmax(parts[part])] or [PARTS[0]]
-    return Date(cells.name, missing, form, {part: float(np.nanmedian(parts[part])) for part in varying})
+    return form
 
 
 def _moment(text: str, form: str) -> datetime | None:
@@ -304,15 +295,6 @@ def _moment(text: str, form: str) -> datetime | None:
         )
     except ValueError:
         return None
-
-
-def _parts(moments: Sequence[datetime | None]) -> dict[Part, list[float]]:
-    return {
-        part: [
-            float(each.weekday() if part == "weekday" else getattr(each, part)) for each in moments if each
-        ]
-        for part in PARTS
-    }
 
 
 def column_table(columns: Sequence[Column], dropped: Sequence[str] = ()) -> str:

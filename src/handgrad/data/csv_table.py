@@ -7,6 +7,7 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from handgrad.arguments import judged
 from handgrad.arrays import Array
-from handgrad.data.columns import Cells, Codes, is_missing, number
+from handgrad.data.cells import Cells, Codes, is_missing, number
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.reading import Contents, Request, Selection, make_dataset, reading, select
 from handgrad.errors import DataError
@@ -91,12 +92,13 @@ def csv_contents(path: Path, request: Request) -> Contents:
         _target(path, selection.names[index], [row[place] for row in texts], lines, selection.task)
         for place, index in enumerate(selection.targets)
     ]
-
-    def place(row: int) -> str:
-        return f"{path}, line {lines[row]}"
-
+    place = partial(_place, path, lines)
     named = zip((selection.names[index] for index in selection.features), columns, strict=True)
     return selection.contents(path, [column.cells(name, place) for name, column in named], targets)
+
+
+def _place(path: Path, lines: Sequence[int], row: int) -> str:
+    return f"{path}, line {lines[row]}"
 
 
 def _extend(columns: Sequence[_Column], selection: Selection, block: list[list[str]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from handgrad.arguments import Judged, Seed, judged
 from handgrad.arrays import Array, check_finite
-from handgrad.data.columns import Column
+from handgrad.data.cells import Cells
+from handgrad.data.columns import Column, make_features
 from handgrad.errors import DataError
 
 Task = Literal["classification", "regression"]
@@ -38,6 +39,8 @@ class Dataset(metaclass=Judged):
         How many rows at the end are a fixed test set.
     columns
         What was done to each column of a table to make the features, for new rows alike.
+    cells
+        What each column holds, for `Dataset.fitted_on`; empty where all hold numbers, none missing, which are the features.
 
     Raises
     ------
@@ -61,6 +64,7 @@ class Dataset(metaclass=Judged):
     feature_names: tuple[str, ...] = ()
     test_rows: int = 0
     columns: tuple[Column, ...] = field(default=(), repr=False)
+    cells: tuple[Cells, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if problem := _problem(self):
@@ -71,6 +75,31 @@ class Dataset(metaclass=Judged):
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def fitted_on(self, rows: NDArray[np.int64]) -> Dataset:
+        """Return the data set with the medians and categories of some rows, the training's, in all rows.
+
+        `handgrad.data.load` fits the columns of a table on all of its rows, as it does not know which will train.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from handgrad.data import load
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "t.csv")
+        ...     _ = path.write_text("a,y\\n1,0.5\\n3,1.5\\n,2.5\\n50,3.5\\n")
+        ...     data = load(path, target="y")
+        >>> data.columns[0].text(), data.fitted_on(np.array([0, 1, 2])).columns[0].text()
+        ('number; missing: 3, the median, and marked', 'number; missing: 2, the median, and marked')
+        """
+        plain = (Cells(column.name, self.x[:, k], None, str) for k, column in enumerate(self.columns))
+        fitted = zip(self.columns, self.cells or plain, strict=True)
+        columns = tuple(column.fitted(cells.taken(rows)) for column, cells in fitted)
+        if not self.cells:
+            return replace(self, columns=columns)
+        names = tuple(name for column in columns for name in column.feature_names)
+        return replace(self, x=make_features(columns, self.cells), feature_names=names, columns=columns)
 
 
 def _problem(data: Dataset) -> tuple[str, ...]:

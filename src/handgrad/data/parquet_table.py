@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 
 from handgrad.arguments import judged
 from handgrad.arrays import Array
-from handgrad.data.columns import Cells, Codes
+from handgrad.data.cells import Cells, Codes
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.reading import Contents, Request, check_claim, make_dataset, reading, select
 from handgrad.errors import DataError, need
@@ -70,7 +72,9 @@ def parquet_contents(path: Path, request: Request) -> Contents:
         )
         # A text appears once in the file for all its rows, and once in memory: else 100 kB could ask for gigabytes.
         texts = [name for name in features + targets if _is_text(schema.field(name).type)]
-        table = pq.ParquetFile(stream, read_dictionary=texts).read(columns=features + targets)
+        table = pq.ParquetFile(stream, read_dictionary=texts).read(
+            columns=list(dict.fromkeys(features + targets))
+        )
         cells = [
             _cells(path, name, table.column(name), textual=selection.is_textual(place))
             for place, name in enumerate(features)
@@ -83,10 +87,7 @@ def _cells(path: Path, name: str, column: Any, *, textual: bool) -> Cells:
     from pyarrow import string, types
 
     kind = column.type.value_type if types.is_dictionary(column.type) else column.type
-
-    def place(row: int) -> str:
-        return f"{path}, row {row}, counted from 0"
-
+    place = partial(_place, path)
     if _is_number(kind) and not types.is_boolean(kind) and not textual:
         values = _numbers(column.cast(kind)).astype(np.float64)
         return Cells(name, values, None, place)
@@ -95,6 +96,10 @@ def _cells(path: Path, name: str, column: Any, *, textual: bool) -> Cells:
     whole, codes = column.unify_dictionaries().combine_chunks(), Codes()
     known = np.array([*(codes[str(text)] for text in whole.dictionary.to_pylist()), -1])
     return Cells(name, known[whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)], codes.texts, place)
+
+
+def _place(path: Path, row: int) -> str:
+    return f"{path}, row {row}, counted from 0"
 
 
 def _target(path: Path, name: str, column: Any) -> Array:
@@ -150,3 +155,13 @@ def _check_present(path: Path, name: str, column: Any) -> None:
             f"{path}: column {name!r} has no value in row {row}, counted from 0, and every row needs one",
             fix="fill in the value, or leave out the row or the column",
         )
+
+
+def parquet_bytes(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return rows of named values as a Parquet file."""
+    pa = need("pyarrow", "writing Parquet", "parquet")
+    from pyarrow import parquet as pq
+
+    file = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), file)
+    return file.getvalue()

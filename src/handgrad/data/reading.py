@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from handgrad.arrays import Array
-from handgrad.data.columns import Cells, Column, fit
+from handgrad.data.cells import Cells
+from handgrad.data.columns import Column, kind_of, make_features
 from handgrad.data.dataset import Dataset, Task
 from handgrad.errors import DataError, nearest, notify
 
@@ -32,13 +33,17 @@ MAX_CLASSES = 20
 
 @dataclass(frozen=True)
 class Request:
-    """What a reader is asked for: targets with all other columns, or with a run's; without targets to predict for these."""
+    """What a reader is asked for: targets with all other columns, or with a run's; without targets to predict for these.
+
+    ``keep`` names columns that are returned as they are beside the run's, None all of them.
+    """
 
     target: str | os.PathLike[str] | Sequence[str] | None = None
     task: Task | None = None
     columns: Sequence[Column] | None = None
     drop: Sequence[str] = ()
     only: Sequence[str] = ()
+    keep: Sequence[str] | None = ()
 
 
 @dataclass(frozen=True)
@@ -51,18 +56,22 @@ class Contents:
     task: Task | None = None  # None where the values decide
     feature_names: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
+    cells: tuple[Cells, ...] = ()  # of the columns; without targets, of those to keep
 
 
 def make_dataset(path: Path, contents: Contents) -> Dataset:
     """Make a data set, which checks itself."""
     assert contents.targets is not None, "asked for without targets"
     task, t, classes = encode(contents.place, contents.targets, contents.task)
-    return Dataset(path.name, contents.x, t, task, classes, contents.feature_names, columns=contents.columns)
+    return Dataset(
+        path.name, contents.x, t, task, classes, contents.feature_names,
+        columns=contents.columns, cells=contents.cells,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The columns of a table: all their names, and the positions of features and targets."""
+    """The columns of a table: all their names, and the positions of features, then those to keep, and of targets."""
 
     names: tuple[str, ...]
     features: tuple[int, ...]
@@ -72,31 +81,34 @@ class Selection:
 
     def is_textual(self, place: int) -> bool:
         """Return whether a feature is to be read as text even where it looks like numbers."""
-        return bool(self.columns) and self.columns[place].textual
+        return bool(self.columns) and (place >= len(self.columns) or self.columns[place].textual)
 
     def contents(self, path: Path, cells: Sequence[Cells], targets: Sequence[Array]) -> Contents:
         """Put the features that columns become, (n, d), and the columns of the targets together."""
-        columns = self.columns or tuple(map(fit, cells))
+        columns = self.columns or tuple(kind_of(each).fitted(each) for each in cells)
         feature_names = tuple(name for column in columns for name in column.feature_names)
-        x, place = np.empty((len(cells[0].values) if cells else 0, len(feature_names))), 0
-        for column, held in zip(columns, cells, strict=True):
-            for feature in column.features(held):
-                x[:, place] = feature
-                place += 1
+        if not feature_names:
+            unused = "; ".join(f"{column.name}: {column.text()}" for column in columns[:MAX_LISTED])
+            raise DataError(f"{path}: no column has anything to learn from", given=unused)
+        x = make_features(columns, cells[: len(columns)])
         if not targets:
-            return Contents(x, feature_names=feature_names, columns=columns)
+            return Contents(
+                x, feature_names=feature_names, columns=columns, cells=tuple(cells[len(columns) :])
+            )
         where = f"{path}, target {', '.join(self.names[index] for index in self.targets)}"
         values = targets[0] if len(targets) == 1 else np.column_stack(targets)
-        return Contents(x, values, where, self.task, feature_names, columns)
+        plain = self.columns or not any(column.missing or column.textual for column in columns)
+        return Contents(x, values, where, self.task, feature_names, columns, () if plain else tuple(cells))
 
 
 def select(path: Path, header: Sequence[str], request: Request) -> Selection:
     """Find the columns that are asked for; the target is named and never guessed."""
     names = _check_names(path, header)
-    columns = tuple(request.columns or ())
+    columns = tuple(column for column in request.columns or () if column.feature_names)
     wanted = [column.name for column in columns]
     if request.columns is not None and not request.target:
-        return Selection(names, _positions(path, names, wanted), (), None, columns)
+        kept = _positions(path, names, names if request.keep is None else request.keep)
+        return Selection(names, _positions(path, names, wanted) + kept, (), None, columns)
     if not request.target:
         listed, more = ", ".join(names[:MAX_LISTED]), len(names) - MAX_LISTED
         raise DataError(
@@ -144,10 +156,10 @@ def _positions(path: Path, names: tuple[str, ...], wanted: Sequence[str]) -> tup
 def _check_names(path: Path, header: Sequence[str]) -> tuple[str, ...]:
     names = tuple(name.strip() for name in header)
     for number, name in enumerate(names, 1):
-        if not name:
+        if not name and number > 1:
             raise DataError(
                 f"{path}: column {number} of {len(names)} has no name",
-                fix="name it, or leave it out, as pandas does with to_csv(index=False)",
+                fix="name it, or leave it out",
             )
         if (first := names.index(name) + 1) < number:
             raise DataError(f"{path}: columns {first} and {number} have the same name, {name!r}")

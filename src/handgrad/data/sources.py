@@ -15,6 +15,7 @@ from typing import Literal
 from handgrad.arguments import judged
 from handgrad.arrays import Array, check_finite
 from handgrad.data.builtin import BUILT_IN, mnist
+from handgrad.data.cells import Cells
 from handgrad.data.columns import Column, Number
 from handgrad.data.csv_table import csv_contents
 from handgrad.data.dataset import Dataset, Task
@@ -163,13 +164,22 @@ def load_features(source: str | os.PathLike[str], columns: Sequence[str | Column
     MissingPackageError
         When the source needs a package that is not installed.
     """
+    return features_and_columns(source, columns)[0]
+
+
+def features_and_columns(
+    source: str | os.PathLike[str], columns: Sequence[str | Column] = (), keep: Sequence[str] | None = ()
+) -> tuple[Array, tuple[Cells, ...]]:
+    """Load rows as `load_features` does, and columns of a table as they are: those that ``keep`` names, or all for None."""
     path, chosen = Path(source), _chosen(columns)
+    if keep != () and not takes(source, "column"):
+        raise DataError(f"{source}: columns of tables are kept by name, and this source is no table")
     if found := BY_SUFFIX.get(path.suffix.lower()):
-        x = found.read(path, Request(columns=chosen)).x
+        contents = found.read(path, Request(columns=chosen, keep=keep))
     else:
         images = read_idx(path)
-        x = images.reshape(len(images), -1)
-    if len(x) == 0:
+        contents = Contents(images.reshape(len(images), -1))
+    if len(contents.x) == 0:
         raise DataError(f"{path}: there are no rows")
-    check_finite(f"{path}: x", x, [name for column in chosen for name in column.feature_names])
-    return x
+    check_finite(f"{path}: x", contents.x, [name for column in chosen for name in column.feature_names])
+    return contents.x, contents.cells

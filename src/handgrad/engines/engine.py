@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.arrays import is_sparse
 from handgrad.layers import Value
 from handgrad.program import Program
 
@@ -44,7 +45,8 @@ class Epoch:
     ----------
     arrays
         What comes with the rows, by the program's names: x, t, and w when rows have weights. Any dtype; an
-        engine converts each batch. They may be memory-mapped.
+        engine converts each batch. They may be memory-mapped, and x may be sparse, a ``scipy.sparse.csr_array``, where
+        the program only multiplies it.
     order
         Which rows, in which order.
     batch_size
@@ -102,6 +104,8 @@ class Epoch:
 def convert(array: Array, value: Value, dtype: str) -> Array:
     """Return rows in the type the program computes in; indices and class numbers stay whole."""
     wanted = np.dtype(np.int64) if value.kind in ("index", "class") else np.dtype(dtype)
+    if is_sparse(array):
+        return array.astype(wanted)
     return np.ascontiguousarray(array, wanted)
 
 

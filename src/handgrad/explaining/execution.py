@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.arrays import dense
 from handgrad.engines.engine import convert
 from handgrad.errors import ConfigurationError
 from handgrad.layers import Node, Value
@@ -103,11 +104,11 @@ def widened(value: Any) -> Any:
 def execute_network(network: Network, x: Any, t: Any, w: Any = None, *, seed: int = 0) -> Execution:
     """Prepare a network's training step on a batch; a `ShapeError` where that does not fit the network."""
     batch = network.check_batch(x, t, w)
-    rows = len(batch["x"])
+    rows = len(batch["t"])
     if not rows:
         raise ConfigurationError("the batch has no rows", fix="give one row or more")
     program = network.program(weighted=w is not None).without_updates()
-    given: Scope = {value.name: convert(batch[value.name], value, program.dtype) for value in program.inputs}
+    given: Scope = {v.name: convert(dense(batch[v.name]), v, program.dtype) for v in program.inputs}
     given |= {**network.arrays, "n": rows, "seed": seed, "step": 1}
     return Execution(program, network.nodes(weighted=w is not None), given, rows)
 

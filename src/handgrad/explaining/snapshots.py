@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.arrays import dense
 from handgrad.explaining.execution import execute_network
 from handgrad.explaining.health import GROWN, measure_health
 from handgrad.explaining.record import Boundary, Explanation, HealthFinding, Snapshot
@@ -57,9 +58,9 @@ class Recorder:
         optimiser: Optimiser | None = None,
         seed: int = 0,
     ) -> None:
-        rows = small_batch(len(x), seed)
-        self.network, self.batch = network, (np.asarray(x[rows]), np.asarray(t)[rows])
-        self.steps = -(-len(x) // batch_size)
+        rows = small_batch(len(t), seed)
+        self.network, self.batch = network, (dense(x[rows]), np.asarray(t)[rows])
+        self.steps = -(-len(t) // batch_size)
         self.epochs = frozenset(map(round, np.linspace(0, epochs, max(moments, 2)).tolist()))
         network.standardise(x, t)
         self.snapshots = [take_snapshot(network, *self.batch, optimiser=optimiser)]

@@ -105,6 +105,24 @@ def common_statistics(x: Array) -> tuple[Array, Array]:
     return np.full(x.shape[-1], mean), np.full(x.shape[-1], np.sqrt(var) if varies else 1.0)
 
 
+def robust_statistics(x: Array) -> tuple[Array, Array]:
+    """Return median and scaled median absolute deviation of each feature, which a few far values hardly change.
+
+    1.4826 times the median of ``|x - median|`` is the deviation of normal numbers. Where it is 0, as of a feature that is
+    mostly one value, the deviation is the root of the mean of the squares; 1 of a constant.
+
+    Examples
+    --------
+    >>> robust_statistics(np.array([[1.0], [2.0], [3.0], [4.0], [1e9]]))
+    (array([3.]), array([1.4826]))
+    """
+    x = x.reshape(-1, x.shape[-1]).astype(np.float64)
+    median = np.median(x, axis=0)
+    deviation = 1.4826 * np.median(np.abs(x - median), axis=0)
+    deviation = np.where(deviation > 0, deviation, np.sqrt(((x - median) ** 2).mean(axis=0)))
+    return median, np.where(deviation > 0, deviation, 1)
+
+
 STATISTICS: dict[str, Callable[[Array], tuple[Array, Array]]] = {
-    function.__name__: function for function in (common_statistics, feature_statistics)
+    function.__name__: function for function in (common_statistics, feature_statistics, robust_statistics)
 }

@@ -159,6 +159,11 @@ class StandardiseTargets(Layer):
     to the targets' unit: ``y = z t_deviation + t_mean``. `handgrad.train` fits the statistics. The loss is then in
     deviations of the targets.
 
+    Parameters
+    ----------
+    by : "mean" or "median", default "mean"
+        Mean and deviation; or median and scaled median absolute deviation, which outliers hardly change: for `Huber`.
+
     Examples
     --------
     >>> from handgrad import HalfSquaredError, Linear, Network
@@ -167,11 +172,12 @@ class StandardiseTargets(Layer):
     ['s = (t - t_mean1) / t_deviation1', 'error = z1 - s']
     """
 
+    by: Literal["mean", "median"] = "mean"
+
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
         _per_feature(self, x)
-        return graph.apply(
-            rules.unstandardise, x, *fitted_mean_and_deviation("t", x, "feature_statistics"), layer=self
-        )
+        statistics = "feature_statistics" if self.by == "mean" else "robust_statistics"
+        return graph.apply(rules.unstandardise, x, *fitted_mean_and_deviation("t", x, statistics), layer=self)
 
 
 def _per_feature(layer: Layer, x: Value, *starts: str) -> list[Parameter]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from handgrad.arrays import Array, as_array
+from handgrad.arrays import Array, as_array, as_rows
 from handgrad.errors import ConfigurationError, DataError, ShapeError, nearest
 from handgrad.layers import Layer, Loss
 from handgrad.rules import Shape, show_shape
@@ -47,7 +47,7 @@ class Arrays(MutableMapping[str, Array]):
 
 def check_rows(x: ArrayLike, row: tuple[int, ...], entries: int | None, *, first: Layer) -> Array:
     """Return ``x`` as an array of such rows, whose indices are below ``entries``, or raise the reason why it is none."""
-    x = as_array("x", x)
+    x = as_rows("x", x)
     if x.shape[1:] != row or x.ndim == 0:
         raise ShapeError(
             f"the data has rows of {show_shape(x.shape[1:])}, the network takes {show_shape(row)}",

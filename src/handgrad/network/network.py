@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from handgrad.arguments import Count, Seed, judged
-from handgrad.arrays import Array, as_array
+from handgrad.arrays import Array, as_array, is_sparse
 from handgrad.engines import ReferenceEngine
 from handgrad.engines.engine import AT_A_TIME
 from handgrad.engines.reference import BoundReference
@@ -25,7 +25,7 @@ from handgrad.layers.initialisers import STATISTICS
 from handgrad.network import array_checks
 from handgrad.network.array_checks import Arrays
 from handgrad.notebook_html import HTMLReprMixin, heading, table
-from handgrad.program import Loop, Program
+from handgrad.program import Loop, Program, ProgramLine
 from handgrad.program.builder import write_evaluation, write_loss, write_training
 from handgrad.program.script import write_script
 from handgrad.rules import Shape, Size, identity, show_shape, standardised_targets, unstandardise
@@ -395,9 +395,9 @@ class Network(HTMLReprMixin):
         """Return rows, targets and row weights, if there are any, by name, each checked."""
         self._need_loss()
         x = self.check_rows(x, t)
-        batch = {"x": x, "t": self.check_targets(t, len(x))}
+        batch = {"x": x, "t": self.check_targets(t, x.shape[0])}
         if sample_weight is not None:
-            batch["w"] = self.check_sample_weight(sample_weight, len(x))
+            batch["w"] = self.check_sample_weight(sample_weight, x.shape[0])
         return batch
 
     def check_rows(self, x: ArrayLike, t: ArrayLike | None = None) -> Array:
@@ -405,6 +405,11 @@ class Network(HTMLReprMixin):
 
         With the targets ``t`` beside it, the error recognises that the two are swapped.
         """
+        if is_sparse(x) and (line := self.dense_use) is not None:
+            raise DataError(
+                f"x is sparse, and `{line}` ({line.layer}) does more with it than `x @ W`",
+                fix="begin with a Linear layer, or give x.toarray(); columns are scaled without an offset, beforehand",
+            )
         try:
             return array_checks.check_rows(x, self.row, self.entries, first=self.body.layers[0])
         except (ShapeError, DataError):
@@ -425,6 +430,11 @@ class Network(HTMLReprMixin):
             except HandgradError:
                 return True
         return False
+
+    @cached_property
+    def dense_use(self) -> ProgramLine | None:
+        """The first line that does more with the rows than multiply them by a matrix, which needs them dense."""
+        return next((line for line in self.program().lines if not line.only_multiplies("x")), None)
 
     @cached_property
     def entries(self) -> int | None:
@@ -460,7 +470,7 @@ class Network(HTMLReprMixin):
             self._answers[prediction] = ReferenceEngine().bind(program, self.arrays)
         bound = self._answers[prediction]
         (name,) = bound.program.outputs
-        starts = range(0, max(len(x), 1), batch_size)
+        starts = range(0, max(x.shape[0], 1), batch_size)
         return np.concatenate([bound.run(x=x[start : start + batch_size])[name] for start in starts])
 
 

@@ -102,4 +102,7 @@ def _probe(program: Program, n: int) -> Scope:
                 except ValueError as error:  # the rule is wrong: a network checks what it is given
                     where = line.rule and f", of the rule {line.rule}"
                     raise ShapeError(f"`{line}`{where}: {error}") from None
+                made = scope[line.target]
+                if isinstance(made, np.ndarray) and made.size:  # of which only shape and type count from here
+                    scope[line.target] = np.broadcast_to(made.flat[0], made.shape)
     return scope

@@ -74,6 +74,23 @@ class ProgramLine:
         """Every name the line reads, its own target too when it changes it in place."""
         return _parsed(self.expression)[1] | ({self.target} if self.operator != "=" else set())
 
+    def only_multiplies(self, name: str) -> bool:
+        """Return whether an array is at most the left factor of a product here: all that sparse rows can be.
+
+        Examples
+        --------
+        >>> ProgramLine("z1", "=", "x @ W1 + b1", "forward").only_multiplies("x")
+        True
+        >>> ProgramLine("h1", "=", "(x - mean1) / deviation1", "forward").only_multiplies("x")
+        False
+        """
+        nodes = list(ast.walk(self.tree)) if name in self.reads else []
+        products = (n for n in nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.MatMult))
+        # as W.T is not gone through row by row, x @ W.T is none
+        factors = [ast.unparse(n.left) for n in products if not ast.unparse(n.right).endswith(".T")]
+        uses = [n for n in nodes if isinstance(n, ast.Name) and n.id == name]
+        return len(uses) == factors.count(name) + factors.count(f"{name}.T")
+
 
 @cache
 def _parsed(expression: str) -> tuple[ast.expr, frozenset[str]]:

@@ -32,7 +32,6 @@ from handgrad.sklearn.networks import (
     draw_weights,
     parameter_list,
     parameters_of,
-    predict,
 )
 from handgrad.sklearn.solvers import descend, minimise
 from handgrad.training.history import EpochRecord
@@ -257,7 +256,7 @@ class Perceptron(BaseEstimator, ABC):
     def _outputs(self, X: Any) -> Array:
         """Return the network's outputs for rows of the user's."""
         check_is_fitted(self)
-        return predict(self.network_, validate_data(self, X, accept_sparse="csr", reset=False))
+        return self.network_.predict(validate_data(self, X, accept_sparse="csr", reset=False))
 
     @judged
     def save(self, path: str | os.PathLike[str]) -> None:

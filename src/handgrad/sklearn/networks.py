@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike
 
 from handgrad.arrays import Array
@@ -45,9 +44,6 @@ SCHEDULES: dict[str, Schedule] = {"cosine": Cosine(), "one_cycle": OneCycle()}
 
 MAX_CACHED = 8
 """Programs that wait for a fit of their shape: a grid search over a few shapes finds them all, and memory stays small."""
-
-DENSE_ROWS = 4096
-"""Sparse rows that are dense at the same time, about: enough for large batches, and little memory."""
 
 
 def build_optimiser(estimator: Any) -> Optimiser:
@@ -141,29 +137,3 @@ def fit_program(network: Network, optimiser: Optimiser | None, *, weighted: bool
         _cache[key] = found
         while len(_cache) > MAX_CACHED:
             _cache.popitem(last=False)
-
-
-def dense(array: Any) -> Array:
-    """Return a sparse matrix as an array, and an array as it is."""
-    return array.toarray() if scipy.sparse.issparse(array) else array
-
-
-def dense_chunks(
-    arrays: dict[str, Any], order: Array, batch_size: int
-) -> Iterator[tuple[dict[str, Array], Array]]:
-    """Yield arrays that an engine reads and the order of their rows: all, or of sparse rows some batches at a time."""
-    if not scipy.sparse.issparse(arrays["x"]):
-        yield arrays, order
-        return
-    length = max(DENSE_ROWS // batch_size, 1) * batch_size
-    for start in range(0, len(order), length):
-        rows = order[start : start + length]
-        yield {name: dense(array[rows]) for name, array in arrays.items()}, np.arange(len(rows))
-
-
-def predict(network: Network, x: Any) -> Array:
-    """Return a network's output for each row of dense or sparse features."""
-    if not scipy.sparse.issparse(x):
-        return network.predict(x)
-    starts = range(0, x.shape[0], DENSE_ROWS)
-    return np.concatenate([network.predict(dense(x[start : start + DENSE_ROWS])) for start in starts])

@@ -21,10 +21,7 @@ from handgrad.sklearn.networks import (
     SCHEDULES,
     FitProgram,
     build_optimiser,
-    dense,
-    dense_chunks,
     fit_program,
-    predict,
 )
 from handgrad.training.history import EpochRecord, requests_stop
 from handgrad.training.metrics import mean_loss
@@ -152,28 +149,24 @@ class Descent:
     def learn(self) -> float | None:
         """Learn from every row once; return the last rate, or None where early stopping meets a diverged loss."""
         estimator, state, size = self.estimator, self.state, self.batch_size
-        total = count = 0.0
         rates = self.rates()
-        for arrays, order in dense_chunks(self.arrays, self.order, size):
-            steps = -(-len(order) // size)
-            epoch = Epoch(arrays, order, size, rates[:steps], state.step + 1, state.seed)
-            rates, rate = rates[steps:], float(rates[steps - 1])
-            try:
-                part = self.program.bound.epoch(epoch)
-            except NonFiniteLossError as error:
-                if not self.validation:
-                    raise self.explained(epoch, error.batch) from None
-                estimator.validation_scores_.append(float("nan"))
-                message = (
-                    f"the loss of iteration {estimator.n_iter_ + 1} is not finite: the weights of the best "
-                    "validation score are restored; a smaller learning_rate_init, or features of a common size, "
-                    "would let it go on"
-                )
-                notify(message, ConvergenceWarning)
-                return None
-            total, count, state.step = total + part[0], count + part[1], state.step + steps
+        epoch = Epoch(self.arrays, self.order, size, rates, state.step + 1, state.seed)
+        try:
+            total, count = self.program.bound.epoch(epoch)
+        except NonFiniteLossError as error:
+            if not self.validation:
+                raise self.explained(epoch, error.batch) from None
+            estimator.validation_scores_.append(float("nan"))
+            message = (
+                f"the loss of iteration {estimator.n_iter_ + 1} is not finite: the weights of the best "
+                "validation score are restored; a smaller learning_rate_init, or features of a common size, "
+                "would let it go on"
+            )
+            notify(message, ConvergenceWarning)
+            return None
+        state.step += len(rates)
         estimator.loss_ = mean_loss(total, count)
-        return rate
+        return float(rates[-1])
 
     def rates(self) -> Array:
         """Return the learning rate of each step of this epoch."""
@@ -202,7 +195,7 @@ class Descent:
 
     def score(self, x: Any, t: Array, w: Array | None = None) -> float:
         """Return the score of the network on held-out rows."""
-        outputs = predict(self.network, x)
+        outputs = self.network.predict(x)
         finite = np.isfinite(outputs).all()
         return float(self.estimator._score_of(outputs, t, w)) if finite else float("nan")
 
@@ -250,8 +243,7 @@ class Descent:
 def minimise(estimator: Any, arrays: dict[str, Any]) -> None:
     """Minimise an estimator's loss over all rows with L-BFGS-B; sets its ``n_iter_`` and ``loss_``."""
     network: Network = estimator.network_
-    inputs = {name: dense(array) for name, array in arrays.items()}
-    with fit_program(network, None, weighted="w" in inputs) as program:
+    with fit_program(network, None, weighted="w" in arrays) as program:
         program.load(network.arrays)
         # Weights before biases, as scikit-learn: the same order of sums gives the same rounding.
         order = sorted(network.parameters, key=lambda name: network.parameters[name].ndim < 2)
@@ -267,7 +259,7 @@ def minimise(estimator: Any, arrays: dict[str, Any]) -> None:
 
         def loss_and_gradient(vector: Array) -> tuple[float, Array]:
             unpack(vector)
-            outputs = program.bound.run(**inputs, seed=0, step=1)
+            outputs = program.bound.run(**arrays, seed=0, step=1)
             loss = mean_loss(outputs["total"], outputs["count"])
             return float(loss), pack([outputs[f"d{name}"] for name in order])
 

@@ -18,7 +18,7 @@ from handgrad.errors import ConfigurationError, EngineError, MissingPackageError
 from handgrad.layers import Adam, Optimiser
 from handgrad.network import Network
 from handgrad.program import Program
-from handgrad.training.training_run import checked_rows
+from handgrad.training.rows import checked_rows
 
 TURNS = 10
 """How often each engine has its turn, so that what slows the machine down for a while slows all; the first warms up."""
@@ -150,7 +150,7 @@ def measure_engines(
 
 def _whole_batches(arrays: dict[str, Array], batch_size: int, optimiser: Optimiser, seed: int) -> Epoch:
     """Return what every engine runs, in whole batches: a step is a step."""
-    rows = np.random.default_rng(seed).permutation(len(arrays["x"]))
+    rows = np.random.default_rng(seed).permutation(len(arrays["t"]))
     batch_size = min(batch_size, len(rows))
     steps = len(rows) // batch_size
     rates = np.full(steps, optimiser.learning_rate)

@@ -12,6 +12,25 @@ from handgrad.layers import Loss
 MIN_COUNT = 1e-30  # instead of a sum of weights that are all 0, as in the losses of the rules
 
 
+TAIL = 0.01  # of the rows, the farthest from the median
+HEAVY = 0.98  # of the squared deviations; normal targets: up to 0.3, exponential 0.6, lognormal 0.95, one far outlier: 1
+
+
+def tail_share(t: Array) -> float:
+    """Return the share of the squared deviations from the median in a hundredth of the rows; of the output with most.
+
+    Examples
+    --------
+    >>> t = np.arange(200.0)[:, None]
+    >>> round(tail_share(t), 2), round(tail_share(np.where(t == 7, 1e6, t)), 2)
+    (0.03, 1.0)
+    """
+    squares = np.sort((t - np.median(t, axis=0)) ** 2, axis=0)[::-1]
+    total = squares.sum(axis=0)
+    far = squares[: max(1, round(len(t) * TAIL))].sum(axis=0)
+    return float((far / np.where(total > 0, total, 1)).max())
+
+
 def mean_loss(total: float, count: float) -> float:
     """Return the loss of what batches came to."""
     return total / max(count, MIN_COUNT)

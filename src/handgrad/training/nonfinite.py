@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from handgrad.arrays import Array
+from handgrad.arrays import Array, stored
 from handgrad.engines import Epoch
 from handgrad.errors import TrainingError
 from handgrad.program import Program, ProgramLine
 from handgrad.program.lines_in_python import run_line
 from handgrad.rules import show_shape
+from handgrad.training.learning_rates import steps_tried
 
 GROWN, SMALL = (
     30,
@@ -23,19 +24,29 @@ UNSCALED = 1e3  # data above this is not standardised
 
 def largest(arrays: Mapping[str, Array]) -> dict[str, float]:
     """Return the largest absolute value of each array."""
-    return {name: float(np.abs(array).max(initial=0)) for name, array in arrays.items()}
+    return {name: float(np.abs(stored(array)).max(initial=0)) for name, array in arrays.items()}
+
+
+FiniteRate = Callable[[float, int], float | None]
+"""Finds a rate below one that was too high, at which the loss stays finite for so many steps; None where it found none."""
 
 
 def explain_nonfinite(
-    program: Program, arrays: Mapping[str, Array], start: Mapping[str, float], epoch: Epoch, batch: int
+    program: Program,
+    arrays: Mapping[str, Array],
+    start: Mapping[str, float],
+    epoch: Epoch,
+    batch: int,
+    finite_rate: FiniteRate | None = None,
 ) -> TrainingError:
     """Run an epoch again, line by line, up to the batch that failed, and return the error that explains it.
 
     ``arrays`` are as they were before the epoch, and are changed; ``start`` is their largest value when training began.
+    ``finite_rate`` is asked for the rate to be advised; without it, it is a tenth.
     """
     with np.errstate(all="ignore"):
         for number, given in enumerate(epoch.batches(program)):
-            if blamed := _blame(program, arrays, start, epoch, number, given):
+            if blamed := _blame(program, arrays, start, epoch, number, given, finite_rate):
                 problem, cause, fix, values = blamed
                 step = f"step {epoch.first_step + number}"
                 place = step if len(epoch.learning_rates) else "the validation rows"
@@ -54,15 +65,15 @@ def explain_nonfinite(
 
 def _blame(
     program: Program, arrays: Mapping[str, Array], start: Mapping[str, float], epoch: Epoch, number: int,
-    given: Mapping[str, Any],
+    given: Mapping[str, Any], finite_rate: FiniteRate | None,
 ) -> tuple[str, str, str, str] | None:  # fmt: skip
     """Run a batch; return the problem with the first value that is not finite, its cause, a remedy and what it is of."""
     for name, array in given.items():
-        if not np.all(np.isfinite(array)):  # it was, before it was converted
+        if not np.all(np.isfinite(stored(array))):  # it was, before it was converted
             size = largest({name: epoch.arrays[name]})[name]
             problem = f"{name} goes up to {size:.3g}, too large for {program.dtype}"
             return problem, "the scale of the data", "divide it, or train in float64", ""
-    scope: dict[str, Any] = {**arrays, **given, "n": len(given["x"])}
+    scope: dict[str, Any] = {**arrays, **given, "n": given["x"].shape[0]}
     for line in program.lines:
         run_line(line, scope)
         value = np.asarray(scope[line.target])
@@ -76,23 +87,45 @@ def _blame(
             f"line `{line}` ({line.phase}, {line.layer or line.rule}) gave {kind} {show_shape(value.shape)}; "
             f"first at {line.target}{entry}"
         )
-        slower = "try a lower learning rate"
-        if len(epoch.learning_rates):
-            rate = float(epoch.learning_rates[number])
-            slower = f"try a learning rate of {rate / 10:.3g} instead of {rate:.3g}, or clip_norm=1.0"
         values = ", ".join(f"|{name}| up to {size:.3g}" for name, size in sizes.items())
-        return problem, *_cause(program, start, line, scope, slower), values
+        return (
+            problem,
+            *_cause(program, start, line, scope, lambda: _slower(epoch, number, finite_rate)),
+            values,
+        )
     return None
 
 
+def _slower(epoch: Epoch, number: int, finite_rate: FiniteRate | None) -> str:
+    """Advise a lower learning rate: one that was tried, where it can be."""
+    if not len(epoch.learning_rates):
+        return "try a lower learning rate"
+    rate = float(epoch.learning_rates[number])
+    steps = epoch.first_step + number
+    finite = finite_rate(rate, steps) if finite_rate is not None else None
+    advice = f"try a learning rate of {finite or rate / 10:.3g} instead of {rate:.3g}"
+    if finite:
+        advice += (
+            f", the largest tried that stays finite for {steps_tried(steps)} steps from the initial weights"
+        )
+    return f"{advice}, or clip_norm=1.0"
+
+
 def _cause(
-    program: Program, start: Mapping[str, float], line: ProgramLine, scope: Mapping[str, Any], slower: str
+    program: Program,
+    start: Mapping[str, float],
+    line: ProgramLine,
+    scope: Mapping[str, Any],
+    slower: Callable[[], str],
 ) -> tuple[str, str]:
     """Return the likely cause and what to do."""
     sizes = largest({name: scope[name] for name in (*program.parameters, "x")})
     for name in program.parameters:
         if sizes[name] > GROWN * max(start[name], SMALL):
-            return f"the learning rate: {name} has grown from {start[name]:.3g} to {sizes[name]:.3g}", slower
+            return (
+                f"the learning rate: {name} has grown from {start[name]:.3g} to {sizes[name]:.3g}",
+                slower(),
+            )
     if sizes["x"] > UNSCALED and scope["x"].dtype.kind == "f":
         cause = f"the scale of the data: x goes up to {sizes['x']:.3g}"
         return cause, "standardise it: put Standardise() first"
@@ -103,4 +136,4 @@ def _cause(
     if "/" in line.expression or "sqrt" in line.expression:
         cause = "a division by 0, or the root of a negative number"
         return cause, "add a small number to the denominator"
-    return f"numbers too large for {program.dtype}", slower
+    return f"numbers too large for {program.dtype}", slower()

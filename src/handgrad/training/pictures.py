@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from handgrad.training.history import History
+    from handgrad.training.learning_rates import RangeTest
 
 MOST_CLASSES = 20  # whose numbers of rows are written into a picture
 MOST_OUTPUTS = 6
@@ -53,6 +54,22 @@ def draw_learning_curve(history: History, file: str | Path | IO[bytes], title: s
             panel.axvline(history.best_epoch, color="0.5", linestyle=":", label="best")
     panels[0].legend()
     panels[-1].set_xlabel("epoch")
+    _write(figure, file)
+
+
+def draw_range_test(test: RangeTest, file: str | Path | IO[bytes], title: str) -> None:
+    """Draw the loss of each batch over its learning rate, smoothed too, and mark the rate found."""
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    panel = figure.subplots()
+    panel.plot(test.rates, test.losses, color="C0", alpha=0.35, linewidth=1, label="a batch")
+    panel.plot(test.rates, test.smooth, color="C0", label="smoothed")
+    panel.axvline(test.learning_rate, color="C3", linestyle="--", label=f"found: {test.learning_rate:g}")
+    low, high = float(np.min(test.smooth)), float(np.max(test.smooth[: np.argmin(test.smooth) + 1]))
+    margin = 0.25 * (high - low)
+    panel.set(xscale="log", xlabel="learning rate", ylabel="loss", title=_plain(title))
+    panel.set_ylim(max(low - margin, min(test.losses)) if low > 0 else low - margin, high + 2 * margin)
+    panel.grid(alpha=0.3)
+    panel.legend()
     _write(figure, file)
 
 

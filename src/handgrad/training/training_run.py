@@ -6,26 +6,25 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from handgrad.arguments import Count, Seed, judged
-from handgrad.arrays import Array, Fingerprint, as_array, check_finite
+from handgrad.arrays import Array, Fingerprint
 from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError, bind
 from handgrad.engines.engine import AT_A_TIME
-from handgrad.errors import ConfigurationError, DataError, TrainingError, nearest
+from handgrad.errors import ConfigurationError, TrainingError, nearest, notify
 from handgrad.layers import Adam, Constant, Optimiser, Schedule
 from handgrad.network import Network
 from handgrad.program import Program
 from handgrad.training.history import BatchRecord, EpochRecord, History, requests_stop
+from handgrad.training.learning_rates import largest_finite_rate
 from handgrad.training.metrics import mean_loss, measure_metric, metric_name
 from handgrad.training.nonfinite import explain_nonfinite, largest
 from handgrad.training.progress import Progress, progress_for
+from handgrad.training.rows import Subset, Validation, divide_rows
 from handgrad.training.training_state import CheckpointStore, Done, EpochEnd, TrainingState
-
-Validation = float | tuple[ArrayLike, ArrayLike] | None
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +57,8 @@ def train(
     network
         With a loss. A `Standardise` layer is fitted on the training rows first.
     x, t
-        Rows (n, …) and targets: class numbers (n,), or values (n, outputs).
+        Rows (n, …) and targets: class numbers (n,), or values (n, outputs). Rows may be a sparse matrix of scipy's,
+        where the first layer is a `Linear`.
     sample_weight
         How much each row counts in the loss, (n,).
     validation
@@ -82,8 +82,8 @@ def train(
         Called with each epoch's and each batch's record. True from ``after_epoch`` ends the training. A call
         at every batch takes longer than a small batch does.
     checkpoints
-        Where the state is saved now and then, so that an interrupted training resumes as if it had not been:
-        `handgrad.Checkpoints`.
+        Where the state is saved now and then and at the end, so that an interrupted training resumes as if it had
+        not been, and a finished one goes on to more epochs: `handgrad.Checkpoints`.
 
     Returns
     -------
@@ -127,74 +127,25 @@ def train(
                 "network": network, "dtype": network.dtype, "validation": share, "epochs": epochs,
                 "batch size": batch_size, "optimiser": optimiser, "schedule": schedule, "patience": patience,
                 "seed": seed, "shuffle": shuffle,
-            })  # fmt: skip
+            }, rates)  # fmt: skip
         try:
             with progress_for(progress, epochs, len(training), run.history.metric) as bar:
                 run.epochs(rates, epochs, patience, bar, after_epoch)
+            run.save(due=True)  # so that it can go on to more epochs
             if patience is not None:
                 run.restore(run.last.best)
                 run.history.best_epoch = run.last.best_epoch
         except KeyboardInterrupt:
             run.interrupt()
+        except TrainingError:
+            run.save(due=True)
+            raise
     seconds = [record.seconds for record in run.history.epochs] or [0.0]
     median = sorted(seconds)[(len(seconds) - 1) // 2]  # of the first epoch, some is for compiling
     speed = len(training) / median if median > 0 else 0.0
     facts = {"rows": len(training), "batch_size": batch_size, "rows_per_second": round(speed)}
     run.history.facts |= {**run.step.facts, **facts}
     return run.history
-
-
-@dataclass(frozen=True)
-class Subset:
-    """Rows to train or validate on: the arrays x, t and, where rows have weights, w; the numbers of the rows."""
-
-    arrays: dict[str, Array]
-    order: Array
-
-    def __len__(self) -> int:
-        return len(self.order)
-
-
-def divide_rows(
-    network: Network, x: ArrayLike, t: ArrayLike, sample_weight: ArrayLike | None, validation: Validation,
-    seed: int,
-) -> tuple[Subset, Subset | None]:  # fmt: skip
-    """Check the arrays and divide them into training and validation rows."""
-    arrays = checked_rows(network, x, t, sample_weight)
-    rows = np.arange(len(arrays["x"]))
-    if validation is None:
-        return Subset(arrays, rows), None
-    if isinstance(validation, tuple | list):
-        if len(validation) != 2:
-            raise ConfigurationError(
-                f"train: validation holds {len(validation)} arrays",
-                fix="give two, (x, t), or a share of the rows",
-            )
-        watched = checked_rows(network, *validation, which="validation ")
-        return Subset(arrays, rows), Subset(watched, np.arange(len(watched["x"])))
-    held_out = round(len(rows) * validation) if 0 < validation < 1 else 0
-    if not 0 < held_out < len(rows):
-        raise ConfigurationError(
-            f"train: validation is {validation}: {held_out} of {len(rows)} rows",
-            fix="give a share between 0 and 1 that leaves rows on both sides, or arrays (x, t)",
-        )
-    shuffled = np.random.default_rng(seed).permutation(rows)
-    return Subset(arrays, np.sort(shuffled[held_out:])), Subset(arrays, np.sort(shuffled[:held_out]))
-
-
-def checked_rows(
-    network: Network, x: ArrayLike, t: ArrayLike, sample_weight: ArrayLike | None = None, which: str = ""
-) -> dict[str, Array]:
-    """Return the arrays of some rows, x and t and perhaps w, after all of the training's checks."""
-    x, t = network.check_rows(x, t), as_array(f"{which}t", t)
-    if len(x) == 0:
-        raise DataError(f"{which}x has no rows")
-    if t.shape[:1] != x.shape[:1]:
-        raise DataError(f"{which}x has {len(x)} rows and t has {len(t) if t.ndim else 'none'}")
-    arrays = network.check_batch(x, t, sample_weight)
-    for name, array in arrays.items():
-        check_finite(f"{which}{name}", array)
-    return arrays
 
 
 class TrainingRun:
@@ -208,6 +159,7 @@ class TrainingRun:
         assert network.loss is not None
         self.network, self.training, self.watched = network, training, watched
         self.batch_size, self.seed, self.shuffle = batch_size, seed, shuffle
+        self.optimiser = optimiser
         self.after_batch, self.checkpoints = after_batch, checkpoints
         weighted = "w" in training.arrays
         self.program = network.program(optimiser, weighted=weighted).keeping("total", "count")
@@ -237,8 +189,8 @@ class TrainingRun:
         for name, array in self.arrays.items():
             array[...] = arrays[name]
 
-    def resume(self, checkpoints: CheckpointStore, settings: Mapping[str, object]) -> None:
-        """Resume from the state in the checkpoints, if there is one of this same training."""
+    def resume(self, checkpoints: CheckpointStore, settings: Mapping[str, object], rates: Array) -> None:
+        """Resume from the state in the checkpoints, if there is one of this same training; ``rates`` are all steps'."""
         arrays = dict(self.training.arrays)
         if self.watched is not None and self.watched.arrays is not self.training.arrays:
             arrays |= {f"validation {name}": array for name, array in self.watched.arrays.items()}
@@ -250,10 +202,29 @@ class TrainingRun:
             return
         state.check(self.state())
         self.history, self.start, self.done, self.last = state.history, state.start, state.done, state.last
-        self.restore(state.now or self.last.arrays)
+        if len(rates) == self.last.epoch * self.steps:
+            self.done = Done()  # of an epoch that is not to be finished
+        self.restore(state.now if self.done.batches else self.last.arrays)
+        self.notify_of_other_rates(rates)
         self.history.stopped = "finished"
         self.saved = self.last.epoch, self.done.batches
         logger.info("going on after epoch %d and %d batches", *self.saved)
+
+    def notify_of_other_rates(self, rates: Array) -> None:
+        """Say where a schedule over another number of epochs would have had other learning rates so far."""
+        then = [record.learning_rate for record in self.history.epochs]
+        now = rates[self.steps - 1 :: self.steps][: len(then)].tolist()
+        if then != now:
+            goes_on = (
+                f", and goes on with {rates[len(then) * self.steps]:.3g}"
+                if len(rates) > len(then) * self.steps
+                else ""
+            )
+            notify(
+                f"the schedule depends on the number of epochs: the learning rate of epoch {len(then)} was {then[-1]:.3g}, "
+                f"over {len(rates) // self.steps} epochs it is {now[-1]:.3g}{goes_on}; "
+                "the weights are not those of a training that had so many epochs from its beginning"
+            )
 
     def state(self) -> TrainingState:
         """Return all that is needed to resume from here."""
@@ -362,7 +333,7 @@ class TrainingRun:
             raise self.explained(self.loss_program, self.copy(), epoch, error.batch) from None
         x, t = arrays["x"][order], arrays["t"][order]
         w = arrays["w"][order] if "w" in arrays else None
-        parts = (self.prediction.run(x=x[k : k + AT_A_TIME]) for k in range(0, len(x), AT_A_TIME))
+        parts = (self.prediction.run(x=x[k : k + AT_A_TIME]) for k in range(0, len(t), AT_A_TIME))
         prediction = np.concatenate([next(iter(outputs.values())) for outputs in parts])
         return mean_loss(total, count), measure_metric(loss, prediction, t, w)
 
@@ -371,4 +342,13 @@ class TrainingRun:
     ) -> TrainingError:
         """Go back to the last finished epoch, and explain where what followed was first not finite."""
         self.restore(self.last.arrays)
-        return explain_nonfinite(program, arrays, self.start, epoch, batch)
+        self.done = Done()
+        copies = {name: array.copy() for name, array in arrays.items()}
+        return explain_nonfinite(program, copies, self.start, epoch, batch, self.finite_rate)
+
+    def finite_rate(self, rate: float, steps: int) -> float | None:
+        """Return a lower learning rate at which some steps from the initial weights stay finite."""
+        facts, rows = self.step.facts, self.training
+        return largest_finite_rate(
+            self.network, rows, self.optimiser, rate, steps, self.batch_size, self.seed, facts["engine"]
+        )

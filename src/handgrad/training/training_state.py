@@ -59,14 +59,22 @@ class TrainingState:
     now: Mapping[str, Array]  # the arrays in the middle of an epoch; {} between two
 
     def check(self, other: TrainingState) -> None:
-        """Check that the training in ``other``, which is about to start, is the one that this state is of."""
-        for name in self.settings.keys() | other.settings.keys():
+        """Check that the training in ``other``, which is about to start, is the one that this state is of.
+
+        Only how long it trains may be another: nothing that is done up to there depends on it, but a schedule's rates.
+        """
+        for name in (self.settings.keys() | other.settings.keys()) - {"epochs", "patience"}:
             before, now = self.settings.get(name), other.settings.get(name)
             if before != now:
                 raise ConfigurationError(
                     f"{name} is {now}, and the training that is to go on has {before}",
                     fix="give it the same settings, or begin a new training",
                 )
+        if int(other.settings["epochs"]) < self.last.epoch:
+            raise ConfigurationError(
+                f"epochs is {other.settings['epochs']}, and the training that is to go on has done {self.last.epoch}",
+                fix="give as many or more: they are counted from its beginning",
+            )
         if change := find_change(self.data, other.data):
             raise DataError(
                 f"the data has changed since the training began: {change}",

@@ -126,6 +126,8 @@ LABELS = (
            "word_embedding_backward(dout, cache)", "W"),
     _cache("embedding_repeats_lost", f"tokens, W = rng.integers(0, 4, 9), {N}(4, 5))", "lookup_forward(tokens, W)",
            "lookup_backward(dout, cache)", "W", ("overwritten-not-accumulated",), ("W",), 'dtable[cache["tokens"]] += dvectors'),
+    _cache("embedding_bag_share", "token_ids = rng.integers(0, 20, (4, 5))", "forward(token_ids)", "backward(dout, cache)", "EWb",
+           ("batch-mean-vs-sum", "constant-factor"), ("E",), "np.add.at(dE, token_ids"),
     # classes with state
     _layer("layer_dense_self", "Dense(3, 4)", f"{N}(5, 3))", "{'x': (x, dx), 'W': (layer.W, layer.dW), 'b': (layer.b, layer.db)}"),
     _layer("layer_dense_updates_first", "FullyConnected(3, 4)", f"{N}(5, 3))", "{'x': (x, dx)}",
@@ -412,6 +414,25 @@ LABELS = (
           'loss(net, x, t)',
           '{n: (net[n], (net[n] - after[n]) / 0.1) for n in net}',
           ('missing-local-derivative',), ('A', 'a'), 'back = e * net'),
+    # whole numbers as inputs, parameters in the module
+    Label("loss_chars_right", "loss",
+          "inputs, targets, hprev = [1, 0, 3, 3], [0, 3, 3, 2], rng.normal(size=(5, 1))\n"
+          "loss, *grads, h = lossFun(inputs, targets, hprev)",
+          "lossFun(inputs, targets, hprev)[0]",
+          "{n: (a, g) for n, a, g in zip(('Wxh', 'Whh', 'Why', 'bh', 'by'), (Wxh, Whh, Why, bh, by), grads)}"),
+    Label("loss_chars_state", "loss",
+          "inputs, targets, hprev = [1, 0, 3, 3], [0, 3, 3, 2], rng.normal(size=(5, 1))\n"
+          "loss, *grads, h = loss_and_gradients(inputs, targets, hprev)",
+          "loss_and_gradients(inputs, targets, hprev)[0]",
+          "{n: (a, g) for n, a, g in zip(('Wxh', 'Whh', 'Why', 'bh', 'by'), (Wxh, Whh, Why, bh, by), grads)}",
+          ("wrong-evaluation-point",), ("Whh",), "dWhh += np.dot(draw, hs[t].T)"),
+    Label("net_skip_gram", "class",
+          "net, center, context = SkipGram(7, 4), np.array([1, 0, 3, 3]), np.array([2, 6, 3, 5])\n"
+          "net.forward(center)\n"
+          "net.backward(context)",
+          "net.loss(center, context)",
+          "{'W_in': (net.W_in, net.dW_in), 'W_out': (net.W_out, net.dW_out)}",
+          ("overwritten-not-accumulated",), ("W_in",), "self.dW_in[self.center] += dh"),
     # functions and their derivatives
     Label('prime_sigmoid_right', 'derivative',
           'x = 2 * rng.normal(size=9)\n'
@@ -771,9 +792,77 @@ LABELS = (
           'softmax_cross_entropy(logits, labels)',
           ('logits', 'labels'),  # the labels' is zero, for it is not meant
           ('constant-factor', 'batch-mean-vs-sum'), ('logits', 'labels'), 'return g * (p - labels) / p.size, None'),
+    Label('torch_function_fused_linear', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'x, weight, bias = rand(6, 4), rand(3, 4), rand(3)',
+          "FusedLinear.apply(x, weight, bias, 'tanh')",
+          'torch.autograd.gradcheck',
+          ('missing-local-derivative',), ('bias',), 'gb = grad_out.sum(0)'),
+    Label('torch_function_layernorm_module', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'x, weight, bias = rand(4, 3, 8), rand(8), rand(8)',
+          '_LayerNorm.apply(x, weight, bias, 1e-5)',
+          'torch.autograd.gradcheck',
+          ('missing-term',), ('x',), 'dx = (dxhat - xhat * c1) * rstd'),
+    Label('torch_function_gelu_erf', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'x = rand(5, 4)',
+          'GELU.apply(x)',
+          'torch.autograd.gradcheck',
+          ('wrong-local-derivative', 'constant-factor'), ('x',), 'pdf = torch.exp('),
+    Label('torch_function_cumsum', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'x, weight = rand(3, 6), rand(6)',
+          'DiscountedCumsum.apply(x, weight)',
+          'torch.autograd.gradcheck',
+          ('transposed', 'wrong-axis', 'wrong-local-derivative'), ('x', 'weight'), 'g = torch.cumsum(grad, dim=1)'),
+    Label('torch_function_token_shift', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'x, mix = rand(2, 6, 4), rand(4)',
+          'TokenShift.apply(x, mix)',
+          'torch.autograd.gradcheck',
+          ('transposed', 'wrong-local-derivative', 'wrong-axis'), ('x',), 'gx = grad * mix'),
+    Label('torch_function_film', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'x, gamma, beta = rand(2, 3, 4, 4), rand(2, 3), rand(2, 3)',
+          'FiLM.apply(x, gamma, beta)',
+          'torch.autograd.gradcheck',
+          ('zero-gradient',), ('beta',), 'return grad_x, grad_gamma, None'),
+    Label('torch_function_logsumexp_pool', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'x, mask = rand(2, 4, 3), torch.tensor([[True, True, False, True], [True, True, True, False]])',
+          'LogSumExpPool.apply(x, mask, 0.5)',
+          'torch.autograd.gradcheck'),
+    Label('torch_function_topk_mean', 'torch.autograd.Function',
+          'torch.manual_seed(0)\n'
+          'rand = lambda *s: torch.randn(*s, dtype=torch.float64, requires_grad=True)\n'
+          'x = rand(4, 7)',
+          'TopKMean.apply(x, 3)',
+          'torch.autograd.gradcheck'),
+    Label('jax_attention', 'jax',
+          'q, k, v = rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 5, 3)), rng.normal(size=(2, 5, 3))',
+          'attention(q, k, v)',
+          'qkv',
+          ('missing-term', 'wrong-local-derivative'), ('q', 'k'), 'ds = p * (1 - p) * dp'),
+    Label('jax_safe_norm_jvp', 'jax',
+          'x = rng.normal(size=(5, 4))',
+          'safe_norm(x)',
+          'x',
+          ('wrong-local-derivative', 'extra-term', 'missing-local-derivative'), ('x',), 'denom = jnp.where(n == 0'),
 )  # fmt: skip
 
 GIVEN = {
+    'embedding_bag_share': 'forward, backward, dict(token_ids=token_ids)',
+    'loss_chars_right': 'lossFun, None, (inputs, targets, hprev)',
+    'loss_chars_state': 'loss_and_gradients, None, (inputs, targets, hprev)',
+    'net_skip_gram': 'net, None, dict(center=center, context=context)',
     'affine_pair': 'affine_forward, affine_backward, dict(x=x, w=w, b=b)',
     'affine_images': 'fc_forward, fc_backward, dict(X=x, W=w, b=b)',
     'relu_cache_inplace': 'relu_forward, relu_backward, dict(x=x)',

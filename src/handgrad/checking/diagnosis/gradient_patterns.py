@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import inspect
-import math
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
 
+from handgrad.checking.diagnosis.batch_sizes import batch_sizes, counts_features
 from handgrad.checking.diagnosis.mutated_chain_rule import explains
 from handgrad.checking.diagnosis.rounding import lost_digits
-from handgrad.checking.input_draws import shorter
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.subject import Array, CheckError, widened
-from handgrad.checking.verdict.comparison import Evidence, NumericalGradient, compare, numerical_gradient
+from handgrad.checking.verdict.comparison import Evidence, NumericalGradient
 from handgrad.finite_differences import NumericalJacobian
 from handgrad.tolerance import SAME, close
 
 Pairs = list[tuple[Array, Array]]  # what backward returned, and what is right, for several upstream gradients
 
-CLEARLY = 4  # a product of two sizes that is no larger may be any constant
-SQUARES = (2, 4)  # sizes that are common constants
 MENDED = 0.05  # of the largest error may be left with more digits: of a wrong formula, all is
 MOST_OUTPUTS = 128  # for each of which backward runs once
 LARGEST_JACOBIAN = 65_536  # entries
@@ -205,56 +201,6 @@ def _factor(evidence: Evidence, argument: str, pairs: Pairs) -> Iterator[Diagnos
 def _times(got: Array, right: Array) -> float:
     """Return what the right gradient has to be multiplied by."""
     return float((got * right).sum() / max((right * right).sum(), 1e-300))
-
-
-def counts_features(evidence: Evidence, argument: str, factor: float) -> bool:
-    """Whether a factor is the number of the argument's own columns, and of no rows anywhere: no batch is that."""
-    size = round(max(abs(factor), 1 / abs(factor)))
-    tables = [shape for shape in _shapes_of(evidence) if len(shape) > 1 and size in shape]
-    own = evidence.subject.inputs[argument].shape[-1:] == (size,)
-    return own and bool(tables) and not any(size in table[:-1] for table in tables)
-
-
-def _shapes_of(evidence: Evidence) -> list[tuple[int, ...]]:
-    return [value.shape for value in evidence.subject.inputs.values()]
-
-
-def batch_sizes(
-    evidence: Evidence,
-    arguments: tuple[str, ...],
-    factor: float,
-    factor_at: Callable[[Evidence], float | None],
-) -> str:
-    """Say whether a factor is the number of rows or its inverse; fewer rows decide, where they can be had."""
-    sizes = {size for shape in _shapes_of(evidence) for size in shape if size > 1}
-    single = [(size,) for size in sizes if _is_times(factor, size)]
-    products = [(a, b) for a in sizes for b in sizes if a * b > CLEARLY and _is_times(factor, a * b)]
-    for parts in single or products:
-        total, first = math.prod(parts), parts[0]
-        what = f"{total} is {'the length of an axis' if parts in single else 'a product of the sizes'}"
-        known = (factor_at(other) for other in _with_fewer(evidence, arguments, first))
-        fewer = next((each for each in known if each is not None), None)
-        if fewer is None and total not in SQUARES:
-            return what
-        if fewer is not None and _is_times(fewer, total // first * (first - 1)):
-            return f"{what}, and with {first - 1} for {first} it is {fewer:.6g} times"
-    return ""
-
-
-def _is_times(factor: float, number: int) -> bool:
-    """Whether a factor is a number or its inverse."""
-    return close(abs(factor), number) or close(abs(factor) * number, 1.0)
-
-
-def _with_fewer(evidence: Evidence, arguments: tuple[str, ...], size: int) -> Iterator[Evidence]:
-    """Yield the evidence with every axis of this length one shorter, as far as the functions take it."""
-    for inputs in shorter(widened(evidence.subject.inputs, np.float64), size):
-        try:
-            numerical = numerical_gradient(evidence.subject, inputs, arguments, 1)
-            comparison = compare(evidence.subject, numerical)
-        except (CheckError, ValueError, IndexError):
-            continue
-        yield Evidence(replace(evidence.subject, inputs=inputs), (comparison,), arguments)
 
 
 def _by_entries(argument: str, evidence: Evidence) -> Diagnosis:

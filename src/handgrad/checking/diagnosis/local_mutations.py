@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from handgrad.checking.adjoint.chain_rule import vector_jacobian_product
+from handgrad.checking.diagnosis.batch_sizes import batch_sizes, counts_features
 from handgrad.checking.diagnosis.changed_arrays import changed_arrays
-from handgrad.checking.diagnosis.gradient_patterns import batch_sizes, counts_features
 from handgrad.checking.diagnosis.mutated_chain_rule import (
     LocalRule,
     MutatedChainRule,

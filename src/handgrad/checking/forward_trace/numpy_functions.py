@@ -27,6 +27,7 @@ OPERANDS = {
         "argsort", "count_nonzero", "sort", "swapaxes", "moveaxis", "squeeze", "broadcast_to",
         "repeat", "tile", "flip", "roll", "rot90", "diag", "diagonal", "tril", "triu", "round", "nan_to_num", "sinc",
         "pad", "median", "logsumexp", "softmax", "log_softmax", "linalg.norm", "linalg.inv", "linalg.det", "linalg.cholesky",
+        "erf", "erfc",
     ), 1),
     **dict.fromkeys(("take_along_axis", "cross", "searchsorted", "linalg.solve"), 2),
 }  # fmt: skip
@@ -109,7 +110,8 @@ _signature = lru_cache(maxsize=256)(inspect.signature)
 def known(tracer: Tracer, name: str, function: Any, args: Args, options: Options) -> Any:
     """Run a function whose operands and options are known apart."""
     bound = _signature(function).bind(*args, **options)
-    given = {**bound.arguments, **bound.arguments.pop("kwargs", {})}
+    named = bound.arguments.pop("kwargs", {})
+    given = {**bound.arguments, **named}
     operands = [given.pop(n) for n in list(_signature(function).parameters)[: OPERANDS[name]]]
     out = given.pop("out", None)
     fixed = {n: _static(o) for n, o in given.items()}

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 # Computed entry by entry, operands broadcast, though no ufuncs of NumPy.
-_ELEMENTWISE = frozenset(("where", "clip", "round", "nan_to_num", "sinc", "astype", "elementwise"))
+_ELEMENTWISE = frozenset(
+    ("where", "clip", "round", "nan_to_num", "sinc", "astype", "elementwise", "erf", "erfc")
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

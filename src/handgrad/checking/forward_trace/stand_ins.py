@@ -8,7 +8,7 @@ convert (``np.asarray``, ``float``), random generators, and the functions of `ma
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -26,8 +26,15 @@ _RANDOM = (np.random.Generator, np.random.RandomState)
 _CACHED_DEPTH = 4  # how deep in lists, dicts and attributes a user's function caches traced values
 
 
+COUNTERPARTS: list[Callable[[Any], Any]] = []
+"""Functions that return NumPy's counterpart of another library's function, module or array, and else what they are given."""
+
+
 def stand_in(tracer: Tracer, item: Any, text: str) -> Any:
     """Return what a global, which the user writes as `text`, becomes while tracing; itself, if it may stay."""
+    for counterpart in COUNTERPARTS:
+        if (found := counterpart(item)) is not item:
+            return found
     if isinstance(item, ModuleType):
         return _Module(tracer, item, text) if item.__name__.split(".")[0] in _LIBRARIES else item
     if type(item) is np.ndarray:

@@ -19,18 +19,14 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
-from handgrad.checking.interfaces.adapted_pair import globals_of
+from handgrad.checking.interfaces.autograd_classes import operations_of
+from handgrad.checking.interfaces.calling import globals_of
 from handgrad.checking.interfaces.jax_functions import is_only_jitted
-from handgrad.checking.interfaces.methods import methods_of
+from handgrad.checking.interfaces.methods import methods_of, returns_loss_and_gradients
 from handgrad.checking.interfaces.names import SAVED, plain, returned_names
 from handgrad.checking.interfaces.own_objects import Pair, by_name, own_pair
-from handgrad.checking.interfaces.scripts import (
-    adapt_script,
-    has_gradients,
-    has_update,
-    is_training,
-    script_steps,
-)
+from handgrad.checking.interfaces.script_lines import has_gradients, has_update
+from handgrad.checking.interfaces.scripts import adapt_script, is_training, script_steps
 from handgrad.checking.interfaces.tensors import is_array
 from handgrad.checking.interfaces.torch_and_jax import (
     differentiates_itself,
@@ -65,7 +61,9 @@ __all__ = [
     "is_peer",
     "is_training",
     "methods_of",
+    "operations_of",
     "pair_of",
+    "returns_loss_and_gradients",
     "script_steps",
     "with_surrogate",
     "written_forward",

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import copy
-import dis
-import functools
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from types import FrameType, FunctionType
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from handgrad.checking.interfaces.calling import Function, World
 from handgrad.checking.interfaces.implied_loss import agreeing
 from handgrad.checking.interfaces.names import (
     RATES,
@@ -21,28 +18,23 @@ from handgrad.checking.interfaces.names import (
     arrays_in,
     get,
     is_gradient,
+    is_list_of_indices,
     match,
-    parameters_of,
     plain,
     put,
     show_path,
 )
 from handgrad.checking.interfaces.own_objects import Pair
 from handgrad.checking.interfaces.tensors import in_float64, is_array, is_tensor, like, to_numpy
-from handgrad.checking.subject import CheckError, raised, seeded
+from handgrad.checking.subject import CheckError, seeded
 
-Function = Callable[..., Any]
-World = dict[str, Any]
-"""The values that forward and backward are called with, by name; an object with both is "self"."""
 Run = tuple[list[Any], Any]
 """Of a forward: the arrays to differentiate, and what its backward is given of it."""
 Found = dict[Path, Any]
 """All that may be a gradient, by path: "returned", "new" in the world, there before and "kept", by how much
 "moved", or a variable "inside" of a function."""
 
-MODULE = "module"  # in a world: the names of those of its values that are its functions' global variables
 LEARNING_RATES = RATES - {"alpha", "step", "rate"}
-ALIASES = "aliases"  # in a world: the name under which it has what a forward calls otherwise
 
 
 def adapt(
@@ -60,32 +52,16 @@ def adapt(
     gradient, from the array's.
     """
     world = _in_float64(world)
-    aliases = aliases_in(world)
-
-    def run(values: Mapping[Path, Any], world: World = world) -> tuple[World, list[Any], Any]:
-        with in_float64(), seeded():
-            own = copy.deepcopy(world)
-            for path, value in values.items():
-                new, old = value, get(world, path)
-                if is_tensor(old):
-                    new = like(old, np.array(new) if type(new) is np.ndarray else new)
-                elif type(new) is np.ndarray:  # an array of its own: what updates in place changes it
-                    new = float(new) if isinstance(old, float) else new.copy().view(type(old))
-                for each in (path, *aliases.get(path, ())):
-                    own = put(own, each, new)
-            return (own, *run_forward(own))
-
+    runs = _Runs(world, run_forward, run_backward)
     if matched is None:
-        own, outputs, result = run({})
-        found = _at_example(own, outputs, result, run_backward)
-        matched = _matched(world, found, lambda path: _depends_on(run, world, path))
+        found = runs.at_example()
+        matched = _matched(world, found, lambda path: _depends_on(runs.forward, world, path))
         if run_inside is not None and "moved" in {kind for kind, *_ in matched.values()}:
-            own, outputs, result = run({})
-            before_step = _before_step(world, matched, _at_example(own, outputs, result, run_inside))
-            if before_step:
+            inside = _Runs(world, run_forward, run_inside)
+            if before_step := _before_step(world, matched, inside.at_example()):
                 judged = [
-                    adapt(world, run_forward, run_inside, name, matched | before_step),
-                    adapt(world, run_forward, run_backward, name, matched),
+                    _pair_of(inside, name, matched | before_step),
+                    _pair_of(runs, name, matched),
                 ]
                 return max(judged, key=lambda pair: agreeing(pair)[0])
     if not matched:
@@ -93,14 +69,59 @@ def adapt(
             f"{name} returns no gradient, and leaves none: no array fits one of its inputs in name or shape",
             given=f"the inputs are {', '.join(map(show_path, arrays_in(world)))}",
         )
-    data = [(each,) for each, value in world.items() if is_array(value)]
+    return _pair_of(runs, name, matched)
+
+
+class _Runs:
+    """Runs a forward and a backward in copies of a world, with other values in it."""
+
+    def __init__(self, world: World, run_forward: Function, run_backward: Function) -> None:
+        self.world, self.aliases = world, aliases_in(world)
+        self.run_forward, self.run_backward = run_forward, run_backward
+
+    def forward(self, values: Mapping[Path, Any], world: World | None = None) -> tuple[World, list[Any], Any]:
+        """Run forward in a copy of the world, or of another; return the copy, the outputs and what backward is given."""
+        with in_float64(), seeded():
+            own = copy.deepcopy(self.world if world is None else world)
+            for path, value in values.items():
+                new = _in_place_of(get(self.world, path), value)
+                for each in (path, *self.aliases.get(path, ())):
+                    own = put(own, each, new)
+            return (own, *self.run_forward(own))
+
+    def at_example(self) -> Found:
+        """Return what backward leaves in the world as it is, for upstream gradients that are drawn."""
+        own, outputs, result = self.forward({})
+        generator = np.random.default_rng(0)
+        with in_float64(), seeded():
+            drawn = [like(part, np.asarray(generator.normal(size=np.shape(part)))) for part in outputs]
+            found: Found = self.run_backward(own, result, drawn)
+            return found
+
+
+def _in_place_of(old: Any, new: Any) -> Any:
+    """Return a value in the type of what it takes the place of."""
+    if is_tensor(old):
+        return like(old, np.array(new) if type(new) is np.ndarray else new)
+    if type(new) is not np.ndarray:
+        return new
+    if isinstance(old, list):
+        return new.tolist()
+    # an array of its own: what updates in place changes it
+    return float(new) if isinstance(old, float) else new.copy().view(type(old))
+
+
+def _pair_of(runs: _Runs, name: str, matched: Mapping[Path, Path]) -> Pair:
+    """Return what runs in a world as two functions of those of its arrays that have a gradient, and of its data."""
+    world = runs.world
+    data = [(each,) for each, value in world.items() if is_array(value) or is_list_of_indices(value)]
     paths = {show_path(path): path for path in (*matched, *data)}
     gradients = {each: matched[path] for each, path in paths.items() if path in matched}
 
     last: list[tuple[dict[str, Any], World, list[Any], Any]] = []  # what the last forward left, at its values
 
     def forward(**values: Any) -> Any:
-        own, outputs, result = run({path: values[each] for each, path in paths.items()})
+        own, outputs, result = runs.forward({path: values[each] for each, path in paths.items()})
         last[:] = [(values, own, outputs, result)]
         given = tuple(map(to_numpy, outputs))
         return given if len(given) > 1 else given[0]
@@ -116,8 +137,8 @@ def adapt(
         at = {path: values[each] for each, path in paths.items()}
         other = {path: np.reshape(np.ravel(at[path])[::-1], np.shape(at[path])) for path in data}
         with suppress(CheckError, KeyError):
-            before, again = run(at | other), run(at, run(at | other)[0])
-            first = run(at)
+            before, again = runs.forward(at | other), runs.forward(at, runs.forward(at | other)[0])
+            first = runs.forward(at)
             if all(map(np.array_equal, map(to_numpy, again[1]), map(to_numpy, first[1]))):
                 right, stale, found = (
                     gradients_of(upstream, values, *each) for each in (first, before, again)
@@ -135,7 +156,7 @@ def adapt(
         given = list(upstream) if isinstance(upstream, tuple | list) else [upstream]
         with in_float64():  # not seeded: what it draws itself differs from call to call
             parts = [like(output, part) for output, part in zip(outputs, given, strict=True)]
-            found = run_backward(own, result, parts)
+            found = runs.run_backward(own, result, parts)
         return {each: _in_shape(_found(found, path), values[each]) for each, path in gradients.items()}
 
     if "self" in world:
@@ -170,15 +191,6 @@ def _in_words(gradients: Mapping[str, Path]) -> tuple[str, ...]:
         shown += " (its step adds an optimiser's state or weight decay)" * (kind == "inside")
         texts.append(f"d{name} is {shown}")
     return (f"gradients matched: {', '.join(texts)}",) if texts else ()
-
-
-def _at_example(own: World, outputs: list[Any], result: Any, run_backward: Function) -> Found:
-    """Return what a backward leaves at the example, for upstream gradients that are drawn."""
-    generator = np.random.default_rng(0)
-    with in_float64(), seeded():
-        drawn = [like(part, np.asarray(generator.normal(size=np.shape(part)))) for part in outputs]
-        found: Found = run_backward(own, result, drawn)
-        return found
 
 
 def _matched(world: World, found: Found, is_read: Callable[[Path], bool]) -> dict[Path, Path]:
@@ -253,107 +265,7 @@ def _in_shape(gradient: Any, array: Any) -> Any:
     return np.reshape(gradient, np.shape(array)) if shapes[0] == shapes[1] else gradient
 
 
-# ------------------------------------------------------------------------------------------------ calling
-
-
-def call(function: Function, world: World) -> Any:
-    """Call a function with the world's values of the same names; a parameter with a default may be missing."""
-    given: World = {}
-    for name, parameter in parameters_of(function).items():
-        known = world.get(ALIASES, {}).get(name, name)
-        if known in world:
-            given[name] = world[known]
-        elif parameter.default is parameter.empty:
-            raise CheckError(
-                f"{function.__name__} takes {name!r}, and the inputs have no {name!r}",
-                given=f"the inputs are {', '.join(str(each) for each in world if each != 'self') or 'none'}",
-                fix=f'add it to the inputs: {{"{name}": …}}',
-            )
-    try:
-        return in_world(function, world)(**given)
-    except Exception as error:
-        raise raised(function.__name__, error, given) from error
-
-
-def in_world(function: Function, world: World) -> Function:
-    """Return a function that runs with the world's object and global variables in place of the originals."""
-    if "self" in world and getattr(function, "__self__", None) is not None:
-        method: Function = getattr(world["self"], function.__name__)
-        return method
-    return functools.partial(_with_globals, function, world) if MODULE in world else function
-
-
-def _with_globals(function: Function, world: World, **given: Any) -> Any:
-    """Call a function with the world's values as global variables; what it makes of them is the world's again."""
-    names, before = function.__globals__, dict(function.__globals__)
-    names.update({name: world[name] for name in world[MODULE] if name in world})
-    try:
-        return function(**given)
-    finally:
-        world.update({name: names[name] for name in world[MODULE] if name in names})
-        for name in [*world[MODULE]]:
-            names.pop(name, None)
-        names.update(before)
-
-
-def globals_of(forward: Function, backward: Function) -> dict[str, Any]:
-    """Return the global variables that are parameters of two functions, as a world has them, with all that they set.
-
-    A parameter is an array that forward reads, and that backward sets, or whose gradient it has by name.
-    """
-    read, written = _global_names(forward), _global_names(backward)
-    values = getattr(forward, "__globals__", {})
-    stored = [name for name, stores in [*read.items(), *written.items()] if stores]
-    variables = {name for each in _reached(backward) for name in each.__code__.co_varnames} | written.keys()
-    floating = {
-        name: values[name] for name in read if arrays_in(values.get(name)) and not callable(values[name])
-    }
-    found = {
-        name: value for name, value in floating.items()
-        if name not in parameters_of(forward) and not isinstance(value, float)
-        and (name in stored or any(is_gradient((other,), {(other,): 0, (name,): value}) for other in variables - {name}))
-    }  # fmt: skip
-    return {**found, MODULE: [*dict.fromkeys([*found, *stored])]} if found else {}
-
-
-def _global_names(function: Function) -> dict[str, bool]:
-    """Return the names of the module that a function and those that it calls use, and whether they set them."""
-    codes = [each.__code__ for each in _reached(function)]
-    used = [each for code in codes for each in dis.get_instructions(code) if each.opname.endswith("_GLOBAL")]
-    stored = {each.argval for each in used if each.opname == "STORE_GLOBAL"}
-    return {each.argval: each.argval in stored for each in used}
-
-
-def _reached(function: Function) -> list[FunctionType]:
-    """Return a function and those of its module that it calls."""
-    found: list[FunctionType] = []
-    left: list[Any] = [function]
-    while left:
-        each = left.pop()
-        if isinstance(each, FunctionType) and each not in found and each.__module__ == function.__module__:
-            found.append(each)
-            left += [each.__globals__.get(name) for name in each.__code__.co_names]
-    return found
-
-
-def trial_of(function: Function, world: World) -> Any:
-    """Return what a function returns in a copy of the world."""
-    with seeded():
-        return call(function, copy.deepcopy(world))
-
-
-def named(function: Function, inputs: Any) -> World:
-    """Return inputs by name; those in a row are the function's parameters."""
-    if isinstance(inputs, Mapping):
-        return dict(inputs)
-    values = () if inputs is None else inputs if isinstance(inputs, tuple | list) else (inputs,)
-    return dict(zip(parameters_of(function), values, strict=False))
-
-
-def by_returned_name(result: Any, names: list[str]) -> Any:
-    """Return a tuple as a dictionary, where the ``return`` names each of its values."""
-    fits = isinstance(result, tuple) and len(result) == len(names) == len(set(names)) and all(names)
-    return dict(zip(names, result, strict=True)) if fits else result
+# ------------------------------------------------------------------------------------- what a backward leaves
 
 
 def rate_of(world: World) -> float:
@@ -377,22 +289,3 @@ def left_by(world: World, before: Mapping[Path, Any], returned: Any, rate: float
         if isinstance(value, np.ndarray):
             found |= {("new", f"{name}_{key}"): item for key, item in getattr(value, "__dict__", {}).items()}
     return found
-
-
-@contextmanager
-def variables_of(function: Function, found: dict[str, Any]) -> Iterator[None]:
-    """Collect the variables, without arguments, that functions of a function's file have when they return."""
-    file = function.__code__.co_filename
-
-    def on_event(frame: FrameType, event: str, _: Any) -> None:
-        code = frame.f_code
-        if event == "return" and code.co_filename == file and not code.co_name.startswith("<"):
-            own = code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]
-            found.update({name: value for name, value in frame.f_locals.items() if name in own})
-
-    before = sys.getprofile()
-    sys.setprofile(on_event)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)

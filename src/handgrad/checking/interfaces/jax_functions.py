@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.on_numpy import jax_on_numpy, unwrapped
+from handgrad.checking.interfaces.jax_on_numpy import jax_on_numpy, unwrapped
 from handgrad.checking.interfaces.peer_function import Leaves, Library, Pull
 from handgrad.checking.interfaces.tensors import is_jax, to_numpy
 from handgrad.checking.subject import Array, CheckError

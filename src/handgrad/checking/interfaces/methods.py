@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from handgrad.checking.interfaces.names import is_derivative_name, is_loss_name, plain
+from handgrad.checking.interfaces.names import is_derivative_name, is_loss_name, plain, returned_values
 
 Function = Callable[..., Any]
 
@@ -52,5 +54,35 @@ def methods_of(owner: Any, chosen: str = "") -> Methods:
     is_forward = plain(chosen) in FORWARDS
     losses = [each for name, each in every.items() if is_loss_name(name) and not is_derivative_name(name)]
     forward = first(*[plain(chosen)] * is_forward, *FORWARDS)
-    backward = first(*[plain(chosen)] * (bool(chosen) and not is_forward), *BACKWARDS, *TRAININGS)
+    named = first(*[plain(chosen)] * (bool(chosen) and not is_forward), *BACKWARDS)
+    both = next((each for each in losses if returns_loss_and_gradients(each)), None)
+    backward = named or both or first(*TRAININGS)
     return Methods(forward, backward, tuple(losses), every)
+
+
+def returns_loss_and_gradients(function: Callable[..., Any]) -> bool:
+    """Whether a function's last ``return`` gives a loss and something that is called a gradient."""
+    values = returned_values(function)
+    if len(values) < 2:
+        return False
+    texts = [ast.unparse(value) for value in values]
+    said = is_loss_name(function.__name__) or "grad" in plain(function.__name__)
+    losses = [
+        text for text in texts if is_loss_name(text) or text.startswith(("float(", "np.sum(", "np.mean("))
+    ]
+    losses += [text for text in texts[:1] if said and not losses and re.search(r"\b(sum|mean)\(", text)]
+    rest = [text for text in texts if text not in losses]
+    code = function.__code__
+    named = {f"d{name}" for name in (*code.co_names, *code.co_varnames)}  # dtable, where there is a table
+    gradients = [text for text in rest if _is_gradient_text(text) or text.replace("_", "") in named]
+    unnamed = [value for value in values if isinstance(value, ast.Tuple | ast.List | ast.Dict)]
+    alone = said and len(rest) == 1 and not rest[0].startswith(("cache", "prob", "score"))
+    return bool(losses) and bool(gradients or unnamed or alone)
+
+
+def _is_gradient_text(text: str) -> bool:
+    bare = text.lstrip("([{'\"")
+    return (
+        bare.lower().startswith(("grad", "nabla", "delta", "dict(d"))
+        or re.match(r"d_?([A-Z]|\w{1,3}\b)", bare) is not None
+    )

@@ -47,6 +47,13 @@ def is_derivative_name(name: str) -> bool:
     return plain(name).endswith(DERIVATIVES) or plain(name).startswith(("deriv", "grad"))
 
 
+def is_gradient_name(name: str) -> bool:
+    """Whether a name alone says that it is a gradient: ``dW``, ``grad_b``, ``l1_delta``."""
+    low = plain(name)
+    begins = low.startswith(("grad", "nabla")) or (low[:1] == "d" and len(low) > 1)
+    return begins or low.endswith(("grad", "delta"))
+
+
 def is_target(path: Path) -> bool:
     """Whether a path's name says that it is a target: nobody wants its gradient."""
     last = plain(path[-1]) if path else ""
@@ -134,6 +141,11 @@ def is_floating(value: Any) -> bool:
     return isinstance(value, float | np.floating) or (is_array(value) and "float" in str(value.dtype))
 
 
+def is_list_of_indices(value: Any) -> bool:
+    """Whether a value is a list of whole numbers: characters, labels."""
+    return isinstance(value, list) and bool(value) and all(type(each) is int for each in value)
+
+
 def get(value: Any, path: Path) -> Any:
     """Return what is at a path."""
     for step in path:
@@ -194,8 +206,20 @@ def definition_of(function: Callable[..., Any]) -> ast.FunctionDef | None:
 
 
 def returned_names(function: Callable[..., Any]) -> list[str]:
-    """Return what the last ``return`` of a function calls its values: "" for what has no name."""
-    return [getattr(each, "id", getattr(each, "attr", "")) for each in returned_values(function)]
+    """Return what the last ``return`` of a function calls its values: "" for what has no name.
+
+    An entry of a container has its key for a name, or the container's: ``grads["dW"]`` is ``dW``, ``hs[-1]`` is ``hs``.
+    """
+    return [_name_of(each) for each in returned_values(function)]
+
+
+def _name_of(value: ast.expr) -> str:
+    match value:
+        case ast.Subscript(slice=ast.Constant(str(key))):
+            return key
+        case ast.Subscript(value=container):
+            return _name_of(container)
+    return getattr(value, "id", getattr(value, "attr", ""))
 
 
 def returned_values(function: Callable[..., Any]) -> list[ast.expr]:
@@ -272,6 +296,10 @@ def match(gradients: Arrays, arrays: Arrays) -> Matches:
     for step, among in steps:
         left = {path: gradient for path, gradient in gradients.items() if path not in found.values()}
         free = {path: array for path, array in among.items() if path not in found}
+        # of more gradients than arguments, one may as well be that of an object's array of the same shape
+        if among is arguments and len(left) > len(free):
+            others = {np.shape(arrays[path]) for path in arrays.keys() - arguments.keys() - found.keys()}
+            free = {path: array for path, array in free.items() if np.shape(array) not in others}
         found |= step(left, free)
     return found
 
@@ -310,15 +338,19 @@ def _in_lists(gradients: Arrays, arrays: Arrays) -> Matches:
 
 
 def _in_order(gradients: Arrays, arrays: Arrays) -> Matches:
-    """Match a tuple without names: all arrays in order, or each with the next array of its shape."""
+    """Match a tuple without names: all arrays in order, if one has its shape, or each with the next array of its shape."""
     places = [path for path in gradients if path == () or (len(path) == 1 and isinstance(path[0], int))]
     found: Matches = {}
     left = sorted(arrays, key=is_target) if places == [()] else list(arrays)
+    pairs = zip(places, left, strict=False)
+    all_in_order = len(places) == len(arrays) and (
+        places == [()] or any(np.shape(gradients[place]) == np.shape(arrays[path]) for place, path in pairs)
+    )
     for path in places:
         shape = np.shape(gradients[path])
-        if shape == () and len(places) != len(arrays):  # a loss, a rate: any number would fit any other
+        if shape == () and not all_in_order:  # a loss, a rate: any number would fit any other
             continue
-        fits = left[:1] if len(places) == len(arrays) else [p for p in left if np.shape(arrays[p]) == shape]
+        fits = left[:1] if all_in_order else [p for p in left if np.shape(arrays[p]) == shape]
         if fits:
             found[fits[0]] = path
             left = left[left.index(fits[0]) + 1 :]

@@ -120,7 +120,7 @@ class Peer:
     @cached_property
     def kept(self) -> list[int]:
         """The outputs that can be differentiated."""
-        with in_float64():
+        with in_float64(widen=self.exact):
             outputs, _ = self._differentiate(self.example, self.floating)
         return [k for k, output in enumerate(outputs) if self.library.is_differentiable(output)]
 
@@ -143,7 +143,7 @@ class Peer:
             return self.library.differentiate(self.given(arrays), wanted)
 
     def _outputs(self, arrays: Mapping[str, Any]) -> list[Array]:
-        with in_float64(), seeded():
+        with in_float64(widen=self.exact), seeded():
             outputs = self.library.call(self.given(arrays))
         return [np.asarray(to_numpy(outputs[k])) for k in self.kept]
 
@@ -165,7 +165,7 @@ class Peer:
             return dict(zip(wanted, found, strict=True))
 
         upstream = list(upstream)
-        with in_float64():
+        with in_float64(widen=self.exact):
             if not self.library.asks:
                 return run(self.floating)
             return {name: run([name])[name] for name in self.floating}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.on_numpy import TorchArray
+from handgrad.checking.interfaces.torch_on_numpy import TorchArray
 from handgrad.checking.subject import Array
 
 
@@ -56,23 +57,81 @@ def like(example: Any, value: Any) -> Any:
 
     What is no array of NumPy's, but traces one, takes a tensor's place.
     """
+    traces = not issubclass(
+        type(value), np.ndarray | np.generic | float | int
+    )  # what traces claims to be an array
     if is_torch(example):
-        traces = not isinstance(value, np.ndarray | np.generic | float | int)
-        return (
-            TorchArray(value) if traces else sys.modules["torch"].from_numpy(narrow(value)).to(example.device)
-        )
-    return sys.modules["jax"].numpy.asarray(narrow(value)) if is_jax(example) else value
+        if traces:
+            return TorchArray(value)
+        array = narrow(value)
+        array = array if array.flags.writeable else array.copy()
+        array = np.asarray(array, order="C")  # torch has no negative strides
+        return sys.modules["torch"].from_numpy(array).to(example.device)
+    return sys.modules["jax"].numpy.asarray(narrow(value)) if is_jax(example) and not traces else value
+
+
+def tensors_of(library: str, value: Any) -> Any:
+    """Return arrays as tensors of a library, ``torch`` or ``jax``, also in containers; without one as they are."""
+    if isinstance(value, dict):
+        return {name: tensors_of(library, item) for name, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(tensors_of(library, item) for item in value)
+    if not library or not isinstance(value, np.ndarray):
+        return value
+    if library == "torch":
+        return sys.modules["torch"].from_numpy(np.ascontiguousarray(value))
+    return sys.modules["jax"].numpy.asarray(value)
+
+
+def without_history(values: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the tensors that depend on others, which cannot be copied as they are, each with a copy that is a leaf."""
+    for value in values:
+        if isinstance(value, dict | list | tuple):
+            yield from without_history(value.values() if isinstance(value, dict) else value)
+        elif is_torch(value) and not value.is_leaf:
+            yield value, value.detach().clone().requires_grad_()
+
+
+def finish_imports() -> None:
+    """Make the libraries import what they import late: an import that a time limit cuts off cannot be repeated."""
+    if (torch := sys.modules.get("torch")) is not None:
+        with torch.enable_grad():
+            x = torch.ones(1, requires_grad=True)
+            torch.autograd.grad((x * x).sum(), x)
+    if (jax := sys.modules.get("jax")) is not None:
+        jax.vjp(jax.numpy.sin, jax.numpy.ones(1))
 
 
 @contextmanager
-def in_float64() -> Iterator[None]:
-    """Make the other libraries compute in float64 where nothing else is asked for."""
+def in_float64(*, widen: bool = True) -> Iterator[None]:
+    """Make the other libraries compute in float64 where nothing else is asked for; ``widen``: where float32 is, too."""
     torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
     with ExitStack() as stack:
         if torch is not None:
             stack.callback(torch.set_default_dtype, torch.get_default_dtype())
             torch.set_default_dtype(torch.float64)
+            if widen:
+                stack.enter_context(_widening()())
         if jax is not None:
             of = jax if hasattr(jax, "enable_x64") else jax.experimental  # from which it has moved
             stack.enter_context(of.enable_x64(True))
         yield
+
+
+@cache
+def _widening() -> type[Any]:
+    """Return what makes PyTorch's functions take float64 for float32."""
+    torch: Any = sys.modules["torch"]
+    mode: Any = torch.overrides.TorchFunctionMode
+
+    def wide(value: Any) -> Any:
+        return torch.float64 if value is torch.float32 else value
+
+    class Widening(mode):  # type: ignore[misc]  # a library's that need not be there
+        def __torch_function__(self, called: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if called is torch.Tensor.float:
+                called = torch.Tensor.double
+            named = {name: wide(value) for name, value in (kwargs or {}).items()}
+            return called(*map(wide, args), **named)
+
+    return Widening

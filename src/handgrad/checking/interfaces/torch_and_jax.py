@@ -17,7 +17,7 @@ import numpy as np
 
 from handgrad.checking.interfaces.autograd_functions import autograd_library, has_autograd_rule
 from handgrad.checking.interfaces.jax_functions import is_jax_function, jax_library
-from handgrad.checking.interfaces.on_numpy import unwrapped
+from handgrad.checking.interfaces.jax_on_numpy import unwrapped
 from handgrad.checking.interfaces.own_objects import Pair, by_name
 from handgrad.checking.interfaces.peer_function import Leaves, Library, as_list
 from handgrad.checking.interfaces.tensors import in_float64, is_array, is_tensor, is_torch, like, to_numpy
@@ -33,10 +33,15 @@ def is_peer(thing: Any) -> bool:
 
 
 def written_forward(thing: Any) -> Callable[..., Any]:
-    """Return the forward that the author of another library's function wrote: with ``ctx``, for PyTorch."""
-    function = torch_class(thing)
-    forward: Callable[..., Any] = function.forward if function is not None else unwrapped(thing)
-    return forward
+    """Return the forward that an author wrote for another library: with ``ctx``, for PyTorch; of a module, its method."""
+    if (function := torch_class(thing)) is not None:
+        forward: Callable[..., Any] = function.forward
+        return forward
+    found: Callable[..., Any] = thing.fun if has_autograd_rule(thing) else unwrapped(thing)
+    if isinstance(found, FunctionType):
+        return found
+    method: Callable[..., Any] = type(thing).forward if is_module(thing) else type(thing).__call__
+    return method
 
 
 def differentiates_itself(function: Any, inputs: Any) -> bool:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces.names import is_target, plain
-from handgrad.checking.interfaces.on_numpy import torch_on_numpy
 from handgrad.checking.interfaces.peer_function import Leaves, Library, Peer, Pull, as_list
 from handgrad.checking.interfaces.tensors import is_torch, like, to_numpy
+from handgrad.checking.interfaces.torch_on_numpy import torch_on_numpy
 from handgrad.checking.subject import Array
 
 TRAINED = {"x", "input", "inputs", "w", "weight", "weights", "b", "bias", "gamma", "beta", "gain", "q", "k", "v",

@@ -10,21 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.adapted_pair import (
+from handgrad.checking.interfaces.adapted_pair import Found, Run, adapt, left_by, rate_of
+from handgrad.checking.interfaces.calling import (
     ALIASES,
     MODULE,
-    Found,
     Function,
-    Run,
     World,
-    adapt,
     by_returned_name,
     call,
     globals_of,
     in_world,
-    left_by,
     named,
-    rate_of,
     trial_of,
     variables_of,
 )
@@ -38,6 +34,7 @@ from handgrad.checking.interfaces.names import (
     arrays_in,
     definition_of,
     is_floating,
+    is_gradient_name,
     is_loss_name,
     is_target,
     parameters_of,
@@ -67,7 +64,9 @@ def recognise(forward: Any, backward: Function | None, inputs: Any) -> Pair:
     if backward is None:
         if isinstance(forward, FunctionType) and is_training(forward):
             return adapt_training(forward, world)
-        return _of_derivative(forward, forward, world) if flag_of(forward) else _of_loss(forward, world)
+        if flag_of(forward):
+            return _of_derivative(forward, forward, world)
+        return _of_loss(forward, world | globals_of(forward, forward))
     if is_derivative(forward, backward):
         return _of_derivative(forward, backward, world)
     world |= globals_of(forward, backward)
@@ -183,6 +182,10 @@ def _of_loss(function: Function, world: World) -> Pair:
 
     def run_backward(world: World, rest: Any, upstream: list[Any]) -> Found:
         known = by_returned_name(rest, names[:place] + names[place + 1 :]) if len(rest) > 1 else rest[0]
+        if (
+            isinstance(known, dict) and sum(map(is_gradient_name, known)) > 1
+        ):  # the others are states, probabilities
+            known = {name: value for name, value in known.items() if is_gradient_name(name)}
         return _times(upstream[0], {("returned", *path): value for path, value in arrays_in(known).items()})
 
     return adapt(world, run_forward, run_backward, function.__name__)

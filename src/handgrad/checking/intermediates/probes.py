@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from handgrad.checking.interfaces.on_numpy import TorchArray
 from handgrad.checking.interfaces.tensors import is_array, is_jax, is_tensor, like, to_numpy
+from handgrad.checking.interfaces.torch_on_numpy import TorchArray
 from handgrad.checking.live_code import recompiled
 from handgrad.checking.subject import Array
 

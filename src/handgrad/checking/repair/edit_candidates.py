@@ -1,4 +1,4 @@
-"""The small edits of a backward: of one expression, by the table and by what is in scope there; and of statements."""
+"""The small edits of a backward: of one expression, by the table and by what is in scope there."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from handgrad.checking.repair.expressions import (
     number_of,
 )
 from handgrad.checking.repair.module_source import NUMPY, Change, Edit, ModuleSource, called
+from handgrad.checking.repair.statement_edits import statement_changes
+from handgrad.tolerance import close
 
 KINDRED = (
     ("sin", "cos", "tan"), ("sinh", "cosh", "tanh"), ("exp", "log", "expm1", "log1p"), ("maximum", "minimum"),
@@ -38,8 +40,8 @@ KINDRED = (
 TURNED = 0.4  # more for each factor of a product that is transposed
 EVERYWHERE = 0.6  # more for a name that is exchanged at several places of a statement: fewer tokens may do
 CHAINS = ((ast.Mult, ast.Div), (ast.Add, ast.Sub))
+LITTLE = 4  # a number of rows that is no larger may be any constant
 LIBRARIES = ("np", "numpy", "jnp", "torch")
-ADDS, TORCH_ADDS = "np.add.at(A, I, V)", "A.index_put_((I,), V, accumulate=True)"
 REDUCTIONS = ("sum", "mean", "max", "min", "var", "std", "cumsum")
 
 
@@ -156,7 +158,11 @@ def numbers(place: Expression) -> Iterator[Edited]:
     for other in (n + 1, n - 1, 2 * n, n / 2, n * n, 0, 1, 2, 0.5):
         found.setdefault(other, 1.3)
     found.pop(n)
+    arrays = [each for each in place.scope.values() if isinstance(each, np.ndarray)]
+    counted = {count for each in arrays for count in (each.size, *each.shape) if count > LITTLE}
     for value, cost in found.items():
+        if value and n and any(close(max(value / n, n / value), count) for count in counted):
+            continue  # it is a number of rows, which an edit of its own puts in
         tidy = int(value) if isinstance(n, int) and value == int(value) else value
         new = ast.Constant(tidy) if tidy >= 0 else fill("-A", A=ast.Constant(-tidy))
         trivial = tidy in (0, 1) and not isinstance(place.parent, ast.Compare)
@@ -364,103 +370,3 @@ FAMILIES: tuple[Callable[[Expression], Iterator[Edited]], ...] = (
     table_edits, fewer, numbers, products, reductions, calls, counts, names, wrapped, copies, as_forward,
     opposite,
 )  # fmt: skip
-
-
-def statement_changes(source: ModuleSource, observed: Observed, nodes: Iterable[ast.AST]) -> Iterator[Change]:
-    """Yield every small edit of the statements that backward runs."""
-    for node in nodes:
-        if isinstance(node, ast.stmt) and id(node) in observed.scopes:
-            yield from _left_out(node, source.parameters(source.enclosing(node, ast.FunctionDef)))
-            yield from _written_otherwise(node, TORCH_ADDS if source.is_torch else ADDS)
-            yield from _results(node)
-            yield from _other_end(node, source)
-
-
-def _other_end(node: ast.stmt, source: ModuleSource) -> Iterator[Change]:
-    """Yield the gradient of both ends of a difference, of which one is left out: of ``s[k]`` in ``s[j] - s[k]``."""
-    match node:
-        case ast.AugAssign(ast.Subscript(array, index), ast.Add() | ast.Sub() as operator, value):
-            sign = ast.Sub() if isinstance(operator, ast.Add) else ast.Add()
-            for one, other in _ends_of_differences(source):
-                parts = [other if ast.dump(part) == ast.dump(one) else part for part in _parts_of(index)]
-                if other in parts:
-                    place = ast.Tuple(parts, ast.Load()) if isinstance(index, ast.Tuple) else parts[0]
-                    new = ast.AugAssign(ast.Subscript(array, place, ast.Store()), sign, value)
-                    yield Change((Edit(node, (new, node)),), 1.8, "missing-term", "extra-term")
-
-
-def _ends_of_differences(source: ModuleSource) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield the indices that differ in the differences of two entries that forward takes, both ways round."""
-    for definition in map(source.definitions.__getitem__, source.forward):
-        for node in ast.walk(definition):
-            match node:
-                case ast.BinOp(ast.Subscript(a, i), ast.Sub(), ast.Subscript(b, j)) if ast.dump(
-                    a
-                ) == ast.dump(b):
-                    for one, other in zip(_parts_of(i), _parts_of(j), strict=False):
-                        if ast.dump(one) != ast.dump(other):
-                            yield from ((one, other), (other, one))
-
-
-def _parts_of(index: ast.expr) -> list[ast.expr]:
-    return index.elts if isinstance(index, ast.Tuple) else [index]
-
-
-def _left_out(node: ast.stmt, parameters: list[str]) -> Iterator[Change]:
-    if isinstance(node, ast.Return | ast.FunctionDef | ast.Import | ast.ImportFrom):
-        return
-    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-    inside = isinstance(node, ast.AugAssign) or isinstance(target, ast.Subscript)
-    while isinstance(target, ast.Subscript):
-        target = target.value
-    writes_input = inside and isinstance(target, ast.Name) and target.id in parameters
-    cost = 1.4 if writes_input else 1.5 if isinstance(node, ast.AugAssign | ast.Expr) else 2.5
-    added = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and not writes_input
-    yield Change((Edit(node, ()),), cost, "extra-term" if added else "stale-or-mutated-state", "missing-term")
-
-
-def _written_otherwise(node: ast.stmt, adds: str) -> Iterator[Change]:
-    """Yield ``a += b`` for ``a = b``, ``np.add.at(a, i, b)`` for ``a[i] += b``, and the other way round."""
-
-    def instead(new: ast.stmt, cost: float, undoes: str, makes: str = "") -> Change:
-        return Change((Edit(node, (new,)),), cost, undoes, makes or undoes)
-
-    not_added = "overwritten-not-accumulated"
-    match node:
-        case ast.AugAssign(target, operator, value):
-            for other in (ast.Add(), ast.Sub(), ast.Mult(), ast.Div()):
-                if not isinstance(other, type(operator)):
-                    signs = {type(other), type(operator)} == {ast.Add, ast.Sub}
-                    new = ast.AugAssign(target, other, value)
-                    yield instead(new, 1, "wrong-sign" if signs else "wrong-local-derivative")
-            yield instead(ast.Assign([target], value), 1, "extra-term", not_added)
-            read = ast.parse(ast.unparse(target), mode="eval").body
-            apart = ast.Assign([target], ast.BinOp(read, operator, value))
-            yield instead(apart, 2, "stale-or-mutated-state")
-        case ast.Assign([ast.Name() | ast.Subscript() as target], value):
-            yield instead(ast.AugAssign(target, ast.Add(), value), 1, not_added, "extra-term")
-        case ast.Expr(ast.Call(function, [array, index, value])) if ast.unparse(function).endswith("add.at"):
-            entries = ast.Subscript(array, index, ast.Store())
-            yield instead(ast.AugAssign(entries, ast.Add(), value), 1, not_added)
-            yield instead(ast.Assign([entries], value), 1, not_added)
-    match node:
-        case ast.AugAssign(ast.Subscript(a, i), ast.Add(), v) | ast.Assign([ast.Subscript(a, i)], v):
-            yield instead(ast.Expr(fill(adds, A=a, I=i, V=v)), 2, not_added)
-
-
-def _results(node: ast.stmt) -> Iterator[Change]:
-    """Yield two entries exchanged: of a dictionary, of a tuple, of the names assigned to."""
-    indices = {id(inner.slice) for inner in ast.walk(node) if isinstance(inner, ast.Subscript)}
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.stmt) and inner is not node:
-            return
-        items: list[ast.expr] = []
-        match inner:
-            case ast.Dict():
-                items = inner.values
-            case ast.Tuple() | ast.List() if id(inner) not in indices:
-                items = inner.elts
-            case ast.Call():
-                items = [keyword.value for keyword in inner.keywords]
-        for a, b in combinations(items, 2):
-            yield Change((Edit(a, b), Edit(b, a)), 1.3, "swapped-gradients", "swapped-gradients")

@@ -93,7 +93,7 @@ def observe(sandbox: Sandbox, line: int = 0, times: int = 0) -> Observed:
 
 def _parts_of(text: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
     """Yield the arrays and numbers that an object or a container in scope holds, as an expression writes them."""
-    if isinstance(value, np.ndarray | float | int | np.number) and not isinstance(value, bool):
+    if is_array(value) or (isinstance(value, float | int | np.number) and not isinstance(value, bool)):
         yield text, _copied(value)
     elif depth and isinstance(value, dict | tuple | list) and len(value) <= MOST_NAMES:
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
@@ -161,7 +161,7 @@ class Expression:
         """The whole numbers and lengths in scope, as expressions."""
         known = self.observed.sizes
         if id(self.scope) not in known:
-            known[id(self.scope)] = sizes(self.scope)
+            known[id(self.scope)] = sizes(self.scope, self.source.is_torch)
         return known[id(self.scope)]
 
     @property
@@ -242,14 +242,14 @@ def names_in(node: ast.AST) -> set[str]:
     return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
 
-def sizes(scope: Mapping[str, Any]) -> list[ast.expr]:
+def sizes(scope: Mapping[str, Any], is_torch: bool = False) -> list[ast.expr]:
     """Return the whole numbers in scope, and the lengths of its arrays, one for each number, as expressions."""
     whole = {name: value for name, value in scope.items() if type(value) is int and value > 1}
     arrays = [(name, value) for name, value in scope.items() if isinstance(value, np.ndarray) and value.ndim]
     every = [
         *((len(value), fill("len(A)", A=name)) for name, value in arrays),
         *((n, fill("A.shape[K]", A=name, K=k)) for name, value in arrays for k, n in enumerate(value.shape)),
-        *((value.size, fill("A.size", A=name)) for name, value in arrays),
+        *((value.size, fill("A.numel()" if is_torch else "A.size", A=name)) for name, value in arrays),
     ]
     found: dict[int, ast.expr] = {}
     for size, expression in every:
@@ -261,7 +261,7 @@ def is_size(node: ast.AST) -> bool:
     """Whether an expression is the length of an axis or the size of an array."""
     if isinstance(node, ast.Subscript):
         return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
-    return called(node) == "len" or (isinstance(node, ast.Attribute) and node.attr == "size")
+    return called(node) in ("len", "numel") or (isinstance(node, ast.Attribute) and node.attr == "size")
 
 
 def fill(template: str, **parts: ast.expr | str | float) -> ast.expr:

@@ -18,8 +18,8 @@ from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.input_draws import fresh, is_finite_at, jittered, redrawn, shorter
 from handgrad.checking.repair.sandbox import Target
 from handgrad.checking.subject import Array, CheckError, Inputs, Subject, widened
+from handgrad.checking.verdict.analytic import traced
 from handgrad.checking.verdict.comparison import Evidence, GradientSample, compare, numerical_gradient
-from handgrad.checking.verdict.directional import traced
 from handgrad.tolerance import close
 
 DRAWS = 24
@@ -52,7 +52,7 @@ class OtherInputs:
         """Inputs of the same sizes with other numbers; those near zero are also drawn about as large as 1."""
         larger = (redrawn(self.inputs, self.arguments, self._generator, 1.0) for _ in range(REDRAWN))
         finite = (inputs for inputs in larger if is_finite_at(self.subject, inputs))
-        return [*self.lazily(), *(self._targets(finite, self.trace) if self._can_be_drawn() else ())]
+        return [*self.lazily(), *(self._targets(finite, self.trace) if self.can_be_drawn() else ())]
 
     def _moved(self) -> Iterator[Inputs]:
         for k in range(DRAWS):
@@ -66,22 +66,25 @@ class OtherInputs:
         """Yield the draws, and then inputs that have nothing to do with the first."""
         redraws = (redrawn(self.inputs, self.arguments, self._generator) for _ in range(REDRAWN))
         finite = (inputs for inputs in redraws if is_finite_at(self.subject, inputs))
-        if self._can_be_drawn():
+        if self.can_be_drawn():
             yield from self._targets(chain(self._moved(), finite), self.trace)
 
-    def _can_be_drawn(self) -> bool:
+    def can_be_drawn(self) -> bool:
+        """Whether forward is short, and its inputs few: what is drawn takes little time."""
         return self.trace is not None and len(self.trace.operations) <= LONGEST and self._small
 
     def tied(self) -> bool:
         """Whether backward takes an input that forward does not: what was computed before, and fits no other inputs."""
-        before = self.subject.run_forward(self.inputs)
         moved = jittered(self.inputs, self._generator)
+        drawn = redrawn(self.inputs, self.arguments, self._generator, 1.0)
+        known = {name: value if np.any(value) else drawn[name] for name, value in self.inputs.items()}
+        before = self.subject.run_forward(known)  # weights of 0 would hide what forward takes
         for name in (name for name in self.inputs if name not in self.arguments):
             with suppress(CheckError):
-                inputs = {**self.inputs, name: moved[name]}
+                inputs = {**known, name: moved[name]}
                 same = all(map(np.array_equal, before, self.subject.run_forward(inputs)))
                 upstream = [np.ones_like(part) for part in before]
-                given = [self.subject.run_backward(upstream, each) for each in (self.inputs, inputs)]
+                given = [self.subject.run_backward(upstream, each) for each in (known, inputs)]
                 if same and any(
                     not np.array_equal(given[0][each], given[1][each], equal_nan=True) for each in given[0]
                 ):

@@ -15,6 +15,7 @@ from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.gradient_code import GradientCode, write_gradient
 from handgrad.checking.intermediates import FirstWrong
 from handgrad.checking.mistakes import Diagnosis
+from handgrad.checking.progress import tell
 from handgrad.checking.repair.changed_text import exchanged, text_with
 from handgrad.checking.repair.edit_candidates import small_changes
 from handgrad.checking.repair.expressions import Observed, observe
@@ -157,6 +158,7 @@ class _Search:
     codes: set[str] = field(default_factory=set)  # of the mistakes that were mended
     texts: list[list[tuple[str, str]]] = field(default_factory=list)  # what the edits have exchanged
     _lines: set[int] = field(default_factory=set)  # the nodes of the first wrong line
+    _tried: int = 0
 
     def run(self) -> Repair | None:
         """Edit as long as each edit makes something right, then rewrite what is left, or else all."""
@@ -194,7 +196,7 @@ class _Search:
             too_broad = bound is not None and not change.is_new and change.cost > bound[1] + BROADER
             if self.guard.spent > FOR_EDITS * self.budget or too_broad or cost > until:
                 break
-            met = NOTHING if hides(sandbox.source, observed, change) else sandbox.met(change)
+            met = NOTHING if hides(sandbox.source, observed, change) else self._met(sandbox, change)
             if met == sandbox.everything:
                 found = self._proved(sandbox, change)
                 if found is not None and found.any_size:
@@ -205,6 +207,13 @@ class _Search:
                 best = change, met
                 until = min(until, cost + FULLER)
         return (bound[0] if bound else None), *best
+
+    def _met(self, sandbox: Sandbox, change: Change) -> Met:
+        """Return what holds with a change made, and report how far the search is."""
+        self._tried += 1
+        share = min(1.0, self.guard.spent / self.budget) if self.budget else 1.0
+        tell(f"repairing {self.first.path.name}: edit {self._tried}, {share:.0%} of the search")
+        return sandbox.met(change)
 
     def _first_wrong(self, source: ModuleSource) -> FirstWrong | None:
         """Return the first wrong line where it is in a source, as its author wrote it."""
@@ -271,7 +280,7 @@ class _Search:
         """Return the first repair, of those that write something anew, that is proved."""
         for change in changes:
             hidden = hides(sandbox.source, observed, change)
-            if not hidden and sandbox.met(change) == sandbox.everything:
+            if not hidden and self._met(sandbox, change) == sandbox.everything:
                 found = self._proved(sandbox, change)
                 if found is not None:
                     return found

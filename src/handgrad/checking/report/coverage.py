@@ -26,7 +26,8 @@ def tried(numerical: NumericalGradient) -> Iterator[str]:
         yield f"the numerical gradient of forward, from both sides, at {_entries(every, numerical)}, in {digits} digits"
     for way, names in ways.items():
         yield f"{_entries(names, numerical)}, {way}"
-    yield f"{len(numerical.upstreams)} upstream gradients of both signs"
+    number = len(numerical.upstreams)
+    yield f"{number} upstream gradient{'s' * (number > 1)} of both signs"
     yield "the contract: no argument is changed, the same gradient when called again, linear in the upstream gradient"
 
 

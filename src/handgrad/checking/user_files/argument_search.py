@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+import itertools
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ import numpy as np
 
 from handgrad.checking.interfaces import gradient_attribute, has_backward, pair_of
 from handgrad.checking.interfaces.names import required
+from handgrad.checking.interfaces.tensors import is_array, tensors_of
 from handgrad.checking.subject import CheckError, seeded
 from handgrad.checking.user_files.candidates import Candidate, pairs_of, words_of
 from handgrad.checking.user_files.drawn_arguments import OMITTED, SIZES, Options, Parameter, shown
@@ -61,6 +63,8 @@ class ArgumentSearch:
         choices = [*sorted({*_strings(user_file.tree)}), *(each.forward for each in made.values())]
         self.drawn = Options([each.role for each in self.parameters], known, choices, pairs, self.chains)
         self.attributes = bool(candidate.backward and gradient_attribute(candidate.backward))
+        self.libraries = _libraries(user_file) if not has_backward(candidate.forward) else [""]
+        self.library = ""  # whose tensors are drawn; NumPy's arrays without one
         self.options: dict[Parameter, list[Any]] = {}
         self.by_layout: dict[Parameter, bool] = {}  # whether the first options are one for each layout
         self.best: dict[Parameter, int] = {}
@@ -68,7 +72,8 @@ class ArgumentSearch:
     def run(self) -> Example | None:
         """Return an example at which everything fits; sizes that are all alike come last: they hide mistakes."""
         best: tuple[Score, Example | None] = ((0, ()), None)
-        for alike in (False, True):
+        for alike, library in itertools.product((False, True), self.libraries):
+            self.library = library
             for each, default in self.parameters.items():
                 self.options[each] = self.drawn.of(each, default, alike=alike)
                 self.by_layout[each] = self.drawn.by_layout
@@ -141,7 +146,7 @@ class ArgumentSearch:
         for parameter, value in values.items():
             if value is OMITTED or parameter.group != group:
                 continue
-            value = copy.deepcopy(value)
+            value = tensors_of(self.library, copy.deepcopy(value))
             if self.attributes and isinstance(value, np.ndarray):
                 value = value.view(_array_class(self.user_file))
             if parameter.key:
@@ -187,6 +192,15 @@ class ArgumentSearch:
         )
 
 
+def _libraries(user_file: UserFile) -> list[str]:
+    """Return the libraries whose arrays a file's functions may take, by its modules; "" is NumPy."""
+    modules = {
+        value.__name__.partition(".")[0] for value in user_file.names.values() if inspect.ismodule(value)
+    }
+    others: list[str] = [each for each in ("torch", "jax") if each in modules]
+    return others if "numpy" not in modules and others else ["", *others]
+
+
 def how_well_it_fits(forward: Any, backward: Any, inputs: dict[str, Any]) -> tuple[int, int]:
     """Return the last stage that a candidate reaches with some inputs, and the number of its gradients.
 
@@ -217,7 +231,7 @@ def how_well_it_fits(forward: Any, backward: Any, inputs: dict[str, Any]) -> tup
 
 def _is_degenerate(value: Any) -> bool:
     """Whether an input has one row only: a sum over the rows that is missing does not show."""
-    return isinstance(value, np.ndarray) and value.ndim == 2 and value.shape[0] == 1 < value.shape[1]
+    return is_array(value) and value.ndim == 2 and value.shape[0] == 1 < value.shape[1]
 
 
 def _first_line(error: BaseException) -> str:

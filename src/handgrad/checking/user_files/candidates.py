@@ -16,13 +16,13 @@ from handgrad.checking.interfaces import (
     is_peer,
     is_training,
     methods_of,
+    returns_loss_and_gradients,
     written_forward,
 )
 from handgrad.checking.interfaces.names import (
     definition_of,
     is_loss_name,
     plain,
-    returned_values,
 )
 from handgrad.checking.user_files.running import UserFile
 
@@ -65,7 +65,7 @@ def candidates_in(user_file: UserFile) -> list[Candidate]:
     names = user_file.names
     own = {
         name: value for name, value in names.items()
-        if getattr(value, "__module__", "") == user_file.module.__name__ and not name.startswith("_")
+        if _module_of(value) == user_file.module.__name__ and not name.startswith("_")
     }  # fmt: skip
     found = list(_with_backward(own))
     rules = {
@@ -101,6 +101,11 @@ def candidates_in(user_file: UserFile) -> list[Candidate]:
     return sorted(found, key=lambda each: order.index(each.name))
 
 
+def _module_of(value: Any) -> str:
+    """Return the module that something is defined in; what autograd's ``primitive`` made holds it as ``fun``."""
+    return str(getattr(getattr(value, "fun", value), "__module__", ""))
+
+
 def _with_backward(own: Mapping[str, Any]) -> Iterator[Candidate]:
     """Yield what has a backward of its own, under one name: ``Square``, and not ``square = Square.apply`` too.
 
@@ -108,8 +113,9 @@ def _with_backward(own: Mapping[str, Any]) -> Iterator[Candidate]:
     """
     seen = set()
     for name, value in own.items():
-        if has_backward(value):
-            key = written_forward(value) if is_peer(value) else name
+        made_of_own = type(value) in own.values() and _has_both(type(value))  # which is checked as a class
+        if has_backward(value) and not made_of_own:
+            key = id(written_forward(value)) if is_peer(value) else name
             if key not in seen:
                 if not is_only_jitted(value):
                     yield Candidate(name, value)
@@ -190,6 +196,8 @@ def _forward_of(backward: str, functions: dict[str, FunctionType]) -> str:
     said = [name for name in others if not BACKWARD_WORDS & set(words_of(name))]
     if BACKWARD_WORDS & set(words_of(backward)):
         fits = [name for name in said if _stem(name) == _stem(backward)]
+        rest = set(words_of(backward)) - BACKWARD_WORDS
+        fits.sort(key=lambda name: len(rest ^ (set(words_of(name)) - FORWARD_WORDS)))  # rnn, and not rnn_step
         forwards = [name for name in fits if FORWARD_WORDS & set(words_of(name))]
         if fits:
             return (forwards or fits)[0]
@@ -216,31 +224,6 @@ def _updates(functions: dict[str, FunctionType]) -> Iterator[Candidate]:
 
 
 # ---------------------------------------------------------------------------- one function, one class
-
-
-def returns_loss_and_gradients(function: Callable[..., Any]) -> bool:
-    """Whether a function's last ``return`` gives a loss and something that is called a gradient."""
-    values = returned_values(function)
-    if len(values) < 2:
-        return False
-    texts = [ast.unparse(value) for value in values]
-    losses = [
-        text for text in texts if is_loss_name(text) or text.startswith(("float(", "np.sum(", "np.mean("))
-    ]
-    said = is_loss_name(function.__name__) or "grad" in plain(function.__name__)
-    rest = [text for text in texts if text not in losses]
-    gradients = [text for text in rest if _is_gradient_text(text)]
-    unnamed = [value for value in values if isinstance(value, ast.Tuple | ast.List | ast.Dict)]
-    alone = said and len(rest) == 1 and not rest[0].startswith(("cache", "prob", "score"))
-    return bool(losses) and bool(gradients or unnamed or alone)
-
-
-def _is_gradient_text(text: str) -> bool:
-    bare = text.lstrip("([{'\"")
-    return (
-        bare.lower().startswith(("grad", "nabla", "delta", "dict(d"))
-        or re.match(r"d_?([A-Z]|\w{1,3}\b)", bare) is not None
-    )
 
 
 def _has_both(cls: type) -> bool:

@@ -19,7 +19,8 @@ ROWS, ALIKE = 7, 4  # ALIKE: of every axis, where code runs only if they are the
 OMITTED = object()  # a parameter that keeps its default
 
 # Of each layout the axes of: data, weights, biases, targets, scales, states. n rows, i and o the sizes before and after a
-# layer, c the last size, h the state's, t steps of time; other axes are their size, and a dot is a number.
+# layer, c the last size, h the state's, t steps of time, l as many as there are indices; other axes are their size, and
+# a dot is a number.
 LAYOUTS = {
     "rows": ("n i", "i o", "o", "n c", "i", "n h"),
     "rows, weights (out, in)": ("n i", "o i", "o", "n c", "i", "n h"),
@@ -34,7 +35,7 @@ LAYOUTS = {
     "N T D": ("2 t i", "i o", "o", "labels", "i", "2 h"),
     "T N D": ("t 2 i", "i o", "o", "labels", "i", "2 h"),
     "D N T": ("i n t", "o i", "o 1", "c n t", "i", "h n"),
-    "indices": ("index", "4 o", "o", "labels", "i", "h"),
+    "indices": ("index", "4 o", "o", "labels l", "i", "h"),
     "numbers": (".", ".", ".", ".", ".", "."),
     "regression": ("n i", "i", ".", "bits", "i", "n h"),
     "vectors": ("i", "vector", ".", ".", "i", "h"),
@@ -132,15 +133,27 @@ def is_bias(name: str) -> bool:
 
 
 def _layouts_beside(known: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Return layouts of data and targets beside the file's own matrices, from the first to the last, in rows and columns."""
-    matrices = [each.shape for each in known.values() if isinstance(each, np.ndarray) and each.ndim == 2]
+    """Return layouts of data, targets and states beside the file's own matrices, from the first to the last.
+
+    They are of several rows, of several columns, of one row and of one column.
+    """
+    arrays = [each for each in known.values() if isinstance(each, np.ndarray) and each.ndim == 2]
+    matrices = [each.shape for each in arrays if min(each.shape) > 1]  # and no biases
     if not matrices:
         return []
-    (before, hidden), (inner, after) = matrices[0], matrices[-1]
+    (first, second), (before_last, last) = matrices[0], matrices[-1]
     return [
-        (f"n {before}", "i o", "o", f"n {after}", "i", "n h"),
-        (f"{hidden} n", "o i", "o 1", f"{inner} n", "i 1", "h n"),
+        (f"n {first}", "i o", "o", f"n {last}", "i", f"n {second}"),
+        (f"{second} n", "o i", "o 1", f"{before_last} n", "i 1", f"{first} n"),
+        (f"{first}", "i o", "o", f"{last}", "i", f"{second}"),
+        (f"{second} 1", "o i", "o 1", f"{before_last} 1", "i 1", f"{first} 1"),
     ]
+
+
+def _length_beside(known: dict[str, Any]) -> int:
+    """Return how many indices are drawn: no length of the file's own arrays, beside which a mistake would hide."""
+    taken = {size for each in known.values() if isinstance(each, np.ndarray) for size in each.shape}
+    return next(length for length in itertools.count(9, 2) if length not in taken)
 
 
 class Options:
@@ -155,7 +168,7 @@ class Options:
         chains: list[Any],
     ) -> None:
         self.names, self.known, self.choices, self.chains = list(names), known, choices, chains
-        self.pairs = pairs
+        self.pairs, self.length = pairs, _length_beside(known)
         self.generator = np.random.default_rng(5)
         self.weights = [name for name in names if is_weight(name)]
         self.biases = [name for name in names if is_bias(name)]
@@ -276,9 +289,9 @@ class Options:
             axes = ["i"] if name[:1].islower() else ["h", "i"]
         match axes:
             case ["index"]:
-                return draw.integers(0, 4, 9)
+                return draw.integers(0, 4, self.length)
             case ["indices"]:
-                return draw.integers(0, 4, (2, 6))
+                return draw.integers(0, 4, (2, self.length))
             case ["labels", *shape]:
                 return draw.integers(0, min(outputs, 2), [self._size(axis, name) for axis in shape] or rows)
             case ["label"]:
@@ -313,10 +326,10 @@ class Options:
         if "+" in axis:
             return sum(self._size(each, name) for each in axis.split("+"))
         number, letter = int(axis[:-1] or 1), axis[-1]
-        if self.alike:
+        if self.alike and letter != "l":
             return number * ALIKE
-        if letter == "n":
-            return ROWS
+        if letter in "nl":
+            return ROWS if letter == "n" else self.length
         before, after = self._layer(name)
         place = {
             "i": before if is_weight(name) else 0,

@@ -23,6 +23,7 @@ from handgrad.checking.user_files.running import UserFile
 
 LARGEST = 5000  # entries of an array in an example: with more, only the first rows are taken
 FEW_ROWS = 8
+PENALTIES = ("reg", "lam", "lmb", "l2", "weightdecay", "wd")  # a factor of 0 shows no mistake in its term
 OPTIONS = {"activation", "reg", "lambd", "lr", "learningrate", "eta"}
 
 
@@ -46,8 +47,10 @@ def example_of(candidate: Candidate, user_file: UserFile, made: dict[str, Exampl
 
 def _recorded(candidate: Candidate, user_file: UserFile) -> Example | None:
     """Return an example of the arguments that the file itself calls a candidate with, if it does and they fit."""
-    owner = candidate.forward.__name__ if isinstance(candidate.forward, type) else ""
     functions = functions_of(candidate)
+    cls = candidate.forward if isinstance(candidate.forward, type) else type(candidate.forward)
+    is_called = any((cls.__name__, each.__name__) in user_file.calls for each in functions)
+    owner = cls.__name__ if is_called else ""
     calls = [user_file.call_of(each, owner) for each in functions]
     needed = needed_names(candidate)
     given: dict[str, Any] = {}
@@ -58,9 +61,10 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Example | None:
                 given[name] = value
     if any(default is OMITTED and name not in given for name, default in needed.items()) or not any(calls):
         return None
-    forward = given.pop("self", None) if candidate.is_class else candidate.forward
+    own = given.pop("self", None)
+    forward = own if candidate.is_class else candidate.forward
     rows = _rows(given)
-    inputs = {name: _once(name, _fewer_rows(value, rows)) for name, value in given.items()}
+    inputs = {name: _telling(name, _fewer_rows(value, rows)) for name, value in given.items()}
     for tried in (_floating(inputs), inputs):
         try:
             with seeded(), np.errstate(all="ignore"):
@@ -68,7 +72,8 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Example | None:
         except (Exception, SystemExit):  # with what the file gives it, it cannot be checked
             continue
         if fits >= MISSHAPEN:
-            return Example(forward, candidate.backward, tried, "as the file calls it")
+            other = (f", but {name} {tried[name]}" for name in given if _is_no_penalty(name, given[name]))
+            return Example(forward, candidate.backward, tried, "as the file calls it" + "".join(other))
     return None
 
 
@@ -81,9 +86,16 @@ def _floating(inputs: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _once(name: str, value: Any) -> Any:
-    """Return 1 for a number of epochs: the gradient is that of one step."""
-    return 1 if any(word in plain(name) for word in COUNTS) and isinstance(value, int) else value
+def _telling(name: str, value: Any) -> Any:
+    """Return 1 for a number of epochs: the gradient is that of one step; and a penalty's factor that is not 0."""
+    if any(word in plain(name) for word in COUNTS) and isinstance(value, int):
+        return 1
+    return 0.1 if _is_no_penalty(name, value) else value
+
+
+def _is_no_penalty(name: str, value: Any) -> bool:
+    """Whether a penalty is switched off."""
+    return type(value) in (int, float) and value == 0 and plain(name).startswith(PENALTIES)
 
 
 def _is_asked_for(name: str, function: Callable[..., Any]) -> bool:

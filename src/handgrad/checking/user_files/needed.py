@@ -48,6 +48,8 @@ def functions_of(candidate: Candidate) -> list[Callable[..., Any]]:
     if not candidate.has_methods:
         return [each for each in (candidate.forward, candidate.backward) if each is not None]
     methods = methods_of(candidate.forward)
+    if methods.backward in methods.losses:
+        return [methods.backward]
     return [each for each in (methods.forward, *methods.losses, methods.backward) if each is not None]
 
 
@@ -66,11 +68,15 @@ def needed_names(candidate: Candidate) -> dict[str, Any]:
             own = not (backward and k) or (not attribute and _is_own_input(name, outputs))
             if name in aliases:
                 continue
-            is_computed = candidate.has_methods and k and not backward and not is_target((name,))
+            is_loss_of_output = (
+                k and not backward and not set(required(functions[0])) <= {*parameters_of(function)}
+            )
+            is_computed = candidate.has_methods and is_loss_of_output and not is_target((name,))
             if name in aliases.values():
                 own, is_computed = True, False
             if (
-                name in ("self", "ctx")
+                name == "self"
+                or (name == "ctx" and has_backward(candidate.forward))
                 or name in found
                 or not own
                 or (is_computed and parameter.default is parameter.empty)

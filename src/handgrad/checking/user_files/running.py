@@ -22,10 +22,12 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from handgrad.checking.interfaces import has_update
+from handgrad.checking.interfaces.tensors import finish_imports, without_history
 from handgrad.checking.subject import CheckError
 from handgrad.errors import HandgradError
 
 SECONDS = 5.0  # for everything in a file that is no definition: what has been called by then is an example
+COMPILING = 10.0  # more, where JAX compiles each operation
 ENOUGH = 2000  # calls of the file's own functions without a new one among them: a training that goes on
 INERT = {"MPLBACKEND": "Agg"}  # no windows
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -133,6 +135,7 @@ def _import_libraries(tree: ast.Module) -> None:
         for library in {name.partition(".")[0] for name in names} & set(SLOW):
             with suppress(ImportError):  # the file's own import reports it
                 importlib.import_module(library)
+    finish_imports()
 
 
 def _run(user_file: UserFile, statement: ast.stmt) -> None:
@@ -225,7 +228,7 @@ def _as_a_script(path: Path) -> Iterator[None]:
     argv, sys.argv = sys.argv, [str(path)]
     asked, builtins.input = builtins.input, _no_input
     try:
-        with time_limit(SECONDS):
+        with time_limit(SECONDS + COMPILING * ("jax" in sys.modules)):
             yield
     except EnoughError:
         pass  # it rang between two statements
@@ -243,9 +246,13 @@ def _class_of(code: CodeType) -> str:
 
 def _call(code: CodeType, values: dict[str, Any]) -> Call | None:
     """Return a call's arguments, copied; None where they cannot be."""
-    names = set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]) - {"ctx"}
+    taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    names = [name for name in taken if not type(values.get(name)).__module__.startswith("torch.autograd")]
     try:
-        return Call(copy.deepcopy({name: values[name] for name in names if name in values}))
+        given = {name: values[name] for name in names if name in values}
+        return Call(
+            copy.deepcopy(given, {id(each): copied for each, copied in without_history(given.values())})
+        )
     except Exception:  # whatever the copied object's own code raises: it holds a lock, a module
         return None
 

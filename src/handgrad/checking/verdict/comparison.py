@@ -12,13 +12,8 @@ import numpy as np
 from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.input_draws import Source, perturb_off_kinks
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, widened
-from handgrad.checking.verdict.directional import (
-    AnalyticGradient,
-    DirectionalCheck,
-    directional_checks,
-    few_enough,
-    outputs_of,
-)
+from handgrad.checking.verdict.analytic import AnalyticGradient, is_slow
+from handgrad.checking.verdict.directional import DirectionalCheck, directional_checks, few_enough, outputs_of
 from handgrad.finite_differences import NumericalJacobian, numerical_jacobian
 from handgrad.tolerance import EPS, TELLING, Bounds, Rounding, close, rounding_error
 
@@ -160,19 +155,18 @@ def numerical_gradient(
 
     Where an argument has too many entries to perturb each of them, the inputs are moved off kinks first.
     """
-    kind = precision(subject, inputs)
-    few = few_enough(subject, widened(inputs, kind), arguments)
-    if len(few) < len(arguments) and kind is np.longdouble:
-        kind = np.float64
-        few = few_enough(subject, widened(inputs, kind), arguments)
+    wide = widened(inputs, precision(subject, inputs))
+    outputs = subject.run_forward(wide)
+    few = few_enough(subject, wide, arguments, sum(output.size for output in outputs))
     if len(few) < len(arguments):
         inputs = perturb_off_kinks(subject, inputs, arguments, np.random.default_rng(seed))
-    wide = widened(inputs, kind)
-    outputs = subject.run_forward(wide)
+        wide = widened(inputs, np.float64)
+        outputs = subject.run_forward(wide)
     if not all(np.all(np.isfinite(output)) for output in outputs):
         raise CheckError("forward is not finite at these inputs", fix="give inputs at which it is")
     generator = np.random.default_rng(seed)
-    upstreams = tuple(_upstream(outputs, generator) for _ in range(UPSTREAMS))
+    number = 1 if is_slow(subject, wide) else UPSTREAMS
+    upstreams = tuple(_upstream(outputs, generator) for _ in range(number))
     analytic = AnalyticGradient(subject, widened(inputs, np.float64))
     many = [name for name in arguments if name not in few]
     checks = directional_checks(analytic, many, upstreams, generator) if many else {}
@@ -195,13 +189,24 @@ def _sample(subject: Subject, number: int, numerical: NumericalGradient) -> Grad
     """Run backward, and find what its gradients must be."""
     upstream = numerical.upstreams[number]
     gradients = subject.run_backward(upstream, numerical.exact)
-    perturbed = _perturbed(subject, upstream, numerical.exact, gradients)
+    if is_slow(subject, numerical.exact):
+        sample = _judged(number, numerical, gradients, {})
+        if not any(map(sample.is_wrong, numerical.jacobians)):
+            return sample
+    return _judged(number, numerical, gradients, _perturbed(subject, upstream, numerical.exact, gradients))
+
+
+def _judged(
+    number: int, numerical: NumericalGradient, gradients: Gradients, perturbed: Gradients
+) -> GradientSample:
+    """Find what backward's gradients must be, and how far rounding may have moved them."""
+    upstream = numerical.upstreams[number]
     flat = np.concatenate([part.ravel() for part in upstream])
     eps = rounding_error(*numerical.inputs.values(), *numerical.outputs)  # that of the gradient is backward's
     bounds: dict[str, Bounds] = {}
     roundings: dict[str, Rounding] = {}
     for name, jacobian in numerical.jacobians.items():
-        rounding = Rounding(eps, _least(numerical, name, flat), perturbed[name])
+        rounding = Rounding(eps, _least(numerical, name, flat), perturbed.get(name, np.zeros(0)))
         roundings[name] = rounding
         if isinstance(jacobian, DirectionalCheck):
             bounds[name] = jacobian.bounds(number, upstream, gradients[name], rounding)
@@ -219,10 +224,12 @@ def rejudge_off_kinks(subject: Subject, comparison: Comparison, seed: int) -> Co
     there. Where it is one alone, the derivatives of its two sides say all.
     """
     inputs, wrong = comparison.numerical.inputs, comparison.wrong
+    if not wrong:
+        return comparison
     found = [(sample.got[name], inputs[name].shape) for sample in comparison.samples for name in wrong]
     finite = all(got.shape == shape and np.all(np.isfinite(got)) for got, shape in found)
     special = any(map(_is_special, inputs.values()))
-    if not wrong or not finite or not special or _at_one_kink(comparison):
+    if not finite or not special or _at_one_kink(comparison):
         return comparison
     moved = perturb_off_kinks(subject, inputs, comparison.arguments, np.random.default_rng(seed))
     other = compare(subject, numerical_gradient(subject, moved, comparison.arguments, seed))

@@ -10,10 +10,12 @@ import numpy as np
 
 from handgrad.checking.input_draws import Source, fresh
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, copy_of, seeded
+from handgrad.checking.verdict.analytic import is_slow
 from handgrad.checking.verdict.comparison import GradientSample, compare, numerical_gradient
 from handgrad.tolerance import EPS, close, reordered, rounding_error
 
 UPSTREAM = "grad_output"
+CALLS = 3  # of backward, which return the same
 LONGEST_STATE = 10_000  # characters of one name's value
 UNEVEN = (
     1e-3  # of the largest entry: what a division by a norm, and a small number added to it, may be off by
@@ -40,8 +42,11 @@ class Violation:
 
 def violations(subject: Subject, sample: GradientSample) -> list[Violation]:
     """Return every part of the contract that backward breaks at a sample."""
-    again = [*_repetition(subject, sample), *_between(subject, sample)]
-    return [*_mutations(subject, sample), *again, *([] if again else _linearity(subject, sample))]
+    few = is_slow(subject, sample.inputs)
+    mutations, called = _mutations(subject, sample)
+    calls = [called] if few else [subject.run_backward(sample.upstream, sample.inputs) for _ in range(CALLS)]
+    again = [*_repetition(subject, sample, calls), *_between(subject, sample)]
+    return [*mutations, *again, *([] if again else _linearity(subject, sample, few=few))]
 
 
 def module_state(function: object) -> dict[str, str]:
@@ -64,16 +69,21 @@ def stale_elsewhere(
     return [Violation("stale", name, f"d{name} is {words}") for name in wrong]
 
 
-def _mutations(subject: Subject, sample: GradientSample) -> Iterator[Violation]:
-    """Give forward and backward arrays and compare them afterwards; what forward keeps up to date is no violation."""
+def _mutations(subject: Subject, sample: GradientSample) -> tuple[list[Violation], Gradients]:
+    """Give forward and backward arrays, compare them afterwards, and return what backward returned too.
+
+    What forward keeps up to date is no violation.
+    """
     given = copy_of(sample.inputs)
     subject.run_forward(given, fresh=False)
-    yield from _changed("forward", sample.inputs, given, sample.got)
+    found = [*_changed("forward", sample.inputs, given, sample.got)]
     given, upstream = copy_of(sample.inputs), [np.array(part) for part in sample.upstream]
-    subject.run_backward(upstream, given, fresh=False)
-    yield from _changed("backward", sample.inputs, given, sample.inputs)
+    returned = copy_of(subject.run_backward(upstream, given, fresh=False))
+    found += _changed("backward", sample.inputs, given, sample.inputs)
     if not all(map(_same_bits, sample.upstream, upstream)):
-        yield Violation("mutated", UPSTREAM, "after backward, the upstream gradient it was given has changed")
+        words = "after backward, the upstream gradient it was given has changed"
+        found.append(Violation("mutated", UPSTREAM, words))
+    return found, returned
 
 
 def _changed(role: str, inputs: Inputs, given: Inputs, names: Iterable[str]) -> Iterator[Violation]:
@@ -88,8 +98,8 @@ def _same_bits(a: Array, b: Array) -> bool:
     return a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def _repetition(subject: Subject, sample: GradientSample) -> Iterator[Violation]:
-    """Call backward again on copies; more than another order of the same sums is another answer."""
+def _repetition(subject: Subject, sample: GradientSample, calls: list[Gradients]) -> Iterator[Violation]:
+    """Compare what backward returns when it is called again; more than another order of the same sums is another answer."""
 
     def run() -> Gradients:
         return subject.run_backward(sample.upstream, sample.inputs)
@@ -98,7 +108,6 @@ def _repetition(subject: Subject, sample: GradientSample) -> Iterator[Violation]
         largest = float(sample.bounds[name].size.max(initial=0))
         return name in other and reordered(one[name], other[name], largest)
 
-    calls = [run() for _ in range(3)]
     for name in sample.got:
         if not all(same(name, sample.got, call) for call in calls):
             differs = f"called twice on the same inputs, d{name} differs"
@@ -122,19 +131,22 @@ def _between(subject: Subject, sample: GradientSample) -> Iterator[Violation]:
             )
 
 
-def _linearity(subject: Subject, sample: GradientSample) -> Iterator[Violation]:
+def _linearity(subject: Subject, sample: GradientSample, *, few: bool) -> Iterator[Violation]:
     """Look whether the gradient scales with the upstream one, and is zero where that is."""
-    arrays = (*subject.inputs.values(), *subject.run_forward(subject.inputs), *sample.got.values())
+    arrays = (*subject.inputs.values(), *subject.outputs, *sample.got.values())
     few_digits = rounding_error(*arrays) > EPS  # they do not scale so far
-    factors = [factor for factor in FACTORS if factor == 2 or not few_digits]
-    scaled = {
-        factor: subject.run_backward([factor * part for part in sample.upstream], sample.inputs)
-        for factor in (0.0, *factors)
-    }
+    factors = [factor for factor in FACTORS if factor == 2 or not (few or few_digits)]
+
+    def run(factor: float) -> Gradients:
+        return subject.run_backward([factor * part for part in sample.upstream], sample.inputs)
+
+    scaled = {factor: run(factor) for factor in factors}
+    is_even = all(_scales(scaled[2.0].get(name), once, 2.0) for name, once in sample.got.items())
+    nowhere = {} if few and is_even else run(0.0)
     for name, once in sample.got.items():
         if not np.all(np.isfinite(once)):
             continue
-        nothing = scaled[0.0].get(name, np.zeros(1))
+        nothing = nowhere.get(name, np.zeros(1))
         uneven = next((FACTORS[by] for by in factors if not _scales(scaled[by].get(name), once, by)), "")
         largest = float(np.abs(once).max(initial=0))
         if np.all(np.isfinite(nothing)) and not reordered(nothing, np.zeros_like(nothing), largest):

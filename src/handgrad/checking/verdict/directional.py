@@ -8,18 +8,15 @@ too. Where forward cannot be traced, a wrong entry is found by halving a directi
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from types import CellType, FunctionType, MethodType, ModuleType
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.adjoint import COMPARISONS, KINKED, adjoints, ties_of, vjp_text
-from handgrad.checking.forward_trace import ForwardTrace, UntraceableError, is_users, trace_forward
 from handgrad.checking.subject import Array, Gradients, Inputs, Subject
+from handgrad.checking.verdict.analytic import AnalyticGradient, is_slow, seconds_of
 from handgrad.finite_differences import (
     NumericalJacobian,
     Vector,
@@ -28,14 +25,15 @@ from handgrad.finite_differences import (
     rounding_noise,
     scale_of,
 )
-from handgrad.tolerance import ERRORS, Bounds, Rounding, close, gradient_tolerance
+from handgrad.tolerance import ERRORS, Bounds, Rounding, gradient_tolerance
 
 SECONDS = 0.7  # for the derivatives of all arguments together, of the two seconds until the verdict
-TIMED = 3  # runs of forward, of which the shortest counts: other programs make it longer
-LONG = 0.02  # seconds of one run: two more would cost more than they tell
 EVALUATIONS = 30  # of forward, for the derivative along one coordinate or direction
 DIRECTIONS = 12
 LEAST = 2  # of them: where these take too long already, all arguments move together
+DRAWS, FEW_DRAWS = 6, 2  # inputs a rounding error away, to see forward's own; where it is slow
+INDEPENDENT = 4.0  # times as large as roundings that are independent add up to
+CONFIRMED = 1e-4  # of the derivative: one that is known worse confirms no gradient
 FEW = 12  # entries whose derivatives take no longer than those along the directions
 LARGEST_JACOBIAN = 5_000_000  # entries
 LARGEST_DRAWN = 4_000_000  # entries of all directions
@@ -43,36 +41,16 @@ LOOKED_AT = 24  # entries unlike the analytic gradient's, the worst first, whose
 ENOUGH = 3  # of them that are wrong
 NOTICEABLE = 1e-2  # of a typical entry: smaller entries are compared as if they had this size
 
-LARGEST_NUMERICAL = 500  # entries of an operand whose derivative is found by differences
-EMPTY = CellType()  # of a closure: of a name that has no value yet
-TWO_SIDED = KINKED | COMPARISONS | {"equal", "not_equal"}
-MANY_SIDED = {"max", "min", "clip", "sort", "argsort", "argmax", "argmin", "partition"} | {
-    "median", "quantile", "sign", "heaviside", "norm"
-}  # fmt: skip
 
-
-def few_enough(subject: Subject, inputs: Inputs, arguments: Sequence[str]) -> set[str]:
+def few_enough(subject: Subject, inputs: Inputs, arguments: Sequence[str], outputs: int) -> set[str]:
     """Return the arguments whose derivatives along all coordinates take little enough time, the smallest first."""
-    outputs = sum(output.size for output in subject.run_forward(inputs))
     one, chosen, spent = EVALUATIONS * seconds_of(subject, inputs), set(), 0.0
     for name in sorted(arguments, key=lambda name: inputs[name].size):
         size = inputs[name].size
-        spent += size * one if size > FEW else 0.0
+        spent += size * one if size > FEW or is_slow(subject, inputs) else 0.0
         if size * outputs <= LARGEST_JACOBIAN and spent <= SECONDS:
             chosen.add(name)
     return chosen
-
-
-def seconds_of(subject: Subject, inputs: Inputs) -> float:
-    """Return how long one run of forward takes."""
-    taken = []
-    for _ in range(TIMED):
-        started = time.perf_counter()
-        subject.run_forward(inputs)
-        taken.append(time.perf_counter() - started)
-        if taken[-1] > LONG:
-            break
-    return min(taken)
 
 
 def outputs_of(subject: Subject, inputs: Inputs, name: str) -> Vector:
@@ -83,102 +61,6 @@ def outputs_of(subject: Subject, inputs: Inputs, name: str) -> Vector:
         return np.concatenate([output.ravel() for output in outputs])
 
     return function
-
-
-class AnalyticGradient:
-    """The gradient of every argument at some inputs, where forward can be traced."""
-
-    def __init__(self, subject: Subject, inputs: Inputs) -> None:
-        self.subject, self.inputs = subject, inputs
-        self._known: dict[bytes, Gradients] = {}
-
-    @cached_property
-    def trace(self) -> ForwardTrace | None:
-        """What forward does."""
-        return traced(self.subject, self.inputs)
-
-    @cached_property
-    def exists(self) -> bool:
-        """Whether forward can be traced, and every large operand has a derivative with a formula."""
-        trace = self.trace
-        return trace is not None and all(
-            np.size(trace.values[operation.inputs[k]]) <= LARGEST_NUMERICAL
-            or vjp_text(operation, k, trace.values) is not None
-            for operation, k in trace.edges()
-        )
-
-    def gradients(self, upstream: Sequence[Array]) -> Gradients | None:
-        """Return the gradients for an upstream one, or None."""
-        if not self.exists:
-            return None
-        wide = [np.asarray(part, np.float64) for part in upstream]
-        key = b"".join(part.tobytes() for part in wide)
-        if key not in self._known and (trace := self.trace):
-            found = adjoints(trace, trace.values, wide)
-            self._known[key] = {
-                name: np.asarray(found.get(index, 0.0), np.float64) + np.zeros(self.inputs[name].shape)
-                for name, index in trace.inputs.items()
-            }
-        return self._known[key]
-
-    def kinks_left(self, name: str, index: tuple[int, ...]) -> int | None:
-        """Return how many kinks forward leaves when one entry is perturbed, or None when that is not known."""
-        trace = self.trace
-        if trace is None or any(o.name in MANY_SIDED for o in trace.operations):
-            return None
-        point = self.inputs[name].copy()
-        point[index] += 1e-7 * (np.abs(point[index]) or 1.0)
-        moved = trace.replay({**self.inputs, name: point})
-        return sum(
-            int(np.sum(ties_of(operation, trace.values) & ~ties_of(operation, moved)))
-            for operation in trace.operations
-            if operation.name in TWO_SIDED
-        )
-
-
-def traced(subject: Subject, inputs: Mapping[str, Any]) -> ForwardTrace | None:
-    """Return a trace of a subject's forward, or None when it cannot be traced."""
-    on_numpy = getattr(subject.forward, "on_numpy", None)  # another library's, on NumPy's arrays
-    chosen = on_numpy or subject.forward
-
-    def forward(given: dict[str, Any]) -> Any:
-        return chosen(*given.values()) if subject.positional else chosen(**given)
-
-    try:
-        trace = trace_forward(forward, inputs, _functions(chosen))
-    except UntraceableError:
-        return None
-    if on_numpy:
-        ends, outputs = [trace.values[index] for index in trace.outputs], subject.run_forward(dict(inputs))
-        return trace if len(ends) == len(outputs) and all(map(close, ends, outputs)) else None
-    return trace
-
-
-def _functions(function: Any) -> list[FunctionType]:
-    """Return the functions that a forward may call: of its module, and of what closures and objects of anyone's hold."""
-    left, seen, found = [getattr(function, "__wrapped__", function)], {}, []
-    while left:
-        item = left.pop()
-        if id(item) in seen or isinstance(item, type | ModuleType | np.ndarray):
-            continue
-        seen[id(item)] = item  # alive, so that no other gets its number
-        if isinstance(item, FunctionType):
-            found.append(item)
-            left += [cell.cell_contents for cell in item.__closure__ or () if cell != EMPTY]
-            left += (
-                (each for each in item.__globals__.values() if isinstance(each, FunctionType))
-                if is_users(item)
-                else ()
-            )
-        elif isinstance(item, MethodType):
-            left += [item.__func__, item.__self__]
-        elif isinstance(item, dict | list | tuple):
-            left += item.values() if isinstance(item, dict) else item
-        elif hasattr(item, "__dict__"):
-            names = (each for kind in type(item).__mro__ for each in vars(kind).values())
-            methods = [each for each in names if isinstance(each, FunctionType) and is_users(each)]
-            left += [*methods, *vars(item).values()] if methods else []
-    return found
 
 
 @dataclass(frozen=True)
@@ -193,10 +75,16 @@ class DirectionalCheck:
     noise: Array  # their rounding
     upstreams: Array  # (products, outputs)
     point: Array
-    directions: Array  # (d, *point.shape)
+    draw: Callable[[], Array]  # the directions, (d, *point.shape)
     analytic: AnalyticGradient  # another gradient to compare with, once it is confirmed
     looked_at: dict[tuple[int, ...], NumericalJacobian] = field(default_factory=dict)
     joint: JointCheck | None = None  # where forward is slow: of this argument and all others together
+    few: bool = False  # whether forward is run as few times as will do
+
+    @cached_property
+    def directions(self) -> Array:
+        """The directions, (d, \\*point.shape)."""
+        return self.draw()
 
     @cached_property
     def along(self) -> NumericalJacobian:
@@ -210,11 +98,11 @@ class DirectionalCheck:
         if self.joint is not None and self.joint.confirmed:
             return (
                 "entry by entry against the chain rule over a trace of forward, confirmed by the derivatives along "
-                f"{len(self.joint.check.directions)} random directions of all of them together, for forward takes long"
+                f"{_ways(self.joint.check.directions)} of all of them together, for forward takes long"
             )
         if self.analytic.exists:
             way = "entry by entry against the chain rule over a trace of forward, confirmed by"
-        return f"{way} the derivatives along {len(self.directions)} random directions"
+        return f"{way} the derivatives along {_ways(self.directions)}"
 
     def bounds(self, number: int, upstream: Sequence[Array], got: Array, rounding: Rounding) -> Bounds:
         """Return what the gradient for an upstream one may be, entry by entry, when ``got`` is what was returned."""
@@ -231,13 +119,21 @@ class DirectionalCheck:
                 return self._around(candidate, got, flat, rounding)
         return self._by_directions(got, flat, rounding)
 
+    def products(self, value: Array) -> Array:
+        """Return the products of the outputs with the upstream gradients."""
+        return np.asarray(self.upstreams @ self.outputs(value))
+
+    @cached_property
+    def noise_of_products(self) -> Array:
+        """The rounding of the products: upstream gradients have any sign, so that a million roundings do not add up."""
+        added = np.abs(self.upstreams) @ self.noise
+        return np.asarray(np.minimum(added, INDEPENDENT * np.sqrt(self.upstreams**2 @ self.noise**2)))
+
     def derivatives(self, directions: Array) -> NumericalJacobian:
         """Differentiate the products along some directions."""
-
-        def products(value: Array) -> Array:
-            return np.asarray(self.upstreams @ self.outputs(value))
-
-        return directional_derivatives(products, self.point, directions, np.abs(self.upstreams) @ self.noise)
+        return directional_derivatives(
+            self.products, self.point, directions, self.noise_of_products, few=self.few
+        )
 
     def _candidates(self, upstream: Sequence[Array], flat: Array, got: Array) -> Iterator[Array]:
         """Yield gradients that may be right: by the chain rule, and what was returned times a constant."""
@@ -274,7 +170,7 @@ class DirectionalCheck:
         wrong = 0
         for position in bad[np.argsort(-off.flat[bad])][:LOOKED_AT]:
             wrong += self._look_at(np.unravel_index(int(position), got.shape), got, flat, bounds)
-            if wrong == ENOUGH:
+            if wrong == (1 if self.few else ENOUGH):
                 break
         if not wrong and len(bad):  # at a kink the two gradients may both be right
             bounds.low.flat[bad] = np.minimum(bounds.low.flat[bad], got.flat[bad])
@@ -319,10 +215,12 @@ class DirectionalCheck:
         """Put an entry's own derivative into the bounds; return whether the gradient there is wrong."""
         index = tuple(map(int, index))
         if index not in self.looked_at:
-            self.looked_at[index] = numerical_jacobian(self.outputs, self.point, [index], self.noise)
-        column, upstream = self.looked_at[index], flat @ self.upstreams
-        bounds.low[index], bounds.high[index], error = (float(part[0]) for part in column.allowed(upstream))
-        bounds.size[index] = max(bounds.size[index], float(column.magnitude(upstream)[0]))
+            self.looked_at[index] = numerical_jacobian(
+                self.products, self.point, [index], self.noise_of_products
+            )
+        column = self.looked_at[index]
+        bounds.low[index], bounds.high[index], error = (float(part[0]) for part in column.allowed(flat))
+        bounds.size[index] = max(bounds.size[index], float(column.magnitude(flat)[0]))
         bounds.tolerance[index] += ERRORS * error
         return bool(bounds.wrong(got)[index])
 
@@ -345,8 +243,10 @@ class JointCheck:
         if (key := flat.tobytes()) not in self.known:
             whole = np.concatenate([gradients[name].ravel() for name in self.names])
             exact = Rounding(rounding.eps, 0.0, np.zeros(0))
-            missed = self.check._missed(whole, flat, exact, self.check.directions, self.check.along)
-            self.known[key] = bool(np.all(missed <= 0))
+            check, error = self.check, self.check.along.allowed(flat)[2]
+            missed = check._missed(whole, flat, exact, check.directions, check.along)
+            summed = np.sqrt(check.directions**2 @ whole**2)
+            self.known[key] = bool(np.all((missed <= 0) & (ERRORS * error <= CONFIRMED * summed)))
         return self.known[key]
 
 
@@ -360,20 +260,32 @@ def directional_checks(
     subject, inputs = analytic.subject, analytic.inputs
     flat = np.stack([np.concatenate([part.ravel() for part in upstream]) for upstream in upstreams])
     together, start = _together(subject, inputs, names)
-    noise = rounding_noise(together, start)
+    few = is_slow(subject, inputs)
+    noise = rounding_noise(together, start, FEW_DRAWS if few else DRAWS)
     each = SECONDS / (EVALUATIONS * seconds_of(subject, inputs) * len(names))
     found = {}
     for name in names:
         outputs, point = outputs_of(subject, inputs, name), inputs[name]
         number = int(np.clip(min(each, LARGEST_DRAWN / point.size), LEAST, DIRECTIONS))
-        directions = generator.normal(size=(number, *point.shape))
-        found[name] = DirectionalCheck(name, outputs, noise, flat, point, directions, analytic)
-    if each >= LEAST or not analytic.exists or len(names) == 1:
+        draw = partial(_directions, int(generator.integers(2**32)), (number, *point.shape))
+        found[name] = DirectionalCheck(name, outputs, noise, flat, point, draw, analytic, few=few)
+    if each >= LEAST or not analytic.exists:
         return found
-    typical = [np.full(inputs[name].size, scale_of(inputs[name])) for name in names]
-    directions = generator.normal(size=(LEAST, start.size)) * np.concatenate(typical)
-    joint = JointCheck(tuple(names), DirectionalCheck("", together, noise, flat, start, directions, analytic))
+    typical = np.concatenate([np.full(inputs[name].size, scale_of(inputs[name])) for name in names])
+    draw = partial(_directions, int(generator.integers(2**32)), (1 if few else LEAST, start.size), typical)
+    joint = JointCheck(
+        tuple(names), DirectionalCheck("", together, noise, flat, start, draw, analytic, few=True)
+    )
     return {name: replace(check, joint=joint) for name, check in found.items()}
+
+
+def _directions(seed: int, shape: tuple[int, ...], scale: Array | float = 1.0) -> Array:
+    return np.random.default_rng(seed).normal(size=shape) * scale
+
+
+def _ways(directions: Array) -> str:
+    """Return how many directions there are, in words."""
+    return f"{len(directions)} random direction{'s' * (len(directions) > 1)}"
 
 
 def _together(subject: Subject, inputs: Inputs, names: Sequence[str]) -> tuple[Vector, Array]:

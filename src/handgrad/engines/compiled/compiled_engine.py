@@ -7,7 +7,7 @@ lines ─program.lowering─► values ─fusion─► loops and products ─loo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -15,15 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.arrays import is_sparse
 from handgrad.engines.compiled.blas import Blas, find_blas
 from handgrad.engines.compiled.fusion import FusedLoop, StepSchedule
 from handgrad.engines.compiled.loops import FLOATS, Kernel, KernelWriter
 from handgrad.engines.compiled.matrix_products import find_ahead
 from handgrad.engines.compiled.plan import Plan
+from handgrad.engines.compiled.sparse_rows import SparseRows
 from handgrad.engines.engine import Epoch, NonFiniteLossError
 from handgrad.errors import EngineError, ShapeError
 from handgrad.layers import Value
 from handgrad.program import Program
+from handgrad.program.lowered import UnsupportedLineError
 from handgrad.program.lowering import lower
 from handgrad.rules import show_shape
 
@@ -66,16 +69,24 @@ class BoundCompiled:
                 )
         self.lowered = lower(program)
         self.outputs = {name: self.lowered.names[name] for name in program.outputs}
-        checked = tuple(self.outputs[name] for name in ("total", "count") if name in self.outputs)
+        self.checked = tuple(self.outputs[name] for name in ("total", "count") if name in self.outputs)
         self.prepared: tuple[Any, Plan] | None = None
-        self.written: dict[tuple[tuple[str, str], ...], dict[FusedLoop, Kernel]] = {}
+        self.written: dict[tuple[tuple[str, str], ...], tuple[StepSchedule, dict[FusedLoop, Kernel]]] = {}
         try:  # to hear now, and not in the middle of a training, what cannot be done
-            self.schedule = StepSchedule(self.lowered, tuple(self.outputs.values()), checked)
+            self.schedule = self.scheduled()
             row = {v.name: self.given(v, _row(v, program.dtype)) for v in program.inputs}
             self.plan(row, 1).prepare(Epoch(row, np.arange(0), 1))
         except (NotImplementedError, KeyError, AttributeError, StopIteration, RuntimeError) as error:
             raise EngineError(f"this program cannot be compiled: {error!r}") from error
         self.facts = {"engine": "compiled", "blas": blas.name, "threads": thread_limit(blas)}
+
+    def scheduled(self, sparse: Collection[str] = ()) -> StepSchedule:
+        """Return the steps for inputs of which some are sparse."""
+        for line in self.program.lines:
+            for name in sparse:
+                if not line.only_multiplies(name):
+                    raise UnsupportedLineError(line, f"{name} is sparse, and is not only multiplied here")
+        return StepSchedule(self.lowered, tuple(self.outputs.values()), self.checked, sparse)
 
     def epoch(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
         """Run every batch; see `BoundProgram.epoch`."""
@@ -85,7 +96,7 @@ class BoundCompiled:
 
     def run(self, **inputs: Any) -> dict[str, Any]:
         """Run the lines once; see `BoundProgram.run`."""
-        arrays = {v.name: self.given(v, np.asarray(inputs[v.name])) for v in self.program.inputs}
+        arrays = {v.name: self.given(v, inputs[v.name]) for v in self.program.inputs}
         rows = len(next(iter(arrays.values())))
         rates = np.array([inputs["learning_rate"]]) if "learning_rate" in inputs else np.empty(0)
         step, seed = inputs.get("step", 1), inputs.get("seed", 0)
@@ -94,34 +105,41 @@ class BoundCompiled:
             plan.run(Epoch(arrays, np.arange(rows), plan.batch_size, rates, step, seed))
         return {name: plan.result(value, rows) for name, value in self.outputs.items()}
 
-    def given(self, value: Value, array: Array) -> Array:
-        """Return an input array whose rows are contiguous, in a type that is read row by row."""
+    def given(self, value: Value, array: Any) -> Any:
+        """Return an input array whose rows are contiguous, in a type that is read row by row, or `SparseRows`."""
+        array = array if is_sparse(array) else np.asarray(array)
         if array.shape[1:] != value.shape[1:]:  # native code must not read what is behind a row
             raise ShapeError(
                 f"{value.name} is {show_shape(array.shape)}, the program takes {show_shape(value.shape)}"
             )
+        if is_sparse(array):
+            return SparseRows.of(array, SOURCES, self.program.dtype)
         whole = value.kind in ("index", "class")
         if array.dtype not in SOURCES or (whole and array.dtype.kind == "f"):
             array = np.asarray(array, np.int64 if whole else self.program.dtype)
         return np.ascontiguousarray(array)
 
-    def plan(self, arrays: Mapping[str, Array], batch_size: int) -> Plan:
+    def plan(self, arrays: Mapping[str, Any], batch_size: int) -> Plan:
         """Return the native code for inputs of these types, and batches of up to so many rows."""
-        sources = {name: SOURCES[array.dtype] for name, array in arrays.items()}
+        sparse = {name: rows.kind(SOURCES) for name, rows in arrays.items() if isinstance(rows, SparseRows)}
+        sources = {name: sparse.get(name) or SOURCES[array.dtype] for name, array in arrays.items()}
         threads, types, dtype = thread_limit(self.blas), tuple(sources.items()), self.program.dtype
         key = (batch_size, threads, types)
         if self.prepared is None or self.prepared[0] != key:
-            ahead = find_ahead(self.schedule)
-            if ahead is not None and sources[ahead.rows.attribute] != FLOATS[dtype]:
-                ahead = None  # its rows are converted on the way
             if types not in self.written:
-                loops = [step for step in self.schedule.steps if isinstance(step, FusedLoop)]
-                self.written[types] = {
-                    loop: KernelWriter(loop, self.schedule.stored, dtype, sources).write() for loop in loops
-                }
+                schedule = self.scheduled(sparse) if sparse else self.schedule
+                loops = [step for step in schedule.steps if isinstance(step, FusedLoop)]
+                self.written[types] = (
+                    schedule,
+                    {loop: KernelWriter(loop, schedule.stored, dtype, sources).write() for loop in loops},
+                )
+            schedule, kernels = self.written[types]
+            ahead = find_ahead(schedule)
+            if ahead is not None and sources[ahead.rows.attribute] != FLOATS[dtype]:
+                ahead = None  # its rows are converted on the way, or sparse
             plan = Plan(
-                self.lowered, self.schedule, self.written[types], self.arrays, self.blas,
-                dtype=dtype, threads=threads, batch_size=batch_size, ahead=ahead,
+                self.lowered, schedule, kernels, self.arrays, self.blas,
+                dtype=dtype, threads=threads, batch_size=batch_size, ahead=ahead, sparse=sparse,
             )  # fmt: skip
             self.prepared = key, plan
         return self.prepared[1]

@@ -8,7 +8,7 @@ sum over rows only at the end of the loop. Else it begins a loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -243,11 +243,16 @@ Step: TypeAlias = FusedLoop | Product | Check
 class StepSchedule:
     """The steps, in order, that compute what is wanted of a program.
 
-    ``made`` is the number of the step that computes a value; ``stored`` are the values that are in memory.
+    ``made`` is the number of the step that computes a value; ``stored`` are the values that are in memory. Of ``sparse``
+    inputs no batch is: products read them where they are.
     """
 
     def __init__(
-        self, lowered: Lowered, wanted: tuple[LoweredValue, ...], checked: tuple[LoweredValue, ...]
+        self,
+        lowered: Lowered,
+        wanted: tuple[LoweredValue, ...],
+        checked: tuple[LoweredValue, ...],
+        sparse: Collection[str] = (),
     ) -> None:
         self.steps: list[Step] = []
         self.made: dict[LoweredValue, int] = {}
@@ -274,7 +279,12 @@ class StepSchedule:
             if computed and all(v in numbers or v.operation in NUMBERS for v in value.inputs):
                 numbers[value] = None
         self.updates -= numbers.keys()
-        for value in (*numbers, *(value for value in needed if value not in numbers)):
+        for value in reversed(needed):  # what only updates need is computed where they are, and never stored
+            if self._is_elementwise(value) and not value.size.rows and self.users[value] <= self.updates:
+                self.updates |= {value}
+        self.absorbed |= {v for v in needed if v.operation == "take" and v.inputs[0].attribute in sparse}
+        late = [value for value in needed if value in self.updates]
+        for value in (*numbers, *(v for v in needed if v not in numbers and v not in self.updates), *late):
             self.place(value)
         if checked and not self.barrier:
             self.steps.append(Check(checked))
@@ -328,6 +338,10 @@ class StepSchedule:
                 self.made[value] = number
                 return True
         return False
+
+    def _is_elementwise(self, value: LoweredValue) -> bool:
+        fixed = GIVEN | VIEWS | REDUCTIONS | SPECIAL | {"product"}
+        return value.operation not in fixed and value.shape != () and value not in self.wanted
 
     def _needed(self, operands: list[LoweredValue]) -> Iterator[LoweredValue]:
         """Yield these operands, and those of the ones that a loop computes itself."""

@@ -6,6 +6,7 @@ import ctypes
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from handgrad.engines.compiled.matrix_products import (
     row_update_text,
 )
 from handgrad.engines.compiled.native import native
+from handgrad.engines.compiled.sparse_rows import SparseRows, sparse_product_text
 from handgrad.engines.engine import Epoch, NonFiniteLossError
 from handgrad.program.lowered import Extent, Lowered, LoweredValue
 
@@ -71,6 +73,7 @@ class Plan:
         threads: int,
         batch_size: int,
         ahead: Ahead | None,
+        sparse: Mapping[str, str],
     ) -> None:
         self.schedule, self.kernels, self.blas = schedule, kernels, blas
         self.kind, self.threads, self.batch_size = FLOATS[dtype], threads, batch_size
@@ -80,6 +83,9 @@ class Plan:
         stored = schedule.stored.union(*(kernel.stored for kernel in kernels.values()))
         computed = [value for value in stored if not value.target]
         self.memory = allocate(computed, schedule, dtype, batch_size)
+        self.sources = [value for value in lowered.values if value.operation == "source"]
+        self.sparse = {v: sparse[v.attribute] for v in self.sources if v.attribute in sparse}
+        self.memory |= {value: np.zeros(len(fields(SparseRows)), np.int64) for value in self.sparse}
         self.numbers = {"learning_rate": np.zeros(1), "step": np.zeros(1), "seed": np.zeros(1, np.int64)}
         for value in lowered.values:
             if value.target or value.operation == "load":
@@ -89,7 +95,6 @@ class Plan:
             elif value.operation == "order":
                 self.memory[value] = self.order
         self.addresses = {value: array.ctypes.data for value, array in self.memory.items()}
-        self.sources = [value for value in lowered.values if value.operation == "source"]
         self.looked_up = list(_looked_up(lowered))
         self.has_rate = "learning_rate" in lowered.names
         self.tables: dict[int, StepTable] = {}
@@ -129,7 +134,10 @@ class Plan:
         batches = -(-len(epoch.order) // self.batch_size)
         if self.has_rate and len(epoch.learning_rates) < batches:
             raise IndexError(f"{batches} batches have {len(epoch.learning_rates)} learning rates")
-        addresses = {value: epoch.arrays[value.attribute].ctypes.data for value in self.sources}
+        given: dict[LoweredValue, Any] = {value: epoch.arrays[value.attribute] for value in self.sources}
+        for value in self.sparse:
+            self.memory[value][:] = given.pop(value).addresses
+        addresses = {value: array.ctypes.data for value, array in given.items()}
         prepared = (*addresses.values(), len(epoch.order) % self.batch_size)
         if self.prepared != prepared:  # mostly the arrays are those of the epoch before
             self.prepared = ()  # an interruption meanwhile leaves nothing that seems made
@@ -202,6 +210,7 @@ class StepTable:
     def __init__(self, plan: Plan, n: int) -> None:
         self.n, self.addresses, self.sums, self.carried = n, plan.addresses, plan.sums, plan.carried
         self.kind, self.threads, self.blas = plan.kind, plan.threads, plan.blas
+        self.sparse = plan.sparse
         self.numbers: dict[str, Array] = {}  # those that are in memory because loops read them there
         self.arguments: list[Array] = []
         self.records: list[tuple[int, int, int, int, int]] = []
@@ -260,7 +269,14 @@ class StepTable:
         m = step.value.size.at(self.n) // n
         target = step.value if step.target is None else step.target.inputs[0]
         scale = self.number(1.0) if step.scale is None else self.address(step.scale)
-        at_a, at_b, at_c, sign = self.address(a), self.address(b), self.address(target), int(step.sign)
+        at_b, at_c, sign = self.address(b), self.address(target), int(step.sign)
+        if a.operation == "take" and (rows := a.inputs[0]) in self.sparse:
+            arguments = [self.address(rows), self.address(a.inputs[1]), self.n, a_transposed, m, n]
+            arguments += [at_b, at_c, scale, sign, step.target is not None]
+            text = sparse_product_text(self.kind, self.sparse[rows])
+            self.add(text, arguments, n, min(self.threads, m * n // MIN_ELEMENTS_PER_CHUNK), PRODUCT_UNIT)
+            return
+        at_a = self.address(a)
         row_product = m == 1 and step.target is None and not b_transposed
         row_update = k == 1 and step.target is not None
         # by columns all of A is packed twice; that should be the smaller

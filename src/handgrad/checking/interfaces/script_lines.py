@@ -1,0 +1,187 @@
+"""The lines of a script: which come before its training loop, which update parameters, which gradients they compute."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path as File
+from typing import Any
+
+from handgrad.checking.interfaces.names import is_gradient_name, is_loss_name, is_target, plain
+from handgrad.checking.subject import CheckError
+
+MOVES = ("delta", "error", "update", "adjustment")  # what people add to a weight
+SLOTS = ("v", "m", "velocity", "momentum", "vel", "mom")  # of an optimiser, by a parameter's name
+
+Statements = list[ast.stmt]
+
+
+def has_update(code: ast.stmt | File) -> bool:
+    """Whether a statement, or a file outside its functions, moves a parameter by a gradient."""
+    statements = [code] if isinstance(code, ast.stmt) else flat(ast.parse(code.read_bytes()))
+    return any(moved_by(each) for each in every(statements))
+
+
+def has_gradients(file: File) -> bool:
+    """Whether a file computes a loss and gradients by hand outside its functions, updated or not."""
+    return bool(leaves(flat(ast.parse(file.read_bytes()))))
+
+
+def flat(tree: ast.Module) -> Statements:
+    """Return the statements of a file, with those under ``if __name__ == "__main__"`` among them."""
+    found: Statements = []
+    for each in tree.body:
+        found += each.body if isinstance(each, ast.If) and "__main__" in ast.unparse(each.test) else [each]
+    return found
+
+
+def leaves(statements: Statements) -> list[str]:
+    """Return the names whose gradient is computed by hand and that depend on no other such name; none without a loss."""
+    made: dict[str, set[str]] = {}  # each name, and what the line that makes it reads
+    for statement in every(statements):
+        if isinstance(statement, ast.Assign):
+            reads = names_in([statement.value], ast.Load)
+            below = reads.union(*(made.get(name, set()) for name in reads))
+            for name in names_in(list(statement.targets), ast.Store):
+                made.setdefault(name, below)
+    own = {name for name in made if f"d{name}" in made}
+    has_loss = any(map(is_loss_name, made))
+    return sorted(name for name in own if has_loss and not made[name] & own)
+
+
+def parts_of_script(statements: Statements, file: File) -> tuple[Statements, Statements, Statements]:
+    """Return the statements before the training loop, those of a step before its first update, and its updates."""
+    update = next((each for each in every(statements) if moved_by(each)), None)
+    if update is None:
+        raise CheckError(
+            f"{file}: no line moves a parameter by a gradient",
+            fix="write the update: W -= learning_rate * dW",
+        )
+    head: Statements = []
+    body = statements
+    while True:
+        k, outer = next((k, each) for k, each in enumerate(body) if update in ast.walk(each))
+        targets = names_in([outer.target]) if isinstance(outer, ast.For) else set()
+        if (
+            outer is update or moved_by(update) in targets
+        ):  # for parameter, gradient in zip(…): the loop is the update
+            later = _up_to_last_update(body[k:])
+            return ([*head, *body[:k]], [], later) if body is statements else (head, body[:k], later)
+        head = [*head, *body[:k]]
+        if isinstance(outer, ast.For):  # the first time around
+            first = ast.parse(f"next(iter({ast.unparse(outer.iter)}))", mode="eval").body
+            head.append(ast.Assign([outer.target], first))
+        body = outer.body if isinstance(outer, ast.For | ast.While | ast.If | ast.With) else []
+
+
+def _up_to_last_update(statements: Statements) -> Statements:
+    """Return the updates, with what is computed between them: a gradient after the first update is of what it moved."""
+    last = max(k for k, each in enumerate(statements) if has_update(each))
+    computed = ast.Assign | ast.AugAssign | ast.AnnAssign
+    return [each for each in statements[: last + 1] if has_update(each) or isinstance(each, computed)]
+
+
+def computing(statements: Statements) -> Statements:
+    """Return the statements without those that only show something, or have PyTorch compute gradients that nothing reads."""
+    shows = {each.name for each in statements if isinstance(each, ast.FunctionDef) and _only_shows(each.body)}
+    attributes = (each for one in statements for each in ast.walk(one) if isinstance(each, ast.Attribute))
+    reads = {each.attr for each in attributes if isinstance(each.ctx, ast.Load)}
+    asked = {"print", "retain_grad", "plot", *shows}
+
+    def is_idle(statement: ast.stmt) -> bool:
+        match statement:
+            case ast.Expr(ast.Call(ast.Name(name))):
+                return name in asked
+            case ast.Expr(ast.Call(ast.Attribute(attr=name))):
+                return name in asked or (name == "backward" and "grad" not in reads)
+            case ast.For(body=body) | ast.If(body=body, orelse=[]):
+                return all(map(is_idle, body))
+        return isinstance(statement, ast.FunctionDef) and statement.name in shows
+
+    left = [each for each in statements if not is_idle(each)]
+    return left if len(left) == len(statements) else computing(left)
+
+
+def _only_shows(body: Statements) -> bool:
+    """Whether a function's body makes names of its own and prints, and nothing else."""
+    for each in body:
+        match each:
+            case (
+                ast.Assign(targets=[ast.Name()])
+                | ast.Assert()
+                | ast.Expr(ast.Constant() | ast.Call(ast.Name("print")))
+            ):
+                pass
+            case _:
+                return False
+    return True
+
+
+def every(body: Statements) -> Iterator[ast.stmt]:
+    """Yield statements, and those in their loops and conditions."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, ast.For | ast.While | ast.If | ast.With):
+            yield from every(statement.body)
+
+
+def moved_by(statement: ast.stmt) -> str:
+    """Return the name that a statement moves by something like a gradient, or ""."""
+    match statement:
+        case ast.AugAssign(target=ast.Name(name), op=ast.Sub() | ast.Add(), value=by):
+            pass
+        case ast.AugAssign(target=ast.Attribute(ast.Name(name), "data"), op=ast.Sub() | ast.Add(), value=by):
+            pass
+        case ast.Assign(targets=[ast.Name(name)], value=ast.BinOp(left=ast.Name(left)) as by) if left == name:
+            pass  # W = W - …
+        case _:
+            return ""
+    read = names_in([by])
+    moves = any(
+        is_gradient_name(each) or plain(each).endswith(MOVES) or _is_slot(each, name) for each in read
+    )
+    return name if moves and not is_loss_name(name) and not is_gradient_name(name) else ""
+
+
+def _is_slot(name: str, parameter: str) -> bool:
+    """Whether a name is an optimiser's slot of a parameter: ``vW``, ``W_velocity``."""
+    return any(plain(name) in (f"{slot}{plain(parameter)}", f"{plain(parameter)}{slot}") for slot in SLOTS)
+
+
+def names_in(nodes: list[Any], context: type = ast.expr_context) -> set[str]:
+    """Return the names that some code reads and stores, or does one of these with."""
+    found = (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name))
+    return {each.id for each in found if isinstance(each.ctx, context)}
+
+
+def parameters_in(updates: Statements, head: Statements) -> list[str]:
+    """Return the names that the updates move, in a zipped list too."""
+    zipped = names_in([loop.iter for loop in updates if isinstance(loop, ast.For)])
+    lists = {
+        each.targets[0].id: names_in([each.value])
+        for each in head
+        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name)
+        if isinstance(each.value, ast.List | ast.Tuple)
+    }
+    zipped = zipped.union(*(lists.get(name, set()) for name in zipped)) - lists.keys()
+    moved = {*map(moved_by, updates), *zipped} & names_in(head, ast.Store)
+    slots = {
+        name for name in moved if name[:1] in ("m", "v") and name[1:].removeprefix("_") in moved
+    }  # an optimiser's
+    return sorted(name for name in moved - slots if not is_gradient_name(name))
+
+
+def subtracted(body: Statements, file: File) -> tuple[str, str]:
+    """Return the first two names that a backward subtracts: the output, and the target."""
+    for node in (node for each in body for node in ast.walk(each)):
+        match node:
+            case ast.BinOp(left=ast.Name(left), op=ast.Sub(), right=ast.Name(right)):
+                return (right, left) if is_target((left,)) else (left, right)
+    raise CheckError(f"{file}: none of its names is a loss", fix="compute the loss: loss = …")
+
+
+def added_in(updates: Statements) -> set[str]:
+    """Return the names that updates add, without a minus: what is called a gradient there is its opposite."""
+    adding = (each for each in updates if isinstance(each, ast.AugAssign) and isinstance(each.op, ast.Add))
+    plus = [each.value for each in adding if not any(isinstance(n, ast.USub) for n in ast.walk(each.value))]
+    return names_in(list(plus))

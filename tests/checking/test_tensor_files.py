@@ -1,0 +1,242 @@
+"""Files with PyTorch's and JAX's own arrays, as they stand: taken, named and mended as those with NumPy's are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from handgrad.cli import group
+
+pytestmark = pytest.mark.peers
+
+
+@pytest.fixture
+def checked(tmp_path: Path) -> Any:
+    """Return a function that checks a file's text with ``--fix``, and returns the output and the new text."""
+
+    def run(text: str) -> tuple[str, str]:
+        path = tmp_path / "program.py"
+        path.write_text(text)
+        done = CliRunner().invoke(group, ["check", str(path), "--fix", "--yes"], standalone_mode=False)
+        if done.exception is not None:
+            raise done.exception
+        return done.output, path.read_text()
+
+    return run
+
+
+MOMENTUM = """
+import torch
+
+torch.manual_seed(3)
+X = torch.randn(30, 4)
+y = (X[:, 0] > 0).float().view(-1, 1)
+W = torch.zeros(4, 1, dtype=torch.float32)
+b = torch.zeros(1)
+vW, vb = torch.zeros_like(W), torch.zeros_like(b)
+with torch.no_grad():
+    for epoch in range(10):
+        p = torch.mm(X, W) + b
+        loss = ((p - y) ** 2).mean()
+        dz = 2 * (p - y)
+        dW = torch.mm(X.t(), dz)
+        db = torch.sum(dz)
+        vW = 0.9 * vW + dW
+        vb = 0.9 * vb + db
+        W -= 0.1 * vW
+        b -= 0.1 * vb
+        print(loss)
+"""
+
+
+def test_a_script_of_float32_with_momentum_is_judged_in_float64_and_mended(checked: Any) -> None:
+    output, text = checked(MOMENTUM)
+    assert "batch-mean-vs-sum in d" in output
+    assert "how many forward averages over" in output
+    assert "checked again: right" in output
+    assert "dz = 2 * (p - y) / len(X)" in text
+
+
+MAKEMORE = """
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(1)
+n = 8
+Xb, Yb = torch.randint(0, 6, (n, 2)), torch.randint(0, 5, (n,))
+C, W = torch.randn(6, 3), torch.randn(6, 5)
+parameters = [C, W]
+for p in parameters:
+    p.requires_grad = True
+
+
+def cmp(s, dt, t):
+    same = torch.allclose(dt, t.grad)
+    print(f"{s} {same}")
+
+
+emb = C[Xb]
+embcat = emb.view(n, -1)
+logits = torch.tanh(embcat) @ W
+loss = F.cross_entropy(logits, Yb)
+for p in parameters:
+    p.grad = None
+for t in [logits, emb]:
+    t.retain_grad()
+loss.backward()
+dlogits = F.softmax(logits, 1)
+dlogits[range(n), Yb] -= 1
+dlogits = dlogits / n
+dW = embcat.T @ dlogits
+dembcat = (dlogits @ W.T) * (1.0 - torch.tanh(embcat) ** 2)
+demb = dembcat.view(emb.shape)
+dC = torch.zeros_like(C)
+dC.index_add_(0, Xb.view(-1), demb.view(-1, 3))
+cmp("logits", dlogits, logits)
+cmp("C", dC, C)
+"""
+
+
+def test_gradients_that_are_compared_with_autograds_are_judged(checked: Any) -> None:
+    """What prints the comparison, and has PyTorch compute them, is left out."""
+    output, text = checked(MAKEMORE)
+    assert "wrong        dW (6, 5)" in output
+    assert "checked again: right" in output
+    assert "dW = torch.tanh(embcat).T @ dlogits" in text
+
+
+LAYER = """
+import torch
+
+
+class ReLU:
+    def forward(self, x):
+        self.x = x
+        return x.clamp(min=0)
+
+    def backward(self, grad):
+        return grad * (grad > 0).float()
+"""
+
+STEP = """
+import torch
+
+
+def rnn_step_forward(x, prev_h, Wx, Wh, b):
+    next_h = torch.tanh(x @ Wx + prev_h @ Wh + b)
+    return next_h, {"x": x, "prev_h": prev_h, "Wx": Wx, "Wh": Wh, "next_h": next_h}
+
+
+def rnn_step_backward(dnext_h, cache):
+    draw = dnext_h * (1 - cache["next_h"] ** 2)
+    dWh = cache["prev_h"].t() @ dnext_h
+    return draw @ cache["Wx"].t(), draw @ cache["Wh"].t(), cache["x"].t() @ draw, dWh, draw.sum(dim=0)
+
+
+def rnn_forward(x, h0, Wx, Wh, b):
+    first, cache = rnn_step_forward(x[:, 0], h0, Wx, Wh, b)
+    return first, [cache]
+
+
+def rnn_backward(dh, cache):
+    return rnn_step_backward(dh, cache[0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [(LAYER, "return grad * (self.x > 0).float()"), (STEP, 'dWh = cache["prev_h"].t() @ draw')],
+)
+def test_functions_of_tensors_that_a_file_never_calls_are_drawn_tensors(
+    checked: Any, text: str, line: str
+) -> None:
+    output, fixed = checked(text)
+    assert "checked again: right" in output
+    assert line in fixed
+
+
+BINARIZE = """
+import torch
+
+
+class Binarize(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.sign(x)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * (x.abs() <= 1)
+"""
+
+
+def test_a_straight_through_estimator_is_not_mended_and_may_be_declared(checked: Any) -> None:
+    output, text = checked(BINARIZE)
+    assert "surrogate" in output
+    assert text == BINARIZE
+    output, _ = checked(BINARIZE + "\nBinarize_surrogate = torch.nn.Hardtanh()\n")
+    assert "Binarize: right" in output or ": right" in output.splitlines()[0]
+
+
+def test_a_call_with_tensors_that_depend_on_others_is_an_example(checked: Any) -> None:
+    output, _ = checked(
+        BINARIZE.replace("(x.abs() <= 1)", "0")
+        + "\n\nw = torch.randn(3, 4, requires_grad=True)\nBinarize.apply(w * 2).sum().backward()\n"
+    )
+    assert "dx (3, 4)" in output
+
+
+PRIMITIVE = """
+import autograd.numpy as np
+from autograd.extend import defvjp, primitive
+
+
+@primitive
+def softplus(x, beta):
+    return np.log1p(np.exp(beta * x)) / beta
+
+
+defvjp(softplus, lambda ans, x, beta: lambda g: g / (1 + np.exp(beta * x)), None)
+"""
+
+
+def test_a_primitive_of_autograds_is_found_in_a_file(checked: Any) -> None:
+    output, _ = checked(PRIMITIVE)
+    assert "wrong        dx" in output
+
+
+MODULE = """
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+
+@jax.custom_vjp
+def scaled(x, scale):
+    return x * scale
+
+
+scaled.defvjp(lambda x, scale: (x * scale, (x, scale)), lambda saved, g: (g * saved[1], (g * saved[0]).sum(0)))
+
+
+class Scale(eqx.Module):
+    scale: jax.Array
+
+    def __call__(self, x):
+        return scaled(x, self.scale)
+
+
+layer = Scale(jnp.ones(3))
+print(layer(jnp.ones((2, 3))))
+"""
+
+
+def test_a_module_that_is_a_tree_of_arrays_may_stand_in_a_file(checked: Any) -> None:
+    output, _ = checked(MODULE)
+    assert "scaled: right" in output
+    assert "wrong" not in output
