@@ -538,6 +538,14 @@ def test_gradients_by_hand_need_no_update_and_may_be_in_a_block(tmp_path):
     assert report.findings[0].code in ("batch-mean-vs-sum", "constant-factor")
 
 
+def test_a_definition_that_needs_a_missing_module_says_which(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text("import nowhere.at_all as nn\n\n\nclass Layer(nn.Module):\n    pass\n")
+    with pytest.raises(CheckError, match="install what it imports: nowhere") as caught:
+        run_file(path)
+    assert "program.py:4: NameError: name 'nn' is not defined" in str(caught.value)
+
+
 def test_a_script_that_fails_names_its_line(tmp_path):
     path = tmp_path / "failing.py"
     path.write_text(INTERLEAVED.replace("out_delta = (y - out)", "out_delta = missing * (y - out)"))

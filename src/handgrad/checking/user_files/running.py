@@ -66,6 +66,7 @@ class UserFile:
         default_factory=dict
     )  # by the class of self, or "", and the name
     failures: list[tuple[str, str]] = field(default_factory=list)  # place, error
+    not_installed: list[str] = field(default_factory=list)  # modules that it imports
 
     @property
     def names(self) -> dict[str, Any]:
@@ -156,7 +157,12 @@ def _run(user_file: UserFile, statement: ast.stmt) -> None:
     except (Exception, SystemExit) as error:
         problem = f"{type(error).__name__}: {error}"
         if isinstance(statement, DEFINITIONS):
-            raise CheckError(f"{_place(error, path)}: {problem}", fix="it must import") from None
+            fix = "it must import"
+            if isinstance(error, NameError) and user_file.not_installed:
+                fix = f"install what it imports: {', '.join(user_file.not_installed)}"
+            raise CheckError(f"{_place(error, path)}: {problem}", fix=fix) from None
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            user_file.not_installed.append(error.name.partition(".")[0])
         user_file.failures.append((_place(error, path), problem))
 
 
