@@ -19,7 +19,7 @@ from handgrad.checking.repair.guard import Guard, OutOfTimeError
 from handgrad.checking.repair.module_source import SourceError
 from handgrad.checking.repair.sandbox import Target
 from handgrad.checking.repair.search import repair, write_repair
-from handgrad.checking.subject import CheckError, Subject
+from handgrad.checking.subject import CheckError, DeadlineError, Subject, within
 
 X, W, U = np.arange(6.0).reshape(2, 3) / 7 - 0.3, np.arange(12.0).reshape(3, 4) / 9 - 0.6, np.ones((2, 4)) / 3
 
@@ -497,6 +497,33 @@ def test_an_alarm_in_a_destructor_is_lost_and_rings_again(monkeypatch):
         candidate()
     assert sys.unraisablehook is hook
     assert lost == [ZeroDivisionError]
+
+
+def _compute(seconds):
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+def test_what_waits_for_the_processor_has_not_run_long():
+    """A busy machine names and repairs what an idle one does; only what waits much longer than that is ended."""
+    limits, subject = Guard(), Subject.of(np.sin, lambda g, x: {"x": g}, {"x": X})
+    with limits.search(), limits.limit(0.05):
+        time.sleep(0.2)
+    with limits.search(), pytest.raises(OutOfTimeError), limits.limit(0.05):
+        time.sleep(0.2)
+        _compute(0.1)
+    with limits.search(), pytest.raises(OutOfTimeError), limits.limit(0.01):
+        time.sleep(0.5)
+    with within(0.1):
+        time.sleep(0.2)
+        subject.run_forward(subject.inputs)
+        _compute(0.12)
+        with pytest.raises(DeadlineError):
+            subject.run_forward(subject.inputs)
+    with within(0.1), pytest.raises(DeadlineError):
+        time.sleep(0.5)
+        subject.run_forward(subject.inputs)
 
 
 def test_a_candidate_that_checks_is_refused():

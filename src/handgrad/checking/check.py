@@ -34,7 +34,7 @@ from handgrad.checking.verdict.contract import Violation, module_state, stale_el
 from handgrad.checking.verdict.nearly_right import nearly_right
 from handgrad.checking.verdict.slopes import mistrust_slopes
 
-NAMING_SECONDS = 20.0  # at the most, for all that comes after the verdict
+NAMING_SECONDS = 20.0  # of the processor, at the most, for all that comes after the verdict
 ELSEWHERE = (
     "right at the inputs that were given, and wrong at others of the same sizes, at which it is judged here"
 )
@@ -84,8 +84,8 @@ def check(
     Report
         Print it, or ask for its ``verdict`` and ``findings``.
 
-        The verdict comes first. Naming the mistake and looking for a repair ends after 20 seconds, and with Ctrl-C: the
-        report then has what is known, and ``Report.stopped``.
+        The verdict comes first. Naming the mistake and looking for a repair ends after 20 seconds of processor time, and
+        with Ctrl-C: the report then has what is known, and ``Report.stopped``.
 
     Raises
     ------

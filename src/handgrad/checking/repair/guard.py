@@ -23,6 +23,9 @@ except ImportError:  # not on every system
 
 MEMORY = 1 << 30  # bytes that all candidates together may add
 LONGEST_RUN = 10.0  # seconds for the user's own backward
+TURNS = (
+    10  # times the limit that a candidate may last while other programs have the processor, or while it waits
+)
 
 _SEARCHING: ContextVar[bool] = ContextVar("searching", default=False)
 
@@ -47,6 +50,8 @@ class Guard:
         self.interrupts = main and hasattr(signal, "setitimer")
         self.spent = 0.0  # seconds of a machine of 2024
         self._armed = False
+        self._until = 0.0  # of the thread's processor time
+        self._rings = 0
 
     def spend(self, microseconds: float) -> None:
         """Count some work."""
@@ -74,11 +79,11 @@ class Guard:
 
     @contextlib.contextmanager
     def limit(self, seconds: float) -> Iterator[None]:
-        """Raise OutOfTimeError in what runs longer; inside another limit, that one stands."""
+        """Raise OutOfTimeError in what computes longer; inside another limit, that one stands."""
         if not self.interrupts or self._armed:
             yield
             return
-        self._armed = True
+        self._armed, self._until, self._rings = True, time.thread_time() + seconds, 0
         signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
         try:
             yield
@@ -89,7 +94,8 @@ class Guard:
     @contextlib.contextmanager
     def _alarms(self) -> Iterator[None]:
         def ring(_number: int, _frame: FrameType | None) -> None:
-            if self._armed:
+            self._rings += 1
+            if self._armed and (time.thread_time() >= self._until or self._rings > TURNS):
                 raise OutOfTimeError
 
         def unraisable(lost: sys.UnraisableHookArgs) -> None:

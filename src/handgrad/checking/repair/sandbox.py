@@ -71,9 +71,9 @@ class Sandbox:
         self.running = 0.0  # microseconds, known when it has been observed
         self._limit, self.base = LONGEST_RUN, NOTHING
         self._entries: dict[str, Array] = {}  # of the wrong gradients, those that are right as it is
-        started = time.perf_counter()
+        started = time.thread_time()
         self.base = self.met()
-        self._limit = max(SHORTEST_RUN, SLOWER * (time.perf_counter() - started))
+        self._limit = max(SHORTEST_RUN, SLOWER * (time.thread_time() - started))
         everything = [*target.inputs, *range(len(target.upstream))]
         self.everything: Met = frozenset([*target.gradients, *map(_unchanged, everything)])
 
