@@ -6,7 +6,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from types import FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -132,7 +132,8 @@ def _items(value: Any) -> Iterable[tuple[Any, Any]]:
         return enumerate(value[:LONGEST])
     if isinstance(value, type | FunctionType | MethodType | ModuleType) or not hasattr(value, "__dict__"):
         return ()
-    attributes = {} if type(value).__module__.startswith(LIBRARIES) else vars(value)
+    foreign = type(value).__module__.startswith(LIBRARIES) and not isinstance(value, SimpleNamespace)
+    attributes = {} if foreign else vars(value)
     return [(f".{name}", item) for name, item in attributes.items()]
 
 

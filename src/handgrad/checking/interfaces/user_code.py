@@ -221,8 +221,13 @@ def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
 
 def _is_of_same_data(loss: Function, backward: Function) -> bool:
     """Whether a loss may be the one that a backward differentiates, and not that of all data, with other arguments."""
-    taken = set(required(loss)) - {"self"}
-    return not taken or bool(taken & {*parameters_of(backward)}) or any(is_target((each,)) for each in taken)
+    taken, given = set(required(loss)) - {"self"}, set(parameters_of(backward)) - {"self"}
+    return (
+        not taken
+        or not given
+        or bool(taken & {*parameters_of(backward)})
+        or any(is_target((each,)) for each in taken)
+    )
 
 
 def alias_of(forward: Function, backward: Function) -> dict[str, str]:

@@ -22,10 +22,11 @@ from handgrad.checking.interfaces.tensors import is_array, tensors_of
 from handgrad.checking.subject import CheckError, seeded
 from handgrad.checking.user_files.candidates import Candidate, pairs_of, words_of
 from handgrad.checking.user_files.drawn_arguments import OMITTED, SIZES, Options, Parameter, shown
-from handgrad.checking.user_files.needed import functions_of, needed_by
+from handgrad.checking.user_files.needed import functions_of, indices_among, needed_by
 from handgrad.checking.user_files.running import EnoughError, UserFile, time_limit
 
-TRIALS = 250  # of arguments, after one for each layout
+TRIALS = 250  # of arguments, from each start
+STARTS = 4  # layouts from which arguments are changed
 TRIAL_SECONDS = 2.0
 SEARCH_SECONDS = 6.0  # for slow functions; the others are ended by the number of trials
 Score = tuple[int, tuple[int, ...]]
@@ -46,6 +47,10 @@ class Example:
     constructed: dict[str, Any] = field(default_factory=dict)  # what its constructor was given
 
 
+Trial = tuple[tuple[Score, Example | None], dict[Parameter, int]]
+"""How far some arguments get, with the example if they get through; and which option each parameter has."""
+
+
 class ArgumentSearch:
     """The search for one candidate; ``made`` holds the examples of the file's other classes."""
 
@@ -62,6 +67,7 @@ class ArgumentSearch:
         pairs = [(each.forward, each.backward) for each in pairs_of(functions) if each.backward]
         choices = [*sorted({*_strings(user_file.tree)}), *(each.forward for each in made.values())]
         self.drawn = Options([each.role for each in self.parameters], known, choices, pairs, self.chains)
+        self.drawn.indices = indices_among(candidate)
         self.attributes = bool(candidate.backward and gradient_attribute(candidate.backward))
         self.libraries = _libraries(user_file) if not has_backward(candidate.forward) else [""]
         self.library = ""  # whose tensors are drawn; NumPy's arrays without one
@@ -85,31 +91,44 @@ class ArgumentSearch:
         return best[1]
 
     def _climb(self) -> tuple[Score, Example | None]:
+        """Return the best trial that is reached from one of the layouts, those that get furthest first."""
         starts = [
             {each: self._first(each, k) for each in self.parameters} for k in range(len(self.drawn.layouts))
         ]
         tried = [(self._trial(start), start) for start in (starts if self.parameters else starts[:1])]
-        reached, self.best = max(tried, key=lambda each: each[0][0])
-        left, started = TRIALS, time.monotonic()
-        while reached[0][0] < UNSUMMED and left > 0 and time.monotonic() - started < SEARCH_SECONDS:
+        tried.sort(key=lambda each: each[0][0], reverse=True)
+        end, best = time.monotonic() + SEARCH_SECONDS, tried[0]
+        for start in tried[:STARTS]:
+            reached = self._climbed(start, end)
+            if reached[0][0] > best[0][0] or start is tried[0]:
+                best = reached
+            if best[0][0][0] >= UNSUMMED:
+                break
+        self.best = best[1]
+        return best[0]
+
+    def _climbed(self, start: Trial, end: float) -> Trial:
+        """Return the best trial that is reached by changing one argument after the other, until a time."""
+        reached, left = start, TRIALS
+        while reached[0][0][0] < UNSUMMED and left > 0 and time.monotonic() < end:
             better = None
-            for changed in self._neighbours():
+            for changed in self._neighbours(reached[1]):
                 left -= 1
                 trial = self._trial(changed)
-                if trial[0] > (better[0][0] if better else reached[0]):
+                if trial[0] > (better or reached)[0][0]:
                     better = (trial, changed)
                 if trial[0][0] >= UNSUMMED or left <= 0:
                     break
             if better is None:
                 break
-            reached, self.best = better
+            reached = better
         return reached
 
-    def _neighbours(self) -> Iterator[dict[Parameter, int]]:
+    def _neighbours(self, chosen: dict[Parameter, int]) -> Iterator[dict[Parameter, int]]:
         for parameter, options in self.options.items():
             for k in range(len(options)):
-                if k != self.best[parameter]:
-                    yield {**self.best, parameter: k}
+                if k != chosen[parameter]:
+                    yield {**chosen, parameter: k}
 
     def _first(self, parameter: Parameter, layout: int) -> int:
         options = self.options[parameter]

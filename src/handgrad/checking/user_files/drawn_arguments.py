@@ -35,6 +35,9 @@ LAYOUTS = {
     "N T D": ("2 t i", "i o", "o", "labels", "i", "2 h"),
     "T N D": ("t 2 i", "i o", "o", "labels", "i", "2 h"),
     "D N T": ("i n t", "o i", "o 1", "c n t", "i", "h n"),
+    "N T D, four gates": ("2 t i", "i 4o", "4h", "labels", "i", "2 h"),
+    "N T D, three gates": ("2 t i", "i 3o", "3h", "labels", "i", "2 h"),
+    "D N T, joined": ("i n t", "h h+x", "h 1", "c n t", "i", "h n"),
     "indices": ("index", "4 o", "o", "labels l", "i", "h"),
     "numbers": (".", ".", ".", ".", ".", "."),
     "regression": ("n i", "i", ".", "bits", "i", "n h"),
@@ -55,6 +58,19 @@ OTHERS = {  # tried when no layout fits as it is
     "scale": "1 i; 1 3 1 1; h; 1; i 1; n 1; n",
     "state": "n i; h; 2 h; h 1",
 }  # fmt: skip
+
+INDICES = ("labels", "index", "label", "labels l", "indices", "sequence", "labels 2 t")  # of rows of arrays
+ONE_INDEX = (
+    "center",
+    "centre",
+    "context",
+    "outside",
+    "word",
+    "pos",
+    "user",
+    "item",
+    "action",
+)  # context_idx, and no s
 
 STATES = {
     "prevh", "h0", "hprev", "hidden", "state", "prevc", "cprev", "hiddenstate", "c0", "prevhidden", "a0", "s0",
@@ -174,6 +190,7 @@ class Options:
         self.biases = [name for name in names if is_bias(name)]
         self.last = max((self._layer(name)[1] for name in self.weights), default=2)
         self.layouts = [*_layouts_beside(known), *LAYOUTS.values()]
+        self.indices: Collection[str] = ()  # names of what is used as an index
         self.alike, self.by_layout = False, False
         self._first: Any = None  # of the arrays that are one for each layout
 
@@ -189,6 +206,10 @@ class Options:
         return [*found, *others]
 
     def _by_name(self, name: str, low: str, *, constructs: bool) -> list[Any]:
+        if name in self.indices:
+            drawn = [self._array("target", name, axes.split()) for axes in INDICES]
+            first = 0 if is_target((name,)) else 2 if low.startswith(ONE_INDEX) and low[-1] != "s" else 1
+            return [drawn[first], *drawn[:first], *drawn[first + 1 :]]
         if is_target((name,)) and not (low == "t" and constructs):
             return self._arrays("target", name)
         if any(word in low for word in COUNTS):

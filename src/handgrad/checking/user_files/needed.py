@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
 from handgrad.checking.interfaces import (
@@ -109,21 +110,68 @@ def needed_by(candidate: Candidate) -> Iterator[tuple[Parameter, Any]]:
 
 
 def _keys(candidate: Candidate, name: str) -> list[str]:
-    """Return the strings with which a function looks things up in one of its parameters."""
+    """Return the strings with which a function, or one that it calls, looks things up in one of its parameters."""
     found: list[str] = []
-    for function in functions_of(candidate):
+    left: list[tuple[Callable[..., Any], str]] = [(each, name) for each in functions_of(candidate)]
+    for function, known in left:  # which grows
         definition = definition_of(function)
+        names = getattr(function, "__globals__", {})
         for node in ast.walk(definition) if definition else ():
             match node:
-                case ast.Subscript(value=ast.Name(id), slice=ast.Constant(str(key)), ctx=ast.Load()) if (
-                    id == name
+                case ast.Subscript(ast.Name(id), ast.Constant(str(key)), ast.Load()) if id == known:
+                    found.append(key)
+                case ast.Call(ast.Attribute(ast.Name(id), "get"), [ast.Constant(str(key)), *_]) if (
+                    id == known
                 ):
                     found.append(key)
-                case ast.Call(
-                    func=ast.Attribute(value=ast.Name(id), attr="get"), args=[ast.Constant(str(key)), *_]
-                ):
-                    found += [key] * (id == name)
+                case ast.Call(ast.Name(called), args) if isinstance(names.get(called), FunctionType):
+                    taken = zip(args, parameters_of(names[called]), strict=False)
+                    inner = [(names[called], each) for arg, each in taken if ast.unparse(arg) == known]
+                    left += [each for each in inner if each not in left]
     return list(dict.fromkeys(found))
+
+
+def indices_among(candidate: Candidate) -> set[str]:
+    """Return the names that a candidate's functions use as indices: of labels, tokens, rows of a table."""
+    functions = functions_of(candidate)
+    every = list(methods_of(candidate.forward).every.values()) if candidate.has_methods else functions
+    found: set[str] = set()
+    made: list[tuple[str, set[str]]] = []
+    looked_up: set[tuple[str, str]] = set()
+    for definition in filter(None, map(definition_of, every)):
+        for node in ast.walk(definition):
+            match node:
+                case ast.Subscript(value=container, slice=index):
+                    found |= _plain_names(index)
+                    looked_up.add((ast.unparse(container), ast.unparse(index)))
+                case ast.Call(ast.Attribute(attr="at" | "take"), [_, index, *_]):
+                    found |= _plain_names(index)
+                case ast.Assign([place], value) | ast.For(place, value):
+                    made.append((ast.unparse(place), _plain_names(value)))
+    for target, read in [*made, *made]:  # what is set before it is used, in another method too
+        if target in found:
+            found |= {each for each in read if (each, target) not in looked_up}  # no keys of a dictionary
+    return found
+
+
+def _plain_names(node: ast.expr) -> set[str]:
+    """Return the names of values that code passes on as they are, in tuples, lists and arrays, or an entry of."""
+    match node:
+        case ast.Name(name):
+            return {name}
+        case ast.Attribute(ast.Name("self")):
+            return {ast.unparse(node)}
+        case ast.Subscript(value):
+            return _plain_names(value)
+        case ast.Tuple(items) | ast.List(items):
+            return set[str]().union(*map(_plain_names, items))
+        case ast.Call(ast.Attribute(value, "astype" | "flatten" | "ravel" | "reshape" | "copy")):
+            return _plain_names(value)
+        case ast.Call(
+            ast.Attribute(attr="concatenate" | "append" | "hstack" | "array" | "asarray"), arguments
+        ):
+            return set[str]().union(*map(_plain_names, arguments))
+    return set()
 
 
 def lines_that_settle(candidate: Candidate) -> str:
