@@ -53,6 +53,28 @@ def test_a_number_that_is_a_length_is_found_at_other_sizes():
     assert others.is_right(any_size, others.sizes)
 
 
+def test_sizes_at_which_a_bias_only_broadcasts_are_no_other_sizes():
+    """Two biases and one: forward takes (1,) for (2,), and the author's gradient of it has the shape (2,)."""
+
+    def backward(grad_output, x, b):
+        return {"x": grad_output, "b": grad_output.sum(axis=0)}
+
+    evidence = evidence_of(np.add, backward, {"x": X[:, :2], "b": X[0, :2]})
+    shapes = [(t.inputs["x"].shape, t.inputs["b"].shape) for t in OtherInputs(evidence).sizes]
+    assert shapes == [((5, 1), (1,)), ((4, 2), (2,))]
+
+
+def test_sizes_that_an_array_filled_by_backward_has_not_are_no_other_sizes():
+    whole = np.zeros((5, 3))
+
+    def backward(grad_output, x):
+        whole[...] = 0
+        whole[: len(x)] = grad_output * np.cos(x)
+        return {"x": whole.copy()}
+
+    assert not OtherInputs(evidence_of(np.sin, backward, {"x": X})).sizes
+
+
 def test_a_branch_that_the_first_inputs_do_not_take_is_followed():
     def forward(x):
         return np.tanh(x) if x.sum() > X.sum() else x**2

@@ -40,6 +40,8 @@ class OtherInputs:
         self.arguments = evidence.comparisons[0].arguments
         self.whole = whole  # whether labels, masks and targets are others too
         self.inputs = evidence.comparisons[0].numerical.exact
+        given = evidence.comparisons[0].samples[0].got
+        self._shaped = [name for name in self.arguments if given[name].shape == self.inputs[name].shape]
         self._small = sum(value.size for value in self.inputs.values()) <= LARGEST
         self._generator = np.random.default_rng(0)
 
@@ -107,16 +109,19 @@ class OtherInputs:
     def sizes(self) -> list[Target]:
         """Inputs of other sizes, where forward and backward take them: each length is one less wherever it occurs."""
         return (
-            [each for each in self._targets(all_shorter(self.inputs), None) if self._runs(each)]
+            [each for each in self._targets(all_shorter(self.inputs), None) if self._fits(each)]
             if self._small
             else []
         )
 
-    def _runs(self, target: Target) -> bool:
-        """Whether backward as its author wrote it runs: an optimiser's state is of the first sizes, for one."""
+    def _fits(self, target: Target) -> bool:
+        """Whether backward as its author wrote it takes the sizes, and returns gradients of them where it did at first.
+
+        An optimiser's state and arrays that are filled are of the first sizes, and a bias of one number only broadcasts.
+        """
         with suppress(CheckError):
-            self.subject.run_backward(target.upstream, target.inputs)
-            return True
+            given = self.subject.run_backward(target.upstream, target.inputs)
+            return all(given[name].shape == target.inputs[name].shape for name in self._shaped)
         return False
 
     def _targets(self, every: Iterable[Inputs], trace: ForwardTrace | None) -> Iterator[Target]:
