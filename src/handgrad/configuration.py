@@ -145,6 +145,12 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
             )
         return replace(loss, class_weight=weights)
 
+    def changed(self, setting: str, value: Any) -> Configuration:
+        """Return a configuration with another value of a setting, by its dotted name."""
+        tables = msgspec.to_builtins(self)
+        _put(tables, setting.split("."), value)
+        return msgspec.convert(tables, Configuration)
+
     def split(self, dataset: Dataset) -> Split:
         """Return which rows of a data set train, validate and test."""
         data = self.data

@@ -93,7 +93,7 @@ class Evaluation:
         """What is wrong when a constant prediction would do as well."""
         if "confusion_matrix" in self.scores:
             return None if self.weighted else self._majority()
-        if self.scores.get("r2", 0) < 0:
+        if not self.scores.get("r2", 0) >= 0:
             return f"worse than the mean: r2 {self.scores['r2']:.4g}; always predicting the mean has 0"
         return None
 
@@ -107,11 +107,16 @@ class Evaluation:
             return None
         share = self.scores["majority_share"]
         how = "worse" if gained < lost else "no better" if gained == lost else "hardly better"
-        rare = share > MOST_OF_ALL / len(self.names)
         return (
             f"accuracy {self.scores['accuracy']:.4g} is {how} than always predicting {self.names[most]!r}, "
-            f"which has {share:.4g}" + "; train with --class-weight balanced to find rare classes" * rare
+            f"which has {share:.4g}"
         )
+
+    @property
+    def advice(self) -> str:
+        """What to try where one class is frequent, and nothing has been tried yet."""
+        rare = self.warning and self.scores.get("majority_share", 0) > MOST_OF_ALL / len(self.names)
+        return "; train with --class-weight balanced to find rare classes" if rare else ""
 
     def picture(self, title: str) -> bytes:
         """Draw what is right and wrong as PNG."""
@@ -124,12 +129,14 @@ class Evaluation:
             draw_residuals(self.prediction, self.t, self.names, picture, title)
         return picture.getvalue()
 
-    def show(self) -> None:
-        """Print the table, then the warning on standard error."""
+    def show(self, why: str = "") -> None:
+        """Print the table, then the warning on standard error with why it is so, or what to try."""
         if self.table:
             click.echo("\n" + "\n".join(f"  {line}" for line in self.table))
         if self.warning:
-            click.echo(f"Warning: {self.warning}", err=True)
+            click.echo(f"Warning: {self.warning}{'' if why else self.advice}", err=True)
+        if why:
+            click.echo(why, err=True)
 
 
 def _confusion_lines(matrix: Array, names: Sequence[str]) -> list[str]:

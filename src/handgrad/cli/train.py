@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.checkpoints import read_past
 from handgrad.cli.console import engine_text, show_columns, show_results
 from handgrad.cli.evaluation import Evaluation
+from handgrad.cli.likely_cause import find_cause
 from handgrad.cli.options import (
     FIND,
     FOLDER,
@@ -203,7 +204,7 @@ class _Training:
             if history.stopped != "interrupted" and self.into != self.out:
                 replace_run(self.out)
                 self.into = self.out
-        self.show(history, evaluation)
+        self.show(experiment, history, evaluation)
         if history.stopped != "interrupted":
             return 0
         click.echo(f"Interrupted; to resume: {self.command}", err=True)
@@ -241,15 +242,21 @@ class _Training:
             return ""
         return f" --epochs {len(read_past(self.into / CHECKPOINT)[0].epochs)}, with the weights before that"
 
-    def show(self, history: History, evaluation: Evaluation | None) -> None:
-        """Print the results."""
+    def show(self, experiment: Experiment, history: History, evaluation: Evaluation | None) -> None:
+        """Print the results, with what mends a fit that is no better than a constant."""
+        remedy, warning = None, evaluation and evaluation.warning
+        if warning and history.stopped != "interrupted":
+            remedy = find_cause(experiment, history, quiet=self.as_json)
         last = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
         ran = {"engine": engine_text(history.facts)}
         if self.as_json:
             ran = {
                 name: history.facts[name] for name in ("engine", "blas", "threads") if name in history.facts
             }
-        results = {} if evaluation is None else {f"test_{k}": value for k, value in evaluation.lines.items()}
+        which, _ = _watched(experiment)
+        results = (
+            {} if evaluation is None else {f"{which}_{k}": value for k, value in evaluation.lines.items()}
+        )
         show_results(
             {"epochs": len(history.epochs), "stopped": history.stopped, "kept_epoch": last.epoch}
             | {"training_loss": last.loss, "validation_loss": last.validation_loss}
@@ -258,11 +265,11 @@ class _Training:
             | ran
             | {"rows_per_second": history.facts["rows_per_second"], "run": str(self.into)}
             | {"explanation": str(self.into / PAGE)}
-            | ({"warning": evaluation and evaluation.warning} if self.as_json else {}),
+            | ({"warning": warning, "remedy": remedy and asdict(remedy)} if self.as_json else {}),
             as_json=self.as_json,
         )
         if evaluation is not None and not self.as_json:
-            evaluation.show()
+            evaluation.show(str(remedy or ""))
 
 
 def notify_of_heavy_tails(experiment: Experiment) -> None:
@@ -299,10 +306,16 @@ def _train(experiment: Experiment, run_folder: RunFolder, *, as_json: bool) -> H
         )
 
 
+def _watched(experiment: Experiment) -> tuple[str, Any]:
+    """Return the rows that a training is judged by, with what they are called: test rows, or else validation rows."""
+    rows = experiment.rows
+    return ("test", rows.test) if len(rows.test) else ("validation", rows.validation)
+
+
 def _save(
     folder: Path, experiment: Experiment, history: History, snapshots: Sequence[Snapshot]
 ) -> Evaluation | None:
-    """Write the run folder, with its page and picture, and return how good the network is on the test rows."""
+    """Write the run folder, with its page and picture, and return how good the network is, as `_watched` has it."""
     from handgrad.explaining import explain
     from handgrad.explaining.page import render_page
     from handgrad.explaining.snapshots import small_batch, with_training
@@ -314,19 +327,20 @@ def _save(
         network, data.source, dataset.task, data.target, dataset.classes, features, columns=dataset.columns
     )
     evaluation, results = None, {}
-    if len(rows.test):
+    which, judged = _watched(experiment)
+    if len(judged):
         assert network.loss is not None
-        prediction = network.predict(dataset.x[rows.test])
-        targets = network.check_targets(np.asarray(dataset.t[rows.test]), len(rows.test))
+        prediction = network.predict(dataset.x[judged])
+        targets = network.check_targets(np.asarray(dataset.t[judged]), len(judged))
         names = target_names(run, prediction.shape[-1])
         evaluation = Evaluation.of(network.loss, prediction, targets, dataset.classes, names)
         metric = metric_name(network.loss)
-        results[f"test_{metric}"] = evaluation.scores[metric]
+        results[f"{which}_{metric}"] = evaluation.scores[metric]
     run = replace(run, results=results)
     few = rows.train[small_batch(len(rows.train), configuration.training.seed)]
     explanation = explain(network, dataset.x[few], dataset.t[few], optimiser=configuration.optimiser())
     files: dict[str, bytes | str] = {PAGE: render_page(with_training(explanation, snapshots))}
     if evaluation is not None:
-        files[PICTURE] = evaluation.picture(f"{dataset.name}: {len(rows.test):,} test rows")
+        files[PICTURE] = evaluation.picture(f"{dataset.name}: {len(judged):,} {which} rows")
     save_run(folder, run, history, write_configuration(configuration), snapshots, files)
     return evaluation

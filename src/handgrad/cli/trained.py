@@ -64,7 +64,8 @@ def evaluate_command(
         write_file(picture, evaluation.picture(f"{dataset.name}: {len(rows):,} rows"))
     results = {"rows": len(rows), "loss": loss}
     if as_json:
-        show_results({**results, **evaluation.scores, "warning": evaluation.warning}, as_json=True)
+        warning = evaluation.warning and evaluation.warning + evaluation.advice
+        show_results({**results, **evaluation.scores, "warning": warning}, as_json=True)
         return
     show_results({**results, **evaluation.lines}, as_json=False)
     evaluation.show()
