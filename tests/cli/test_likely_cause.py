@@ -72,6 +72,7 @@ def test_the_option_that_mends_it_is_found_and_mends_it(server: Server, tables: 
     score = f"test_{remedy['score_name']}".replace(" ", "_")
     assert remedy["before"] == pytest.approx(result[score], rel=1e-4)
     assert best in remedy["attempts"]
+    assert result["heavy_tails"] == ({"rows": 5, "share": pytest.approx(1)} if case == "outlier" else None)
     mended = json.loads(at(*command, *best["option"].split()).stdout)
     assert mended[score] == pytest.approx(best["score"], rel=1e-3)  # as long as the training: the same one
     assert mended["warning"] is None or case == "a rare class"

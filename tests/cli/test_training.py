@@ -71,7 +71,9 @@ def test_json_is_one_object_and_nothing_else(handgrad: Command, tmp_path: Path) 
         "rows_per_second": facts["rows_per_second"],
         "run": "run",
         "explanation": "run/explanation.html",
+        "heavy_tails": None,
         "warning": None,
+        "remedy": None,
     }
 
 

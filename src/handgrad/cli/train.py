@@ -16,7 +16,7 @@ from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.checkpoints import read_past
 from handgrad.cli.console import engine_text, show_columns, show_results
 from handgrad.cli.evaluation import Evaluation
-from handgrad.cli.likely_cause import find_cause
+from handgrad.cli.likely_cause import find_cause, heavy_tails
 from handgrad.cli.options import (
     FIND,
     FOLDER,
@@ -44,10 +44,9 @@ from handgrad.configuration import Configuration, write_configuration
 from handgrad.data.sources import BY_SUFFIX
 from handgrad.errors import RunError, TrainingError, notify
 from handgrad.files import FolderLock
-from handgrad.layers import MeanSquaredError
 from handgrad.runs import Run, load_run, replace_run, save_run, target_names
 from handgrad.training import History, RangeTest, find_learning_rate, train
-from handgrad.training.metrics import HEAVY, TAIL, metric_name, tail_share
+from handgrad.training.metrics import metric_name
 
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
     from handgrad.explaining.record import Snapshot
@@ -191,7 +190,11 @@ class _Training:
                     click.echo(f"{dataset.name}: {count:,} training rows · {network.title}", err=True)
                     if found is not None:
                         click.echo(f"{found}, drawn in {self.into / RATES}", err=True)
-                notify_of_heavy_tails(experiment)
+                if tails := heavy_tails(experiment):
+                    notify(
+                        f"{tails['rows']:,} of {len(experiment.rows.train):,} training rows have {tails['share']:.1%} of "
+                        "the targets' squared deviations from the median, and decide the fit; --loss Huber counts them less"
+                    )
                 with self.resumable():
                     history = _train(experiment, run_folder, as_json=self.as_json)
                 interrupted = 128 + (signals[0] if signals else signal.SIGINT)
@@ -247,6 +250,8 @@ class _Training:
         remedy, warning = None, evaluation and evaluation.warning
         if warning and history.stopped != "interrupted":
             remedy = find_cause(experiment, history, quiet=self.as_json)
+        found = remedy and asdict(remedy)
+        noticed = {"heavy_tails": heavy_tails(experiment), "warning": warning, "remedy": found}
         last = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
         ran = {"engine": engine_text(history.facts)}
         if self.as_json:
@@ -265,24 +270,11 @@ class _Training:
             | ran
             | {"rows_per_second": history.facts["rows_per_second"], "run": str(self.into)}
             | {"explanation": str(self.into / PAGE)}
-            | ({"warning": warning, "remedy": remedy and asdict(remedy)} if self.as_json else {}),
+            | (noticed if self.as_json else {}),
             as_json=self.as_json,
         )
         if evaluation is not None and not self.as_json:
             evaluation.show(str(remedy or ""))
-
-
-def notify_of_heavy_tails(experiment: Experiment) -> None:
-    """Offer `Huber` where a hundredth of the training rows has nearly all of the targets' squared deviations."""
-    if not isinstance(experiment.network.loss, MeanSquaredError):
-        return
-    t = experiment.dataset.t[experiment.rows.train]
-    share = tail_share(t.reshape(len(t), -1))
-    if share > HEAVY:
-        notify(
-            f"{max(1, round(len(t) * TAIL)):,} of {len(t):,} training rows have {share:.1%} of the targets' squared "
-            "deviations from the median, and decide the fit; --loss Huber counts them less"
-        )
 
 
 def _train(experiment: Experiment, run_folder: RunFolder, *, as_json: bool) -> History:
