@@ -31,6 +31,7 @@ from handgrad import (
     SoftmaxCrossEntropy,
     Softplus,
     Standardise,
+    StandardiseTargets,
     Tanh,
     rule,
     train,
@@ -266,6 +267,38 @@ def test_an_exploding_gradient_is_traced_to_large_weights() -> None:
     assert (finding.code, finding.place) == ("exploding", "z1")
     assert "the weights are too large" in finding.cause
     assert "clip_norm" in finding.change
+
+
+def regression(*last: Layer) -> Network:
+    layers = [Standardise(), Linear(10, 64), Tanh(), Linear(64, 1), *last]
+    return Network(*layers, loss=MeanSquaredError())
+
+
+@pytest.mark.parametrize("grown", [1, 1e5], ids=["as they started", "grown"])
+def test_large_targets_are_named_and_not_the_weights_that_follow_them(grown: float) -> None:
+    """Weights as large as the targets need to be make the gradient of the first layer large."""
+    network, t = regression(), 4e4 * PRICE
+    network.standardise(TABLE, t)
+    network.parameters["W2"] *= grown
+
+    finding = only(measured(network, TABLE, t, Adam()))
+
+    assert (finding.code, finding.place) == ("large-targets", "t")
+    assert f"deviation {np.std(t[np.random.default_rng(0).permutation(len(t))[:32]]):.3g}" in finding.evidence
+    assert "StandardiseTargets() last" in finding.change
+    assert "weight" not in finding.change
+    assert ("The gradient has norm" in finding.cause) == (grown > 1)
+
+
+def test_large_targets_that_are_standardised_or_learned_are_no_illness() -> None:
+    t = 4e4 * PRICE
+    network = regression(StandardiseTargets())
+    network.standardise(TABLE, t)
+    assert measured(network, TABLE, t).findings == ()
+    learned = Network(Linear(10, 1), loss=MeanSquaredError())
+    x = np.concatenate([TABLE[:, :9], PRICE], axis=1)
+    learned.parameters["W1"][:] = 4e4 * np.eye(10)[:, 9:]
+    assert measured(learned, x, t).findings == ()
 
 
 @pytest.mark.parametrize("start", ["zeros", "ones"])

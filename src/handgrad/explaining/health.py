@@ -24,6 +24,7 @@ from handgrad.explaining.record import Health, HealthFinding, LayerHealth
 from handgrad.layers import Node, Optimiser
 from handgrad.network import Network
 from handgrad.tolerance import close
+from handgrad.training.metrics import r_squared
 
 Array = NDArray[Any]
 Cause = tuple[str, str]  # and what to change
@@ -39,6 +40,7 @@ SMALL_UPDATE = 1e-7  # of the weights: what float32 hardly resolves; suitable ra
 CONFLICTING_SHARE = 0.25  # of rows whose very inputs come again with another target
 GROWN = 3.0  # times as large as at the start: weights that healthy training does not reach
 LARGE_INPUT = 5.0  # root mean square of a layer's input; standardised rows have 1
+LARGE_TARGET = 1e3  # root mean square of targets as they are; healthy: 160, prices in thousands
 
 
 def measure_health(
@@ -84,6 +86,16 @@ class _Batch:
             (weights, node) for node in self.execution.nodes
             if node.part == "forward" and (weights := weights_of(node)) and f"d{node.output.name}" in self.execution.values
         )  # fmt: skip
+
+    @cached_property
+    def has_large_targets(self) -> bool:
+        """Whether any values are targets, large ones, and the network does not standardise them."""
+        if self.network is None or self.network.loss is None or "t" not in self.execution.given:
+            return False
+        if self.network.loss.task != "regression" or self.network.loss.least is not None:
+            return False
+        fits = (kept.fit for kept in self.network.graph().states.values() if kept.fit)
+        return all(fit[0] != "t" for fit in fits) and self.size("t") > LARGE_TARGET
 
     def value(self, name: str) -> Array:
         """Return a value's numbers, in float64."""
@@ -134,9 +146,9 @@ def _findings(batch: _Batch) -> Iterator[HealthFinding]:
     symmetric = list(_symmetric(batch))
     yield from symmetric
     blocked = [] if symmetric else [*_dead(batch), *_saturated(batch)]
-    yield from blocked
     if not symmetric and not blocked:
-        yield from _unequal_norms(batch)
+        blocked = list(_unequal_norms(batch))
+    yield from _large_targets(batch, blocked) if batch.has_large_targets else blocked
     yield from _updates(batch)
     yield from _conflicting(batch)
 
@@ -261,6 +273,25 @@ def _why_saturated(batch: _Batch, slopes: ActivationSlopes) -> Cause:
 def _large_input(batch: _Batch, name: str, seen: str) -> Cause:
     change = "Put Standardise() first." if name == "x" else f"Normalise {name} before it: BatchNorm()."
     return f"{seen}: {name} has entries of size {batch.size(name):.3g}, and weights are made for 1.", change
+
+
+def _large_targets(batch: _Batch, others: list[HealthFinding]) -> Iterator[HealthFinding]:
+    """Yield the scale of the targets where predictions are worse than their mean, or ``others`` follow from it."""
+    assert batch.network is not None
+    t = batch.value("t")
+    r2 = r_squared(batch.network.predict(batch.execution.given["x"]).reshape(t.shape), t)
+    if r2 >= 0 and not others:
+        return
+    mean, deviation = t.mean(), t.std()
+    yield HealthFinding(
+        "large-targets",
+        "t",
+        f"The targets have mean {mean:.3g} and deviation {deviation:.3g}, and r2 is {r2:.3g} on these {len(t)} rows; "
+        "always predicting the mean has 0.",
+        "Weights start so that outputs have size 1; that they grow so large takes many steps, and gradients are as much "
+        "larger" + "".join(f". Of it follows: {other.evidence}" for other in others).removesuffix(".") + ".",
+        "Put StandardiseTargets() last, on the command line --standardise-targets true.",
+    )
 
 
 def _unequal_norms(batch: _Batch) -> Iterator[HealthFinding]:

@@ -241,8 +241,8 @@ class Block:
 class HealthFinding:
     """Something unhealthy: its evidence, its cause, and what to change, in one sentence each, with the numbers.
 
-    ``code`` is "dead-units", "saturated", "vanishing", "exploding", "large-updates", "small-updates", "symmetric" or
-    "conflicting-rows", and ``place`` the layer or value.
+    ``code`` is "dead-units", "saturated", "vanishing", "exploding", "large-updates", "small-updates", "symmetric",
+    "large-targets" or "conflicting-rows", and ``place`` the layer or value.
     """
 
     code: str
