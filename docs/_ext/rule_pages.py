@@ -21,6 +21,7 @@ from handgrad.explaining import Explanation
 from handgrad.explaining.page import mathml
 from handgrad.rules import Rule, Text, UpdateRule
 
+MOST_NUMBERS = 20_000  # of an argument: at larger sizes a Jacobian takes too long
 SIZES = (17, 19, 23, 29, 31)
 """Of axes, on the batch that is explained: all different, and so large that a low rank saves numbers."""
 
@@ -166,6 +167,8 @@ def _shown_by_numbers(rule: AnyRule) -> Iterator[str]:
     if isinstance(rule, UpdateRule) or rule.constant:
         return
     arrays = draw_for(rule, np.random.default_rng(0), SIZES).values()
+    if max(array.size for array in arrays) > MOST_NUMBERS:
+        arrays = draw_for(rule, np.random.default_rng(0)).values()
     pairs = [f"{rule.output}:{name}" for name in rule.differentiable]
     explanation = handgrad.explain(rule, *arrays, jacobians=pairs)
     letters = _letters(explanation)

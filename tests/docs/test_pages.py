@@ -78,7 +78,7 @@ def test_the_page_of_a_rule_says_what_its_jacobians_are(written: dict[Any, str])
     """As their numbers show: for each argument the structure, and what is stored."""
     softmax = written[RULES["softmax"]]
     assert "by `z`\n: [diagonal plus low rank](#jacobians): `diag(y) - y yᵀ`" in softmax
-    structures = "diagonal|kronecker|block diagonal|diagonal plus low rank|full"
+    structures = "diagonal|kronecker|block diagonal|diagonal plus low rank|sparse|full"
     for rule, page in written.items():
         found = re.findall(rf"^by `(\w+)`\n: \[(?:{structures})\]\(#jacobians\): `", page, re.MULTILINE)
         assert found == list(differentiable(rule)), rule.name

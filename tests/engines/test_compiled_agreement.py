@@ -17,6 +17,8 @@ from handgrad import (
     Cosine,
     Dropout,
     Embedding,
+    Flatten,
+    GlobalAvgPool2d,
     HalfSquaredError,
     Huber,
     Layer,
@@ -42,9 +44,13 @@ from handgrad import (
 )
 from handgrad.engines import ReferenceEngine
 from handgrad.engines.compiled import CompiledEngine
+from handgrad.explaining.execution import execute_rule
 from handgrad.layers import LAYERS, Optimiser, Schedule
+from handgrad.program.lowered import UnsupportedLineError
+from handgrad.program.lowering import lower
+from handgrad.rules import embedding
 
-from ..rules.table import TABLE, UPDATES
+from ..rules.table import TABLE, UPDATES, Row
 from .agreement import (
     BATCH_SIZES,
     ROWS,
@@ -81,11 +87,13 @@ def needs_nothing(kind: type[Any]) -> bool:
     return all(field.default is not MISSING for field in fields(kind))
 
 
+NOT_BETWEEN_ROWS_OF_FEATURES = Sequential | Standardise | StandardiseTargets | Flatten | GlobalAvgPool2d
+
 AROUND: dict[str, Callable[[], list[Layer]]] = {
     **{
         f"{name} {options or ''}".strip(): lambda kind=kind, options=options: [kind(**options)]
         for name, kind in LAYERS.items()
-        if not issubclass(kind, Sequential | Standardise | StandardiseTargets) and needs_nothing(kind)
+        if not issubclass(kind, NOT_BETWEEN_ROWS_OF_FEATURES) and needs_nothing(kind)
         for options in settings_of(kind)
     },
     "gelu_tanh": lambda: [GELU("tanh")],
@@ -187,6 +195,14 @@ NETWORKS: dict[str, Case] = {
             loss=MeanSquaredError(), dtype=dtype,
         ),
         {"x": X[3], "t": T[3]},
+    ),
+    "flatten": Case(
+        lambda dtype: Network(
+            Linear(FEATURES, HIDDEN), Tanh(), Flatten(), Linear(TIME * HIDDEN, OUTPUTS), inputs=(TIME, FEATURES),
+            loss=MeanSquaredError(), dtype=dtype,
+        ),
+        {"x": X[3], "t": T[2]},
+        rate=0.01,
     ),
     "one layer": Case(
         lambda dtype: Network(Linear(FEATURES, OUTPUTS), loss=MeanSquaredError(), dtype=dtype),
@@ -312,8 +328,29 @@ def test_every_rule_of_the_table_is_here() -> None:
         made = case.network("float32")
         used |= {node.rule.name for node in made._connect(weighted="w" in case.arrays)[0].nodes}
     not_in_training = {"identity", "batch_norm_evaluation", "exponential", "unstandardise"}
-    missing = {row.rule.name for row in TABLE} - used - not_in_training
+    missing = {row.rule.name for row in TABLE} - used - not_in_training - ON_THE_REFERENCE_ENGINE
     assert not missing, f"tests/engines/test_compiled_agreement.py: NETWORKS has no network with {missing}"
+
+
+ON_THE_REFERENCE_ENGINE = {
+    "average_pool2d", "conv1d", "conv2d", "conv2d_without_bias", "conv_transpose2d", "global_average_pool2d",
+    "max_pool2d",
+}  # fmt: skip
+"""Rules with lines that are not compiled: training says so, and takes the reference engine."""
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in TABLE if row.rule is not embedding], ids=lambda row: row.rule.name
+)
+def test_a_rule_that_is_not_compiled_is_on_the_list(row: Row) -> None:
+    """None that is compiled stays on it. (An embedding's table has to be a parameter.)"""
+    inputs = row.inputs(np.random.default_rng(0), 2)
+    program = execute_rule(row.rule, list(inputs.values()), **row.options[0]).program
+    if row.rule.name in ON_THE_REFERENCE_ENGINE:
+        with pytest.raises(UnsupportedLineError):
+            lower(program)
+    else:
+        lower(program)
 
 
 def test_batches_are_what_the_name_says() -> None:

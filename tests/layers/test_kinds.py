@@ -6,6 +6,7 @@ import inspect
 import re
 from ast import literal_eval
 from dataclasses import MISSING, FrozenInstanceError, fields
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,12 @@ import pytest
 from handgrad import Linear, Network, rules
 from handgrad.layers import ACTIVATIONS, KINDS, LAYERS, LOSSES, OPTIMISERS, SCHEDULES, Sequential
 
-SIZES: dict[str, tuple[int, ...]] = {"Linear": (3, 4), "Embedding": (3, 4)}
+SIZES: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("Linear", "Embedding"), (3, 4)),
+    **dict.fromkeys(("Conv1d", "Conv2d", "ConvTranspose2d"), (3, 4, 2)),
+    **dict.fromkeys(("AvgPool2d", "MaxPool2d"), (2,)),
+    "Reshape": ((4, 7),),
+}
 MADE = {name: kind(*SIZES.get(name, ())) for name, kind in KINDS.items() if not issubclass(kind, Sequential)}
 EACH = pytest.mark.parametrize("name", MADE)
 
@@ -47,7 +53,7 @@ def test_settings_stay_as_they_were_checked(name: str) -> None:
 @EACH
 def test_it_is_shown_as_the_call_that_makes_it(name: str) -> None:
     """What is at its default is left out."""
-    assert repr(MADE[name]) == f"{name}({', '.join(map(str, SIZES.get(name, ())))})"
+    assert repr(MADE[name]) == f"{name}({', '.join(map(repr, SIZES.get(name, ())))})"
 
 
 @EACH
@@ -60,11 +66,15 @@ def test_layers_and_losses_that_look_alike_are_two_and_settings_of_a_training_ar
 @pytest.mark.parametrize("name", sorted((LAYERS | LOSSES).keys() - {"Residual", "Sequential"}))
 def test_settings_not_given_are_those_of_the_rules(name: str) -> None:
     """A layer and the rule that it applies have the same defaults: alone, a rule does as in a network."""
-    first = [] if name in ("Standardise", "Embedding", "Linear") else [Linear(3, 4)]
+    of_images = getattr(inspect.getmodule(KINDS[name]), "__name__", "").endswith("convolution")
+    first = [] if of_images or name in ("Standardise", "Embedding", "Linear") else [Linear(3, 4)]
     made = (*first, MADE[name]) if name in LAYERS else (Linear(3, 4),)
-    network = Network(*made, loss=MADE[name] if name in LOSSES else None, inputs=3)
+    row = {"Conv1d": (6, 3), "Reshape": 28}.get(name, (5, 6, 3) if of_images else 3)
+    network = Network(*made, loss=MADE[name] if name in LOSSES else None, inputs=row)
     for node in network.nodes():
-        if node.rule is not rules.sum_of_outputs:  # its option is the network's number of outputs
+        if (
+            node.rule is not rules.sum_of_outputs and name != "Reshape"
+        ):  # an option that is a size of the network
             assert node.options == node.rule.settings({}), node.rule.name
 
 

@@ -32,6 +32,11 @@ def off_zero(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
     return rng.choice([-1, 1], shape) * rng.uniform(0.1, 3, shape)
 
 
+def apart(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
+    """Draw numbers of which no two are close: which one is the largest does not change near them."""
+    return rng.permutation(np.arange(np.prod(shape)) * 0.05 - 2).reshape(shape)
+
+
 def positive(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
     return rng.uniform(0.5, 2, shape)
 
@@ -103,6 +108,8 @@ class Row:
         ``peer(torch, *arguments, **options)``: the same function, of PyTorch's own making where it has one.
     draws
         How an argument is drawn, where not as usual for its kind. Values are drawn before the rest.
+    sizes
+        Axes that are not free: an image is not smaller than the window.
     options
         Every setting of the options to test.
     jacobians
@@ -113,17 +120,19 @@ class Row:
     rule: Rule
     peer: Callable[..., Any]
     draws: Mapping[str, Draw] = field(default_factory=dict)
+    sizes: Mapping[str, Any] = field(default_factory=dict)
     options: tuple[Mapping[str, Any], ...] = ({},)
     jacobians: Mapping[str, str] = field(default_factory=dict)
 
     def inputs(self, rng: Generator, rank: int, *, batch: int | None = None) -> dict[str, Array]:
         """Draw every argument in float64: all sizes differ, and ``batch`` replaces the first when given."""
         axes = [axis for argument in self.rule.signature.inputs for axis in argument]
-        letters = [axis for axis in dict.fromkeys(axes) if not axis.endswith("...")]
+        letters = [a for a in dict.fromkeys(axes) if not a.endswith("...") and a not in self.sizes]
         sizes = rng.choice(np.arange(3, 10), len(letters) + rank, replace=False).tolist()
         known = {letter: (sizes.pop(),) for letter in letters}
         sizes[0] = batch or sizes[0]
         known |= {"N...": tuple(sizes[: rank - 1]), "A...": tuple(sizes), "...": tuple(sizes)}
+        known |= {letter: size if isinstance(size, tuple) else (size,) for letter, size in self.sizes.items()}
         kinds = self.rule.forward.kinds
         drawn: dict[str, Array] = {}
         pairs = list(zip(kinds, self.rule.signature.inputs, strict=True))
@@ -155,6 +164,27 @@ def _batch_norm(torch: Any, x: Any, *kept: Any, training: bool, epsilon: float, 
     return torch.batch_norm(flat, *kept, training, momentum, epsilon, False).reshape(x.shape)
 
 
+def _channels_first(function: str) -> Callable[..., Any]:
+    """Return PyTorch's function of that name for arrays with channels last, however many axes come before."""
+
+    def peer(torch: Any, x: Any, *kept: Any, **options: Any) -> Any:
+        spatial = 1 if function.endswith("1d") else 2
+        weights = [W.movedim((-1, -2), (0, 1)) if W.ndim > 1 else W for W in kept]
+        flat = x.reshape(-1, *x.shape[-1 - spatial :]).movedim(-1, 1)
+        size = [options.pop("size")] if "size" in options else []
+        made = getattr(torch.nn.functional, function)(flat, *size, *weights, **options).movedim(1, -1)
+        return made.reshape(*x.shape[: -1 - spatial], *made.shape[1:])
+
+    return peer
+
+
+IMAGE = {"H": 5, "V": 7, "K": 3, "L": 2, "I": 2, "O": 4}
+STRIDES = ({"stride": 1, "padding": 0, "dilation": 1}, {"stride": 2, "padding": 1, "dilation": 2})
+POOLS = (
+    {"size": (2, 2), "stride": 2, "padding": 0},
+    {"size": (3, 2), "stride": 1, "padding": 1},
+)
+
 TABLE: tuple[Row, ...] = (
     Row(
         rules.linear,
@@ -181,6 +211,66 @@ TABLE: tuple[Row, ...] = (
         lambda torch, i, E: torch.nn.functional.embedding(i, E),
         draws={"i": places_in_table},
         jacobians={"E": "kronecker: I[i] ⊗ I"},
+    ),
+    Row(
+        rules.conv2d,
+        _channels_first("conv2d"),
+        sizes=IMAGE,
+        options=STRIDES,
+        jacobians={"x": "sparse: 864 of 5,040 entries", "W": "kronecker: u ⊗ I", "b": "kronecker: 1 ⊗ I"},
+    ),
+    Row(
+        rules.conv2d_without_bias,
+        _channels_first("conv2d"),
+        sizes=IMAGE,
+        options=STRIDES,
+        jacobians={"x": "sparse: 864 of 5,040 entries", "W": "kronecker: u ⊗ I"},
+    ),
+    Row(
+        rules.conv1d,
+        _channels_first("conv1d"),
+        sizes={"T": 8, "K": 3, "I": 2, "O": 4},
+        options=STRIDES,
+        jacobians={"x": "sparse: 144 of 384 entries", "W": "kronecker: u ⊗ I", "b": "kronecker: 1 ⊗ I"},
+    ),
+    Row(
+        rules.conv_transpose2d,
+        _channels_first("conv_transpose2d"),
+        sizes={"P": 3, "Q": 4, "K": 3, "L": 2, "I": 2, "O": 5},
+        options=STRIDES,
+        jacobians={
+            "x": "sparse: 720 of 3,000 entries",
+            "W": "sparse: 6,120 of 12,750 entries",
+            "b": "kronecker: 1 ⊗ I",
+        },
+    ),
+    Row(
+        rules.max_pool2d,
+        _channels_first("max_pool2d"),
+        draws={"x": apart},
+        sizes={"H": 5, "V": 6, "C": 2},
+        options=POOLS,
+        jacobians={"x": "sparse: 204 of 6,120 entries"},
+    ),
+    Row(
+        rules.average_pool2d,
+        _channels_first("avg_pool2d"),
+        sizes={"H": 5, "V": 6, "C": 2},
+        options=POOLS,
+        jacobians={"x": "sparse: 24 of 180 entries"},
+    ),
+    Row(
+        rules.global_average_pool2d,
+        lambda torch, x: x.mean((-3, -2)),
+        sizes={"H": 4, "V": 5, "C": 3},
+        jacobians={"x": "kronecker: 0.05 ⊗ I"},
+    ),
+    Row(
+        rules.reshape,
+        lambda torch, x, shape: x.reshape(len(x), *shape),
+        sizes={"A...": (3, 8)},
+        options=({"shape": (-1,)}, {"shape": (2, 3, 4)}),
+        jacobians={"x": "sparse: 24 of 576 entries"},
     ),
     Row(rules.add, lambda torch, x, y: torch.add(x, y), jacobians={"x": "diagonal: I", "y": "diagonal: I"}),
     Row(rules.identity, lambda torch, x: torch.nn.Identity()(x), jacobians={"x": "diagonal: I"}),

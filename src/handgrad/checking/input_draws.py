@@ -260,12 +260,16 @@ def _shapes(rule: Rule, sizes: Sequence[int], *, two: bool) -> dict[str, tuple[i
     """Return a shape for each argument: the same letter has the same size, and the first "..." two where asked for."""
     letters: dict[str, tuple[int, ...]] = {}
     spread = iter([SPREAD] if two else [])
+    axes = dict.fromkeys(axis for axes in rule.signature.inputs for axis in axes)
+    if (
+        rule.signature.computed
+    ):  # of windows: the axes of an image are named before those of a window, and longer
+        sizes = (2, *range(len(axes) + 1, 2, -1))
     endless = chain(sizes, count(max(sizes) + 1))  # however many letters there are
     left = (size for size in endless if not two or size not in SPREAD)
-    for axis in (axis for axes in rule.signature.inputs for axis in axes):
-        if axis not in letters:
-            both = next(spread, None) if axis.endswith("...") else None
-            letters[axis] = both or (next(left),)
+    for axis in axes:
+        both = next(spread, None) if axis.endswith("...") else None
+        letters[axis] = both or (next(left),)
     return {
         name: tuple(size for axis in axes for size in letters[axis])
         for name, axes in zip(rule.forward.arguments, rule.signature.inputs, strict=True)

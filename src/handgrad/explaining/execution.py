@@ -122,9 +122,10 @@ def execute_rule(rule: Rule, arrays: Collection[Any], *, seed: int = 0, **option
     axes = dict(zip(names, rule.signature.inputs, strict=True))
     shapes = {name: _with_rows(given[name].shape, axes[name]) for name in names}
     inputs = tuple(Value(name, shapes[name], kinds[name], rule.name, rule.name) for name in names)
-    made = rule.signature.output_shape(rule.signature.bind(rule.name, shapes))
+    settings = rule.settings(options)
+    made = rule.signature.output_shape(rule.signature.bind(rule.name, shapes), settings, rule.name)
     output = Value(rule.output, made, "value", rule.name, rule.name)
-    node = Node(rule, rule.settings(options), inputs, output, "", 1, "forward")
+    node = Node(rule, settings, inputs, output, "", 1, "forward")
     program = write_rule(node, title=f"rule {rule.name}: {rule.signature}")
     rows = next((len(given[name]) for name in names if shapes[name][:1] == ("n",)), 1)
     scope = {name: widened(array) for name, array in given.items()}

@@ -15,6 +15,7 @@ Array = NDArray[Any]
 Named = list[tuple[str, Array]]
 
 EXACT = 1e-9  # of the largest entry: what is below is zero in a Jacobian by backward lines, in float64
+MAX_NONZERO = 0.5  # of a block's entries, where it is sparse: each takes its place besides its number
 MAX_SHARE = 0.75  # of a block's numbers: a diagonal with a low rank that takes more saves too little
 MAX_BLOCK = 512  # rows of a block that is decomposed: a second or so
 
@@ -41,6 +42,8 @@ class StoredForm:
     @property
     def numbers(self) -> int:
         """How many numbers are stored."""
+        if self.kind == "sparse":
+            return int(np.count_nonzero(self.core))
         return self.core.size + sum(factor.size for factor in self.low_rank or ())
 
     @property
@@ -164,6 +167,15 @@ def _completed(blocks: Array) -> Array:
     return completed
 
 
+def as_sparse(stored: StoredForm, tolerance: float = EXACT) -> StoredForm:
+    """Return a structure that has no name as a sparse one, where most entries of its blocks are zero."""
+    least = tolerance * float(np.abs(stored.core).max(initial=0))
+    core = np.where(np.abs(stored.core) > least, stored.core, 0)
+    if stored.low_rank is not None or np.count_nonzero(core) > MAX_NONZERO * core.size:
+        return stored
+    return replace(stored, kind="sparse", core=core)
+
+
 def proof(stored: StoredForm, jacobian: Array, generator: np.random.Generator) -> float:
     """Return the relative difference of the two forms' products with a random upstream gradient."""
     outputs = len(stored.outputs)
@@ -177,6 +189,8 @@ def name_stored(stored: StoredForm, named: Named) -> str:
     """Return what is stored by the name of the value that has these numbers, or else by its shape."""
     if stored.kind == "zero":
         return "0"
+    if stored.kind == "sparse":
+        return f"{stored.numbers:,} of {stored.core.size:,} entries"
     axes = [axis for axis in stored.axes if stored.low_rank is None or axis in stored.outputs]
     in_order = np.transpose(stored.core.reshape([stored.sizes[axis] for axis in axes]), np.argsort(axes))
     core = name_of(in_order, named) or f"{'×'.join(map(str, in_order.shape)) or '1'} numbers"
@@ -201,6 +215,8 @@ def name_of(array: Array, named: Named) -> str:
     size = float(np.abs(wanted).max(initial=0)) or 1.0
     for name, value in named:
         found = np.squeeze(value)
+        if found.size == wanted.size:  # a window's axes are joined where its numbers are a row
+            found = found.reshape(wanted.shape)
         same = found.ndim and found.shape == wanted.shape[wanted.ndim - found.ndim :]
         if same and close(np.broadcast_to(found, wanted.shape), wanted, least=size):
             return name

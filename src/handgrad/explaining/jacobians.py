@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from handgrad.errors import ConfigurationError, ProgramError, nearest
 from handgrad.explaining.execution import Execution
-from handgrad.explaining.jacobian_structure import EXACT, StoredForm, name_stored, proof, recognise
+from handgrad.explaining.jacobian_structure import EXACT, StoredForm, as_sparse, name_stored, proof, recognise
 from handgrad.explaining.record import AddedTooEarly, Jacobian
 from handgrad.explaining.shape_ledger import AxisNames, sample
 from handgrad.finite_differences import numerical_jacobian
@@ -193,8 +193,12 @@ def jacobian_record(
     full = dependency.full()
     letters = tuple(axes.of(name)[len(dependency.index(name)) :] for name in (output, of))
     outputs = len(letters[0])
-    stored = recognise(full, outputs, EXACT if dependency.is_analytic else NUMERICAL)
-    name = name_stored(stored, list(_candidates(dependency)))
+    tolerance, named = EXACT if dependency.is_analytic else NUMERICAL, list(_candidates(dependency))
+    stored = recognise(full, outputs, tolerance)
+    name = name_stored(stored, named)
+    if "numbers" in name:  # it is no value of the program
+        stored = as_sparse(stored, tolerance)
+        name = name_stored(stored, named)
     return Jacobian(
         output=output,
         input=of,
@@ -249,6 +253,9 @@ def _why(dependency: Dependency, stored: StoredForm, letters: tuple[str, ...], n
                 f"{own_place}: {places:,} blocks, each its own, and 0 outside of them. Together they are {name}. "
                 f"{saved}."
             )
+        case "sparse":
+            where = f"{own_place}, and in each of {places:,} blocks" if along else "Of the whole matrix"
+            return f"{where} most entries are 0: {name} are not. {saved}."
         case "diagonal plus low rank":
             rank = stored.low_rank[0].shape[-1] if stored.low_rank else 0
             where = f"Along {along}, each of {places:,} blocks" if along else "The matrix"

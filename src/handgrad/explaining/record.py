@@ -13,7 +13,9 @@ from handgrad.program import Phase
 
 FORMAT = 1
 
-Structure = Literal["zero", "diagonal", "kronecker", "block diagonal", "diagonal plus low rank", "full"]
+Structure = Literal[
+    "zero", "diagonal", "kronecker", "block diagonal", "diagonal plus low rank", "sparse", "full"
+]
 
 
 @dataclass(frozen=True)

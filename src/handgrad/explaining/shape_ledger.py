@@ -71,6 +71,9 @@ class AxisNames:
                     letters[axis] = named or _new_letters(axis, len(positions), node.suffix)
             self.known.setdefault(value.name, tuple(letter for axis, _ in parts for letter in letters[axis]))
         output = node.output.name
+        for axis, positions in _axis_positions(node.rule.signature.output, len(node.output.shape)):
+            if axis not in letters:  # computed
+                letters[axis] = _new_letters(axis, len(positions), node.suffix)
         self.known[output] = tuple(letter for axis in node.rule.signature.output for letter in letters[axis])
         self.sizes[output] = {
             letter: size

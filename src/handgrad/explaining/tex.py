@@ -160,9 +160,8 @@ class Formula(ast.NodeVisitor):
         if index == "(..., None)":  # broadcast over the last axis: mathematics does not write it
             return self.visit(node.value)
         if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
-            letters = self.letters(self.shape(node.value.value))
-            axis = evaluate(index, {})
-            return _sizes([letters[axis]] if isinstance(axis, int) else letters), ATOM
+            chosen = evaluate(f"letters[{index}]", {"letters": self.letters(self.shape(node.value.value))})
+            return _sizes([chosen] if isinstance(chosen, str) else chosen), ATOM
         inner = self._at(node.slice) if isinstance(node.slice, ast.Name) else rf"\text{{{_plain(index)}}}"
         return f"{{{self._at(node.value, ATOM)}}}_{{{inner}}}", ATOM
 
@@ -193,7 +192,8 @@ class Formula(ast.NodeVisitor):
         """Write ``v.sum(axis=0)`` and its like, with the letter of the axis."""
         letters = self.letters(self.shape(method.value))
         axes = {word.arg: word.value for word in node.keywords}.get("axis")
-        chosen = letters if axes is None else (letters[evaluate(ast.unparse(axes), {})],)
+        numbers = evaluate(ast.unparse(axes), {}) if axes is not None else range(len(letters))
+        chosen = [letters[k] for k in ((numbers,) if isinstance(numbers, int) else numbers)]
         below = " ".join(name_to_tex(letter.lower()) for letter in chosen)
         signs = {
             "sum": rf"\sum_{{{below}}}", "mean": rf"\frac{{1}}{{{_sizes(chosen)}}} \sum_{{{below}}}",

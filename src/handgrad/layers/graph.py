@@ -189,11 +189,12 @@ class Graph:
                 arguments[argument] = self._name(f"{argument}{suffix}", of_first, "mask")
             else:
                 arguments[argument] = self._resolve(argument, next(given), kind, suffix, layer)
-        shape, first = self._output_shape(rule, arguments), next(iter(arguments.values()))
+        settings = rule.settings(options)
+        shape, first = self._output_shape(rule, arguments, settings), next(iter(arguments.values()))
         sized_by = first.sized_by if shape == first.shape else self.origin
         output = Value(f"{rule.output}{suffix}", shape, "value", self.origin, sized_by)
         self._taken |= {f"{name}{suffix}" for name in _locals(rule)}
-        stream, settings = len(self.nodes) + 1, rule.settings(options)
+        stream = len(self.nodes) + 1
         self.nodes.append(Node(rule, settings, tuple(arguments.values()), output, suffix, stream, self.part))
         return output
 
@@ -248,11 +249,10 @@ class Graph:
         self._taken |= {name, f"d{name}"}
         return Value(name, shape, kind, self.origin, self.origin)
 
-    def _output_shape(self, rule: Rule, arguments: Mapping[str, Value]) -> Shape:
+    def _output_shape(self, rule: Rule, arguments: Mapping[str, Value], settings: Mapping[str, Any]) -> Shape:
+        shapes = {argument: value.shape for argument, value in arguments.items()}
         try:
-            sizes = rule.signature.bind(
-                rule.name, {argument: value.shape for argument, value in arguments.items()}
-            )
+            sizes = rule.signature.bind(rule.name, shapes)
         except ShapeError as error:
             outer = (v for v in arguments.values() if v.sized_by != self.origin)
             made = (f"{v.name}{show_shape(v.shape)} comes from {v.sized_by}" for v in outer)
@@ -262,7 +262,7 @@ class Graph:
                 given="; ".join(dict.fromkeys(made)),
                 fix="make the two sizes the same",
             ) from None
-        return rule.signature.output_shape(sizes)
+        return rule.signature.output_shape(sizes, settings, self.origin)
 
 
 def is_reduction(rule: Rule) -> bool:

@@ -216,7 +216,7 @@ def _write(
     written = {option: repr(value) for option, value in options.items()} | dict(names)
     trees = {name: _parsed(code) for name, code in written.items()}
     for line in text.lines:
-        tree = substitute(line.expression, trees)
+        tree = _OptionsInPlace().visit(substitute(line.expression, trees))
         expression = ast.unparse(_WithoutRows().visit(tree) if matrix else tree)
         target, reason = names.get(line.target, line.target), _rename_reason(line.reason, names)
         yield ProgramLine(target, line.operator, expression, phase, rule=rule, reason=reason)
@@ -242,3 +242,22 @@ class _WithoutRows(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         return node.args[0] if isinstance(node.func, ast.Name) and node.func.id == "rows" else node
+
+
+class _OptionsInPlace(ast.NodeTransformer):
+    """Writes the numbers of an option that is a tuple where a line uses them: 2 for ``(2, 3)[0]``; of ``*``, all."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        spread = (
+            a.value.elts if isinstance(a, ast.Starred) and isinstance(a.value, ast.Tuple) else [a]
+            for a in node.args
+        )
+        return ast.Call(node.func, [part for parts in spread for part in parts], node.keywords)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Subscript(value=ast.Tuple(elts=elements), slice=ast.Constant(value=int(place))):
+                return elements[place]
+        return node

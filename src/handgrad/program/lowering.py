@@ -211,7 +211,7 @@ class Lowering:
     def subscript(self, node: ast.Subscript) -> Any:
         thing = self.expression(node.value)
         if isinstance(thing, tuple):
-            return thing[ast.literal_eval(node.slice)]
+            return thing[_place(node.slice)]
         index = self.expression(node.slice)
         if isinstance(index, LoweredValue):
             return self.take(thing, index)
@@ -429,6 +429,13 @@ class Lowering:
 
     def primitive_normal_cdf(self, v: LoweredValue) -> LoweredValue:
         return self.elementwise("normal_cdf", v)
+
+
+def _place(index: ast.expr) -> int | slice:
+    """Return a number, or a slice of numbers, as in ``x.shape[-3:-1]``."""
+    if not isinstance(index, ast.Slice):
+        return int(ast.literal_eval(index))
+    return slice(*(part and ast.literal_eval(part) for part in (index.lower, index.upper, index.step)))
 
 
 def _promote(operation: str, values: tuple[LoweredValue, ...]) -> Type:

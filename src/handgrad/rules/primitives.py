@@ -138,3 +138,107 @@ def normal_cdf(v: Array) -> Array:
     erfc_large = np.exp(-(large**2)) * (1 / np.sqrt(np.pi) - series) / large
     erfc = np.where(u <= 0.46875, 1 - erf_small, np.where(u <= 4, erfc_middle, erfc_large))
     return np.where(v < 0, erfc / 2, 1 - erfc / 2).astype(v.dtype)
+
+
+@primitive
+def join_last(v: Array) -> Array:
+    """Return ``v`` with its last two axes joined into one: (…, A, B) as (…, A B). Its adjoint is `split_last`.
+
+    Examples
+    --------
+    >>> join_last(np.zeros((2, 3, 5))).shape
+    (2, 15)
+    """
+    return v.reshape(*v.shape[:-2], v.shape[-2] * v.shape[-1])
+
+
+@primitive
+def split_last(v: Array, parts: int) -> Array:
+    """Return ``v`` with its last axis split in two: (…, D) as (…, parts, D / parts). Its adjoint is `join_last`.
+
+    Examples
+    --------
+    >>> split_last(np.arange(6), 3)
+    array([[0, 1],
+           [2, 3],
+           [4, 5]])
+    """
+    return v.reshape(*v.shape[:-1], parts, v.shape[-1] // parts)
+
+
+@primitive
+def windows(
+    x: Array,
+    size: tuple[int, ...],
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    fill: float = 0.0,
+) -> Array:
+    """Return every window of ``x`` (…, H, W, C), channels last, as (…, P, Q, places, C). Its adjoint is `add_windows`.
+
+    A window has ``size`` places along the axes before the channels (one, two or more axes), counted row by row and
+    ``dilation`` apart; windows are ``stride`` apart; ``padding`` entries of ``fill`` are put on both ends of each axis.
+    So P = (H + 2 padding - dilation (size[0] - 1) - 1) // stride + 1.
+
+    Examples
+    --------
+    >>> windows(np.arange(5.0).reshape(5, 1), (3,), stride=2)[..., 0]
+    array([[0., 1., 2.],
+           [2., 3., 4.]])
+    """
+    first = x.ndim - 1 - len(size)
+    around = [(0, 0)] * first + [(padding, padding)] * len(size) + [(0, 0)]
+    padded = np.pad(x, around, constant_values=fill) if padding else x
+    reach = tuple(dilation * (length - 1) + 1 for length in size)
+    seen = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=tuple(range(first, x.ndim - 1)))
+    apart: list[Any] = [slice(None, None, stride)] * len(size)
+    within: list[Any] = [slice(None, None, dilation)] * len(size)
+    seen = np.moveaxis(seen[(..., *apart, slice(None), *within)], first + len(size), -1)
+    return seen.reshape(*seen.shape[: first + len(size)], -1, x.shape[-1])
+
+
+@primitive
+def add_windows(
+    v: Array,
+    sizes: tuple[int, ...],
+    size: tuple[int, ...],
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+) -> Array:
+    """Return zeros (…, H, W, C) with every window of ``v`` (…, P, Q, places, C) added where `windows` takes it from.
+
+    ``sizes`` is (H, W); what falls on the padding is left out. Windows that overlap add up.
+
+    Examples
+    --------
+    >>> add_windows(np.ones((2, 3, 1)), (5,), (3,), stride=2)[..., 0]
+    array([1., 1., 2., 1., 1.])
+    """
+    first = v.ndim - 2 - len(size)
+    counts, channels = v.shape[first:-2], v.shape[-1]
+    padded = tuple(length + 2 * padding for length in sizes)
+    total = np.zeros((*v.shape[:first], *padded, channels), v.dtype)
+    for place, position in enumerate(np.ndindex(*size)):
+        starts = [dilation * each for each in position]
+        taken: list[Any] = [
+            slice(a, a + stride * (c - 1) + 1, stride) for a, c in zip(starts, counts, strict=True)
+        ]
+        total[(..., *taken, slice(None))] += v[..., place, :]
+    inside: list[Any] = [slice(padding, padding + length) for length in sizes]
+    return total[(..., *inside, slice(None))]
+
+
+@primitive
+def first_largest(u: Array) -> Array:
+    """Return where the first largest entry along the axis before the last is: one True for each (…, :, c).
+
+    Examples
+    --------
+    >>> first_largest(np.array([[1.0, 7.0], [4.0, 7.0]]))
+    array([[False,  True],
+           [ True, False]])
+    """
+    places = np.expand_dims(np.arange(u.shape[-2]), -1)
+    return np.expand_dims(u.argmax(axis=-2), -2) == places

@@ -39,14 +39,14 @@ class Rule:
     """
 
     def __init__(
-        self, function: Callable[..., Any], signature: str, *, constant: bool, evaluation: Rule | None
+        self, function: Callable[..., Any], signature: Signature, *, constant: bool, evaluation: Rule | None
     ) -> None:
         self.forward = read_text(function)
         self.function = function
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self.__module__ = function.__module__
-        self.signature = Signature.parse(signature)
+        self.signature = signature
         self.name = self.forward.name
         self.constant = constant
         self.evaluation = evaluation or self
@@ -217,7 +217,7 @@ class Rule:
 
 
 def rule(
-    signature: str, *, constant: bool = False, evaluation: Rule | None = None
+    signature: str, *, constant: bool = False, evaluation: Rule | None = None, **computed: str
 ) -> Callable[[Callable[..., Any]], Rule]:
     """Declare a function as the forward of a rule.
 
@@ -229,6 +229,9 @@ def rule(
         Whether no gradient passes through, as for one-hot targets. Otherwise a backward must follow.
     evaluation
         The rule that takes this one's place outside training, when that is another.
+    **computed
+        A formula for each axis of the output that no argument has, from axes and options:
+        ``rule("N L C -> N P C", P="(L - size) // stride + 1")``.
 
     Raises
     ------
@@ -251,7 +254,8 @@ def rule(
     """
 
     def declare(function: Callable[..., Any]) -> Rule:
-        declared = Rule(function, signature, constant=constant, evaluation=evaluation)
+        axes = Signature.parse(signature, **computed)
+        declared = Rule(function, axes, constant=constant, evaluation=evaluation)
         if function.__module__.startswith("handgrad.rules."):
             if declared.name not in function.__globals__.get("__all__", ()):
                 raise RuleError(

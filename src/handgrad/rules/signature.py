@@ -5,9 +5,11 @@ A kind is an annotation, ``def embedding(i: Index, W)``: an argument without one
 
 from __future__ import annotations
 
+import ast
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 from handgrad.arrays import Array
 from handgrad.errors import RuleError, ShapeError
@@ -59,38 +61,53 @@ class Signature:
     does for the rows of a batch, whether they are (n,) or (n, time). The same letter is the same size
     everywhere. No axes at all is a single number.
 
+    An axis of the output that no argument has is computed from the others and the rule's options, by a formula beside
+    the signature: ``P="(H - size) // stride + 1"``. There ``A...`` is a tuple ``A``, as ``F="prod(A)"``.
+
     Examples
     --------
     >>> signature = Signature.parse("N... I, I O, O -> N... O")
     >>> sizes = signature.bind("linear", {"x": ("n", 64), "W": (64, 10), "b": (10,)})
     >>> signature.output_shape(sizes)
     ('n', 10)
+    >>> flat = Signature.parse("N A... -> N F", F="prod(A)")
+    >>> flat.output_shape(flat.bind("flatten", {"x": ("n", 4, 4, 16)}))
+    ('n', 256)
     """
 
     inputs: tuple[tuple[str, ...], ...]
     output: tuple[str, ...]
+    computed: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, text: str) -> Signature:
-        """Read a signature; raises `RuleError` when it is not ``"axes, axes -> axes"``."""
+    def parse(cls, text: str, **computed: str) -> Signature:
+        """Read a signature; raises `RuleError` when it is not ``"axes, axes -> axes"``, or an axis has no formula."""
         left, arrow, right = text.partition("->")
         if not arrow or "->" in right:
             raise RuleError(f"signature {text!r}: write 'axes, axes -> axes'")
         inputs = tuple(tuple(part.split()) for part in left.split(","))
-        signature = cls(inputs, tuple(right.split()))
+        signature = cls(inputs, tuple(right.split()), computed)
         for axes in (*inputs, signature.output):
             for axis in axes:
                 if axis != "..." and not axis.removesuffix("...").isidentifier():
                     raise RuleError(f"signature {text!r}: {axis!r} is not an axis name")
             if sum(axis.endswith("...") for axis in axes) > 1:
                 raise RuleError(f"signature {text!r}: only one '...' per argument")
+        given = {axis for axes in inputs for axis in axes}
         for axis in signature.output:
-            if not any(axis in axes for axes in inputs):
-                raise RuleError(f"signature {text!r}: the output's axis {axis} is in no argument")
+            if axis not in given and axis.removesuffix("...") not in computed:
+                raise RuleError(
+                    f"signature {text!r}: the output's axis {axis} is in no argument",
+                    fix=f'say how long it is: rule("…", {axis.removesuffix("...")}="…"), from axes and options',
+                )
+        for axis in computed:
+            if axis in given or not {axis, f"{axis}..."} & set(signature.output):
+                raise RuleError(f"signature {text!r}: {axis} is computed, and is no axis of the output alone")
         return signature
 
     def __str__(self) -> str:
-        return f"{', '.join(' '.join(axes) for axes in self.inputs)} -> {' '.join(self.output)}".strip()
+        axes = f"{', '.join(' '.join(axes) for axes in self.inputs)} -> {' '.join(self.output)}".strip()
+        return "; ".join([axes, *(f"{axis} = {formula}" for axis, formula in self.computed.items())])
 
     def bind(self, place: str, shapes: Mapping[str, Shape]) -> dict[str, Shape]:
         """Return the size of every axis (as a tuple of one, or several for ``N...``).
@@ -123,9 +140,41 @@ class Signature:
                 seen.setdefault(axis, f"{name}{show_shape(shape)}[{position}]")
         return sizes
 
-    def output_shape(self, sizes: Mapping[str, Shape]) -> Shape:
-        """Return the output's shape for the sizes that `bind` found."""
-        return tuple(size for axis in self.output for size in sizes[axis])
+    def output_shape(
+        self, sizes: Mapping[str, Shape], options: Mapping[str, Any] | None = None, place: str = "the rule"
+    ) -> Shape:
+        """Return the output's shape for the sizes that `bind` found and the rule's options.
+
+        Raises
+        ------
+        ShapeError
+            When a computed axis would be shorter than 1, or depends on the number of rows.
+        """
+        known = dict(sizes)
+        for axis, formula in self.computed.items():
+            name = axis if axis in self.output else f"{axis}..."
+            known[name] = self._computed(axis, formula, sizes, options or {}, place)
+        return tuple(size for axis in self.output for size in known[axis])
+
+    def _computed(
+        self, axis: str, formula: str, sizes: Mapping[str, Shape], options: Mapping[str, Any], place: str
+    ) -> Shape:
+        axes = {
+            name.removesuffix("..."): part if name.endswith("...") else part[0]
+            for name, part in sizes.items()
+        }
+        names = {node.id for node in ast.walk(ast.parse(formula)) if isinstance(node, ast.Name)}
+        given = {name: value for name, value in {**axes, **options}.items() if name in names}
+        shown = ", ".join(f"{name} = {_of_axis(value)}" for name, value in given.items())
+        if any("n" in value if isinstance(value, tuple) else value == "n" for value in given.values()):
+            raise ShapeError(f"{place}: {axis} = {formula} depends on the number of rows", given=shown)
+        length = eval(formula, {"__builtins__": {}, "prod": math.prod, **given})
+        made = tuple(length) if isinstance(length, tuple | list) else (length,)
+        if any(size < 1 for size in made):
+            raise ShapeError(
+                f"{place}: {axis} = {formula} is {_size(made)}, and an axis is 1 or longer", given=shown
+            )
+        return made
 
     def _pair(
         self, place: str, name: str, axes: tuple[str, ...], shape: Shape, shapes: Mapping[str, Shape]
@@ -156,3 +205,7 @@ class Signature:
 
 def _size(part: Shape) -> str:
     return str(part[0]) if len(part) == 1 else show_shape(part)
+
+
+def _of_axis(value: Any) -> str:
+    return show_shape(value) if isinstance(value, tuple) else str(value)

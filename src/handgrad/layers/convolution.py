@@ -1,0 +1,304 @@
+"""Convolution and pooling: layers of images and sequences with channels last, (n, H, V, C) and (n, T, C)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated
+
+from handgrad import rules
+from handgrad.arguments import INT64, Count, Range
+from handgrad.errors import ConfigurationError, ShapeError
+from handgrad.layers.graph import Graph, Parameter, Value
+from handgrad.layers.layer import Layer, RuleLayer
+from handgrad.rules import show_shape
+
+__all__ = [
+    "AvgPool2d",
+    "Conv1d",
+    "Conv2d",
+    "ConvTranspose2d",
+    "Flatten",
+    "GlobalAvgPool2d",
+    "MaxPool2d",
+    "Reshape",
+]
+
+CountOrZero = Annotated[int, Range(least=0, below=INT64)]
+
+Size = Count | tuple[Count, Count]
+"""Of a window: as long as wide, or both."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Conv2d(Layer):
+    """Map every window of an image affinely: x (n, H, V, I) to z (n, P, Q, O).
+
+    P = (H + 2 padding - dilation (size - 1) - 1) // stride + 1, and Q alike.
+
+    Parameters
+    ----------
+    inputs : int
+        I, channels of the input.
+    outputs : int
+        O, channels of the output.
+    size : int or (int, int)
+        Of the window: K and L.
+    stride : int, default 1
+        How far windows are apart.
+    padding : int, default 0
+        How many zeros are put around the image, on each side.
+    dilation : int, default 1
+        How far the entries of a window are apart.
+    bias : bool, default True
+        Whether there is a b (O,); it starts at 0.
+    initialiser : str, default "he_normal"
+        The name of one of `handgrad.INITIALISERS`, for W (K, L, I, O).
+
+    Examples
+    --------
+    >>> from handgrad import Network
+    >>> Network(Conv2d(1, 6, 5, padding=2), inputs=(28, 28, 1)).output_shape
+    ('n', 28, 28, 6)
+    """
+
+    inputs: Count
+    outputs: Count
+    size: Size
+    _: KW_ONLY
+    stride: Count = 1
+    padding: CountOrZero = 0
+    dilation: Count = 1
+    bias: bool = True
+    initialiser: str = "he_normal"
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        rule = rules.conv2d if self.bias else rules.conv2d_without_bias
+        kept = _kept(_pair(self.size), self.inputs, self.outputs, self.initialiser, bias=self.bias)
+        return graph.apply(rule, x, *kept, layer=self, **_spacing(self))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Conv1d(Layer):
+    """Map every window of a sequence affinely: x (n, T, I) to z (n, P, O).
+
+    P = (T + 2 padding - dilation (size - 1) - 1) // stride + 1.
+
+    Parameters
+    ----------
+    inputs : int
+        I, channels of the input.
+    outputs : int
+        O, channels of the output.
+    size : int
+        Of the window.
+    stride : int, default 1
+        How far windows are apart.
+    padding : int, default 0
+        How many zeros are put before and after the sequence.
+    dilation : int, default 1
+        How far the entries of a window are apart.
+    initialiser : str, default "he_normal"
+        The name of one of `handgrad.INITIALISERS`, for W (size, I, O).
+
+    Examples
+    --------
+    >>> from handgrad import Network
+    >>> Network(Conv1d(8, 16, 3, stride=2), inputs=(100, 8)).output_shape
+    ('n', 49, 16)
+    """
+
+    inputs: Count
+    outputs: Count
+    size: Count
+    _: KW_ONLY
+    stride: Count = 1
+    padding: CountOrZero = 0
+    dilation: Count = 1
+    initialiser: str = "he_normal"
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        kept = _kept((self.size,), self.inputs, self.outputs, self.initialiser)
+        return graph.apply(rules.conv1d, x, *kept, layer=self, **_spacing(self))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConvTranspose2d(Layer):
+    """Add a window up for every entry of an image: x (n, P, Q, I) to z (n, H, V, O).
+
+    H = (P - 1) stride - 2 padding + dilation (size - 1) + 1, and V alike.
+
+    Parameters
+    ----------
+    inputs : int
+        I, channels of the input.
+    outputs : int
+        O, channels of the output.
+    size : int or (int, int)
+        Of the window.
+    stride : int, default 1
+        How far windows are apart.
+    padding : int, default 0
+        How many zeros are put around the image, on each side, where `Conv2d` goes back from z to x.
+    dilation : int, default 1
+        How far the entries of a window are apart.
+    initialiser : str, default "he_normal"
+        The name of one of `handgrad.INITIALISERS`, for W (K, L, O, I).
+
+    Examples
+    --------
+    >>> from handgrad import Network
+    >>> Network(ConvTranspose2d(8, 3, 4, stride=2, padding=1), inputs=(7, 7, 8)).output_shape
+    ('n', 14, 14, 3)
+    """
+
+    inputs: Count
+    outputs: Count
+    size: Size
+    _: KW_ONLY
+    stride: Count = 1
+    padding: CountOrZero = 0
+    dilation: Count = 1
+    initialiser: str = "he_normal"
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        size = _pair(self.size)
+        fans = self.inputs * math.prod(size), self.outputs * math.prod(size)
+        weights = Parameter((*size, self.outputs, self.inputs), self.initialiser, *fans)
+        bias = Parameter((self.outputs,), "zeros")
+        return graph.apply(rules.conv_transpose2d, x, weights, bias, layer=self, **_spacing(self))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MaxPool2d(Layer):
+    """Take the largest entry of each window, channel by channel: x (n, H, V, C) to y (n, P, Q, C).
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        Of the window.
+    stride : int, default None
+        How far windows are apart; without one they are side by side.
+    padding : int, default 0
+        How far windows go beyond the image, on each side; what is there is never taken.
+
+    Examples
+    --------
+    >>> from handgrad import Network
+    >>> Network(MaxPool2d(2), inputs=(28, 28, 6)).output_shape
+    ('n', 14, 14, 6)
+    """
+
+    size: Size
+    _: KW_ONLY
+    stride: Count | None = None
+    padding: CountOrZero = 0
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        return graph.apply(rules.max_pool2d, x, layer=self, **_pooling(self))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AvgPool2d(Layer):
+    """Average each window, channel by channel: x (n, H, V, C) to y (n, P, Q, C).
+
+    Parameters
+    ----------
+    size : int or (int, int)
+        Of the window.
+    stride : int, default None
+        How far windows are apart; without one they are side by side.
+    padding : int, default 0
+        How far windows go beyond the image, on each side, where zeros are averaged too.
+    """
+
+    size: Size
+    _: KW_ONLY
+    stride: Count | None = None
+    padding: CountOrZero = 0
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        return graph.apply(rules.average_pool2d, x, layer=self, **_pooling(self))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GlobalAvgPool2d(RuleLayer):
+    """Average each channel over the whole image: x (n, H, V, C) to y (n, C)."""
+
+    rule = rules.global_average_pool2d
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reshape(Layer):
+    """Give each row another shape: ``Reshape((28, 28, 1))`` makes images of (n, 784).
+
+    Parameters
+    ----------
+    shape : (int, ...)
+        Of a row, without n.
+
+    Examples
+    --------
+    >>> from handgrad import Network
+    >>> Network(Reshape((28, 28, 1)), inputs=784).output_shape
+    ('n', 28, 28, 1)
+    """
+
+    shape: tuple[Count, ...]
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        row = [int(size) for size in x.shape[1:]]
+        if math.prod(row) != math.prod(self.shape):
+            raise ShapeError(
+                f"{graph.origin}: {show_shape(self.shape)} holds {math.prod(self.shape)} numbers, "
+                f"and a row of {x.name}{show_shape(x.shape)} {math.prod(row)}"
+            )
+        return graph.apply(rules.reshape, x, layer=self, shape=self.shape)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Flatten(Layer):
+    """Put all that belongs to a row side by side: (n, H, V, C) as (n, H V C).
+
+    Examples
+    --------
+    >>> from handgrad import Network
+    >>> Network(Flatten(), inputs=(4, 4, 16)).output_shape
+    ('n', 256)
+    """
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        return graph.apply(rules.reshape, x, layer=self)
+
+
+def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
+    return (size, size) if isinstance(size, int) else size
+
+
+def _kept(
+    size: tuple[int, ...], inputs: int, outputs: int, initialiser: str, *, bias: bool = True
+) -> list[Parameter]:
+    """Return W, and b where there is one."""
+    places = math.prod(size)
+    weights = Parameter((*size, inputs, outputs), initialiser, inputs * places, outputs * places)
+    return [weights, Parameter((outputs,), "zeros")] if bias else [weights]
+
+
+def _spacing(layer: Conv1d | Conv2d | ConvTranspose2d) -> dict[str, int]:
+    return {"stride": layer.stride, "padding": layer.padding, "dilation": layer.dilation}
+
+
+def _pooling(layer: MaxPool2d | AvgPool2d) -> dict[str, object]:
+    """Return the options of a pooling rule; refuse windows that may lie in the padding alone."""
+    size = _pair(layer.size)
+    if 2 * layer.padding > min(size):
+        raise ConfigurationError(
+            f"{layer!r}: the padding is more than half of the window {show_shape(size)}",
+            fix=f"give padding={min(size) // 2} or less, or a larger window",
+        )
+    stride = layer.stride or layer.size
+    if not isinstance(stride, int):
+        raise ConfigurationError(
+            f"{layer!r}: the window is not square", fix="say how far windows are apart: stride=2"
+        )
+    return {"size": size, "stride": stride, "padding": layer.padding}
