@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 __all__ = [
     "ConfigurationError", "ConversionError", "DataError", "EngineError", "EstimatorError",
@@ -41,6 +41,23 @@ class HandgradError(Exception):
         lines += [f"  given  {given}"] if given else []
         lines += [f"  fix    {fix}"] if fix else []
         super().__init__("\n".join(lines))
+
+    def reworded(self, words: Mapping[str, str]) -> Self:
+        """Return the error in the words of whom it is for: of the command line, options instead of arguments.
+
+        Examples
+        --------
+        >>> error = TrainingError("the loss is not finite", fix="try clip_norm=1.0")
+        >>> print(error.reworded({"clip_norm=1.0": "--clip-norm 1"}).fix)
+        try --clip-norm 1
+        """
+        parts = [self.problem, self.given, self.fix]
+        for word, other in words.items():
+            parts = [part.replace(word, other) for part in parts]
+        error = type(self)(parts[0], given=parts[1], fix=parts[2])
+        for note in getattr(self, "__notes__", ()):
+            error.add_note(note)
+        return error
 
 
 class RuleError(HandgradError):

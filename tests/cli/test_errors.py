@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import inspect
 import re
 import shlex
 import shutil
@@ -14,7 +15,7 @@ import pytest
 
 import handgrad
 from handgrad.cli import COMMANDS
-from handgrad.cli.options import SETTINGS
+from handgrad.cli.options import REMEDIES, SETTINGS
 
 from ..conftest import Command
 from .wrong_files import write_wrong
@@ -196,7 +197,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "train fewer.npz": (1, "fewer.npz: x has 3 rows and t has shape (2,); rows must agree"),
     "train texts.npz --task regression": (1, "texts.npz, t.npy: the target is text, and regression needs numbers"),
     "train letters.npz": (1, "letters.npz/x.npy: the array has dtype <U1, and numbers are needed"),
-    "train deep.npz": (1, "network.hidden: a row of the data has the shape (2, 2), and one axis is needed"),
+    "train deep.npz": (1, "--hidden: a row of the data has the shape (2, 2), and one axis is needed"),
     "train no.npz": (1, "no.npz: the file cannot be read: File is not a zip file"),
     "train packed.npz": (1, "packed.npz: x.npy is packed otherwise than NumPy does"),
     "train bomb.npz": (1, "bomb.npz: the file claims 320320256 bytes of contents, and 268435456 is the limit for a compressed file of 311760 bytes"),
@@ -462,10 +463,22 @@ def test_a_loss_that_is_not_finite_names_the_line_and_the_learning_rate(at: Comm
     assert given.startswith("  given  |")
     assert fix.startswith("  fix    likely cause: the learning rate: W1 has grown from ")
     assert fix.endswith(
-        "instead of 1e+30, the largest tried that stays finite for 50 steps from the initial weights, or clip_norm=1.0"
+        "instead of 1e+30, the largest tried that stays finite for 50 steps from the initial weights, or --clip-norm 1"
     )
-    rate = fix.partition("; try a learning rate of ")[2].split()[0]
+    rate = fix.partition("; try --learning-rate ")[2].split()[0]
     at("train", "moons", "--optimiser", "SGD", "--learning-rate", rate, "--epochs", "3")
+
+
+def test_what_a_training_advises_has_its_option() -> None:
+    """Each phrase that is replaced is in the errors of a training, and no argument of Python's is left there."""
+    from handgrad.training import learning_rates, nonfinite
+
+    source = "".join(inspect.getsource(module) for module in (learning_rates, nonfinite))
+    assert [phrase for phrase in REMEDIES if phrase not in source] == []
+    advice = " ".join(re.findall(r'"([^"\n]*(?:try|train|put|or) [^"\n]*)"', inspect.getsource(nonfinite)))
+    for phrase, option in REMEDIES.items():
+        advice = advice.replace(phrase, option)
+    assert re.findall(r"\w+=|Standardise\(\)", advice) == []
 
 
 def test_options_may_come_in_any_order(at: Command, shop: Path) -> None:

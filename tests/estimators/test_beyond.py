@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import balanced_accuracy_score
 
 import handgrad
@@ -182,3 +185,59 @@ def test_what_cannot_be_is_refused(parameters: dict[str, Any], said: str) -> Non
 def test_balanced_weights_need_all_rows() -> None:
     with pytest.raises(EstimatorError, match="give the weights as a dictionary"):
         ours("MLPClassifier", class_weight="balanced").partial_fit([[1.0]], [0], classes=[0, 1])
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adam"])
+@pytest.mark.parametrize("name", BOTH)
+def test_a_learning_rate_is_found(name: str, solver: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the range test, from the same weights; the fit is that at this rate."""
+    X, y = data_for(name)
+    parameters = {"solver": solver, "random_state": 0, "tol": 0, "batch_size": 32}
+    found = fit(ours(name, learning_rate="find", verbose=True, learning_rate_init=1e-9, **parameters), X, y)
+    assert f"learning rate {found.learning_rate_:g}, found by a range test" in capsys.readouterr().out
+    assert found.score(X, y) > 0.95
+    same = fit(ours(name, learning_rate_init=found.learning_rate_, **parameters), X, y)
+    np.testing.assert_array_equal(found.coefs_[0], same.coefs_[0])
+    assert same.learning_rate_ == found.learning_rate_
+
+
+def test_a_found_learning_rate_is_that_of_weighted_rows_and_goes_on(tmp_path: Path) -> None:
+    """In partial_fit it is found once, and in a saved estimator it is known."""
+    X, y = values()
+    regressor = ours("MLPRegressor", learning_rate="find", random_state=0)
+    rate = regressor.partial_fit(X[:90], y[:90], sample_weight=np.linspace(0, 2, 90)).learning_rate_
+    assert regressor.partial_fit(X[90:], y[90:]).learning_rate_ == rate
+    regressor.save(tmp_path / "saved")
+    assert type(regressor).load(tmp_path / "saved").learning_rate_ == rate
+    assert not hasattr(ours("MLPRegressor"), "learning_rate_")
+
+
+def test_no_learning_rate_is_found_where_none_helps() -> None:
+    """The error is about the parameter that the estimator has."""
+    X, y = values()
+    with pytest.raises(EstimatorError, match="learning_rate='find': the loss falls at no learning rate"):
+        ours("MLPRegressor", learning_rate="find").fit(1e200 * X, y)
+
+
+def test_a_divergence_advises_a_rate_that_was_tried() -> None:
+    """In the estimator's parameters, and it is right: with it the fit ends."""
+    X, y = values()
+    parameters = {"solver": "sgd", "random_state": 0, "activation": "identity", "max_iter": 20}
+    with pytest.raises(EstimatorError) as error:
+        ours("MLPRegressor", learning_rate_init=1e3, **parameters).fit(X, y)
+    advice = (
+        r"try learning_rate_init=(\S+) instead of 1e\+03, the largest tried that stays finite for 50 steps"
+    )
+    found = re.search(advice, error.value.fix)
+    assert found
+    assert "clip_norm" not in str(error.value)
+    calm = ours("MLPRegressor", learning_rate_init=float(found[1]), **parameters)
+    assert np.isfinite(fit(calm, X, y).loss_)
+
+
+@pytest.mark.parametrize("name", ["coefs_", "intercepts_"])
+def test_weights_are_set_after_a_fit_only(name: str) -> None:
+    with pytest.raises(
+        NotFittedError, match=rf"This MLPRegressor instance is not fitted yet: {name} are the arrays"
+    ):
+        setattr(ours("MLPRegressor"), name, [np.zeros((2, 3))])

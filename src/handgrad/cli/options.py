@@ -16,7 +16,7 @@ from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.configuration import MOST_BYTES, Configuration, read_configuration
 from handgrad.data import Dataset, Split, load
 from handgrad.engines import ENGINES
-from handgrad.errors import ConfigurationError, DataError
+from handgrad.errors import ConfigurationError, DataError, TrainingError
 from handgrad.files import check_file
 from handgrad.layers import ACTIVATIONS, LOSSES, OPTIMISERS, SCHEDULES
 from handgrad.network import Network
@@ -83,6 +83,16 @@ SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
 
 
 RATE = "training.optimiser.learning_rate"
+REMEDIES = {
+    "find_learning_rate:": "--learning-rate find:",
+    "try a learning rate of": "try --learning-rate",
+    "clip_norm=1.0": "--clip-norm 1",
+    "put Standardise() first": "--standardise auto",
+    "with engine='reference', or in float64": "with --engine reference, or --dtype float64",
+    "train in float64": "give --dtype float64",
+}
+"""What a training's errors advise in Python, and the options for it."""
+
 FLAGS = {name.replace(".", "__"): flag for name, flag, _ in SETTINGS}
 
 
@@ -98,6 +108,8 @@ def with_settings(command: F) -> F:
             return command(*arguments, **given)
         except ConfigurationError as error:
             raise _with_option_names(error, given) from None
+        except TrainingError as error:
+            raise error.reworded(REMEDIES) from None
 
     decorated: Any = with_option_names
     for name, flag, more in reversed(SETTINGS):
@@ -108,12 +120,13 @@ def with_settings(command: F) -> F:
 
 
 def _with_option_names(error: ConfigurationError, given: Mapping[str, Any]) -> ConfigurationError:
-    """Put the option in place of the setting that an error begins with, if it was given as an option."""
+    """Put the option in place of the setting that an error begins with, if it was given as one, or no file was given."""
     setting = re.match(r"[\w.]*", error.problem)[0]  # type: ignore[index] # which matches any text
     rest = error.problem[len(setting) :]
     for name, flag, _ in SETTINGS:
         of_table = name.startswith(f"{setting}.") and re.search(rf"\b{name.rpartition('.')[2]}\b", rest)
-        if given.get(name.replace(".", "__")) is not None and (name == setting or of_table):
+        was_given = given.get(name.replace(".", "__")) is not None
+        if (name == setting and (was_given or given.get("config") is None)) or (was_given and of_table):
             fix = error.fix or ""
             for other, its_flag, _ in SETTINGS:
                 fix = re.sub(rf"\b{re.escape(other)}\b", its_flag, fix)

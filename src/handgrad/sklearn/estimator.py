@@ -28,6 +28,7 @@ from handgrad.layers import Layer, Loss, Schedule
 from handgrad.network import Network
 from handgrad.sklearn.networks import (
     ACTIVATIONS,
+    FIND,
     SCHEDULES,
     draw_weights,
     parameter_list,
@@ -55,6 +56,8 @@ ATTRIBUTES = """\
     With early stopping, the score of each epoch on the held-out rows, and the best.
 ``n_iter_``, ``t_``
     Epochs of the last fit, and rows seen in all.
+``learning_rate_``
+    The learning rate of sgd or adam after the last epoch: given, found, or made smaller.
 ``n_layers_``, ``n_outputs_``, ``out_activation_``
     Layers with input and output, outputs, and the function that makes predictions of them.
 ``n_features_in_``, ``feature_names_in_``
@@ -106,8 +109,9 @@ class Perceptron(BaseEstimator, ABC):
     learning_rate: str | Schedule = parameter(
         "constant",
         '"constant"; for sgd also "invscaling" (learning_rate_init / t^power_t) and "adaptive" (a fifth, whenever '
-        'nothing improves); for both "cosine", "one_cycle" or a `Schedule` of handgrad\'s, over ``max_iter`` epochs.',
-        StrOptions({"constant", "invscaling", "adaptive", *SCHEDULES}),
+        'nothing improves); for both "cosine", "one_cycle" or a `Schedule` of handgrad\'s, over ``max_iter`` epochs, and '
+        '"find": constant, at a rate that a range test finds (`handgrad.training.find_learning_rate`).',
+        StrOptions({"constant", "invscaling", "adaptive", FIND, *SCHEDULES}),
         Schedule,
     )
     learning_rate_init: float = parameter(0.001, "The first learning rate.")
@@ -301,6 +305,12 @@ class Perceptron(BaseEstimator, ABC):
     def n_layers_(self) -> int:
         """Layers, with input and output."""
         return len(parameters_of(self.network_, "W")) + 1
+
+    @property
+    def learning_rate_(self) -> float:
+        """The learning rate of sgd or adam, as it is after the last epoch."""
+        state: Any = self._descent_state  # None after lbfgs
+        return float(state.rate)
 
     @property
     def n_outputs_(self) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import NotFittedError
 
 from handgrad.arrays import Array
 from handgrad.engines import DEFAULT_ENGINE, BoundProgram, bind
@@ -41,6 +42,9 @@ ACTIVATIONS: dict[str, type[Layer] | None] = {
 
 SCHEDULES: dict[str, Schedule] = {"cosine": Cosine(), "one_cycle": OneCycle()}
 """The learning rates that are known before the training starts; scikit-learn's own follow from it."""
+
+FIND = "find"
+"""The learning rate that a range test finds."""
 
 MAX_CACHED = 8
 """Programs that wait for a fit of their shape: a grid search over a few shapes finds them all, and memory stays small."""
@@ -80,12 +84,17 @@ def parameters_of(network: Network, letter: str) -> ParameterList:
 
 def parameter_list(letter: str, meaning: str) -> property:
     """Return the property of an estimator that has the network's weights or biases, and writes into them."""
+    name = {"W": "coefs_", "b": "intercepts_"}[letter]
 
     def assign(estimator: Any, arrays: list[ArrayLike]) -> None:
+        if not hasattr(estimator, "network_"):
+            raise NotFittedError(
+                f"This {type(estimator).__name__} instance is not fitted yet: {name} are the arrays of its network, which "
+                f"'fit' or 'partial_fit' makes. Call one of them first, then set {name}."
+            )
         found = parameters_of(estimator.network_, letter)
         own, given = [array.shape for array in found], [np.shape(array) for array in arrays]
         if own != given:
-            name = {"W": "coefs_", "b": "intercepts_"}[letter]
             raise EstimatorError(f"{name} are {own}, and {given} are given")
         for array, numbers in zip(found, arrays, strict=True):
             array[...] = numbers

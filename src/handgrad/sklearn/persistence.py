@@ -22,7 +22,7 @@ from handgrad.files import Tensors, check_arrays, parse_versioned, read_file, wr
 from handgrad.layers import SCHEDULES, Schedule
 from handgrad.runs import Run, load_run, save_run
 from handgrad.sklearn.classifier import LabelKind
-from handgrad.sklearn.networks import build_optimiser
+from handgrad.sklearn.networks import FIND, build_optimiser
 from handgrad.sklearn.solvers import DescentState
 from handgrad.specs import from_table, to_table
 from handgrad.training import EpochRecord, History
@@ -125,7 +125,9 @@ def _history(estimator: Any) -> History:
     """Return the training as a run folder has it."""
     losses = getattr(estimator, "loss_curve_", None) or [estimator.loss_]
     scores = getattr(estimator, "validation_scores_", None) or [None] * len(losses)
-    rate = float(estimator.learning_rate_init)
+    rate = float(
+        estimator.learning_rate_ if estimator.learning_rate == FIND else estimator.learning_rate_init
+    )
     records = [
         EpochRecord(number, loss, None, score, rate, 0.0)
         for number, (loss, score) in enumerate(zip(losses, scores, strict=False), 1)

@@ -13,19 +13,33 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.optimize import _check_optimize_result
 
 from handgrad.arrays import Array
-from handgrad.engines import Epoch, NonFiniteLossError
-from handgrad.errors import EstimatorError, notify
+from handgrad.engines import DEFAULT_ENGINE, Epoch, NonFiniteLossError
+from handgrad.errors import EstimatorError, TrainingError, notify
 from handgrad.layers import Schedule
 from handgrad.network import Network
 from handgrad.sklearn.networks import (
+    FIND,
     SCHEDULES,
     FitProgram,
     build_optimiser,
     fit_program,
 )
 from handgrad.training.history import EpochRecord, requests_stop
+from handgrad.training.learning_rates import find_learning_rate, largest_finite_rate
 from handgrad.training.metrics import mean_loss
 from handgrad.training.nonfinite import explain_nonfinite, largest
+from handgrad.training.rows import Subset
+
+REMEDIES = {
+    "try a learning rate of ": "try learning_rate_init=",
+    ", or clip_norm=1.0": "",
+    "put Standardise() first": "put sklearn.preprocessing.StandardScaler in front",
+    "train with engine='reference', or in float64": "give X in float64",
+    "train in float64": "give X in float64",
+    "find_learning_rate:": "learning_rate='find':",
+    "from the initial weights": "from earlier weights",
+}
+"""What a training's errors advise for networks, and the estimators' parameters for it."""
 
 MIN_ADAPTIVE_RATE = 1e-6
 """Below it an adaptive learning rate falls no further, and the descent ends: scikit-learn's."""
@@ -58,10 +72,38 @@ def descend(estimator: Any, arrays: dict[str, Any], strata: Array | None, *, inc
         validation = {name: array[held_out] for name, array in arrays.items()}
     if not incremental or estimator._descent_state is None:
         seed = int(estimator._random_state.randint(2**31)) if estimator.dropout else 0
-        estimator._descent_state = DescentState(float(estimator.learning_rate_init), seed)
+        estimator._descent_state = DescentState(_first_rate(estimator, arrays, order, seed), seed)
     weighted = "w" in arrays
     with fit_program(estimator.network_, build_optimiser(estimator), weighted=weighted) as program:
         Descent(estimator, program, arrays, order, validation, incremental=incremental).run()
+
+
+def _first_rate(estimator: Any, arrays: dict[str, Any], order: Array, seed: int) -> float:
+    """Return the first learning rate: the one given, or the one that a range test finds."""
+    if estimator.learning_rate != FIND:
+        return float(estimator.learning_rate_init)
+    try:
+        found = find_learning_rate(
+            estimator.network_,
+            arrays["x"][order],
+            arrays["t"][order],
+            optimiser=build_optimiser(estimator),
+            sample_weight=arrays["w"][order] if "w" in arrays else None,
+            batch_size=rows_of_batch(estimator, len(order)),
+            seed=seed,
+        )
+    except TrainingError as error:
+        error = error.reworded(REMEDIES)
+        raise EstimatorError(error.problem, given=error.given, fix=error.fix) from None
+    if estimator.verbose:
+        print(found)  # noqa: T201 - verbose asks for it
+    return found.learning_rate
+
+
+def rows_of_batch(estimator: Any, rows: int) -> int:
+    """Return how many of so many rows a batch has."""
+    chosen = estimator.batch_size
+    return min(200 if chosen == "auto" else int(chosen), rows)
 
 
 def _complete_record(estimator: Any) -> None:
@@ -90,10 +132,12 @@ class Descent:
         if chosen != "auto" and chosen > rows:
             clipped = "Got `batch_size` less than 1 or larger than sample size. It is going to be clipped"
             notify(clipped, UserWarning)
-        self.batch_size = min(200 if chosen == "auto" else int(chosen), rows)
+        self.batch_size = rows_of_batch(estimator, rows)
         self.schedule: str | Schedule = SCHEDULES.get(estimator.learning_rate) or estimator.learning_rate
-        if estimator.solver == "adam" and self.schedule in ("invscaling", "adaptive"):
-            self.schedule = "constant"  # as scikit-learn: these two are for sgd
+        if self.schedule == FIND or (
+            estimator.solver == "adam" and self.schedule in ("invscaling", "adaptive")
+        ):
+            self.schedule = "constant"  # as scikit-learn: the latter two are for sgd
         self.best = self.network_arrays() if validation else {}
 
     def network_arrays(self) -> dict[str, Array]:
@@ -159,8 +203,7 @@ class Descent:
             estimator.validation_scores_.append(float("nan"))
             message = (
                 f"the loss of iteration {estimator.n_iter_ + 1} is not finite: the weights of the best "
-                "validation score are restored; a smaller learning_rate_init, or features of a common size, "
-                "would let it go on"
+                f"validation score are restored; {self.explained(epoch, error.batch).fix}"
             )
             notify(message, ConvergenceWarning)
             return None
@@ -226,12 +269,22 @@ class Descent:
     def explained(self, epoch: Epoch, batch: int) -> EstimatorError:
         """Name the line of the program that was first not finite, from the batch that met it."""
         alone = epoch.part(batch, batch + 1, 0.0, 0.0)
-        error = explain_nonfinite(self.program.program, self.program.arrays, self.start, alone, 0)
-        fix = error.fix.replace(
-            "put Standardise() first", "put sklearn.preprocessing.StandardScaler in front"
-        )
+        error = explain_nonfinite(
+            self.program.program, self.program.arrays, self.start, alone, 0, self.finite_rate
+        ).reworded(REMEDIES)
         return EstimatorError(
-            f"iteration {self.estimator.n_iter_ + 1}: {error.problem}", given=error.given, fix=fix
+            "Solver produced non-finite parameter weights. The input data may contain large values and need to be "
+            f"preprocessed: iteration {self.estimator.n_iter_ + 1}: {error.problem}",
+            given=error.given,
+            fix=error.fix,
+        )
+
+    def finite_rate(self, rate: float, steps: int) -> float | None:
+        """Return a lower learning rate at which some steps from the network's weights, of an earlier epoch, stay finite."""
+        rows = Subset(self.arrays, np.sort(self.order))
+        optimiser = build_optimiser(self.estimator)
+        return largest_finite_rate(
+            self.network, rows, optimiser, rate, steps, self.batch_size, self.state.seed, DEFAULT_ENGINE
         )
 
     def report(self, line: str) -> None:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from copy import deepcopy
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -349,6 +350,10 @@ class TrainingRun:
     def finite_rate(self, rate: float, steps: int) -> float | None:
         """Return a lower learning rate at which some steps from the initial weights stay finite."""
         facts, rows = self.step.facts, self.training
+        network = deepcopy(self.network)
+        initial = network.program().initial(network.seed)
+        for name, array in network.parameters.items():
+            array[...] = initial[name]
         return largest_finite_rate(
-            self.network, rows, self.optimiser, rate, steps, self.batch_size, self.seed, facts["engine"]
+            network, rows, self.optimiser, rate, steps, self.batch_size, self.seed, facts["engine"]
         )
