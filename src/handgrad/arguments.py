@@ -175,6 +175,10 @@ def _fits(value: Any, hint: Any) -> bool:
     kind = origin or hint
     if not isinstance(kind, type) or kind.__module__.startswith(UNKNOWN):
         return True
+    if kind is np.ndarray and hasattr(
+        value, "indptr"
+    ):  # sparse rows of scipy's, which are used in place of an array
+        return True
     try:
         return isinstance(value, kind)
     except TypeError:  # a protocol that is for type checkers alone

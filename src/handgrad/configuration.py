@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from handgrad.arrays import Array, Fingerprint
+from handgrad.arrays import Array, Fingerprint, is_sparse
 from handgrad.data import Dataset, Split, Task, split
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError
@@ -187,7 +187,8 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     def _standardise(self, dataset: Dataset, first: Layer) -> list[Layer]:
         over = self.data.standardise
-        if over == "none" or (over == "auto" and isinstance(first, Embedding | Standardise)):
+        as_they_are = isinstance(first, Embedding | Standardise) or is_sparse(dataset.x)
+        if over == "none" or (over == "auto" and as_they_are):
             return []
         pixels = dataset.x.dtype == "uint8"
         return [Standardise(over="all" if over == "all" or (over == "auto" and pixels) else "feature")]

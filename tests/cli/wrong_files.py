@@ -164,6 +164,17 @@ def _save(path: Path, **arrays: object) -> None:
     np.savez(path, **{name: np.asarray(array) for name, array in arrays.items()})
 
 
+def _sparse(**other: object) -> dict[str, object]:
+    """Return what scipy's `save_npz` writes of two rows, with other arrays in place of some."""
+    return {
+        "format": b"csr",
+        "data": [1.0, 2.0],
+        "indices": [0, 1],
+        "indptr": [0, 1, 2],
+        "shape": [2, 3],
+    } | other
+
+
 def _unfinished(folder: Path) -> None:
     shutil.copytree(Path(__file__).parents[1] / "fuzz" / "corpus" / "run", folder)
     (folder / "run.json").unlink()
@@ -207,6 +218,10 @@ OTHERS: dict[str, Callable[[Path], object]] = {
     "nan.npy": lambda path: np.save(path, np.array([[1.0, 2.0, np.nan]])),
     "nothing.npz": lambda path: _save(path, a=ROWS),
     "nan.npz": lambda path: _save(path, x=[[1.0, np.inf]], t=[1.0]),
+    "coo.npz": lambda path: _save(path, format=b"coo", row=[0], col=[1], data=[1.0], shape=[2, 3]),
+    "square.npz": lambda path: _save(path, **_sparse(data=np.eye(2))),
+    "endless.npz": lambda path: _save(path, **_sparse(shape=[2, 2**63 - 1])),
+    "layouts.npz": lambda path: _save(path, **_sparse(format=["csr", "csc"])),
     "flat.npz": lambda path: _save(path, x=[1.0, 2.0], t=["a", "b"]),
     "fewer.npz": lambda path: _save(path, x=ROWS, t=["a", "b"]),
     "texts.npz": lambda path: _save(path, x=ROWS, t=["a", "b", "c"]),

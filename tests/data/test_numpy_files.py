@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+import sys
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -17,8 +18,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from handgrad.data import read_npy, read_npz, reading
-from handgrad.errors import DataError
+from handgrad.data import load, load_features, read_npy, read_npz, reading
+from handgrad.errors import DataError, MissingPackageError
 
 
 class Unpickled:
@@ -200,3 +201,82 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.npy").write_bytes(X)
     with pytest.raises(DataError, match=r"gone\.npy: there is no such file"):
         read_npy(tmp_path / "x.npy", target=str(tmp_path / "gone.npy"))
+
+
+def sparse_rows(layout: str = "csr", dtype: str = "float32") -> Any:
+    from scipy.sparse import random
+
+    return random(23, 11, 0.2, format=layout, dtype=dtype, rng=np.random.default_rng(0))
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize("layout", ["csr", "csc"])
+@pytest.mark.parametrize("array", [True, False])
+def test_sparse_rows_are_those_that_were_saved(
+    tmp_path: Path, layout: str, array: bool, compressed: bool
+) -> None:
+    """By row or by column, of scipy's matrices and arrays; with the targets of another file."""
+    import scipy.sparse
+
+    x = sparse_rows(layout)
+    kind = {"csr": scipy.sparse.csr_array, "csc": scipy.sparse.csc_array}[layout]
+    scipy.sparse.save_npz(tmp_path / "x.npz", kind(x) if array else x, compressed=compressed)
+    np.save(tmp_path / "t.npy", np.array([f"{k % 3}" for k in range(23)]))
+    data = read_npz(tmp_path / "x.npz", target=tmp_path / "t.npy")
+    assert (type(data.x), data.x.dtype, len(data)) == (scipy.sparse.csr_array, np.float32, 23)
+    np.testing.assert_array_equal(data.x.toarray(), x.toarray())  # type: ignore[attr-defined]
+    assert data.classes == ("0", "1", "2")
+    other = load(str(tmp_path / "x.npz"), target=str(tmp_path / "t.npy"))
+    np.testing.assert_array_equal(other.t, data.t)
+    rows: Any = load_features(tmp_path / "x.npz")
+    np.testing.assert_array_equal(rows.toarray(), x.toarray())
+
+
+DAMAGE: dict[str, tuple[str, Any]] = {
+    "columns outside": ("indices", lambda indices: indices + 11),
+    "starts that fall": ("indptr", lambda starts: starts[::-1].copy()),
+    "fewer starts": ("indptr", lambda starts: starts[:-1]),
+    "numbers for columns": ("indices", lambda indices: indices + 0.5),
+    "text": ("data", lambda data: data.astype(str)),
+    "not finite": ("data", lambda data: np.where(np.arange(len(data)) == 3, np.inf, data)),
+}
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_sparse_rows_are_an_error_with_the_file(tmp_path: Path, damage: str) -> None:
+    import scipy.sparse
+
+    scipy.sparse.save_npz(tmp_path / "x.npz", sparse_rows())
+    with np.load(tmp_path / "x.npz") as file:
+        members = dict(file)
+    name, change = DAMAGE[damage]
+    np.savez(tmp_path / "x.npz", **members | {name: change(members[name])})
+    with pytest.raises(DataError, match=r"x\.npz"):
+        load_features(tmp_path / "x.npz")
+    np.savez(tmp_path / "x.npz", **{key: value for key, value in members.items() if key != name})
+    with pytest.raises(DataError, match=rf"x\.npz: there is no array {name}"):
+        load_features(tmp_path / "x.npz")
+
+
+@pytest.mark.peers
+def test_sparse_rows_have_their_targets_in_another_file(tmp_path: Path) -> None:
+    import scipy.sparse
+
+    scipy.sparse.save_npz(tmp_path / "x.npz", sparse_rows())
+    with pytest.raises(DataError, match="must be the path of one file"):
+        read_npz(tmp_path / "x.npz")
+    np.savez(tmp_path / "own.npz", x=np.ones((3, 2)), t=np.arange(3) / 2)
+    with pytest.raises(DataError, match="this source has its own target"):
+        read_npz(tmp_path / "own.npz", target="t.npy")
+
+
+def test_without_scipy_the_error_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    parts = {"data": [1.0, 2.0], "indices": [0, 1], "indptr": [0, 1, 2], "shape": [2, 3]}
+    np.savez(tmp_path / "x.npz", format=np.bytes_("csr"), **{k: np.array(v) for k, v in parts.items()})
+    with pytest.raises(MissingPackageError, match=r"x\.npz, a file of sparse rows, needs the package scipy"):
+        load_features(tmp_path / "x.npz")

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
+from handgrad.arrays import is_sparse
 from handgrad.cli.console import engine_text, show_columns
 from handgrad.cli.options import (
     FOLDER,
@@ -20,6 +21,7 @@ from handgrad.cli.options import (
     refuse_settings,
     with_settings,
 )
+from handgrad.errors import DataError
 from handgrad.files import write_file
 from handgrad.program import Loop
 from handgrad.program.printing import render_text
@@ -72,6 +74,11 @@ def write_command(source: str | None, config: Path | None, out: Path, **settings
     configuration = configuration_from(source, config, settings)
     experiment, training = Experiment(configuration), configuration.training
     dataset, rows = experiment.dataset, experiment.rows
+    if is_sparse(dataset.x):
+        raise DataError(
+            f"{dataset.name}: the rows are sparse, and a script that needs only NumPy has none",
+            fix="write it for an array of a few of them, x[:1000].toarray(), in a .npy file",
+        )
     loop = Loop(training.epochs, training.batch_size, training.seed, schedule=configuration.schedule())
     script = experiment.network.write(configuration.optimiser(), loop)
     arrays: dict[str, Any] = {"x": dataset.x[rows.train], "t": dataset.t[rows.train]}

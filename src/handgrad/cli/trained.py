@@ -81,7 +81,7 @@ def _score(run: Run, dataset: Dataset, rows: Any) -> tuple[float, Evaluation]:
     network = run.network
     assert network.loss is not None
     x = network.check_rows(match_features(run, dataset))
-    t = network.check_targets(match_classes(run, dataset), len(x))
+    t = network.check_targets(match_classes(run, dataset), len(dataset))
     bound = ReferenceEngine().bind(network.loss_program(), network.arrays)
     total, count = bound.epoch(Epoch({"x": x, "t": t}, rows))
     prediction = network.predict(x[rows])

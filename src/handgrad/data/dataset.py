@@ -26,7 +26,7 @@ class Dataset(metaclass=Judged):
     name
         What errors and reports call it.
     x
-        Features, shape (n, ...), of any real numeric dtype.
+        Features, shape (n, ...), of any real numeric dtype; or a ``scipy.sparse.csr_array``.
     t
         Targets: int64 class numbers, shape (n,), or float64 values, shape (n,) or (n, k).
     task
@@ -74,7 +74,7 @@ class Dataset(metaclass=Judged):
             check_finite(f"{self.name}: t", self.t)
 
     def __len__(self) -> int:
-        return len(self.x)
+        return int(self.x.shape[0])
 
     def fitted_on(self, rows: NDArray[np.int64]) -> Dataset:
         """Return the data set with the medians and categories of some rows, the training's, in all rows.
@@ -110,12 +110,12 @@ def _problem(data: Dataset) -> tuple[str, ...]:
     if x.ndim < 2 or 0 in x.shape:
         needed = "one row or more of one feature or more is needed"
         return f"x has shape {x.shape}, and {needed}", "give x the shape (rows, features)"
-    if t.ndim == 0 or len(x) != len(t):
-        return (f"x has {len(x)} rows and t has shape {t.shape}; rows must agree",)
+    if t.ndim == 0 or x.shape[0] != len(t):
+        return (f"x has {x.shape[0]} rows and t has shape {t.shape}; rows must agree",)
     if data.feature_names and len(data.feature_names) != x.shape[1]:
         return (f"{len(data.feature_names)} feature names for {x.shape[1]} features",)
-    if not 0 <= data.test_rows < len(x):
-        return (f"test_rows is {data.test_rows}, and must be from 0 to {len(x) - 1}",)
+    if not 0 <= data.test_rows < len(t):
+        return (f"test_rows is {data.test_rows}, and must be from 0 to {len(t) - 1}",)
     if data.task == "regression":
         if t.dtype != np.float64 or t.ndim > 2 or 0 in t.shape:
             return (f"targets must be float64 of shape (n,) or (n, k), not {t.dtype} of {t.shape}",)

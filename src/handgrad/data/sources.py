@@ -20,7 +20,7 @@ from handgrad.data.columns import Column, Number
 from handgrad.data.csv_table import csv_contents
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.idx import read_idx
-from handgrad.data.numpy_files import npy_contents, npz_contents
+from handgrad.data.numpy_files import holds_sparse_rows, npy_contents, npz_contents
 from handgrad.data.parquet_table import parquet_contents
 from handgrad.data.reading import Contents, Request, make_dataset
 from handgrad.errors import DataError, nearest
@@ -42,7 +42,10 @@ class FileFormat:
 FORMATS = (
     FileFormat((".csv", ".tsv"), csv_contents, "column", "a table; the first line names the columns"),
     FileFormat((".parquet",), parquet_contents, "column", "a table (needs `pyarrow`)"),
-    FileFormat((".npz",), npz_contents, "own", "an array `x` (or `X`), rows first, and an array `t` (or `y`)"),
+    FileFormat(
+        (".npz",), npz_contents, "own",
+        "an array `x` (or `X`), rows first, and an array `t` (or `y`); or [sparse rows](#sparse-rows)",
+    ),
     FileFormat((".npy",), npy_contents, "file", "an array, rows first, mapped into memory"),
 )  # fmt: skip
 
@@ -51,7 +54,10 @@ BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
 
 def takes(source: str | os.PathLike[str], target: Literal["column", "file"]) -> bool:
     """Return whether a source is a file whose targets are named in this way."""
-    found = BY_SUFFIX.get(Path(source).suffix.lower())
+    path = Path(source)
+    found = BY_SUFFIX.get(path.suffix.lower())
+    if found is not None and found.read is npz_contents and holds_sparse_rows(path):
+        return target == "file"
     return found is not None and found.target == target
 
 
@@ -73,8 +79,8 @@ def load(
         One of the names digits, mnist, moons, spirals and xor; or a table or arrays in a file, known by its suffix;
         or a folder with the four files of MNIST.
     target
-        For a table, the column to be predicted, or several for regression; for a .npy file, the path of the
-        .npy file of the targets. Other sources have their own.
+        For a table, the column to be predicted, or several for regression; for a .npy file or sparse rows in a .npz file,
+        the path of the .npy file of the targets. Other sources have their own.
     task
         For files, what the target is for. By default, text and booleans are classes, and so are whole numbers when there
         are at most 20 different ones, each found twice on average, and 0.0 with 1.0; other numbers are for regression.
@@ -109,7 +115,7 @@ def load(
     path = Path(source)
     found = BY_SUFFIX.get(path.suffix.lower())
     built_in = BUILT_IN.get(source) if isinstance(source, str) else None
-    own_target = built_in or path.is_dir() or (found and found.target == "own")
+    own_target = built_in or path.is_dir()
     if own_target and target is not None:
         raise DataError(
             f"{source}: target is {target!r}, and this source has its own target", fix="leave out target"
@@ -155,7 +161,7 @@ def load_features(source: str | os.PathLike[str], columns: Sequence[str | Column
     Returns
     -------
     array
-        Rows, (n, d); images of an IDX file are flat.
+        Rows, (n, d), sparse where the file's are; images of an IDX file are flat.
 
     Raises
     ------
@@ -179,7 +185,7 @@ def features_and_columns(
     else:
         images = read_idx(path)
         contents = Contents(images.reshape(len(images), -1))
-    if len(contents.x) == 0:
+    if contents.x.shape[0] == 0:
         raise DataError(f"{path}: there are no rows")
     check_finite(f"{path}: x", contents.x, [name for column in chosen for name in column.feature_names])
     return contents.x, contents.cells

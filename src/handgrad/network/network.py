@@ -408,7 +408,8 @@ class Network(HTMLReprMixin):
         if is_sparse(x) and (line := self.dense_use) is not None:
             raise DataError(
                 f"x is sparse, and `{line}` ({line.layer}) does more with it than `x @ W`",
-                fix="begin with a Linear layer, or give x.toarray(); columns are scaled without an offset, beforehand",
+                fix="begin with a Linear layer, its layout 'in_out', or give x.toarray(); columns are scaled without an "
+                "offset, beforehand",
             )
         try:
             return array_checks.check_rows(x, self.row, self.entries, first=self.body.layers[0])
