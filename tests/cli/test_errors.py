@@ -399,6 +399,7 @@ BEHIND_IT = (
 """The modules that speak to whoever sits at the command line. Others say what the table above has from them."""
 
 ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "tests/cli/test_sparse_files.py shows it with sparse rows": ("the rows are sparse",),
     "tests/adopting shows it with a folder that is there": ("is there already",),
     "tests/checking/test_check_cli.py shows it with a file to mend": ("--fix asks before it writes",),
     "tests/checking/test_check_cli.py makes the check itself fail": ("the check failed",),
