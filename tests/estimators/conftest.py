@@ -10,4 +10,5 @@ if find_spec("sklearn") is None:
         "test_inputs.py",
         "test_saving.py",
         "test_notices.py",
+        "test_useless_fits.py",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import textwrap
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -35,6 +36,7 @@ from handgrad.sklearn.networks import (
     parameters_of,
 )
 from handgrad.sklearn.solvers import descend, minimise
+from handgrad.sklearn.useless_fits import warn_of_useless_fit
 from handgrad.training.history import EpochRecord
 
 E = TypeVar("E", bound="type[Perceptron]")
@@ -150,6 +152,7 @@ class Perceptron(BaseEstimator, ABC):
 
     _parameter_constraints: ClassVar[dict[str, Any]]
     _numeric: ClassVar[bool]  # whether y holds numbers
+    _is_trial: ClassVar[bool] = False  # of what mends another fit
 
     @abstractmethod
     def _targets(self, y: Array, *, first: bool, incremental: bool) -> Array:
@@ -192,6 +195,7 @@ class Perceptron(BaseEstimator, ABC):
         return self._fit(X, y, sample_weight, incremental=False)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, incremental: bool) -> Self:
+        started = time.perf_counter()
         self._validate_params()
         self._check_parameters(incremental=incremental)
         first = not hasattr(self, "network_") or not (self.warm_start or incremental)
@@ -220,6 +224,8 @@ class Perceptron(BaseEstimator, ABC):
                 "be preprocessed.",
                 fix="put sklearn.preprocessing.StandardScaler in front, or take a smaller learning_rate_init",
             )
+        if self._numeric and not incremental and not self._is_trial:
+            warn_of_useless_fit(self, X, column, sample_weight, time.perf_counter() - started)
         return self
 
     def _check_parameters(self, *, incremental: bool) -> None:

@@ -65,7 +65,8 @@ class MLPRegressor(RegressorMixin, Perceptron):
     standardise_targets: bool = parameter(
         False,
         "Whether to train on y of mean 0 and deviation 1, as within a ``TransformedTargetRegressor``: for values "
-        "far from 0, or much larger than 1. `predict` gives them in the unit of y.",
+        'far from 0, or much larger than 1; with "huber" of median 0 and scaled median absolute deviation 1. `predict` gives '
+        "them in the unit of y.",
         "boolean",
     )
 
@@ -96,7 +97,10 @@ class MLPRegressor(RegressorMixin, Perceptron):
             )
 
     def _last_layers(self) -> list[Layer]:
-        return [StandardiseTargets()] if self.standardise_targets else []
+        by: Literal["mean", "median"] = (
+            "median" if self.loss == "huber" else "mean"
+        )  # outliers are far by that
+        return [StandardiseTargets(by)] if self.standardise_targets else []
 
     def _targets(self, y: Array, *, first: bool, incremental: bool) -> Array:
         if self.loss == "poisson" and (y < 0).any():
