@@ -343,7 +343,7 @@ ON_THE_REFERENCE_ENGINE = {
     "row", [row for row in TABLE if row.rule is not embedding], ids=lambda row: row.rule.name
 )
 def test_a_rule_that_is_not_compiled_is_on_the_list(row: Row) -> None:
-    """None that is compiled stays on it. (An embedding's table has to be a parameter.)"""
+    """None that is compiled stays on it; an embedding's table has to be a parameter."""
     inputs = row.inputs(np.random.default_rng(0), 2)
     program = execute_rule(row.rule, list(inputs.values()), **row.options[0]).program
     if row.rule.name in ON_THE_REFERENCE_ENGINE:
