@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from handgrad.errors import *
     from handgrad.explaining.explainer import explain as explain
     from handgrad.explaining.record import Explanation as Explanation
+    from handgrad.layers.attention import *
     from handgrad.layers.convolution import *
     from handgrad.layers.elementwise import *
     from handgrad.layers.initialisers import INITIALISERS as INITIALISERS

@@ -19,6 +19,7 @@ from handgrad import (
     Embedding,
     Flatten,
     GlobalAvgPool2d,
+    GroupNorm,
     HalfSquaredError,
     Huber,
     Layer,
@@ -29,6 +30,7 @@ from handgrad import (
     Network,
     OneCycle,
     Poisson,
+    Positions,
     ReLU,
     Residual,
     Sequential,
@@ -38,6 +40,7 @@ from handgrad import (
     Standardise,
     StandardiseTargets,
     StepDecay,
+    SwiGLU,
     Tanh,
     layers,
     train,
@@ -87,7 +90,9 @@ def needs_nothing(kind: type[Any]) -> bool:
     return all(field.default is not MISSING for field in fields(kind))
 
 
-NOT_BETWEEN_ROWS_OF_FEATURES = Sequential | Standardise | StandardiseTargets | Flatten | GlobalAvgPool2d
+NOT_BETWEEN_ROWS_OF_FEATURES = (
+    Sequential | Standardise | StandardiseTargets | Flatten | GlobalAvgPool2d | GroupNorm | Positions
+)
 
 AROUND: dict[str, Callable[[], list[Layer]]] = {
     **{
@@ -97,6 +102,7 @@ AROUND: dict[str, Callable[[], list[Layer]]] = {
         for options in settings_of(kind)
     },
     "gelu_tanh": lambda: [GELU("tanh")],
+    "swiglu": lambda: [SwiGLU(HIDDEN, HIDDEN)],
     "two dropouts": lambda: [Dropout(0.5), Dropout(0.2)],
     "LayerNorm, large epsilon": lambda: [LayerNorm(epsilon=0.3)],
     "BatchNorm, momentum": lambda: [BatchNorm(momentum=0.5)],
@@ -333,6 +339,7 @@ def test_every_rule_of_the_table_is_here() -> None:
 
 
 ON_THE_REFERENCE_ENGINE = {
+    "add_positions", "attention", "causal_attention", "group_norm", "merge_heads", "rotary_positions", "split_heads",
     "average_pool2d", "conv1d", "conv2d", "conv2d_without_bias", "conv_transpose2d", "global_average_pool2d",
     "max_pool2d",
 }  # fmt: skip

@@ -178,6 +178,15 @@ def _channels_first(function: str) -> Callable[..., Any]:
     return peer
 
 
+def _rotated(torch: Any, x: Any, base: float) -> Any:
+    """Turn pairs of features as complex numbers."""
+    first, second = x.chunk(2, -1)
+    half = first.shape[-1]
+    angle = torch.arange(x.shape[-2])[:, None] * base ** (-torch.arange(half, dtype=x.dtype) / half)
+    turned = torch.complex(first, second) * torch.polar(torch.ones_like(angle), angle)
+    return torch.cat([turned.real, turned.imag], -1)
+
+
 IMAGE = {"H": 5, "V": 7, "K": 3, "L": 2, "I": 2, "O": 4}
 STRIDES = ({"stride": 1, "padding": 0, "dilation": 1}, {"stride": 2, "padding": 1, "dilation": 2})
 POOLS = (
@@ -271,6 +280,83 @@ TABLE: tuple[Row, ...] = (
         sizes={"A...": (3, 8)},
         options=({"shape": (-1,)}, {"shape": (2, 3, 4)}),
         jacobians={"x": "sparse: 24 of 576 entries"},
+    ),
+    Row(
+        rules.split_heads,
+        lambda torch, x, heads: x.unflatten(-1, (heads, -1)).transpose(-2, -3),
+        sizes={"T": 4, "D": 12},
+        options=({"heads": 3}, {"heads": 2}),
+        jacobians={"x": "sparse: 12 of 144 entries"},
+    ),
+    Row(
+        rules.merge_heads,
+        lambda torch, x: x.transpose(-2, -3).flatten(-2),
+        sizes={"G": 3, "T": 4, "E": 2},
+        jacobians={"x": "sparse: 6 of 36 entries"},
+    ),
+    Row(
+        rules.attention,
+        lambda torch, q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v),
+        sizes={"T": 4, "S": 5, "E": 3, "F": 2},
+        jacobians={
+            "q": "block diagonal: 17×4×2×3 numbers",
+            "k": "block diagonal: 17×4×2×5×3 numbers",
+            "v": "kronecker: p ⊗ I",
+        },
+    ),
+    Row(
+        rules.causal_attention,
+        lambda torch, q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
+        sizes={"T": 5, "E": 3, "F": 2},
+        jacobians={
+            "q": "block diagonal: 17×5×2×3 numbers",
+            "k": "block diagonal: 17×5×2×5×3 numbers",
+            "v": "kronecker: p ⊗ I",
+        },
+    ),
+    Row(
+        rules.add_positions,
+        lambda torch, x, P: torch.add(x, P),
+        sizes={"T": 4, "D": 5},
+        jacobians={"x": "diagonal: I", "P": "kronecker: 1 ⊗ I"},
+    ),
+    Row(
+        rules.rotary_positions,
+        _rotated,
+        sizes={"T": 5, "D": 6},
+        options=({"base": 10000.0}, {"base": 50.0}),
+        jacobians={"x": "sparse: 54 of 180 entries"},
+    ),
+    Row(
+        rules.rms_norm,
+        lambda torch, x, gamma, epsilon: torch.nn.functional.rms_norm(x, x.shape[-1:], gamma, epsilon),
+        options=({"epsilon": 1e-5}, {"epsilon": 0.3}),
+        jacobians={
+            "x": "diagonal plus low rank: diag(gamma * rrms) + U Vᵀ, of rank 1",
+            "gamma": "block diagonal: xhat",
+        },
+    ),
+    Row(
+        rules.group_norm,
+        lambda torch, x, gamma, beta, groups, epsilon: (
+            torch.nn.functional.group_norm(
+                x.reshape(-1, *x.shape[-3:]).movedim(-1, 1), groups, gamma, beta, epsilon
+            )
+            .movedim(1, -1)
+            .reshape(x.shape)
+        ),
+        sizes={"H": 4, "V": 5, "C": 6},
+        options=({"groups": 1, "epsilon": 1e-5}, {"groups": 3, "epsilon": 0.3}),
+        jacobians={
+            "x": "diagonal plus low rank: diag(17×4×5×6 numbers) + U Vᵀ, of rank 2",
+            "gamma": "block diagonal: uhat",
+            "beta": "kronecker: 1 ⊗ I",
+        },
+    ),
+    Row(
+        rules.swiglu,
+        lambda torch, z, v: torch.nn.functional.silu(z) * v,
+        jacobians={"z": "diagonal: diag(v * (s + z * e / (1 + e) ** 2))", "v": "diagonal: diag(z * s)"},
     ),
     Row(rules.add, lambda torch, x, y: torch.add(x, y), jacobians={"x": "diagonal: I", "y": "diagonal: I"}),
     Row(rules.identity, lambda torch, x: torch.nn.Identity()(x), jacobians={"x": "diagonal: I"}),

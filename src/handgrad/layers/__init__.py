@@ -7,6 +7,7 @@ among it are also names of `handgrad`, and of configurations.
 import sys
 from typing import TYPE_CHECKING, TypeVar
 
+from handgrad.layers.attention import *
 from handgrad.layers.convolution import *
 from handgrad.layers.elementwise import *
 from handgrad.layers.graph import *

@@ -12,7 +12,16 @@ from handgrad.layers.graph import Graph, Parameter, Value, fitted_mean_and_devia
 from handgrad.layers.layer import Layer
 from handgrad.rules import show_shape
 
-__all__ = ["BatchNorm", "Embedding", "LayerNorm", "Linear", "Standardise", "StandardiseTargets"]
+__all__ = [
+    "BatchNorm",
+    "Embedding",
+    "GroupNorm",
+    "LayerNorm",
+    "Linear",
+    "RMSNorm",
+    "Standardise",
+    "StandardiseTargets",
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,6 +137,52 @@ class LayerNorm(Layer):
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
         kept = _per_feature(self, x, "ones", "zeros")
         return graph.apply(rules.layer_norm, x, *kept, layer=self, epsilon=self.epsilon)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RMSNorm(Layer):
+    """Divide each row by the root of its mean square: ``y = γ x̂``.
+
+    Parameters
+    ----------
+    epsilon : float, default 1e-5
+        ε, added to the mean square.
+    """
+
+    _: KW_ONLY
+    epsilon: float = 1e-5
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        return graph.apply(
+            rules.rms_norm, x, *_per_feature(self, x, "ones"), layer=self, epsilon=self.epsilon
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupNorm(Layer):
+    """Normalise each image over its places and over groups of channels: ``y = γ x̂ + β``, x (n, H, V, C).
+
+    Parameters
+    ----------
+    groups : int, default 1
+        How many parts the channels are divided into.
+    epsilon : float, default 1e-5
+        ε, added to the variance.
+    """
+
+    groups: Count = 1
+    _: KW_ONLY
+    epsilon: float = 1e-5
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        kept = _per_feature(self, x, "ones", "zeros")
+        if int(x.shape[-1]) % self.groups:
+            raise ConfigurationError(
+                f"{graph.origin}: {x.shape[-1]} channels are not {self.groups} groups of equally many",
+                fix="give groups that divide the channels",
+            )
+        options = {"groups": self.groups, "epsilon": self.epsilon}
+        return graph.apply(rules.group_norm, x, *kept, layer=self, **options)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from handgrad.rules.activations import *
+from handgrad.rules.attention import *
 from handgrad.rules.convolution import *
 from handgrad.rules.linear import *
 from handgrad.rules.losses import *

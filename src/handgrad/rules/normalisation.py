@@ -2,11 +2,19 @@
 
 import numpy as np
 
-from handgrad.rules.primitives import rows
+from handgrad.rules.primitives import join_last, rows, split_last
 from handgrad.rules.rule import rule
 from handgrad.rules.signature import State
 
-__all__ = ["batch_norm", "batch_norm_evaluation", "layer_norm", "standardise", "unstandardise"]
+__all__ = [
+    "batch_norm",
+    "batch_norm_evaluation",
+    "group_norm",
+    "layer_norm",
+    "rms_norm",
+    "standardise",
+    "unstandardise",
+]
 
 
 @rule("N... F, F, F -> N... F")
@@ -139,4 +147,66 @@ def layer_norm_backward(dy, gamma, rstd, xhat):
     through_mean = dxhat.mean(axis=-1, keepdims=True)  # every feature moves its row's mean
     through_var = (dxhat * xhat).mean(axis=-1, keepdims=True)  # and its row's variance
     dx = rstd * (dxhat - through_mean - xhat * through_var)  # direct, by the mean, by the variance
+    return dx, dgamma, dbeta
+
+
+@rule("N... F, F -> N... F")
+def rms_norm(x, gamma, *, epsilon=1e-5):
+    """Divide each row by the root of its mean square: ``y = gamma x̂``; a layer norm that takes no mean out.
+
+    Formula
+        x̂ = x rrms, rrms = 1 / √(mean(x²) + epsilon), the mean over the row
+    Gradient
+        dx = rrms (dx̂ - x̂ mean(dx̂ x̂)), with dx̂ = gamma dy inside the mean
+    Source
+        Zhang and Sennrich, arXiv 1910.07467.
+    """
+    rrms = 1 / np.sqrt((x * x).mean(axis=-1, keepdims=True) + epsilon)
+    xhat = x * rrms
+    y = gamma * xhat
+    return y
+
+
+@rms_norm.backward
+def rms_norm_backward(dy, gamma, rrms, xhat):
+    dgamma = rows(dy * xhat).sum(axis=0)  # gamma was broadcast over the rows: sum over them
+    dxhat = dy * gamma  # gamma belongs inside the mean below
+    through_rms = (dxhat * xhat).mean(axis=-1, keepdims=True)  # every feature moves its row's size
+    dx = rrms * (dxhat - xhat * through_rms)  # direct, by the size
+    return dx, dgamma
+
+
+@rule("N... H V C, C, C -> N... H V C")
+def group_norm(x, gamma, beta, *, groups=1, epsilon=1e-5):
+    """Normalise each image over its places and over groups of channels: ``y = gamma x̂ + beta``.
+
+    Formula
+        x̂ = (x - mean) rstd, with mean and variance over H, V and the C / groups channels of a group
+    Gradient
+        as `layer_norm`'s, with the means over a group.
+    Stable
+        the variance is the mean of squared differences.
+    Differs
+        PyTorch has channels first.
+    Source
+        Wu and He, arXiv 1803.08494.
+    """
+    u = split_last(x, groups)
+    centred = u - u.mean(axis=(-4, -3, -1), keepdims=True)
+    var = (centred * centred).mean(axis=(-4, -3, -1), keepdims=True)
+    rstd = 1 / np.sqrt(var + epsilon)
+    uhat = centred * rstd
+    xhat = join_last(uhat)
+    y = gamma * xhat + beta
+    return y
+
+
+@group_norm.backward
+def group_norm_backward(dy, gamma, rstd, uhat, xhat, *, groups):
+    dgamma = rows(dy * xhat).sum(axis=0)  # gamma was broadcast over rows and places: sum over them
+    dbeta = rows(dy).sum(axis=0)  # beta was broadcast over rows and places: sum over them
+    duhat = split_last(dy * gamma, groups)  # gamma belongs inside the means below
+    through_mean = duhat.mean(axis=(-4, -3, -1), keepdims=True)  # every entry moves its group's mean
+    through_var = (duhat * uhat).mean(axis=(-4, -3, -1), keepdims=True)  # and its group's variance
+    dx = join_last(rstd * (duhat - through_mean - uhat * through_var))  # direct, by the mean, by the variance
     return dx, dgamma, dbeta
