@@ -159,7 +159,7 @@ def _run(user_file: UserFile, statement: ast.stmt) -> None:
         if isinstance(statement, DEFINITIONS):
             fix = "it must import"
             if isinstance(error, NameError) and user_file.not_installed:
-                fix = f"install what it imports: {', '.join(user_file.not_installed)}"
+                fix = f"install what it imports: {', '.join(dict.fromkeys(user_file.not_installed))}"
             raise CheckError(f"{_place(error, path)}: {problem}", fix=fix) from None
         if isinstance(error, ModuleNotFoundError) and error.name:
             user_file.not_installed.append(error.name.partition(".")[0])
