@@ -129,11 +129,16 @@ def find_all(
     made: dict[str, Example] = {}
     user_file.run_samples()
     is_script = not name and has_update(path)
+    checked, left = set[str](), list[Found]()
     for candidate in callers_first(candidates):
-        found = _exampled(candidate, user_file, made)
-        if not (is_script and found.problem):  # it is a part of the script, which is checked
-            surrogate = names.get(f"{candidate.name}_surrogate")
-            yield replace(found, parts=frozenset(parts_of(candidate)), surrogate=surrogate)
+        found = replace(_exampled(candidate, user_file, made), parts=frozenset(parts_of(candidate)))
+        if found.problem:
+            left.append(found)
+            continue
+        checked.add(candidate.backward_name or candidate.name)
+        yield replace(found, surrogate=names.get(f"{candidate.name}_surrogate"))
+    if not is_script:  # whose parts they are, and it is checked
+        yield from (each for each in left if not each.parts & checked)  # what others are made of is enough
 
 
 def _operations(user_file: UserFile, name: str) -> Iterator[Found]:

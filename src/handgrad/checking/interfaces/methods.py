@@ -60,6 +60,9 @@ def methods_of(owner: Any, chosen: str = "") -> Methods:
     return Methods(forward, backward, tuple(losses), every)
 
 
+SUMS = ("float(", "np.sum(", "np.mean(")  # of which a loss is one, and the gradient of a bias another
+
+
 def returns_loss_and_gradients(function: Callable[..., Any]) -> bool:
     """Whether a function's last ``return`` gives a loss and something that is called a gradient."""
     values = returned_values(function)
@@ -67,12 +70,16 @@ def returns_loss_and_gradients(function: Callable[..., Any]) -> bool:
         return False
     texts = [ast.unparse(value) for value in values]
     said = is_loss_name(function.__name__) or "grad" in plain(function.__name__)
-    losses = [
-        text for text in texts if is_loss_name(text) or text.startswith(("float(", "np.sum(", "np.mean("))
-    ]
-    losses += [text for text in texts[:1] if said and not losses and re.search(r"\b(sum|mean)\(", text)]
-    rest = [text for text in texts if text not in losses]
     code = function.__code__
+    losses = [
+        text
+        for text in texts
+        if (is_loss_name(text) and not _is_gradient_text(text))
+        or (text.startswith(SUMS) and not _is_gradient_text(text.partition("(")[2]))
+    ]
+    if said and not losses and (re.search(r"\b(sum|mean)\(", texts[0]) or _is_gradient_text(texts[1])):
+        losses = texts[:1]
+    rest = [text for text in texts if text not in losses]
     named = {f"d{name}" for name in (*code.co_names, *code.co_varnames)}  # dtable, where there is a table
     gradients = [text for text in rest if _is_gradient_text(text) or text.replace("_", "") in named]
     unnamed = [value for value in values if isinstance(value, ast.Tuple | ast.List | ast.Dict)]

@@ -17,11 +17,20 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces import gradient_attribute, has_backward, pair_of
-from handgrad.checking.interfaces.names import required
+from handgrad.checking.interfaces.names import is_target, required
 from handgrad.checking.interfaces.tensors import is_array, tensors_of
 from handgrad.checking.subject import CheckError, seeded
 from handgrad.checking.user_files.candidates import Candidate, pairs_of, words_of
-from handgrad.checking.user_files.drawn_arguments import OMITTED, SIZES, Options, Parameter, shown
+from handgrad.checking.user_files.documented_shapes import documented_arrays
+from handgrad.checking.user_files.drawn_arguments import (
+    OMITTED,
+    SIZES,
+    Options,
+    Parameter,
+    is_bias,
+    is_weight,
+    shown,
+)
 from handgrad.checking.user_files.needed import functions_of, indices_among, needed_by
 from handgrad.checking.user_files.running import EnoughError, UserFile, time_limit
 
@@ -60,14 +69,19 @@ class ArgumentSearch:
         self.parameters = dict(needed_by(candidate))
         self.chains = _chains(made)
         names = user_file.names
+        roles = [each.role for each in self.parameters]
         known = {name: value for name, value in names.items() if _is_plain_value(value)}
         call = user_file.calls.get((candidate.name, "__init__")) if candidate.is_class else None
         known |= {name: value for name, value in call.arguments.items() if name != "self"} if call else {}
         functions = {name: value for name, value in names.items() if isinstance(value, FunctionType)}
         pairs = [(each.forward, each.backward) for each in pairs_of(functions) if each.backward]
         choices = [*sorted({*_strings(user_file.tree)}), *(each.forward for each in made.values())]
-        self.drawn = Options([each.role for each in self.parameters], known, choices, pairs, self.chains)
+        self.drawn = Options(roles, known, choices, pairs, self.chains)
         self.drawn.indices = indices_among(candidate)
+        stated = documented_arrays(
+            functions_of(candidate), [each for each in roles if not is_target((each,))]
+        )
+        self.drawn.known = {**stated, **known}
         self.attributes = bool(candidate.backward and gradient_attribute(candidate.backward))
         self.libraries = _libraries(user_file) if not has_backward(candidate.forward) else [""]
         self.library = ""  # whose tensors are drawn; NumPy's arrays without one
@@ -97,7 +111,7 @@ class ArgumentSearch:
         ]
         tried = [(self._trial(start), start) for start in (starts if self.parameters else starts[:1])]
         tried.sort(key=lambda each: each[0][0], reverse=True)
-        end, best = time.monotonic() + SEARCH_SECONDS, tried[0]
+        end, best = time.process_time() + SEARCH_SECONDS, tried[0]
         for start in tried[:STARTS]:
             reached = self._climbed(start, end)
             if reached[0][0] > best[0][0] or start is tried[0]:
@@ -110,7 +124,7 @@ class ArgumentSearch:
     def _climbed(self, start: Trial, end: float) -> Trial:
         """Return the best trial that is reached by changing one argument after the other, until a time."""
         reached, left = start, TRIALS
-        while reached[0][0][0] < UNSUMMED and left > 0 and time.monotonic() < end:
+        while reached[0][0][0] < UNSUMMED and left > 0 and time.process_time() < end:
             better = None
             for changed in self._neighbours(reached[1]):
                 left -= 1
@@ -145,7 +159,7 @@ class ArgumentSearch:
             with seeded(), time_limit(TRIAL_SECONDS), np.errstate(all="ignore"):
                 if self.candidate.is_class:
                     forward = self._object(constructed)
-                stage, matched = how_well_it_fits(forward, self.candidate.backward, inputs)
+                stage, matched, others = how_well_it_fits(forward, self.candidate.backward, inputs)
         except (
             Exception,
             SystemExit,
@@ -153,12 +167,25 @@ class ArgumentSearch:
         ) as error:  # whatever the user's code does at what does not fit
             self.problem = _first_line(error)
             return self._progress(error), None
+        self._offer(others)
         if stage == FITS and any(_is_degenerate(value) for value in inputs.values()):
             stage = DEGENERATE
         described = ", ".join(
             f"{each.role} {shown(value)}" for each, value in values.items() if value is not OMITTED
         )
         return (stage, (matched,)), Example(forward, self.candidate.backward, inputs, described, constructed)
+
+    def _offer(self, others: dict[str, tuple[int, ...]]) -> None:
+        """Add arrays of the shapes that gradients have, where these are their arguments' in another layout, or one number."""
+        for parameter, options in self.options.items():
+            shape = others.get(parameter.role)
+            arrays = (each for each in options if isinstance(each, np.ndarray))
+            if shape is None or any(each.shape == shape for each in arrays):
+                continue
+            if shape or not (
+                is_bias(parameter.role) or is_weight(parameter.role)
+            ):  # whose sum may be a mistake
+                options.append(np.asarray(np.random.default_rng(5).uniform(0.5, 1.5, shape)))
 
     def _given(self, values: dict[Parameter, Any], group: str) -> dict[str, Any]:
         given: dict[str, Any] = {}
@@ -220,8 +247,12 @@ def _libraries(user_file: UserFile) -> list[str]:
     return others if "numpy" not in modules and others else ["", *others]
 
 
-def how_well_it_fits(forward: Any, backward: Any, inputs: dict[str, Any]) -> tuple[int, int]:
-    """Return the last stage that a candidate reaches with some inputs, and the number of its gradients.
+def how_well_it_fits(
+    forward: Any, backward: Any, inputs: dict[str, Any]
+) -> tuple[int, int, dict[str, tuple[int, ...]]]:
+    """Return the last stage that a candidate reaches with some inputs, the number of its gradients, and other shapes.
+
+    These are those of gradients that are as large as their arguments, or one number.
 
     Raises what the candidate raises.
     """
@@ -233,19 +264,25 @@ def how_well_it_fits(forward: Any, backward: Any, inputs: dict[str, Any]) -> tup
     if any(part.dtype.kind != "f" for part in parts):
         raise CheckError(f"forward returns {parts[0].dtype}, not an array of real numbers")
     if not all(np.all(np.isfinite(part)) for part in parts):
-        return RETURNS, 0
+        return RETURNS, 0, {}
     upstream = tuple(np.ones(part.shape) for part in parts)
     copied = {name: np.array(value) for name, value in values.items()}
     gradients = pair.backward(upstream if len(upstream) > 1 else upstream[0], **copied)
     if not isinstance(gradients, dict):
-        return FITS, 0
-    shapes = [(np.shape(gradient), np.shape(values[name])) for name, gradient in gradients.items()]
+        return FITS, 0, {}
+    by_name = {name: (np.shape(gradient), np.shape(values[name])) for name, gradient in gradients.items()}
+    shapes = list(by_name.values())
     if all(got == wanted for got, wanted in shapes):
-        return FITS, len(shapes)
+        return FITS, len(shapes), {}
     unsummed = all(
         got == wanted or (len(got) > 1 and got[-len(wanted) :] == wanted and wanted) for got, wanted in shapes
     )
-    return (UNSUMMED if unsummed else MISSHAPEN), len(shapes)
+    others = {
+        name: got
+        for name, (got, wanted) in by_name.items()
+        if got != wanted and (np.prod(got) == np.prod(wanted) or not got)
+    }
+    return (UNSUMMED if unsummed else MISSHAPEN), len(shapes), others
 
 
 def _is_degenerate(value: Any) -> bool:

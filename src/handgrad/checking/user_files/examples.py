@@ -68,7 +68,7 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Example | None:
     for tried in (_floating(inputs), inputs):
         try:
             with seeded(), np.errstate(all="ignore"):
-                fits, _ = how_well_it_fits(forward, candidate.backward, tried)
+                fits, *_ = how_well_it_fits(forward, candidate.backward, tried)
         except (Exception, SystemExit):  # with what the file gives it, it cannot be checked
             continue
         if fits >= MISSHAPEN:
