@@ -273,7 +273,7 @@ def how_well_it_fits(
     by_name = {name: (np.shape(gradient), np.shape(values[name])) for name, gradient in gradients.items()}
     shapes = list(by_name.values())
     if all(got == wanted for got, wanted in shapes):
-        return FITS, len(shapes), {}
+        return (RETURNS if _has_one_bias_for_all(values, parts[0]) else FITS), len(shapes), {}
     unsummed = all(
         got == wanted or (len(got) > 1 and got[-len(wanted) :] == wanted and wanted) for got, wanted in shapes
     )
@@ -283,6 +283,21 @@ def how_well_it_fits(
         if got != wanted and (np.prod(got) == np.prod(wanted) or not got)
     }
     return (UNSUMMED if unsummed else MISSHAPEN), len(shapes), others
+
+
+def _has_one_bias_for_all(values: dict[str, Any], output: np.ndarray) -> bool:
+    """Whether a matrix gives several outputs one and the same bias: code that sums over too much runs with that too."""
+    named = {name.rpartition(".")[2]: np.shape(value) for name, value in values.items()}
+    matrices = [
+        shape for name, shape in named.items() if is_weight(name) and len(shape) == 2 and min(shape) > 1
+    ]
+    ends = {(0, size) for size in output.shape[:1]} | {(1, size) for size in output.shape[-1:]}
+    several = any((0, shape[0]) in ends or (1, shape[1]) in ends for shape in matrices)
+    return (
+        several
+        and output.ndim == 2
+        and any(is_bias(name) and np.prod(shape) == 1 for name, shape in named.items())
+    )
 
 
 def _is_degenerate(value: Any) -> bool:
