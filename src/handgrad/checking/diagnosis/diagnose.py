@@ -22,6 +22,7 @@ ALSO = 0.02  # for each argument of an explanation that is joined from several
 
 OF_A_FORMULA = ("extra-term", "wrong-local-derivative")  # what an edit of more than a name undoes
 UNEVEN = "not-proportional"
+OVERWRITTEN = "overwritten-not-accumulated"
 VIOLATIONS = {
     "mutated": ("stale-or-mutated-state", 0.01),
     "random": ("nondeterministic", 0.0),
@@ -47,7 +48,16 @@ def diagnose(evidence: Evidence, known: list[Diagnosis], repair: Repair | None) 
     found = [*known, *(by_repair(repair, evidence, known) if repair and not _is_random(known) else ())]
     if not _is_random(known) and not _is_explained(found, evidence, PLAIN):
         found += by_mutation(evidence)
-    return cover(found, evidence.wrong)
+    undone = {one.code for one in repair.undone} if repair else set()
+    return [_as_repaired(each, undone) for each in cover(found, evidence.wrong)]
+
+
+def _as_repaired(diagnosis: Diagnosis, undone: set[str]) -> Diagnosis:
+    """Return a diagnosis under the name, of two that are fair, that the repair has; what is left may be zero."""
+    other = OVERWRITTEN if diagnosis.code == "zero-gradient" else diagnosis.alternative
+    if other not in undone or diagnosis.code in undone:
+        return diagnosis
+    return replace(diagnosis, code=other, alternative=diagnosis.code)
 
 
 def _is_random(found: list[Diagnosis]) -> bool:

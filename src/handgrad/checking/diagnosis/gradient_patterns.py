@@ -274,7 +274,7 @@ def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
         way = f"from the output to d{argument}"
         for relation, code, words, cost in (
             (right.T, "transposed", f"the Jacobian is used {way}, not its transpose", 1.3),
-            (np.diag(np.diag(right)), "missing-term", f"of the Jacobian only the diagonal is used {way}", 1.15),
+            (np.diag(np.diag(right)), "missing-term", f"of the Jacobian only the diagonal is used {way}", 1.0),
             (np.eye(len(right)), "missing-local-derivative", f"the upstream gradient is handed on {way} as it is", 1.25),
         ):  # fmt: skip
             if explains(relation, given, right):

@@ -190,7 +190,10 @@ def _uses(chain: MutatedChainRule) -> Iterator[Diagnosis]:
                 words = (
                     f"d{names[0]} has {which} what {named_value(trace, value)} gets from {line}, not the sum"
                 )
-                yield Diagnosis("overwritten-not-accumulated", names, words, ONE_USE)
+                is_entry = which[:3] == "one" and edges[0].operation.name == "getitem"
+                codes = "missing-term", "overwritten-not-accumulated"  # as a return in a loop leaves
+                code, other = codes if is_entry else (codes[1], "")
+                yield Diagnosis(code, names, words, ONE_USE, alternative=other)
 
 
 def _overwritten(trace: ForwardTrace, value: int, edges: list[Edge]) -> Iterator[tuple[str, Rules]]:

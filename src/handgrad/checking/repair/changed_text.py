@@ -84,10 +84,23 @@ def _statements(source: ModuleSource, edit: Edit) -> Iterator[Splice]:
             yield line_start, stop, ""
         yield start, end, "pass"
         return
-    newline = ("\r\n" if "\r\n" in source.text else "\n") + indent if alone else "; "
-    before = edit.parts[-1] is edit.old  # the others are put in front of it
-    for written in product(*(_spellings(source, node) for node in edit.parts[: -1 if before else None])):
-        yield (start, start, newline.join([*written, ""])) if before else (start, end, newline.join(written))
+    end_of_line = "\r\n" if "\r\n" in source.text else "\n"
+    newline = end_of_line + indent if alone else "; "
+    before, after = (
+        edit.parts[k] is edit.old for k in (-1, 0)
+    )  # the others are put in front of it, or behind
+    on_own_line = alone and rest.lstrip()[:1] in ("", "#") and source.text[stop - 1] == "\n"
+    for written in product(
+        *(_spellings(source, node) for node in edit.parts[after : -1 if before else None])
+    ):
+        if before:
+            yield start, start, newline.join([*written, ""])
+        elif after and on_own_line:  # what ends there may go elsewhere
+            yield stop, stop, "".join(f"{indent}{text}{end_of_line}" for text in written)
+        elif after:
+            yield end, end, newline.join(["", *written])
+        else:
+            yield start, end, newline.join(written)
 
 
 def _spellings(source: ModuleSource, new: Any) -> Iterator[str]:

@@ -170,6 +170,33 @@ def numbers(place: Expression) -> Iterator[Edited]:
         yield _either(new, 1.6 if trivial else cost, code)
 
 
+def as_scaled_forward(place: Expression) -> Iterator[Edited]:
+    """Take a number that forward multiplies or divides by for a constant, or put it in as a factor of a whole gradient."""
+    node, value = place.node, number_of(place.node) if isinstance(place.node, ast.Constant) else None
+    whole = place.is_whole and is_float(place.value) and value is None
+    for each in place.source.factors if whole or value not in (None, 0) else ():
+        number = _number_at(each, place) if node not in ast.walk(each) else None  # no part of itself
+        if number is None or number == value:
+            continue
+        code = "batch-mean-vs-sum" if is_size(each) else "constant-factor"
+        if not whole:
+            yield _either(each, 1.2, code)
+        elif not isinstance(each, ast.Name | ast.Attribute):  # which the table puts in
+            for template in ("A / E", "A * E"):
+                yield _either(fill(template, A=node, E=each), 2.2, code)
+
+
+def _number_at(node: ast.expr, place: Expression) -> float | None:
+    """Return the number that an expression of forward's has at a place of backward, or None."""
+    if not _is_in_scope(node, place):
+        return None
+    try:
+        value = eval(ast.unparse(node), place.source.globals | place.scope)
+    except Exception:  # whatever the author's own objects raise
+        return None
+    return float(value) if dimensions(value) == 0 and not isinstance(value, bool) else None
+
+
 def counts(place: Expression) -> Iterator[Edited]:
     """Take another number of rows, columns or entries; one more or one less."""
     node, value = place.node, place.value
@@ -225,26 +252,41 @@ def reductions(place: Expression) -> Iterator[Edited]:
     """Add a sum or leave it out, sum over other axes, with or without keepdims, sum for mean."""
     node = place.node
     found = _parts(node)
+    not_summed = (
+        "missing-term" if _is_in_sum(place) else "broadcast-not-summed"
+    )  # of a formula, the other terms
     if found is not None:
         array, name, axis, keepdims = found
         rank = dimensions(place.of(array))
         if rank < 1:
             return
         undoes = "averaged-batch" if name in ("sum", "mean") else "extra-term"
-        yield Edited(array, 2, undoes, "broadcast-not-summed")
+        yield Edited(array, 2, undoes, not_summed)
+        shape = np.shape(place.of(array))
         own = axis % rank if isinstance(axis, int) else axis
         for new_name in (name, {"sum": "mean", "mean": "sum", "max": "sum"}.get(name, "sum")):
             renamed = "batch-mean-vs-sum" if {name, new_name} == {"sum", "mean"} else "wrong-local-derivative"
             for new_axis, new_keep in product(_axes(rank), (False, True)):
+                if isinstance(new_axis, int) and new_axis != own and shape[new_axis] == 1:
+                    continue  # it sums nothing
                 alike = (new_name == name) + (new_axis == own) + (new_keep == keepdims)
                 if alike < 3:
                     new = _reduction(array, new_name, axis if new_axis == own else new_axis, new_keep)
-                    shape = "wrong-shape" if new_axis == own and is_of_a_term(place) else "wrong-axis"
-                    yield _either(new, 3 - alike + 0.1 * new_keep, renamed if new_name != name else shape)
+                    code = "wrong-shape" if new_axis == own and is_of_a_term(place) else "wrong-axis"
+                    yield _either(new, 3 - alike + 0.1 * new_keep, renamed if new_name != name else code)
     elif dimensions(place.value) > 0 and is_float(place.value):
         for name, axis, keep in product(("sum", "mean"), _axes(dimensions(place.value)), (False, True)):
             cost = 2.5 + 0.5 * keep + (name == "mean")
-            yield Edited(_reduction(node, name, axis, keep), cost, "broadcast-not-summed", "averaged-batch")
+            yield Edited(_reduction(node, name, axis, keep), cost, not_summed, "averaged-batch")
+
+
+def _is_in_sum(place: Expression) -> bool:
+    """Whether an expression is in a sum or a difference."""
+    node: ast.AST = place.node
+    while isinstance(node := place.source.parents[id(node)][0], ast.expr):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            return True
+    return False
 
 
 def _parts(node: ast.AST) -> tuple[ast.expr, str, Any, bool] | None:
@@ -367,6 +409,6 @@ def opposite(place: Expression) -> Iterator[Edited]:
 
 
 FAMILIES: tuple[Callable[[Expression], Iterator[Edited]], ...] = (
-    table_edits, fewer, numbers, products, reductions, calls, counts, names, wrapped, copies, as_forward,
-    opposite,
+    table_edits, fewer, numbers, as_scaled_forward, products, reductions, calls, counts, names, wrapped, copies,
+    as_forward, opposite,
 )  # fmt: skip

@@ -65,6 +65,7 @@ ROWS: list[Row] = [
     *_either("wrong-sign", 1.3, "A ~ -A"),
     *_either("transposed", 1.0, "M ~ M.T"),
     *_either("transposed", 2.5, "T ~ np.swapaxes(T, -1, -2)"),
+    *_either("wrong-axis", 2.2, "A ~ A[::-1]", "M ~ M[::-1, ::-1]", "T ~ T[..., ::-1, ::-1]"),
     *_either("wrong-axis", 2.0, "A.reshape(-1, A.shape[-1]) ~ A.reshape(B, C)"),
     *_either("wrong-axis", 2.0, "A.reshape(A.shape[0], -1) ~ A.reshape(B, C)"),
     *_either("batch-mean-vs-sum", 2.2, "A ~ A / N", "A ~ A * N"),

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from handgrad.checking.interfaces.names import is_gradient_name
 from handgrad.checking.interfaces.tensors import is_array, to_numpy
 from handgrad.checking.repair.guard import LONGEST_RUN, OutOfTimeError
 from handgrad.checking.repair.module_source import ModuleSource, called
@@ -197,7 +198,7 @@ class Expression:
 
     def is_gradient(self, node: ast.AST) -> bool:
         """Whether an expression has a gradient in it, by what its names are called."""
-        return any(name in self.upstream or name.startswith(("d", "grad")) for name in names_in(node))
+        return any(name in self.upstream or is_gradient_name(name) for name in names_in(node))
 
 
 def expressions(source: ModuleSource, observed: Observed, nodes: Iterable[ast.AST]) -> Iterator[Expression]:

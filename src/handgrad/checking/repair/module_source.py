@@ -26,6 +26,7 @@ Reached = Mapping[FunctionType, int]  # the functions that a call reaches, with 
 Kind = TypeVar("Kind", bound=ast.AST)
 
 TORCH = {"axis": "dim", "keepdims": "keepdim"}  # PyTorch's names of NumPy's options
+LONGEST_FACTOR = 20  # nodes of a tree
 NUMPY = {theirs: name for name, theirs in TORCH.items()}
 
 
@@ -214,6 +215,31 @@ class ModuleSource:
         entries = {function.__name__ for function, depth in self.functions.items() if depth == 0}
         names = {*own, *(f"{self.numpy}.{name}" for name in dir(np))} - entries
         return [function for text, function in found.items() if text in names]
+
+    @cached_property
+    def factors(self) -> list[ast.expr]:
+        """What forward multiplies or divides by that may be a number, computed with NumPy and lengths alone."""
+        found: dict[str, ast.expr] = {}
+        for definition in map(self.definitions.__getitem__, self.forward):
+            for node in ast.walk(definition):
+                match node:
+                    case ast.BinOp(left, ast.Mult(), right):
+                        operands = [left, right]
+                    case ast.BinOp(_, ast.Div() | ast.Pow(), right) | ast.AugAssign(
+                        _, ast.Mult() | ast.Div(), right
+                    ):
+                        operands = [right]
+                    case _:
+                        continue
+                found |= {ast.unparse(each): each for each in operands if self._is_simple(each)}
+        return list(found.values())
+
+    def _is_simple(self, node: ast.expr) -> bool:
+        """Whether an expression is a short one, that calls no function of the author's."""
+        parts = list(ast.walk(node))
+        names = (ast.unparse(each.func) for each in parts if isinstance(each, ast.Call))
+        own = (name for name in names if name != "len" and not name.startswith(f"{self.numpy}."))
+        return len(parts) <= LONGEST_FACTOR and not isinstance(node, ast.Constant) and next(own, None) is None
 
     @property
     def entry(self) -> ast.FunctionDef | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 from handgrad.checking.interfaces.script_lines import moved_by, names_in
-from handgrad.checking.repair.expressions import Observed, fill
-from handgrad.checking.repair.module_source import Change, Edit, ModuleSource
+from handgrad.checking.repair.edit_table import LIKE_IT
+from handgrad.checking.repair.expressions import Observed, fill, is_float, sizes
+from handgrad.checking.repair.module_source import Change, Edit, ModuleSource, called
 
 ADDS, TORCH_ADDS = "np.add.at(A, I, V)", "A.index_put_((I,), V, accumulate=True)"
 
@@ -25,6 +27,9 @@ def statement_changes(source: ModuleSource, observed: Observed, nodes: Iterable[
             yield from _written_otherwise(node, TORCH_ADDS if source.is_torch else ADDS)
             yield from _results(node)
             yield from _other_end(node, source)
+            yield from _moved(node, source)
+            yield from _averaged_after(node, observed)
+            yield from _indices(node, source, observed)
 
 
 def _is_step(node: ast.stmt) -> bool:
@@ -36,13 +41,88 @@ def _is_step(node: ast.stmt) -> bool:
 def _taken_later(node: ast.stmt, source: ModuleSource) -> Iterator[Change]:
     """Yield a parameter's step after all that reads the parameter, of the statements that the step is among."""
     parameter = moved_by(node)
-    bodies = (getattr(holder, "body", None) for holder in ast.walk(source.tree))
-    body = next((each for each in bodies if isinstance(each, list) and node in each), [node])
+    body = _body_of(node, source)
     reading = [each for each in body[body.index(node) + 1 :] if parameter in names_in([each], ast.Load)]
     if reading and not isinstance(reading[-1], ast.Return):
         edits = Edit(node, ()), Edit(reading[-1], (reading[-1], node))
         words = f"`{ast.unparse(node)}` is put after it"
         yield Change(edits, 1.0, "stale-or-mutated-state", description=words)
+
+
+def _moved(node: ast.stmt, source: ModuleSource) -> Iterator[Change]:
+    """Yield what begins anew in each pass of a loop put before it, and what ends one put behind it, or into it."""
+    moved, body = node, _body_of(node, source)
+    text = ast.unparse(node).partition("\n")[0]
+    if not isinstance(node, ast.Return | ast.AugAssign | ast.Assign | ast.Expr):
+        return
+    if (place := body.index(node)) and isinstance(loop := body[place - 1], ast.For | ast.While):
+        edits = Edit(node, ()), Edit(loop.body[-1], (loop.body[-1], node))
+        yield Change(edits, 1.4, "overwritten-not-accumulated", description=f"`{text}` is put into the loop")
+    is_last = True
+    while isinstance(loop := source.parents[id(moved)][0], ast.For | ast.While | ast.If | ast.With):
+        is_last &= _body_of(moved, source)[-1] is moved
+        if isinstance(loop, ast.For | ast.While) and _begins(node):
+            edits = Edit(node, ()), Edit(loop, (node, loop))
+            yield Change(
+                edits, 1.2, "overwritten-not-accumulated", description=f"`{text}` is put before the loop"
+            )
+        elif isinstance(loop, ast.For | ast.While) and is_last:
+            edits = Edit(node, ()), Edit(loop, (loop, node))
+            code = "batch-mean-vs-sum" if _scales(node) else "missing-term"
+            yield Change(edits, 1.2, code, description=f"`{text}` is put behind the loop")
+        moved = loop
+
+
+def _body_of(node: ast.stmt, source: ModuleSource) -> list[ast.stmt]:
+    """Return the statements that one is among."""
+    holder, field = source.parents[id(node)]
+    body: list[ast.stmt] = getattr(holder, field)
+    return body
+
+
+def _begins(node: ast.stmt) -> bool:
+    """Whether a statement makes room for sums: zeros, or 0."""
+    value = node.value if isinstance(node, ast.Assign) else None
+    return called(value or node) in ("zeros", "zeros_like") or getattr(value, "value", None) == 0
+
+
+def _scales(node: ast.stmt) -> bool:
+    return isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult | ast.Div)
+
+
+def _indices(node: ast.stmt, source: ModuleSource, observed: Observed) -> Iterator[Change]:
+    """Yield an entry or a slice taken where forward, or the same function, takes one: ``t * stride`` for ``t``."""
+    if hasattr(node, "body"):
+        return
+    known = {*observed.scopes[id(node)], *source.globals, *dir(builtins)}
+    function = source.enclosing(node, ast.FunctionDef)
+    trees = [function, *map(source.definitions.__getitem__, source.forward)]
+    nodes = (each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Subscript))
+    others = {ast.unparse(each.slice): each.slice for each in nodes if names_in([each.slice]) <= known}
+    for own in ast.walk(node):
+        parts = _parts_of(own.slice) if isinstance(own, ast.Subscript) else []
+        for other in others.values() if any(isinstance(part, ast.Slice) for part in parts) else ():
+            theirs = _parts_of(other)
+            off = [
+                k for k, (a, b) in enumerate(zip(parts, theirs, strict=False)) if ast.dump(a) != ast.dump(b)
+            ]
+            fits = len(theirs) == len(parts) and all(isinstance(theirs[k], type(parts[k])) for k in off)
+            if fits and off and not {*map(id, parts)} & {*map(id, ast.walk(other))}:
+                edits = tuple(Edit(parts[k], theirs[k]) for k in off)
+                yield Change(edits, 1.4 + 0.2 * len(off), "wrong-evaluation-point", "wrong-evaluation-point")
+
+
+def _averaged_after(node: ast.stmt, observed: Observed) -> Iterator[Change]:
+    """Yield an array divided by a size when the last of it is written: ``dlogits[range(n), y] -= 1; dlogits /= n``."""
+    match node:
+        case ast.AugAssign(ast.Subscript(ast.Name() | ast.Attribute() as array)) | ast.Assign(
+            [ast.Subscript(ast.Name() | ast.Attribute() as array)]
+        ):
+            scope = observed.scopes[id(node)]
+            target = ast.parse(f"{ast.unparse(array)} = 0").body[0].targets[0]  # type: ignore[attr-defined]
+            for k, size in enumerate(sizes(scope) if is_float(scope.get(ast.unparse(array))) else ()):
+                line = ast.AugAssign(target, ast.Div(), size)
+                yield Change((Edit(node, (node, line)),), 2.0 + LIKE_IT * k, "batch-mean-vs-sum")
 
 
 def _other_end(node: ast.stmt, source: ModuleSource) -> Iterator[Change]:
