@@ -59,18 +59,18 @@ def _moved(node: ast.stmt, source: ModuleSource) -> Iterator[Change]:
         edits = Edit(node, ()), Edit(loop.body[-1], (loop.body[-1], node))
         yield Change(edits, 1.4, "overwritten-not-accumulated", description=f"`{text}` is put into the loop")
     is_last = True
-    while isinstance(loop := source.parents[id(moved)][0], ast.For | ast.While | ast.If | ast.With):
+    while isinstance(holder := source.parents[id(moved)][0], ast.For | ast.While | ast.If | ast.With):
         is_last &= _body_of(moved, source)[-1] is moved
-        if isinstance(loop, ast.For | ast.While) and _begins(node):
-            edits = Edit(node, ()), Edit(loop, (node, loop))
+        if isinstance(holder, ast.For | ast.While) and _begins(node):
+            edits = Edit(node, ()), Edit(holder, (node, holder))
             yield Change(
                 edits, 1.2, "overwritten-not-accumulated", description=f"`{text}` is put before the loop"
             )
-        elif isinstance(loop, ast.For | ast.While) and is_last:
-            edits = Edit(node, ()), Edit(loop, (loop, node))
+        elif isinstance(holder, ast.For | ast.While) and is_last:
+            edits = Edit(node, ()), Edit(holder, (holder, node))
             code = "batch-mean-vs-sum" if _scales(node) else "missing-term"
             yield Change(edits, 1.2, code, description=f"`{text}` is put behind the loop")
-        moved = loop
+        moved = holder
 
 
 def _body_of(node: ast.stmt, source: ModuleSource) -> list[ast.stmt]:
