@@ -173,7 +173,7 @@ def test_a_layer_that_does_more_than_multiply_needs_dense_rows(layer: Any) -> No
         with pytest.raises(DataError) as error:
             call(rows_of())
         assert f"({made.nodes()[0].layer}) does more with it than `x @ W`" in str(error.value)
-        assert "x.toarray()" in str(error.value)
+        assert "a Linear layer, its layout 'in_out', or give x.toarray()" in str(error.value)
 
 
 def test_an_engine_that_is_given_what_it_cannot_multiply_names_the_line() -> None:

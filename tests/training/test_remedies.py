@@ -88,3 +88,16 @@ def test_one_wild_prediction_does_not_decide() -> None:
         return lambda x: off_by(size)(x) + np.where(np.arange(len(x)) == 7, 1e4, 0)[:, None]
 
     assert ROWS.is_clearly_better(off_by(0.1), wild(4))
+
+
+def test_where_a_far_target_decides_the_score_that_is_the_reason() -> None:
+    """And not the inputs; with it in the training rows alone, nothing is said of it."""
+    far = KnownRows(X, np.where(np.arange(300) == 5, 1e6, T))
+    change = Change("--option", "cause", lambda: off_by(0.1))
+    found = find_remedy(off_by(0.2), None, [change], ROWS, far, lambda line: None)
+    assert found.best is None
+    assert found.decided_by_few
+    assert str(found).endswith(
+        "A few far targets among the rows scored decide this, whatever is predicted for the others."
+    )
+    assert not find_remedy(off_by(9), None, [change], far, ROWS, lambda line: None).decided_by_few

@@ -9,7 +9,7 @@ import numpy as np
 
 from handgrad.arrays import Array
 from handgrad.errors import EstimatorError, TrainingError
-from handgrad.training.metrics import classification_scores, r_squared
+from handgrad.training.metrics import HEAVY, classification_scores, r_squared, tail_share
 
 CLEAR = 2.0  # standard errors by which a change has to be better
 FARTHEST = 3.0  # deviations of the targets that an error counts, so that one wild prediction does not decide
@@ -31,6 +31,11 @@ class KnownRows:
     def score_name(self) -> str:
         """What fits are compared by: accuracy would hide a rare class."""
         return "balanced accuracy" if self.classes else "r2"
+
+    @property
+    def is_decided_by_few(self) -> bool:
+        """Whether a hundredth of the rows is so far out that the others hardly count in the score."""
+        return not self.classes and tail_share(self.t.reshape(len(self.t), -1)) > HEAVY
 
     @property
     def of_a_constant(self) -> float:
@@ -85,12 +90,16 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Remedy:
-    """What changes came to: ``best`` is the one that mended the fit, None where none did."""
+    """What changes came to: ``best`` is the one that mended the fit, None where none did.
+
+    ``decided_by_few`` is whether few rows with far targets decide the scores, whatever is predicted for the others.
+    """
 
     score_name: str
     before: float
     attempts: Sequence[Attempt]
     best: Attempt | None
+    decided_by_few: bool = False
 
     def __str__(self) -> str:
         if self.best is not None:
@@ -101,10 +110,10 @@ class Remedy:
         if not self.attempts:
             return "No change could be tried."
         tried = ", ".join(f"{each.option} ({each.score:.4g})" for each in self.attempts)
-        return (
-            f"No single change mended it; {self.score_name} after short trainings: {tried}. "
-            "The inputs may say too little about the targets."
-        )
+        why = "The inputs may say too little about the targets."
+        if self.decided_by_few:
+            why = "A few far targets among the rows scored decide this, whatever is predicted for the others."
+        return f"No single change mended it; {self.score_name} after short trainings: {tried}. {why}"
 
 
 def find_remedy(
@@ -137,4 +146,5 @@ def find_remedy(
     if best is not None and not all(prove_on.is_clearly_better(tried[best][2], other) for other in others):
         best = None
     before = prove_on.score(fitted)
-    return Remedy(prove_on.score_name, before, attempts, None if best is None else attempts[best])
+    chosen = None if best is None else attempts[best]
+    return Remedy(prove_on.score_name, before, attempts, chosen, prove_on.is_decided_by_few)
