@@ -213,7 +213,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "train no.parquet --target t": (1, "no.parquet: the file cannot be read: Parquet magic bytes not found in footer. Either the file is corrupted or this is not a parquet file."),
     "train none.parquet --target t": (1, "none.parquet: the file has columns and no rows"),
     "train lists.parquet --target t": (1, "lists.parquet: column 'a' is of type list<element: int64>, and numbers, texts or dates are needed"),
-    "train gap.parquet --target t": (1, "gap.parquet: column 't' has no value in row 1, counted from 0, and every row needs one"),
+    "train gap.parquet --target t": (1, "gap.parquet, row 0, counted from 0: the target is empty, as in every row"),
     "train moons --task regression": (1, "moons: task is 'regression', and this source is for classification"),
     "train digits --task regression": (1, "digits: task is 'regression', and this source is for classification"),
     # runs

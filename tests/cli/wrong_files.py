@@ -241,7 +241,9 @@ OTHERS: dict[str, Callable[[Path], object]] = {
         pa.table({"a": pa.array([], "f8"), "t": pa.array([], "f8")}), path
     ),
     "lists.parquet": lambda path: pq.write_table(pa.table({"a": [[0]], "t": [1.0]}), path),
-    "gap.parquet": lambda path: pq.write_table(pa.table({"a": [1.0, 2.0], "t": [1.0, None]}), path),
+    "gap.parquet": lambda path: pq.write_table(
+        pa.table({"a": [1.0, 2.0], "t": pa.nulls(2, pa.float64())}), path
+    ),
     "runs/unfinished": _unfinished,
     "runs/own": _own_layer,
     "runs/linked": _linked,

@@ -91,7 +91,7 @@ def test_byte_order_mark_spaces_quotes_and_blank_lines_do_no_harm(read: Read) ->
         (["1e3", "2", "2", "1e3"], "regression", ()),
         (["9" * 20, "1", "9" * 20, "1"], "regression", ()),
         (["True", "False", "True", "False"], "classification", ("False", "True")),
-        (["nan", "bread", "nan", "bread"], "classification", ("bread", "nan")),
+        (["None", "bread", "None", "bread"], "classification", ("None", "bread")),
     ],
 )
 def test_the_task_follows_from_the_target(
@@ -113,6 +113,28 @@ def test_several_targets_are_regression_in_the_order_asked_for(read: Read) -> No
 
 
 @pytest.mark.parametrize(
+    ("cells", "kept"),
+    [(["cat", "", "dog", " NaN", "cat"], [0, 2, 4]), (["0.5", "7", "", "NA", "8"], [0, 1, 4])],
+)
+def test_rows_without_a_target_are_left_out(read: Read, cells: list[str], kept: list[int]) -> None:
+    with pytest.warns(UserWarning, match="the target is empty: 2 rows are left out, and 3 remain"):
+        data = read("x,y\n" + "".join(f"{k},{cell}\n" for k, cell in enumerate(cells)), target="y")
+    assert (data.x[:, 0].tolist(), len(data.t)) == (kept, 3)
+
+
+def test_none_and_a_question_mark_may_be_classes(read: Read) -> None:
+    assert read("x,y\n1,None\n2,?\n3,None\n", target="y").classes == ("?", "None")
+
+
+def test_errors_count_lines_without_a_target(read: Read) -> None:
+    with (
+        pytest.warns(UserWarning, match="line 2: .* 1 row is left out"),
+        pytest.raises(DataError, match="line 4: column 'x'"),
+    ):
+        read("x,y\n1,\n2,5\nz,3\n1,4\n", target="y")
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a,b,y\n1,2,3\n4,five,6\n", "t.csv, line 3: column 'b' holds 'five', and a finite number is needed"),
@@ -126,8 +148,7 @@ def test_several_targets_are_regression_in_the_order_asked_for(read: Read) -> No
         ("a,b,y\n1,-inf,3\n", "t.csv, line 2: column 'b' holds '-inf'"),
         ("a;b;y\n1;2,5;3\n", "t.csv, line 2: column 'b' holds '2,5'"),
         (f"a,b,y\n1,${'2' * 999},3\n", "line 2: column 'b' holds '.2{58}, and"),
-        ("a,b,y\n1,2,3\n1,2, \n", "t.csv, line 3: column 'y' is empty"),
-        ("a,b,y\n1,2,cat\n1,2, \n1,2,dog\n", "t.csv, line 3: column 'y' is empty"),
+        ("a,b,y\n1,2,\n1,2,NA\n", "t.csv, line 2: the target is empty, as in every row"),
         ("a,b,y\n1,2,3\n1,2\n", "t.csv, line 3: 2 cells found, and 3 expected"),
         ("a,b,y\n1,2,3,4\n", "t.csv, line 2: 4 cells found, and 3 expected"),
         ("a,b,y\n1,2,0.5\n1,2,inf\n", "t.csv, line 3: column 'y' holds 'inf'"),

@@ -75,7 +75,7 @@ def test_several_targets_are_regression(read: Read) -> None:
         ),
         ({"x": [[1], [2]], "y": [0.5, 1]}, "column 'x' is of type list"),
         ({"x": [1, np.inf, 3], "y": [1, 2, 3.5]}, "t.parquet, row 1, .*: column 'x' holds 'inf'"),
-        ({"x": [1, 2, 3], "y": ["a", None, "b"]}, "t.parquet: column 'y' has no value in row 1"),
+        ({"x": [1, 2], "y": [None, np.nan]}, "t.parquet, row 0, .*: the target is empty, as in every row"),
         (
             {"x": pa.nulls(3, pa.int8()), "y": [1, 2, 3.5]},
             "no column has anything to learn from\n.*x: unused: empty",
@@ -88,6 +88,23 @@ def test_several_targets_are_regression(read: Read) -> None:
 def test_a_wrong_table_is_refused(read: Read, columns: dict[str, object], message: str) -> None:
     with pytest.raises(DataError, match=message):
         read(columns, target="y")
+
+
+@pytest.mark.parametrize("target", [["a", None, "b", "a"], [1.5, np.nan, 7, 8]])
+def test_rows_without_a_target_are_left_out(read: Read, target: list[object]) -> None:
+    with pytest.warns(
+        UserWarning, match="row 1, counted from 0: the target is empty: 1 row is left out, and 3 remain"
+    ):
+        data = read({"x": [4, 5, 6, 7], "y": target}, target="y")
+    assert (data.x[:, 0].tolist(), len(data.t)) == ([4, 6, 7], 3)
+
+
+def test_errors_count_rows_without_a_target(read: Read) -> None:
+    with (
+        pytest.warns(UserWarning, match="left out"),
+        pytest.raises(DataError, match="row 2, .*'x' holds 'inf'"),
+    ):
+        read({"x": [1, 2, np.inf], "y": [None, 2.5, 3.5]}, target="y")
 
 
 def test_text_and_several_columns_do_not_suit_every_task(read: Read) -> None:

@@ -49,6 +49,11 @@ def is_missing(cell: str) -> bool:
     return cell.strip().casefold() in MISSING
 
 
+def lacks_target(cell: str) -> bool:
+    """Return whether a target is missing; "None" and "?" are classes, if there are others of text."""
+    return is_missing(cell) and cell.casefold() not in ("none", "?")
+
+
 def number(text: str) -> float:
     """Return the number, or nan for other text; ``float`` reads 1_000 as 1000, which no table means."""
     try:

@@ -16,9 +16,9 @@ import numpy as np
 
 from handgrad.arguments import judged
 from handgrad.arrays import Array
-from handgrad.data.cells import Cells, Codes, is_missing, number
+from handgrad.data.cells import Cells, Codes, is_missing, lacks_target, number
 from handgrad.data.dataset import Dataset, Task
-from handgrad.data.reading import Contents, Request, Selection, make_dataset, reading, select
+from handgrad.data.reading import Contents, Request, Selection, leave_out, make_dataset, reading, select
 from handgrad.errors import DataError
 
 BLOCK = 4096  # rows that are read before their cells become numbers or texts
@@ -63,7 +63,7 @@ def read_csv(
 
 def csv_contents(path: Path, request: Request) -> Contents:
     """Read the columns that are asked for."""
-    texts, lines, block = list[list[str]](), list[int](), list[list[str]]()
+    texts, lines, block, without = list[list[str]](), list[int](), list[list[str]](), list[int]()
     with reading(path, UnicodeDecodeError, csv.Error), path.open(encoding="utf-8-sig", newline="") as file:
         first = file.readline()
         delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
@@ -80,12 +80,18 @@ def csv_contents(path: Path, request: Request) -> Contents:
                 raise DataError(
                     f"{path}, line {rows.line_num}: {len(cells)} cells found, and {len(header)} expected, one a column"
                 )
+            aims = [cells[index].strip() for index in selection.targets]
+            if any(map(lacks_target, aims)):
+                without.append(rows.line_num)
+                continue
             block.append(cells)
             lines.append(rows.line_num)
-            texts.append([cells[index].strip() for index in selection.targets])
+            texts.append(aims)
             if len(block) == BLOCK:
                 _extend(columns, selection, block)
         _extend(columns, selection, block)
+    if without:
+        leave_out(f"{path}, line {without[0]}", len(without), len(lines))
     if not lines:
         raise DataError(f"{path}: the file has a header and no rows")
     targets = [
@@ -153,15 +159,10 @@ def _target(path: Path, name: str, texts: list[str], lines: list[int], task: Tas
             return np.array([int(text) for text in texts], dtype=np.int64)
         except (ValueError, OverflowError):  # a fraction, or more than 64 bits
             return values
-    texts_are_classes = task == "classification" or (task is None and not finite.any())
-    if texts_are_classes and "" not in texts:
+    if task == "classification" or (task is None and not finite.any()):
         return np.array(texts, dtype=object)  # dtype str would give every text the room of the longest
-    row = texts.index("") if texts_are_classes else int(np.argmin(finite))
-    raise _wrong_cell(f"{path}, line {lines[row]}", name, texts[row])
-
-
-def _wrong_cell(place: str, name: str, text: str) -> DataError:
-    held = f"holds {text!r:.60}, and a finite number is needed" if text.strip() else "is empty"
-    return DataError(
-        f"{place}: column {name!r} {held}", fix="correct the cell, or leave out the line or the column"
+    row = int(np.argmin(finite))
+    raise DataError(
+        f"{path}, line {lines[row]}: column {name!r} holds {texts[row]!r:.60}, and a finite number is needed",
+        fix="correct the cell, or leave out the line or the column",
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from handgrad.arguments import judged
 from handgrad.arrays import Array
 from handgrad.data.cells import Cells, Codes
 from handgrad.data.dataset import Dataset, Task
-from handgrad.data.reading import Contents, Request, check_claim, make_dataset, reading, select
+from handgrad.data.reading import Contents, Request, check_claim, leave_out, make_dataset, reading, select
 from handgrad.errors import DataError, need
 
 
@@ -38,7 +37,7 @@ def read_parquet(
     Raises
     ------
     DataError
-        When a target is missing, or it would be a guess what a column holds; and as `load`.
+        When it would be a guess what a column holds; and as `load`.
     MissingPackageError
         When pyarrow is not installed.
 
@@ -75,19 +74,30 @@ def parquet_contents(path: Path, request: Request) -> Contents:
         table = pq.ParquetFile(stream, read_dictionary=texts).read(
             columns=list(dict.fromkeys(features + targets))
         )
+        missing = np.zeros(len(table), bool)
+        for name in targets:
+            missing |= table.column(name).is_null(nan_is_null=True).to_numpy()
+        rows = np.flatnonzero(~missing)
+        if len(rows) < len(table):
+            leave_out(_place(path, int(missing.argmax())), len(table) - len(rows), len(rows))
+            table = table.take(rows)
         cells = [
-            _cells(path, name, table.column(name), textual=selection.is_textual(place))
+            _cells(
+                name,
+                table.column(name),
+                lambda row: _place(path, rows[row]),
+                textual=selection.is_textual(place),
+            )
             for place, name in enumerate(features)
         ]
-        return selection.contents(path, cells, [_target(path, name, table.column(name)) for name in targets])
+        return selection.contents(path, cells, [_target(table.column(name)) for name in targets])
 
 
-def _cells(path: Path, name: str, column: Any, *, textual: bool) -> Cells:
+def _cells(name: str, column: Any, place: Callable[[int], str], *, textual: bool) -> Cells:
     """Return a feature as numbers, or as texts, dates and booleans as a CSV file has them."""
     from pyarrow import string, types
 
     kind = column.type.value_type if types.is_dictionary(column.type) else column.type
-    place = partial(_place, path)
     if _is_number(kind) and not types.is_boolean(kind) and not textual:
         values = _numbers(column.cast(kind)).astype(np.float64)
         return Cells(name, values, None, place)
@@ -102,11 +112,10 @@ def _place(path: Path, row: int) -> str:
     return f"{path}, row {row}, counted from 0"
 
 
-def _target(path: Path, name: str, column: Any) -> Array:
+def _target(column: Any) -> Array:
     """Return a column of a target, (n,) numbers, booleans or texts."""
     from pyarrow import types
 
-    _check_present(path, name, column)
     if not types.is_dictionary(column.type):
         return _numbers(column)
     if not _is_text(column.type.value_type):
@@ -145,15 +154,6 @@ def _check_kind(path: Path, name: str, kind: Any) -> None:
         raise DataError(
             f"{path}: column {name!r} is of type {kind}, and numbers, texts or dates are needed",
             fix=f"drop the column: --drop {name}",
-        )
-
-
-def _check_present(path: Path, name: str, column: Any) -> None:
-    if column.null_count:
-        row = column.is_null().index(True).as_py()
-        raise DataError(
-            f"{path}: column {name!r} has no value in row {row}, counted from 0, and every row needs one",
-            fix="fill in the value, or leave out the row or the column",
         )
 
 

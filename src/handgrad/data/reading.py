@@ -69,6 +69,14 @@ def make_dataset(path: Path, contents: Contents) -> Dataset:
     )  # fmt: skip
 
 
+def leave_out(place: str, count: int, rest: int) -> None:
+    """State that rows have no target, from which nothing can be learnt; a `DataError` where no other is left."""
+    if not rest:
+        raise DataError(f"{place}: the target is empty, as in every row", fix="choose another target")
+    rows = "1 row is" if count == 1 else f"{count:,} rows are"
+    notify(f"{place}: the target is empty: {rows} left out, and {rest:,} remain")
+
+
 @dataclass(frozen=True)
 class Selection:
     """The columns of a table: all their names, and the positions of features, then those to keep, and of targets."""
