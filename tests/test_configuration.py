@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handgrad import SGD, Adam, AdamW, ConfigurationError, Constant, Cosine, RMSProp, StepDecay
+from handgrad import SGD, Adam, AdamW, ConfigurationError, Cosine, RMSProp, StepDecay
 from handgrad.configuration import ACTIVATIONS, Configuration, read_configuration, write_configuration
 from handgrad.data import Dataset, digits, moons, split
 from handgrad.layers import INITIALISERS
@@ -40,7 +40,8 @@ def test_every_default() -> None:
             "loss": None, "class_weight": None, "dtype": "float32",
         },
         "training": {
-            "epochs": 30, "batch_size": 32, "optimiser": "Adam", "schedule": "Constant", "patience": None,
+            "epochs": None, "batch_size": 32, "optimiser": {"type": "Adam", "learning_rate": 0.003},
+            "schedule": "Cosine", "patience": None,
             "seed": 0, "engine": "compiled",
         },
     }  # fmt: skip
@@ -50,26 +51,60 @@ def test_the_defaults_make_the_default_network() -> None:
     """Pixels are standardised all together, columns each by itself; rectifiers start with He's variance."""
     default = Configuration()
     assert repr(default.build(digits())) == (
-        "Network(Standardise(over='all'), Linear(64, 256), ReLU(), "
+        "Network(Standardise(over='all'), Linear(64, 256, initialiser='glorot_uniform'), ReLU(), "
         "Linear(256, 10, initialiser='glorot_uniform'), loss=SoftmaxCrossEntropy())"
     )
-    assert repr(default.build(moons())).startswith("Network(Standardise(), Linear(2, 256), ")
+    assert repr(default.build(moons())).startswith("Network(Standardise(), Linear(2, 256, initialiser=")
     assert repr(default.build(VALUES)) == (
-        "Network(Standardise(), Linear(3, 256), ReLU(), Linear(256, 2, initialiser='glorot_uniform'), "
-        "StandardiseTargets(), loss=MeanSquaredError())"
+        "Network(Standardise(), Linear(3, 256, initialiser='glorot_uniform'), ReLU(), "
+        "Linear(256, 2, initialiser='glorot_uniform'), StandardiseTargets(), loss=MeanSquaredError())"
     )
-    assert (default.optimiser(), default.schedule()) == (Adam(), Constant())
+    assert (default.optimiser(), default.schedule()) == (Adam(0.003), Cosine())
+
+
+@pytest.mark.parametrize(
+    ("rows", "batch_size", "epochs"),
+    [
+        (1, 32, 1000),
+        (32, 32, 1000),
+        (33, 32, 500),
+        (700, 32, 46),
+        (1057, 32, 30),
+        (10**6, 32, 30),
+        (700, 7, 30),
+    ],
+)
+def test_a_small_table_has_more_epochs(rows: int, batch_size: int, epochs: int) -> None:
+    """At least 30, and as many as make 1,000 steps; those that are set are taken."""
+    default = Configuration()
+    default.training.batch_size = batch_size
+    assert default.epochs(rows) == epochs
+    default.training.epochs = 3
+    assert default.epochs(rows) == 3
+
+
+def test_an_option_of_the_optimiser_leaves_the_default_one(tmp_path: Path) -> None:
+    """A name brings the optimiser's own defaults."""
+    assert read(tmp_path, "", training__optimiser__weight_decay=0.5).optimiser() == Adam(
+        0.003, weight_decay=0.5
+    )
+    assert read(tmp_path, '[training]\noptimiser = "Adam"').optimiser() == Adam()
+    assert read(tmp_path, "", training__optimiser__type="AdamW").optimiser() == AdamW()
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_every_activation_starts_as_it_should(tmp_path: Path, name: str) -> None:
-    """Those that saturate with Glorot's variance, the others with He's; in any spelling."""
+    """Those that saturate with Glorot's variance, the others with He's but for the first layer; in any spelling."""
     start = "glorot_uniform" if name in ("sigmoid", "tanh") else "he_normal"
     for spelling in (name, name.replace("_", "-"), ACTIVATIONS[name].__name__):
         network = read(tmp_path, f'[network]\nactivation = "{spelling}"\nhidden = [5, 4]').build(VALUES)
         _, first, activation, second, _, last, _ = network.body.layers
         assert type(activation) is ACTIVATIONS[name]
-        assert [first.initialiser, second.initialiser, last.initialiser] == [start, start, "glorot_uniform"]  # type: ignore[attr-defined]
+        assert [first.initialiser, second.initialiser, last.initialiser] == [
+            "glorot_uniform",
+            start,
+            "glorot_uniform",
+        ]  # type: ignore[attr-defined]
         assert {start, "glorot_uniform"} <= INITIALISERS.keys()
 
 
@@ -98,7 +133,11 @@ def test_no_hidden_layer_is_a_linear_model(tmp_path: Path) -> None:
         ("auto", "Standardise(over='all')", "Standardise()"),
         ("feature", "Standardise()", "Standardise()"),
         ("all", "Standardise(over='all')", "Standardise(over='all')"),
-        ("none", "Linear(64, 256)", "Linear(3, 256)"),
+        (
+            "none",
+            "Linear(64, 256, initialiser='glorot_uniform')",
+            "Linear(3, 256, initialiser='glorot_uniform')",
+        ),
     ],
 )
 def test_standardisation(tmp_path: Path, standardise: str, pixels: str, columns: str) -> None:

@@ -151,6 +151,9 @@ def _toml(value: Any) -> str:
     """Show a default as TOML does; what is None is left out of a file."""
     if value is None:
         return "—"
+    if isinstance(value, dict):
+        entries = (f"{key} = {_toml(each).strip('`')}" for key, each in value.items())
+        return f"`{{{', '.join(entries)}}}`"
     return f"`{msgspec.json.encode(value).decode()}`"
 
 

@@ -161,7 +161,7 @@ def test_columns_are_found_by_name_when_scoring(at: Command, runs: Path) -> None
 
 def test_classes_are_matched_by_name(at: Command, runs: Path, tmp_path: Path) -> None:
     """A file that has only two of three classes scores by their names, not by their own numbers."""
-    at("train", "three.csv", "--target", "kept", "--hidden", "30", "--epochs", "60", "--learning-rate", "0.05",
+    at("train", "three.csv", "--target", "kept", "--hidden", "30", "--epochs", "120", "--learning-rate", "0.05",
        "--validation", "0", "--out", "runs/three")  # fmt: skip
     rows = [line for line in (runs / "three.csv").read_text().splitlines() if not line.endswith(",a")]
     (tmp_path / "two.csv").write_text("\n".join(rows) + "\n")

@@ -221,7 +221,7 @@ def test_cells_that_new_rows_must_not_have_are_named(
 def test_the_most_frequent_categories_have_features_and_a_late_text_among_numbers_is_named(
     tmp_path: Path,
 ) -> None:
-    cities = [f"c{k:03}" for k in range(150)]
+    cities = [f"c{k:03}" for k in range(305)]
     rows = [f"{city},{k}.5" for k, city in enumerate([*cities, *cities, *cities[50:]])]
     (tmp_path / "t.csv").write_text("city,y\n" + "\n".join(rows) + "\n")
     data = load(tmp_path / "t.csv", target="y")

@@ -128,7 +128,7 @@ def test_none_and_a_question_mark_may_be_classes(read: Read) -> None:
 
 def test_errors_count_lines_without_a_target(read: Read) -> None:
     with (
-        pytest.warns(UserWarning, match="line 2: .* 1 row is left out"),
+        pytest.warns(UserWarning, match=r"line 2: .* 1 row is left out"),
         pytest.raises(DataError, match="line 4: column 'x'"),
     ):
         read("x,y\n1,\n2,5\nz,3\n1,4\n", target="y")

@@ -102,7 +102,7 @@ def test_rows_without_a_target_are_left_out(read: Read, target: list[object]) ->
 def test_errors_count_rows_without_a_target(read: Read) -> None:
     with (
         pytest.warns(UserWarning, match="left out"),
-        pytest.raises(DataError, match="row 2, .*'x' holds 'inf'"),
+        pytest.raises(DataError, match=r"row 2, .*'x' holds 'inf'"),
     ):
         read({"x": [1, 2, np.inf], "y": [None, 2.5, 3.5]}, target="y")
 

@@ -27,7 +27,7 @@ from handgrad import (
     train,
 )  # fmt: skip
 from handgrad.errors import ConfigurationError
-from handgrad.layers.initialisers import common_statistics, feature_statistics
+from handgrad.layers.initialisers import common_statistics, feature_statistics, input_statistics
 
 Statistics = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -35,11 +35,12 @@ ROWS = 20_000  # more than are taken at a time
 
 
 @pytest.mark.parametrize("shape", [(ROWS, 3), (ROWS // 4, 4, 3)], ids=["rank2", "rank3"])
-def test_statistics_are_those_of_numpy(shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("by_feature", [feature_statistics, input_statistics])
+def test_statistics_are_those_of_numpy(shape: tuple[int, ...], by_feature: Statistics) -> None:
     """Over all rows, whatever part of them is taken at a time: by feature, or of all numbers together."""
     x = np.random.default_rng(0).normal([5, -100, 0.01], [1, 20, 0.001], shape).astype(np.float32)
     rows = x.reshape(-1, 3).astype(np.float64)
-    mean, deviation = feature_statistics(x)
+    mean, deviation = by_feature(x)
     np.testing.assert_allclose(mean, rows.mean(axis=0), rtol=1e-6)
     np.testing.assert_allclose(deviation, rows.std(axis=0), rtol=1e-6)
     mean, deviation = common_statistics(x)
@@ -55,6 +56,25 @@ def test_a_constant_has_deviation_1(statistics: Statistics, value: float) -> Non
         mean, deviation = statistics(np.full((rows, 2), value))
         np.testing.assert_allclose(mean, [value, value], rtol=1e-12)
         np.testing.assert_array_equal(deviation, [1, 1])
+
+
+def test_a_feature_of_nothing_but_0_and_1_stays_as_it_is() -> None:
+    """One that also holds another number, in the last of 5,000 rows, is standardised; so is one of -1 and 1."""
+    x = np.random.default_rng(0).integers(0, 2, (5000, 4)).astype(float)
+    x[:, 0] *= 3
+    x[-1, 2] = 0.5
+    x[:, 3] = 2 * x[:, 3] - 1
+    mean, deviation = input_statistics(x)
+    np.testing.assert_allclose(mean, [x[:, 0].mean(), 0, x[:, 2].mean(), x[:, 3].mean()])
+    np.testing.assert_allclose(deviation, [x[:, 0].std(), 1, x[:, 2].std(), x[:, 3].std()])
+    assert feature_statistics(x)[1][1] < 0.6
+
+
+@pytest.mark.parametrize("value", [0.1, 3.3, -7])
+def test_a_constant_input_is_0_after_the_layer(value: float) -> None:
+    mean, deviation = input_statistics(np.full((3000, 2), value))
+    np.testing.assert_allclose(mean, [value, value], rtol=1e-12)
+    np.testing.assert_array_equal(deviation, [1, 1])
 
 
 @pytest.mark.parametrize("over", ["feature", "all"])

@@ -68,14 +68,14 @@ SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("network.loss", "--loss", {"metavar": "NAME", "help": f"One of {', '.join(LOSSES)}; by default it follows from the data."}),
     ("network.class_weight", "--class-weight", {"metavar": "HOW", "help": "balanced, so that rare classes count as much as frequent ones, or a number for each class, as 1,4."}),
     ("network.dtype", "--dtype", {"metavar": "TYPE", "help": "float32 or float64 [float32]."}),
-    ("training.epochs", "--epochs", {"type": int, "help": "How often to go over the rows [30]."}),
+    ("training.epochs", "--epochs", {"type": int, "help": "How often to go over the rows; by default 30 times, or more, for 1,000 steps."}),
     ("training.batch_size", "--batch-size", {"type": int, "help": "Rows at a time [32]."}),
-    ("training.optimiser.type", "--optimiser", {"metavar": "NAME", "help": f"One of {', '.join(OPTIMISERS)} [Adam]."}),
+    ("training.optimiser.type", "--optimiser", {"metavar": "NAME", "help": f"One of {', '.join(OPTIMISERS)} [Adam, at 0.003]."}),
     ("training.optimiser.learning_rate", "--learning-rate", {"type": LearningRate(), "metavar": "RATE", "help": "Length of a step; of `handgrad train` also find: found by a range test."}),
     ("training.optimiser.momentum", "--momentum", {"type": float, "help": "Of SGD."}),
     ("training.optimiser.weight_decay", "--weight-decay", {"type": float, "help": "How fast weights shrink."}),
     ("training.optimiser.clip_norm", "--clip-norm", {"type": float, "help": "Longest gradient, all parameters together."}),
-    ("training.schedule", "--schedule", {"metavar": "NAME", "help": f"One of {', '.join(SCHEDULES)} [Constant]."}),
+    ("training.schedule", "--schedule", {"metavar": "NAME", "help": f"One of {', '.join(SCHEDULES)} [Cosine: the learning rate falls to 0]."}),
     ("training.patience", "--patience", {"type": int, "help": "Stop after so many epochs without a lower validation loss."}),
     ("training.seed", "--seed", {"type": int, "help": "Of the split, the weights, the order and the masks [0]."}),
     ("training.engine", "--engine", {"metavar": "NAME", "help": f"What runs the program: one of {', '.join(ENGINES)} [compiled]."}),
@@ -212,6 +212,11 @@ class Experiment:
     def rows(self) -> Split:
         """Which rows train, validate and test."""
         return self.configuration.split(self.dataset)
+
+    @property
+    def epochs(self) -> int:
+        """How often the training goes over its rows."""
+        return self.configuration.epochs(len(self.rows.train))
 
     @cached_property
     def network(self) -> Network:

@@ -145,7 +145,7 @@ class RunFolder(Checkpoints):
             self.experiment.network,
             dataset.x[rows],
             dataset.t[rows],
-            epochs=configuration.training.epochs,
+            epochs=self.experiment.epochs,
             moments=self.notes["snapshots"],
             batch_size=configuration.training.batch_size,
             optimiser=configuration.optimiser(),
@@ -217,9 +217,11 @@ def ended(folder: Path, training: TrainingSettings) -> History | None:
         if (folder / NAME).exists():
             return None
         history = History("")
-    done = len(history.epochs) or training.epochs
+    done = len(history.epochs) or training.epochs or 0
     waited = done - (history.best_epoch or done)
-    enough = training.epochs == done or (training.patience is not None and waited >= training.patience)
+    enough = training.epochs in (None, done) or (
+        training.patience is not None and waited >= training.patience
+    )
     if history.stopped not in ("finished", "early") or not enough:
         return None
     return history

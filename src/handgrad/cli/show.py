@@ -79,7 +79,7 @@ def write_command(source: str | None, config: Path | None, out: Path, **settings
             f"{dataset.name}: the rows are sparse, and a script that needs only NumPy has none",
             fix="write it for an array of a few of them, x[:1000].toarray(), in a .npy file",
         )
-    loop = Loop(training.epochs, training.batch_size, training.seed, schedule=configuration.schedule())
+    loop = Loop(experiment.epochs, training.batch_size, training.seed, schedule=configuration.schedule())
     script = experiment.network.write(configuration.optimiser(), loop)
     arrays: dict[str, Any] = {"x": dataset.x[rows.train], "t": dataset.t[rows.train]}
     if len(rows.test):

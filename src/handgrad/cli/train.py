@@ -175,6 +175,7 @@ class _Training:
         experiment = Experiment(self.configuration)
         dataset = experiment.dataset  # errors name the files as they were given
         self.configuration.data.fingerprint = fingerprints(dataset)
+        self.configuration.training.epochs = experiment.epochs
         network = experiment.network
         found = self.find_learning_rate(experiment) if self.find else None
         experiment.configuration = located(self.configuration)
@@ -286,7 +287,7 @@ def _train(experiment: Experiment, run_folder: RunFolder, *, as_json: bool) -> H
             dataset.x[rows.train],
             dataset.t[rows.train],
             validation=watched,
-            epochs=settings.epochs,
+            epochs=experiment.epochs,
             batch_size=settings.batch_size,
             optimiser=experiment.configuration.optimiser(),
             schedule=experiment.configuration.schedule(),

@@ -18,7 +18,7 @@ from handgrad.arrays import Array
 from handgrad.data.cells import BOOLEANS, Cells, number
 from handgrad.errors import notify
 
-MOST_CATEGORIES = 100
+MOST_CATEGORIES = 255
 LEAST_ROWS = 2  # of a category: of one that is in a single row nothing can be learnt
 MOST_NAMES = 6  # in a line of the table
 

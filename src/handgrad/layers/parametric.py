@@ -192,7 +192,8 @@ class Standardise(Layer):
     Parameters
     ----------
     over : "feature" or "all", default "feature"
-        Each column by itself, for different units; or all numbers together, for one unit, as pixels.
+        Each column by itself, for different units, except that one of nothing but 0 and 1 stays as it is; or all numbers
+        together, for one unit, as pixels.
     """
 
     over: Literal["feature", "all"] = "feature"
@@ -201,7 +202,7 @@ class Standardise(Layer):
         if x.kind != "input":
             raise ConfigurationError(f"{graph.origin}: Standardise takes the data itself", fix="put it first")
         _per_feature(self, x)
-        statistics = "feature_statistics" if self.over == "feature" else "common_statistics"
+        statistics = "input_statistics" if self.over == "feature" else "common_statistics"
         mean, deviation = fitted_mean_and_deviation("x", x, statistics)
         return graph.apply(rules.standardise, x, mean, deviation, layer=self)
 
