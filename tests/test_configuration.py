@@ -356,7 +356,7 @@ OPTIMISERS: list[tuple[str, dict[str, Any], Any]] = [
     ('optimiser = "RMSProp"', {"training.optimiser.learning_rate": 0.5}, RMSProp(0.5)),
     ('optimiser = {type = "SGD", momentum = 0.5}', {"training.optimiser.learning_rate": 0.2}, SGD(0.2, momentum=0.5)),
     ('optimiser = {type = "SGD", momentum = 0.5}', {"training.optimiser.type": "AdamW"}, AdamW()),
-    ("optimiser = {beta1 = 0.5}", {"training.optimiser.clip_norm": 2.0}, Adam(beta1=0.5, clip_norm=2.0)),
+    ("optimiser = {beta1 = 0.5}", {"training.optimiser.clip_norm": 2.0}, Adam(0.003, beta1=0.5, clip_norm=2.0)),
     ("[training.optimiser]\nlearning_rate = 0.5", {"training.optimiser.weight_decay": 0.1}, Adam(0.5, weight_decay=0.1)),
 ]  # fmt: skip
 """What the file says, what the options say, and the optimiser."""

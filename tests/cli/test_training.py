@@ -243,8 +243,8 @@ def test_every_option_reaches_its_setting(handgrad: Command, tmp_path: Path) -> 
             value = value[key]
         assert value == expected, option
     assert repr(load_run(tmp_path / "run").network) == (
-        "Network(Standardise(over='all'), Linear(2, 12, initialiser='glorot_uniform'), LayerNorm(), LeakyReLU(), Dropout(rate=0.3), "
-        "Linear(12, 7), LayerNorm(), LeakyReLU(), Dropout(rate=0.3), "
+        "Network(Standardise(over='all'), Linear(2, 12, initialiser='glorot_uniform'), LayerNorm(), LeakyReLU(), "
+        "Dropout(rate=0.3), Linear(12, 7), LayerNorm(), LeakyReLU(), Dropout(rate=0.3), "
         "Linear(7, 2, initialiser='glorot_uniform'), loss=Huber())"
     )
 

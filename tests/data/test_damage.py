@@ -42,6 +42,7 @@ def damaged(content: bytes, data: st.DataObject) -> bytes:
 
 
 @pytest.mark.filterwarnings("default:Reading `.npy`:UserWarning")
+@pytest.mark.filterwarnings("default:.*the target is empty:UserWarning")
 @pytest.mark.parametrize("name", FILES)
 @settings(deadline=None)
 @given(data=st.data())

@@ -101,7 +101,11 @@ def test_the_history_can_be_read_while_it_runs(server: Server, tmp_path: Path, h
 
 
 REFUSED: dict[str, tuple[list[str], int, str]] = {
-    "rate": (["--learning-rate", "0.5"], 1, "training.optimiser is Adam(0.5), and the run in run has Adam()"),
+    "rate": (
+        ["--learning-rate", "0.5"],
+        1,
+        "training.optimiser is Adam(0.5), and the run in run has Adam(0.003)",
+    ),
     "hidden": (["--hidden", "6"], 1, "--hidden is [6], and the run in run has [5]"),
     "engine": (
         ["--engine", "reference"],

@@ -117,7 +117,7 @@ def test_a_training_that_diverged_ends_at_its_last_finished_epoch_when_asked_to(
 
 # -------------------------------------------------------------------------------------------- the command line
 
-SMALL = ["--hidden", "5", "--seed", "3", "--dropout", "0.2", "--snapshots", "2"]
+SMALL = ["--hidden", "5", "--seed", "3", "--dropout", "0.2", "--snapshots", "2", "--schedule", "Constant"]
 LONG = ["moons", "--hidden", "5", "--epochs", "100000", "--out", "run"]
 
 
@@ -177,6 +177,8 @@ def test_a_divergence_ends_with_the_command_that_keeps_what_came_before(
         "SGD",
         "--learning-rate",
         "1.4",
+        "--schedule",
+        "Constant",
     ]
     said = handgrad("train", "t.csv", *how, "--epochs", "300", "--out", "run", code=1).stderr
     command, _, rest = said.splitlines()[-1].removeprefix("To resume: handgrad ").partition(", ")
