@@ -18,10 +18,10 @@ from markup import definitions, inline, paragraphs, table
 import handgrad
 from handgrad.checking.input_draws import draw_for
 from handgrad.explaining import Explanation
+from handgrad.explaining.jacobians import MAX_ENTRIES
 from handgrad.explaining.page import mathml
 from handgrad.rules import Rule, Text, UpdateRule
 
-MOST_NUMBERS = 20_000  # of an argument: at larger sizes a Jacobian takes too long
 SIZES = (17, 19, 23, 29, 31)
 """Of axes, on the batch that is explained: all different, and so large that a low rank saves numbers."""
 
@@ -167,7 +167,7 @@ def _shown_by_numbers(rule: AnyRule) -> Iterator[str]:
     if isinstance(rule, UpdateRule) or rule.constant:
         return
     arrays = draw_for(rule, np.random.default_rng(0), SIZES).values()
-    if max(array.size for array in arrays) > MOST_NUMBERS:
+    if np.size(rule(*arrays)) * max(array.size for array in arrays) > MAX_ENTRIES:
         arrays = draw_for(rule, np.random.default_rng(0)).values()
     pairs = [f"{rule.output}:{name}" for name in rule.differentiable]
     explanation = handgrad.explain(rule, *arrays, jacobians=pairs)

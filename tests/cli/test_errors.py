@@ -407,6 +407,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "tests/cli/test_columns.py changes the columns of a run": ("its columns do not make its features", "a column of a newer handgrad"),
     "tests/runs shows it with another process, or without a package": ("another process is training", "needs the package", "it is no folder", "its numbers contradict each other"),
     "tests/data takes away the package or the network": ("needs the package", "no mirror gave the file"),
+    "tests/layers/test_convolution.py and test_attention.py make such layers": ("the padding is more than half of", "the window is not square", "numbers, and a row of", "of equally many"),
     "a reader gives sound ones, so only arrays of a Python program are so": ("x has dtype", "feature names for", "test_rows is", "class numbers must be", "class names must differ", "classes are numbered from 0", "targets must be float64", "regression has no classes", "split: …", "there are no rows", "the batch has no rows"),
     "the command line has no option for it, so only a Python program gives it": ("arms is", "rows is", "noise is", "this is no explanation", "ignored is a class number", "how many indices a row has", "has no features to normalise", "has no derivatives", "is not finite here"),
 }  # fmt: skip

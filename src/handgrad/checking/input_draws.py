@@ -22,6 +22,7 @@ OFF_KINKS = (
     1e-3  # of a number, or of a typical one: far from a kink at it, and near enough to stay in any domain
 )
 SIZES = (5, 3, 7, 2, 11, 13)  # of axes, in the order of their letters: no two alike, the rows first
+EVEN_SIZES = (4, 6, 8, 2, 10, 12)
 SPREAD = (5, 3)  # of the axes that "..." stands for, where it is two
 BEYOND = 8.0  # where a ReLU6 is flat, and every function that saturates
 
@@ -228,8 +229,19 @@ def draw_for(
     """Draw inputs for a rule at sizes that all differ, each in the domain its kind says.
 
     Values are of both signs, unless the rule is finite only above 0, or only between 0 and 1. An axis like ``N...`` is
-    one, or two for stacks, and for a rule of a single argument. A rule that takes other sizes is a `CheckError`.
+    one, or two for stacks, and for a rule of a single argument. A rule that takes halves of an axis is given even sizes;
+    one that takes others is a `CheckError`.
     """
+    try:
+        return _draw_at(rule, generator, sizes, stacks=stacks)
+    except CheckError as error:
+        try:
+            return _draw_at(rule, generator, EVEN_SIZES, stacks=False)
+        except CheckError:
+            raise error from None
+
+
+def _draw_at(rule: Rule, generator: np.random.Generator, sizes: Sequence[int], *, stacks: bool) -> Inputs:
     shapes = _shapes(rule, sizes, two=stacks or len(rule.signature.inputs) == 1)
     kinds, values = rule.forward.kinds, {}
     table = next((shape[0] for name, shape in shapes.items() if kinds[name] == "value" and shape), 0)

@@ -19,7 +19,7 @@ __all__ = ["Positions", "SelfAttention", "SwiGLU"]
 class SelfAttention(Layer):
     """Let each place look at the others: x (n, T, D) to z (n, T, D).
 
-    Four linear maps, of queries, keys, values and results, W (D, D) and b (D,) each; between them `attention` in
+    Four linear maps, of queries, keys, values and results, W (D, D) and b (D,) each; between them attention in
     ``heads`` parts of D / heads features.
 
     Parameters
