@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from handgrad.checking import check
+from handgrad.checking.user_files import candidates_in, example_of, run_file
 from handgrad.cli import group
 
 pytestmark = pytest.mark.peers
@@ -240,3 +242,50 @@ def test_a_module_that_is_a_tree_of_arrays_may_stand_in_a_file(checked: Any) -> 
     output, _ = checked(MODULE)
     assert "scaled: right" in output
     assert "wrong" not in output
+
+
+CARRIED = """
+import torch
+
+class Lin:
+    def __init__(self, w, b):
+        self.w, self.b = w, b
+    def __call__(self, inp):
+        self.inp = inp
+        self.out = inp @ self.w + self.b
+        return self.out
+    def backward(self):
+        self.inp.g = self.out.g @ self.w.t()
+        self.w.g = self.inp.t() @ self.out.g
+        self.b.g = self.out.g.sum(0)
+
+class Model:
+    def __init__(self, w, b):
+        self.lin = Lin(w, b)
+    def __call__(self, x, targ):
+        self.out = self.lin(x)
+        self.targ = targ
+        return (self.out - targ).pow(2).mean()
+    def backward(self):
+        self.lin.out.g = 2 * (self.out - self.targ) / self.targ.numel()
+        self.lin.backward()
+
+model = Model(torch.randn(5, 3), torch.zeros(3))
+model(torch.randn(7, 5), torch.randn(7, 3))
+model.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"), [(("", ""), []), (("@ self.out.g\n", "@ self.out.g / 7\n"), ["w"])]
+)
+def test_gradients_may_be_attributes_of_tensors(tmp_path, change, wrong):
+    (tmp_path / "carried.py").write_text(CARRIED.replace(*change))
+    file = run_file(tmp_path / "carried.py")
+    file.run_samples()
+    lin, model = (example_of(each, file, {}) for each in candidates_in(file))
+    for example, names in ((lin, {"inp", "w", "b"}), (model, {"x", "lin.w", "lin.b"})):
+        report = check(example.forward, None, example.inputs)
+        found = {each.name: each.verdict for each in report.arguments}
+        assert found.keys() == names
+        assert [name[-1] for name, verdict in found.items() if verdict == "wrong"] == wrong

@@ -22,7 +22,7 @@ from typing import Any
 from handgrad.checking.interfaces.autograd_classes import operations_of
 from handgrad.checking.interfaces.calling import globals_of
 from handgrad.checking.interfaces.jax_functions import is_only_jitted
-from handgrad.checking.interfaces.methods import methods_of, returns_loss_and_gradients
+from handgrad.checking.interfaces.methods import methods_of, returns_loss_and_gradients, trains_alone
 from handgrad.checking.interfaces.names import SAVED, plain, returned_names
 from handgrad.checking.interfaces.own_objects import Pair, by_name, own_pair
 from handgrad.checking.interfaces.script_lines import has_gradients, has_update
@@ -65,6 +65,7 @@ __all__ = [
     "pair_of",
     "returns_loss_and_gradients",
     "script_steps",
+    "trains_alone",
     "with_surrogate",
     "written_forward",
 ]

@@ -285,7 +285,4 @@ def left_by(world: World, before: Mapping[Path, Any], returned: Any, rate: float
             found[("moved", *path)] = (before[path] - np.asarray(value)) / rate
         else:
             found[("new", *path)] = value  # of another shape too: room that was filled by an earlier call
-    for name, value in world.items():  # x.g: an array that has attributes
-        if isinstance(value, np.ndarray):
-            found |= {("new", f"{name}_{key}"): item for key, item in getattr(value, "__dict__", {}).items()}
     return found

@@ -49,9 +49,13 @@ def implied_losses(target: str) -> Iterator[tuple[str, Callable[..., Any]]]:
 def _loss(total: Callable[[Any, Any], Any], divisor: Callable[[Any], int], target: str) -> Callable[..., Any]:
     def loss(**values: Any) -> Any:
         output, wanted = np.atleast_1d(values[OUTPUT]), np.atleast_1d(values[target])
-        if wanted.shape != output.shape:
+        if wanted.dtype.kind in "iu" and wanted.size < output.size and wanted.size in output.shape:
+            columns = np.eye(output.size // wanted.size)[:, wanted.ravel()]
+            wanted = columns if columns.shape == output.shape else columns.T
+        elif wanted.shape != output.shape:
             wanted = wanted.T if wanted.T.shape == output.shape else wanted.reshape(output.shape)
-        return total(output, wanted) / divisor(output)
+        with np.errstate(all="ignore"):  # a logarithm of what is no probability
+            return total(output, wanted) / divisor(output)
 
     return loss
 

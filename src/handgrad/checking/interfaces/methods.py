@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
 from handgrad.checking.interfaces.names import is_derivative_name, is_loss_name, plain, returned_values
+from handgrad.checking.interfaces.scripts import is_training, makes_state
 
 Function = Callable[..., Any]
 
@@ -52,15 +53,29 @@ def methods_of(owner: Any, chosen: str = "") -> Methods:
         return next((by_name[name] for name in names if name in by_name), None)
 
     is_forward = plain(chosen) in FORWARDS
-    losses = [each for name, each in every.items() if is_loss_name(name) and not is_derivative_name(name)]
+    losses = [
+        each for name, each in every.items()
+        if (is_loss_name(name) and not is_derivative_name(name)) or returns_loss_and_gradients(each)
+    ]  # fmt: skip
     forward = first(*[plain(chosen)] * is_forward, *FORWARDS)
     named = first(*[plain(chosen)] * (bool(chosen) and not is_forward), *BACKWARDS)
     both = next((each for each in losses if returns_loss_and_gradients(each)), None)
-    backward = named or both or first(*TRAININGS)
+    training = [by_name[name] for name in TRAININGS if name in by_name]
+    by_lines = (each for each in (*training, *every.values()) if each not in losses and is_training(each))
+    backward = named or both or next(by_lines, None) or first(*TRAININGS)
+    if backward is not None and trains_alone(backward, forward, losses):
+        return Methods(None, backward, (), every)
     return Methods(forward, backward, tuple(losses), every)
 
 
 SUMS = ("float(", "np.sum(", "np.mean(")  # of which a loss is one, and the gradient of a bias another
+
+
+def trains_alone(method: Function, forward: Function | None, losses: Sequence[Function]) -> bool:
+    """Whether a method that trains needs no others: there is no forward, or it makes the state anew that forward reads."""
+    if plain(method.__name__) in BACKWARDS or method in losses or not is_training(method):
+        return False
+    return (forward is None and not losses) or makes_state(method, forward)
 
 
 def returns_loss_and_gradients(function: Callable[..., Any]) -> bool:

@@ -11,12 +11,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from handgrad.checking.interfaces.tensors import is_array, to_numpy
+from handgrad.checking.interfaces.tensors import is_array, is_torch, to_numpy
 
 SAVED = {"cache", "caches", "saved", "memory", "residuals", "res", "ctx", "tape", "stored", "store"}
-RATES = {"lr", "learningrate", "lrate", "alpha", "eta", "rate", "stepsize", "step"}
+RATES = {"lr", "learningrate", "learnrate", "lrate", "alpha", "eta", "rate", "stepsize", "step"}
 LOSSES = ("loss", "cost", "objective", "error", "mse", "nll", "entropy", "energy")
-TARGETS = {"y", "t", "label", "labels", "target", "targets", "expected", "onehot"}
+TARGETS = {"y", "t", "label", "labels", "target", "targets", "targ", "expected", "onehot"}
 PREFIXES = ("gradients", "gradient", "grads", "grad", "nabla", "delta", "dl", "dj", "d", "g")
 SUFFIXES = ("gradients", "gradient", "grads", "grad", "derivative", "delta", "g")
 DERIVATIVES = ("prime", "deriv", "derivative", "grad", "gradient")
@@ -34,7 +34,7 @@ Matches = dict[Path, Path]
 
 def plain(name: object) -> str:
     """Return a name without case, underscores and a leading dot."""
-    return str(name).lower().replace("_", "").removeprefix(".")
+    return str(name).lower().replace("_", "").removeprefix("self.").removeprefix(".")
 
 
 def is_loss_name(name: str) -> bool:
@@ -94,9 +94,8 @@ def arrays_in(value: Any) -> dict[Path, Any]:
             seen.add(id(value))
             if is_floating(value):
                 found[path] = to_numpy(value)
-            else:
-                for step, item in _items(value):
-                    walk(item, (*path, step))
+            for step, item in _items(value):
+                walk(item, (*path, step))
 
     walk(value, ())
     return found
@@ -126,13 +125,15 @@ def aliases_in(value: Any) -> dict[Path, list[Path]]:
 
 
 def _items(value: Any) -> Iterable[tuple[Any, Any]]:
+    """Return what a container or an object holds, with the step to it; an array may carry its gradient, as ``w.g``."""
     if isinstance(value, Mapping):
         return list(value.items())[:LONGEST]
     if isinstance(value, list | tuple):
         return enumerate(value[:LONGEST])
     if isinstance(value, type | FunctionType | MethodType | ModuleType) or not hasattr(value, "__dict__"):
         return ()
-    foreign = type(value).__module__.startswith(LIBRARIES) and not isinstance(value, SimpleNamespace)
+    carries = isinstance(value, SimpleNamespace) or is_torch(value)
+    foreign = type(value).__module__.startswith(LIBRARIES) and not carries
     attributes = {} if foreign else vars(value)
     return [(f".{name}", item) for name, item in attributes.items()]
 
@@ -310,6 +311,8 @@ def is_gradient(path: Path, arrays: Arrays) -> bool:
     words = [plain(step) for step in path if isinstance(step, str)]
     if any(word.startswith(("grad", "nabla")) or word.endswith(SUFFIXES[:4]) for word in words):
         return True
+    if plain(path[-1]) in SUFFIXES and path[:-1] in arrays:
+        return True
     beside = {plain(other[-1]) for other in arrays if other[:-1] == path[:-1]}
     return any(name in beside for name in _names_of_array(path[-1:]) - {plain(path[-1])})
 
@@ -343,6 +346,10 @@ def _in_order(gradients: Arrays, arrays: Arrays) -> Matches:
     places = [path for path in gradients if path == () or (len(path) == 1 and isinstance(path[0], int))]
     found: Matches = {}
     left = sorted(arrays, key=is_target) if places == [()] else list(arrays)
+    if not places and len(gradients) == len(arrays) and all(len(path) == 1 for path in gradients):
+        pairs = zip(gradients, arrays, strict=True)  # named otherwise than the arrays: da, dp, dn
+        named = {ours: theirs for ours, theirs in pairs if _fit(gradients[ours], arrays[theirs])}
+        return {array: path for path, array in named.items()} if len(named) == len(arrays) else {}
     pairs = zip(places, left, strict=False)
     all_in_order = len(places) == len(arrays) and (
         places == [()] or any(np.shape(gradients[place]) == np.shape(arrays[path]) for place, path in pairs)
@@ -356,6 +363,11 @@ def _in_order(gradients: Arrays, arrays: Arrays) -> Matches:
             found[fits[0]] = path
             left = left[left.index(fits[0]) + 1 :]
     return found
+
+
+def _fit(gradient: Any, array: Any) -> bool:
+    """Whether a gradient has its array's shape, and is no single number, which would fit any other."""
+    return np.shape(gradient) == np.shape(array) != ()
 
 
 def _by_shape(gradients: Arrays, arrays: Arrays) -> Matches:
@@ -392,4 +404,6 @@ def _names_of_array(path: Path) -> set[str]:
         *head, last = [*head[:-1], f"{head[-1]}.{last}"]
     stem, dot, index = last.partition(".")
     stems = {stem, *map(stem.removeprefix, PREFIXES), *map(stem.removesuffix, SUFFIXES)}
-    return {".".join([*head, name + dot + index]) for name in stems - {""}}
+    names = {".".join([*head, name + dot + index]) for name in stems - {""}}
+    owner = ".".join(head)  # w.g and w.grad are of w, or of its data
+    return names | ({owner, f"{owner}.data", f"{owner}.value"} if head and last in SUFFIXES else set())

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path as File
-from typing import Any
+from typing import Any, TypeGuard
 
 from handgrad.checking.interfaces.names import is_gradient_name, is_loss_name, is_target, plain
 from handgrad.checking.subject import CheckError
 
 MOVES = ("delta", "error", "update", "adjustment")  # what people add to a weight
+STEPS = {"lr", "learningrate", "learnrate", "lrate", "eta", "alpha"}  # what a gradient is multiplied with
 SLOTS = ("v", "m", "velocity", "momentum", "vel", "mom")  # of an optimiser, by a parameter's name
 
 Statements = list[ast.stmt]
@@ -128,19 +129,40 @@ def every(body: Statements) -> Iterator[ast.stmt]:
 def moved_by(statement: ast.stmt) -> str:
     """Return the name that a statement moves by something like a gradient, or ""."""
     match statement:
-        case ast.AugAssign(target=ast.Name(name), op=ast.Sub() | ast.Add(), value=by):
+        case ast.AugAssign(target=target, op=ast.Sub() | ast.Add(), value=by):
             pass
-        case ast.AugAssign(target=ast.Attribute(ast.Name(name), "data"), op=ast.Sub() | ast.Add(), value=by):
-            pass
-        case ast.Assign(targets=[ast.Name(name)], value=ast.BinOp(left=ast.Name(left)) as by) if left == name:
+        case ast.Assign([target], ast.BinOp(left=left) as by) if ast.unparse(left) == ast.unparse(target):
             pass  # W = W - …
+        case ast.Expr(ast.Call(ast.Attribute(ast.Attribute(attr="add" | "subtract"), "at"), [target, _, by])):
+            pass
         case _:
             return ""
+    name = _place(target)
     read = names_in([by])
     moves = any(
-        is_gradient_name(each) or plain(each).endswith(MOVES) or _is_slot(each, name) for each in read
+        is_gradient_name(each) or plain(each).endswith(MOVES) or plain(each) in STEPS or _is_slot(each, name)
+        for each in read
     )
-    return name if moves and not is_loss_name(name) and not is_gradient_name(name) else ""
+    last = name.rpartition(".")[2]
+    is_other = is_loss_name(last) or is_gradient_name(last) or plain(last) in STEPS
+    return name if moves and not is_other and not _reads_autograd(by) else ""
+
+
+def _place(target: ast.expr) -> str:
+    """Return what an assignment changes: a name, also its entries and its ``data``, or an attribute of the object."""
+    match target:
+        case ast.Subscript(value=container):
+            return _place(container)
+        case ast.Attribute(ast.Name("self")):
+            return ast.unparse(target)
+        case ast.Attribute(ast.Name(name), "data") | ast.Name(name):
+            return name
+    return ""
+
+
+def _reads_autograd(by: ast.expr) -> bool:
+    """Whether an update reads a gradient that PyTorch computed."""
+    return any(isinstance(each, ast.Attribute) and each.attr == "grad" for each in ast.walk(by))
 
 
 def _is_slot(name: str, parameter: str) -> bool:
@@ -149,9 +171,19 @@ def _is_slot(name: str, parameter: str) -> bool:
 
 
 def names_in(nodes: list[Any], context: type = ast.expr_context) -> set[str]:
-    """Return the names that some code reads and stores, or does one of these with."""
-    found = (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name))
-    return {each.id for each in found if isinstance(each.ctx, context)}
+    """Return the names and the object's attributes that some code reads and stores, or does one of these with."""
+    every = (each for node in nodes for each in ast.walk(node))
+    found = (each for each in every if isinstance(each, ast.Name) or _is_attribute(each))
+    return {ast.unparse(each) for each in found if isinstance(each.ctx, context)}
+
+
+def _is_attribute(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def declared_in(statements: Statements) -> set[str]:
+    """Return the names of the module that statements declare as global."""
+    return {name for each in statements if isinstance(each, ast.Global) for name in each.names}
 
 
 def parameters_in(updates: Statements, head: Statements) -> list[str]:
@@ -164,7 +196,9 @@ def parameters_in(updates: Statements, head: Statements) -> list[str]:
         if isinstance(each.value, ast.List | ast.Tuple)
     }
     zipped = zipped.union(*(lists.get(name, set()) for name in zipped)) - lists.keys()
-    moved = {*map(moved_by, updates), *zipped} & names_in(head, ast.Store)
+    made = names_in(head, ast.Store) | declared_in(head)
+    moved = {*map(moved_by, every(updates)), *zipped}
+    moved = {each for each in moved if each in made or each.startswith("self.")}
     slots = {
         name for name in moved if name[:1] in ("m", "v") and name[1:].removeprefix("_") in moved
     }  # an optimiser's
@@ -175,8 +209,9 @@ def subtracted(body: Statements, file: File) -> tuple[str, str]:
     """Return the first two names that a backward subtracts: the output, and the target."""
     for node in (node for each in body for node in ast.walk(each)):
         match node:
-            case ast.BinOp(left=ast.Name(left), op=ast.Sub(), right=ast.Name(right)):
-                return (right, left) if is_target((left,)) else (left, right)
+            case ast.BinOp(left=left, op=ast.Sub(), right=right) if _place(left) and _place(right):
+                names = ast.unparse(left), ast.unparse(right)
+                return names if not is_target((names[0],)) else names[::-1]
     raise CheckError(f"{file}: none of its names is a loss", fix="compute the loss: loss = …")
 
 

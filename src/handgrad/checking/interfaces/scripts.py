@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces.adapted_pair import adapt
+from handgrad.checking.interfaces.calling import Function
 from handgrad.checking.interfaces.implied_loss import best_fitting, implied_losses
 from handgrad.checking.interfaces.names import (
     RATES,
     Path,
     definition_of,
+    is_derivative_name,
     is_floating,
     is_gradient_name,
     is_loss_name,
@@ -61,7 +63,7 @@ def adapt_script(file: File, loss: str = "", gradients: Mapping[str, str] | None
     )
 
 
-def adapt_training(function: FunctionType, given: Mapping[str, Any]) -> Pair:
+def adapt_training(function: Function, given: Mapping[str, Any]) -> Pair:
     """Return a function that trains in a loop of its own as the lines up to its first update, as of a script."""
     defaults = {name: each.default for name, each in parameters_of(function).items() if name not in given}
     missing = next((name for name, value in defaults.items() if value is inspect.Parameter.empty), "")
@@ -78,7 +80,7 @@ def adapt_training(function: FunctionType, given: Mapping[str, Any]) -> Pair:
     return _adapted(code, function.__name__)
 
 
-def is_training(function: FunctionType) -> bool:
+def is_training(function: Function) -> bool:
     """Whether a function makes parameters, computes their gradients and updates them, all in its own lines."""
     definition = definition_of(function)
     update = next((each for each in every(definition.body) if moved_by(each)), None) if definition else None
@@ -91,8 +93,35 @@ def is_training(function: FunctionType) -> bool:
     computed = (each for each in every(definition.body) if isinstance(each, ast.Assign))
     own = [each for each in computed if any(isinstance(node, ast.BinOp) for node in ast.walk(each.value))]
     made = names_in([target for each in own for target in each.targets], ast.Store)
-    by_hand = any(is_gradient_name(name) or plain(name).endswith(MOVES) for name in made)
+    by_hand = any(is_gradient_name(name) or plain(name).endswith(MOVES) for name in made) or _computes(update)
     return by_hand and bool(parameters_in(updates, [*head, *body]))
+
+
+def _computes(update: ast.stmt) -> bool:
+    """Whether an update computes its gradient itself: ``w -= lr * X.T @ (p - y)``."""
+    sums = {"dot", "matmul", "outer", "sum", "mean"}
+    nodes = list(ast.walk(update))
+    return any(isinstance(each, ast.MatMult) for each in nodes) or any(
+        isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in sums
+        for each in nodes
+    )
+
+
+def makes_state(method: Function, forward: Function | None) -> bool:
+    """Whether a method that trains also makes what it trains, or what forward reads: it is run from its beginning."""
+    definition, reader = definition_of(method), definition_of(forward) if forward else None
+    assert definition is not None
+    head, body, updates = parts_of_script(definition.body, File(method.__code__.co_filename))
+    before = [*head, *body]
+    needed = names_in([reader], ast.Load) - names_in([reader], ast.Store) if reader else set()
+    read = {name for name in needed if name.startswith("self.")}
+    made = {
+        name
+        for each in every(before)
+        if isinstance(each, ast.Assign)
+        for name in names_in(list(each.targets), ast.Store) - names_in([each.value], ast.Load)
+    }
+    return bool(made & {*parameters_in(updates, before), *read})
 
 
 @dataclass(frozen=True)
@@ -104,7 +133,7 @@ class _Code:
     names: Mapping[str, Any]
 
 
-def _body_of(function: FunctionType, tree: ast.Module) -> Statements:
+def _body_of(function: Function, tree: ast.Module) -> Statements:
     name, line = function.__name__, function.__code__.co_firstlineno
     definitions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == name]
     return min(definitions, key=lambda each: abs(each.lineno - line)).body
@@ -139,7 +168,7 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
     step = _compiled(updates, file, code.names)
     main.__dict__["statements"] = before_update  # of a tree of the file, as it is or changed
     step.__dict__["statements"] = lambda tree: parts(tree)[2]
-    data = {name: value for name, value in code.names.items() if is_array(value)}
+    data = {name: value for name, value in code.names.items() if is_array(value) or name == "self"}
 
     def run(given: Mapping[str, Any]) -> dict[str, Any]:
         names = {**main.__globals__, **copy.deepcopy(data), GIVEN: given}
@@ -157,12 +186,17 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
             f"{file}:{line}: {type(error).__name__}: {error}",
             fix="mend it first: gradients can be judged only when its lines run up to the first update",
         ) from error
-    found = {name: value for name, value in names.items() if name not in data and is_floating(value)}
+    known = data.keys() - set(parameters)
+    found = {name: value for name, value in _places(names) if name not in known and is_floating(value)}
+    found |= {name: float(_at(names, name)) for name in parameters if type(_at(names, name)) is int}
+    parameters = [name for name in parameters if name in found]
     gradients = gradients or _gradients(found, parameters)
     single = [
         name for name in found if np.size(to_numpy(found[name])) == 1
     ]  # `error = y - out` has an entry for each row
-    loss = loss or next((name for name in ("loss", *single) if name in single and is_loss_name(name)), "")
+    called = _made_by_losses([*head, *body])  # l = squared_loss(output, y)
+    losses = (name for name in ("loss", *single) if name in single and (is_loss_name(name) or name in called))
+    loss = loss or next(losses, "")
     moves = [each for each in updates if has_update(each)]
     rate, moved = _rate(moves, names), set(parameters) - set(gradients.values())
     added = added_in(moves)
@@ -171,12 +205,12 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
 
     def backward(_: dict[str, Any], names: dict[str, Any], upstream: list[Any]) -> dict[Path, Any]:
         found = {
-            ("new", gradient): -names[gradient] if gradient in added else names[gradient]
+            ("new", gradient): -_at(names, gradient) if gradient in added else _at(names, gradient)
             for gradient in gradients
         }
-        before = {name: np.array(to_numpy(names[name])) for name in moved}
+        before = {name: np.array(to_numpy(_at(names, name))) for name in moved}
         exec(step.__code__, names)
-        found |= {("moved", name): (before[name] - to_numpy(names[name])) / rate for name in moved}
+        found |= {("moved", name): (before[name] - to_numpy(_at(names, name))) / rate for name in moved}
         return {path: np.asarray(to_numpy(g)) * to_numpy(upstream[0]) for path, g in found.items()}
 
     def with_loss(value: Callable[[dict[str, Any]], Any]) -> Pair:
@@ -190,7 +224,29 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
     if loss:
         compiled = compile(loss, f"{file} (its loss)", "eval")
         return with_loss(lambda names: eval(compiled, names))
-    return _with_implied_loss(with_loss, *subtracted(body, file))
+    return _with_implied_loss(with_loss, *subtracted([*head, *body], file))
+
+
+def _places(names: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return names and the object's attributes, with their values."""
+    attributes = getattr(names.get("self"), "__dict__", {})
+    return [*names.items(), *((f"self.{name}", value) for name, value in attributes.items())]
+
+
+def _at(names: Mapping[str, Any], place: str) -> Any:
+    """Return the value of a name or an attribute of the object."""
+    name, _, attribute = place.partition(".")
+    return getattr(names[name], attribute) if attribute else names[name]
+
+
+def _made_by_losses(statements: Statements) -> set[str]:
+    """Return the names of what functions return that are called losses."""
+    found = set()
+    for each in every(statements):
+        match each:
+            case ast.Assign([ast.Name(name)], ast.Call(ast.Name(called))):
+                found |= {name} if is_loss_name(called) and not is_derivative_name(called) else set()
+    return found
 
 
 def _lines_of(error: Exception, file: File) -> Iterator[int]:
@@ -205,7 +261,7 @@ def _with_implied_loss(
     """Return lines without a loss with the one that fits their gradients."""
 
     def pair_with(loss: Callable[..., Any]) -> Pair:
-        return with_loss(lambda names: loss(output_=names[output], **{target: names[target]}))
+        return with_loss(lambda names: loss(output_=_at(names, output), **{target: _at(names, target)}))
 
     return best_fitting((formula, pair_with(loss)) for formula, loss in implied_losses(target))
 
@@ -223,16 +279,19 @@ def script_steps(file: File) -> tuple[dict[str, Any], Callable[[], object]] | No
 
 
 def _reading_given(statements: Statements, parameters: list[str]) -> Statements:
-    """Put the given value of each parameter behind the line that makes it."""
+    """Put the given value of each parameter behind the line that makes it, or before all others."""
     result: Statements = []
+    statements = [each for each in statements if not isinstance(each, ast.Global)]  # all names are, here
     left = set(parameters)
+
+    def read(names: set[str]) -> Statements:
+        return ast.parse("\n".join(f"{name} = {GIVEN}.get({name!r}, {name})" for name in sorted(names))).body
+
     for statement in statements:
-        result.append(statement)
         made = names_in([statement], ast.Store) & left
-        for name in sorted(made):
-            result += ast.parse(f"{name} = {GIVEN}.get({name!r}, {name})").body
+        result += [statement, *read(made)]
         left -= made
-    return result
+    return [*read(left), *result]  # those that are there before: an object's, the module's
 
 
 def _compiled(statements: Statements, file: File, known: Mapping[str, Any]) -> FunctionType:
@@ -249,9 +308,9 @@ def _compiled(statements: Statements, file: File, known: Mapping[str, Any]) -> F
 
 def _gradients(found: Mapping[str, Any], parameters: list[str]) -> dict[str, str]:
     """Return the parameter of each name that looks like a gradient."""
-    ours = {(n,): found[n] for n in found if is_gradient_name(n) and not plain(n).endswith(MOVES)}
-    matches = match(ours, {(name,): found[name] for name in parameters})
-    return {str(gradient[0]): str(parameter[0]) for parameter, gradient in matches.items()}
+    named = [name for name in found if is_gradient_name(name) and not plain(name).endswith(MOVES)]
+    ours, theirs = ({tuple(name.split(".")): found[name] for name in names} for names in (named, parameters))
+    return {".".join(gradient): ".".join(parameter) for parameter, gradient in match(ours, theirs).items()}
 
 
 def _rate(updates: Statements, names: Mapping[str, Any]) -> float:
@@ -259,8 +318,9 @@ def _rate(updates: Statements, names: Mapping[str, Any]) -> float:
     products = (node for each in updates for node in ast.walk(each) if isinstance(node, ast.BinOp))
     factors = [each for node in products if isinstance(node.op, ast.Mult) for each in (node.left, node.right)]
     factors = [each.operand if isinstance(each, ast.UnaryOp) else each for each in factors]
-    by_name = [each.id for each in factors if isinstance(each, ast.Name) and not is_gradient_name(each.id)]
-    known = [names.get(name) for name in sorted(by_name, key=lambda name: plain(name) not in RATES)]
+    by_name = [name for name in map(ast.unparse, factors) if not is_gradient_name(name)]
+    values = dict(_places(names))
+    known = [values.get(name) for name in sorted(by_name, key=lambda name: plain(name) not in RATES)]
     literal = [each.value for each in factors if isinstance(each, ast.Constant)]
     numbers = (value for value in (*known, *literal) if isinstance(value, float | int))
     return float(next(numbers, 1.0))

@@ -25,14 +25,17 @@ from handgrad.checking.interfaces.calling import (
     variables_of,
 )
 from handgrad.checking.interfaces.implied_loss import OUTPUT, best_fitting, implied_losses
-from handgrad.checking.interfaces.methods import methods_of
+from handgrad.checking.interfaces.methods import methods_of, trains_alone
 from handgrad.checking.interfaces.names import (
     DERIVATIVES,
     RATES,
     SAVED,
+    SUFFIXES,
+    Path,
     Role,
     arrays_in,
     definition_of,
+    get,
     is_floating,
     is_gradient_name,
     is_loss_name,
@@ -71,12 +74,17 @@ def recognise(forward: Any, backward: Function | None, inputs: Any) -> Pair:
         return _of_derivative(forward, backward, world)
     world |= globals_of(forward, backward)
     loss = _loss_between(forward, backward, world)
-    target = _target_of(backward, forward, world) if MODULE in world and loss is None else ""
-    return (
-        _of_implied_loss(forward, backward, world, target)
-        if target
-        else _of_two(forward, backward, world, loss)
-    )
+    target = _target_of(backward, forward, world) if loss is None else ""
+    if target and (MODULE in world or _returns_arrays(forward, world)):
+        return _of_implied_loss(forward, backward, world, target)
+    return _of_two(forward, backward, world, loss)
+
+
+def _returns_arrays(forward: Function, world: World) -> bool:
+    """Whether a function returns arrays, and no loss among them."""
+    result = trial_of(forward, world)
+    parts = result if isinstance(result, tuple) else (result,)
+    return all(np.size(to_numpy(part)) > 1 for part in parts if is_floating(part))
 
 
 # ------------------------------------------------------------------------------- the shapes people write
@@ -84,7 +92,7 @@ def recognise(forward: Any, backward: Function | None, inputs: Any) -> Pair:
 
 def _of_two(forward: Function, backward: Function, world: World, loss: Function | None = None) -> Pair:
     """Return a forward and a backward, which starts from an upstream gradient or from a ``loss`` of forward's results."""
-    names, gradient_names = returned_names(forward), returned_names(backward)
+    names, gradient_names = _as_taken(returned_names(forward), backward), returned_names(backward)
     trial = trial_of(forward, world)
     several = isinstance(trial, tuple) and len(trial) > 1
     roles = roles_of(backward, {*parameters_of(forward), *world}, names if several else [], saves=several)
@@ -92,6 +100,7 @@ def _of_two(forward: Function, backward: Function, world: World, loss: Function 
         roles = [role._replace(kind="output", which=0) if role.kind == "upstream" else role for role in roles]
     upstreams = [role.parameter for role in roles if role.kind == "upstream"]
     attribute = gradient_attribute(backward) if upstreams else ""
+    carrier = upstream_of(backward) if not upstreams and loss is None else ()
 
     def run_forward(world: World) -> Run:
         result = call(forward, world)
@@ -99,10 +108,14 @@ def _of_two(forward: Function, backward: Function, world: World, loss: Function 
             return list(result[: max(1, len(upstreams))]) if several else [result], result
         if loss == forward:
             return [result], result
-        known = by_returned_name(result, names)
-        if not isinstance(known, dict) or OUTPUT in parameters_of(loss):
-            missing = next((name for name in parameters_of(loss) if name not in world), "")
-            known = {missing: _output(result, world) if several else result}
+        by_name = by_returned_name(result, names)
+        implied = OUTPUT in parameters_of(loss)
+        known = by_name if isinstance(by_name, dict) and not implied else {}
+        taken = parameters_of(loss) if implied else required(loss)
+        missing = next(
+            (name for name in taken if name not in world | known), ""
+        )  # yhat, where forward returns a
+        known |= {missing: _output(result, world) if several else result} if missing else {}
         return [call(loss, {**world, **known})], result
 
     def run_backward(world: World, result: Any, upstream: list[Any], *, inside: bool = False) -> Found:
@@ -115,23 +128,45 @@ def _of_two(forward: Function, backward: Function, world: World, loss: Function 
         for name in upstreams if attribute else ():
             setattr(result, attribute, given[name])
             given[name] = result
+        if carrier:
+            setattr(get(world["self"], carrier[:-1]), carrier[-1][1:], upstream[0])
         variables: dict[str, Any] = {}
         with variables_of(backward, variables) if inside else nullcontext():
             returned = in_world(backward, world)(**given)
         rate = RATE if any(role.kind == "rate" for role in roles) else rate_of(world)
         found = left_by(world, before, by_returned_name(returned, gradient_names), rate)
         found |= {("inside", *path): value for path, value in arrays_in(variables).items()}
-        return found if upstreams else _times(upstream[0], found)
+        if upstreams or carrier:
+            return found
+        shape = np.shape(to_numpy(upstream[0]))
+        returned = (to_numpy(value) for (kind, *_), value in found.items() if kind == "returned")
+        if np.prod(shape) > 1 and any(np.shape(value) != shape for value in returned):
+            raise CheckError(
+                f"{backward.__name__} takes no upstream gradient, and {forward.__name__} returns no loss",
+                given=f"{forward.__name__} returns an array of shape {shape}",
+                fix="give the method that computes the loss, which backward differentiates",
+            )
+        return _times(upstream[0], found)
 
     run_inside = functools.partial(run_backward, inside=True)
     return adapt(world, run_forward, run_backward, backward.__name__, run_inside=run_inside)
+
+
+def _as_taken(names: list[str], backward: Function) -> list[str]:
+    """Return what forward returns under the names by which backward takes it, where it takes it in the same order."""
+    taken = [name for name in parameters_of(backward) if name != "self"][: len(names)]
+    others = [(one, other) for one, other in zip(names, taken, strict=False) if one != other]
+    is_value = len(others) == 1 < len(taken) and not plain(others[0][1]).startswith(UPSTREAMS)
+    return taken if len(taken) == len(names) and is_value else names
 
 
 def _output(results: tuple[Any, ...], world: World) -> Any:
     """Return which of forward's results a loss compares: the last of a target's shape, or the first."""
     shapes = [np.shape(value) for name, value in world.items() if is_target((name,))]
     arrays = [each for each in results if is_array(each)]  # and no cache
-    return next((each for each in reversed(arrays) if np.shape(each) in shapes), results[0])
+    labelled = any(len(shape) == 1 for shape in shapes)  # the last activation is compared with its classes
+    last = arrays[-1] if labelled and arrays and np.ndim(arrays[-1]) == 2 else results[0]
+    return next((each for each in reversed(arrays) if np.shape(each) in shapes), last)
 
 
 def _value(role: Role, world: World, result: Any, upstream: list[Any]) -> Any:
@@ -162,6 +197,20 @@ def gradient_attribute(backward: Function) -> str:
             case ast.Attribute(value=ast.Name(id), attr=attribute, ctx=ast.Store()) if id in parameters:
                 return attribute
     return ""
+
+
+def upstream_of(backward: Function) -> Path:
+    """Return the path of the upstream gradient that a method reads from the output: ``out.g`` of ``self.out.g``."""
+    definition = definition_of(backward)
+    carried: dict[type, list[str]] = {ast.Load: [], ast.Store: []}
+    for node in ast.walk(definition) if definition else ():
+        match node:
+            case ast.Attribute(ast.Attribute(ast.Name("self"), owner), name, context) if (
+                plain(name) in SUFFIXES
+            ):
+                carried[type(context)].append(f"{owner}.{name}")
+    read = [each for each in carried[ast.Load] if each not in carried[ast.Store]]
+    return tuple(f".{each}" for each in read[0].split(".")) if read and carried[ast.Store] else ()
 
 
 def _of_loss(function: Function, world: World) -> Pair:
@@ -204,6 +253,8 @@ def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
         )
     called = [method for method in known if method.__name__ == chosen]
     world = {**named(_taking(inputs, [*called, *known]), inputs), "self": owner}
+    if backward is not None and trains_alone(backward, forward, losses):
+        return adapt_training(backward, world)
     if backward is None or backward in losses:
         return _of_loss(backward or losses[0], world)
     if losses and (forward is None or not _takes_upstream(backward, forward, world)):

@@ -8,7 +8,7 @@ import inspect
 import itertools
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import FunctionType
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces import gradient_attribute, has_backward, pair_of
-from handgrad.checking.interfaces.names import is_target, required
+from handgrad.checking.interfaces.names import arrays_in, is_target, required, returned_names
 from handgrad.checking.interfaces.tensors import is_array, tensors_of
 from handgrad.checking.subject import CheckError, seeded
 from handgrad.checking.user_files.candidates import Candidate, pairs_of, words_of
@@ -27,22 +27,21 @@ from handgrad.checking.user_files.drawn_arguments import (
     SIZES,
     Options,
     Parameter,
-    is_bias,
-    is_weight,
     shown,
 )
 from handgrad.checking.user_files.needed import functions_of, indices_among, needed_by
+from handgrad.checking.user_files.parameter_words import is_bias, is_weight
 from handgrad.checking.user_files.running import EnoughError, UserFile, time_limit
 
-TRIALS = 250  # of arguments, from each start
+TRIALS = 600  # of arguments, from each start
 STARTS = 4  # layouts from which arguments are changed
 TRIAL_SECONDS = 2.0
-SEARCH_SECONDS = 6.0  # for slow functions; the others are ended by the number of trials
+SEARCH_SECONDS = 6.0  # of processor time, for slow functions; the others are ended by the number of trials
 Score = tuple[int, tuple[int, ...]]
 """How far a trial gets: into which function, to which line and column; then one of those below."""
 RETURNS, MISSHAPEN, DEGENERATE, UNSUMMED, FITS = range(10, 15)
-# forward's result cannot be judged; a gradient has another shape; all fits, but with one row or all sizes alike, where
-# mistakes hide; a gradient has the batch as one more axis; all fits
+# forward's result cannot be judged; a gradient has another shape; all fits, but with one row, inputs that
+# broadcast or all sizes alike, where mistakes hide; a gradient has the batch as one more axis; all fits
 
 
 @dataclass(frozen=True)
@@ -82,6 +81,8 @@ class ArgumentSearch:
             functions_of(candidate), [each for each in roles if not is_target((each,))]
         )
         self.drawn.known = {**stated, **known}
+        self.made = _initialised(functions, self.drawn)
+        self.drawn.begin_with(self.made)
         self.attributes = bool(candidate.backward and gradient_attribute(candidate.backward))
         self.libraries = _libraries(user_file) if not has_backward(candidate.forward) else [""]
         self.library = ""  # whose tensors are drawn; NumPy's arrays without one
@@ -97,21 +98,21 @@ class ArgumentSearch:
             for each, default in self.parameters.items():
                 self.options[each] = self.drawn.of(each, default, alike=alike)
                 self.by_layout[each] = self.drawn.by_layout
-            (stage, place), example = self._climb()
+            (stage, place), example = self._climb(time.process_time() + SEARCH_SECONDS / (1 + alike))
             if (min(stage, DEGENERATE) if alike else stage, place) > best[0]:
                 best = (stage, place), example
             if best[0][0] >= DEGENERATE:
                 break
         return best[1]
 
-    def _climb(self) -> tuple[Score, Example | None]:
-        """Return the best trial that is reached from one of the layouts, those that get furthest first."""
+    def _climb(self, end: float) -> tuple[Score, Example | None]:
+        """Return the best trial that is reached from one of the layouts until a time, those that get furthest first."""
         starts = [
             {each: self._first(each, k) for each in self.parameters} for k in range(len(self.drawn.layouts))
         ]
         tried = [(self._trial(start), start) for start in (starts if self.parameters else starts[:1])]
         tried.sort(key=lambda each: each[0][0], reverse=True)
-        end, best = time.process_time() + SEARCH_SECONDS, tried[0]
+        best = tried[0]
         for start in tried[:STARTS]:
             reached = self._climbed(start, end)
             if reached[0][0] > best[0][0] or start is tried[0]:
@@ -126,23 +127,33 @@ class ArgumentSearch:
         reached, left = start, TRIALS
         while reached[0][0][0] < UNSUMMED and left > 0 and time.process_time() < end:
             better = None
-            for changed in self._neighbours(reached[1]):
-                left -= 1
-                trial = self._trial(changed)
-                if trial[0] > (better or reached)[0][0]:
-                    better = (trial, changed)
-                if trial[0][0] >= UNSUMMED or left <= 0:
+            for defaults in (False, True):  # those that have one are changed where nothing else helps
+                for changed in self._neighbours(reached[1], defaults=defaults):
+                    left -= 1
+                    trial = self._trial(changed)
+                    if trial[0] > (better or reached)[0][0]:
+                        better = (trial, changed)
+                    if trial[0][0] >= UNSUMMED or left <= 0 or time.process_time() > end:
+                        break
+                if better is not None:
                     break
             if better is None:
                 break
             reached = better
         return reached
 
-    def _neighbours(self, chosen: dict[Parameter, int]) -> Iterator[dict[Parameter, int]]:
+    def _neighbours(self, chosen: dict[Parameter, int], *, defaults: bool) -> Iterator[dict[Parameter, int]]:
+        """Yield the arguments with another option of one: the shapes of others first, with which it may be added."""
         for parameter, options in self.options.items():
-            for k in range(len(options)):
-                if k != chosen[parameter]:
-                    yield {**chosen, parameter: k}
+            if any(each is OMITTED for each in options) != defaults or parameter.role in self.made:
+                continue
+            others = (self.options[each][k] for each, k in chosen.items() if each != parameter)
+            shapes = {np.shape(value) for value in others if isinstance(value, np.ndarray)}
+            left = [k for k in range(len(options)) if k != chosen[parameter]]
+            for k in sorted(
+                left, key=lambda k: not isinstance(options[k], np.ndarray) or options[k].shape not in shapes
+            ):
+                yield {**chosen, parameter: k}
 
     def _first(self, parameter: Parameter, layout: int) -> int:
         options = self.options[parameter]
@@ -168,7 +179,7 @@ class ArgumentSearch:
             self.problem = _first_line(error)
             return self._progress(error), None
         self._offer(others)
-        if stage == FITS and any(_is_degenerate(value) for value in inputs.values()):
+        if stage == FITS and (any(map(_is_degenerate, inputs.values())) or _broadcast(inputs.values())):
             stage = DEGENERATE
         described = ", ".join(
             f"{each.role} {shown(value)}" for each, value in values.items() if value is not OMITTED
@@ -238,6 +249,25 @@ class ArgumentSearch:
         )
 
 
+def _initialised(functions: Mapping[str, FunctionType], drawn: Options) -> dict[str, Any]:
+    """Return the parameters that a file's own functions make, by the names under which they return them."""
+    found: dict[str, Any] = {}
+    for name, function in functions.items():
+        if not {"init", "initialize", "initialise", "initializer"} & set(words_of(name)):
+            continue
+        wanted = (Parameter("constructor", each) for each in required(function))
+        names = returned_names(function)
+        try:
+            made = function(**{each.name: drawn.of(each, each)[0] for each in wanted})
+        except Exception:  # it takes something else
+            continue
+        values = made if isinstance(made, tuple) and len(made) == len(names) else (made,)
+        found |= {
+            name: value for name, value in zip(names, values, strict=False) if name and arrays_in(value)
+        }
+    return found
+
+
 def _libraries(user_file: UserFile) -> list[str]:
     """Return the libraries whose arrays a file's functions may take, by its modules; "" is NumPy."""
     modules = {
@@ -303,6 +333,12 @@ def _has_one_bias_for_all(values: dict[str, Any], output: np.ndarray) -> bool:
 def _is_degenerate(value: Any) -> bool:
     """Whether an input has one row only: a sum over the rows that is missing does not show."""
     return is_array(value) and value.ndim == 2 and value.shape[0] == 1 < value.shape[1]
+
+
+def _broadcast(values: Iterable[Any]) -> bool:
+    """Whether an array of rows is the end of another's shape: they add up, and were meant to be of the same."""
+    shapes = {value.shape for value in values if is_array(value) and value.ndim > 1}
+    return any(len(one) < len(other) and other[-len(one) :] == one for one in shapes for other in shapes)
 
 
 def _first_line(error: BaseException) -> str:

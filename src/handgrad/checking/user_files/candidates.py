@@ -17,6 +17,7 @@ from handgrad.checking.interfaces import (
     is_training,
     methods_of,
     returns_loss_and_gradients,
+    trains_alone,
     written_forward,
 )
 from handgrad.checking.interfaces.names import (
@@ -232,6 +233,8 @@ def _has_both(cls: type) -> bool:
     if methods.backward is None or _is_abstract(methods.backward):
         return any(returns_loss_and_gradients(loss) for loss in methods.losses)
     forward = methods.forward or (methods.losses[0] if methods.losses else None)
+    if trains_alone(methods.backward, forward, methods.losses):
+        return True
     return forward is not None and not _is_abstract(forward)
 
 

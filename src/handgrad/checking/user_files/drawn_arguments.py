@@ -11,6 +11,24 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces.names import RATES, is_derivative_name, is_target, plain
+from handgrad.checking.user_files.parameter_words import (
+    CHOICES,
+    COUNTS,
+    FEATURES,
+    FRACTIONS,
+    LISTS,
+    ONE_INDEX,
+    PLURALS,
+    PREDICTIONS,
+    SCALES,
+    SPREADS,
+    STATES,
+    STRIDES,
+    WINDOWS,
+    is_bias,
+    is_no_penalty,
+    is_weight,
+)
 
 Shape = tuple[int, ...]
 
@@ -60,57 +78,6 @@ OTHERS = {  # tried when no layout fits as it is
 }  # fmt: skip
 
 INDICES = ("labels", "index", "label", "labels l", "indices", "sequence", "labels 2 t")  # of rows of arrays
-ONE_INDEX = (
-    "center",
-    "centre",
-    "context",
-    "outside",
-    "word",
-    "pos",
-    "user",
-    "item",
-    "action",
-)  # context_idx, and no s
-
-STATES = {
-    "prevh", "h0", "hprev", "hidden", "state", "prevc", "cprev", "hiddenstate", "c0", "prevhidden", "a0", "s0",
-    "h", "c",
-}  # fmt: skip
-SCALES = ("gamma", "scale", "shift", "beta", "gain")
-LISTS = {
-    "layers", "sizes", "layersizes", "layerdims", "layersdims", "dims", "topology", "architecture", "structure",
-    "neurons", "nodes", "layersize", "shapes", "layernodes", "widths", "nnarchitecture", "layerssizes",
-}  # fmt: skip
-PLURALS = {
-    "weights", "ws", "params", "parameters", "thetas", "layers", "net", "network", "model", "biases", "bs",
-}  # fmt: skip
-COUNTS = ("epoch", "iter", "nsteps", "numsteps", "maxsteps")
-FRACTIONS = {
-    "p": 0.6, "keepprob": 0.6, "keep": 0.6, "dropout": 0.4, "dropprob": 0.4, "droprate": 0.4, "eps": 1e-5,
-    "epsilon": 1e-5, "momentum": 0.9, "decay": 0.1, "weightdecay": 0.1, "reg": 0.1, "lam": 0.1, "lambda": 0.1,
-    "lambd": 0.1, "l2": 0.1, "l1": 0.1, "slope": 0.3, "alpha": 0.3, "negativeslope": 0.3, "temperature": 1.5,
-    "margin": 1.0, "beta1": 0.9, "beta2": 0.99, "delta": 0.7, "ratio": 0.4, "weightscale": 0.5, "std": 0.5, "c":
-    1.3, "l2reg": 0.1, "regstrength": 0.1, "l2lambda": 0.1,
-}  # fmt: skip
-WINDOWS = {
-    "k", "f", "size", "kernelsize", "poolsize", "filtersize", "pool", "windowsize", "poolheight", "poolwidth",
-    "poolh", "poolw", "kernel", "window", "kernelh", "kernelw", "ksize",
-}  # fmt: skip
-STRIDES = {
-    "stride", "pad", "padding", "stridex", "stridey", "strides", "p2",
-}  # fmt: skip
-FEATURES = {
-    "numclasses", "nclasses", "vocabsize", "nc", "batchsize", "numlabels", "numfeatures",
-}  # fmt: skip
-CHOICES = {
-    "activation", "act", "nonlinearity", "mode", "kind", "type", "loss", "lossfunction", "initialization", "init",
-    "cost", "activationfn", "activationfunction", "hiddenactivation", "outputactivation", "initializer", "lossfn",
-    "costfunction",
-}  # fmt: skip
-PREDICTIONS = {
-    "yhat", "al", "probs", "prob", "outputs", "output", "out", "scores", "logits", "predictions", "a2", "o", "p",
-    "yhats",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -135,17 +102,6 @@ def layer_of(name: str, among: Collection[str]) -> int:
         return int(digits[1]) - min(min(numbers, default=1), 1) + 1
     alike = [other for other in among if not re.search(r"\d", other)]
     return alike.index(name) + 1 if name in alike else 1
-
-
-def is_weight(name: str) -> bool:
-    """Whether a name says weight: ``W1``, ``theta``, ``kernel``, ``U``."""
-    words = r"(w|u|v|theta|weights?|kernels?|filters?|table|embeddings?|syn)(\d*|_?[a-z]{1,2}|_.*)$"
-    return re.match(words, name, re.IGNORECASE) is not None
-
-
-def is_bias(name: str) -> bool:
-    """Whether a name says bias: ``b1``, ``bias``."""
-    return re.match(r"(b|bias|biases)(\d*|_?[a-z]|_.*)$", name, re.IGNORECASE) is not None
 
 
 def _layouts_beside(known: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -194,12 +150,20 @@ class Options:
         self.alike, self.by_layout = False, False
         self._first: Any = None  # of the arrays that are one for each layout
 
+    def begin_with(self, made: dict[str, Any]) -> None:
+        """Try parameters that the file itself makes first, and data that fit them."""
+        if made:
+            self.known = {**made, **self.known}
+            inner = made if len(made) > 1 else next(iter(made.values()))
+            self.layouts = [*_layouts_beside(inner if isinstance(inner, dict) else made), *self.layouts]
+
     def of(self, parameter: Parameter, default: Any, *, alike: bool = False) -> list[Any]:
         """Return what a parameter may be given, every size ``alike`` or not; the first fit together, layout by layout."""
         self.alike, self._first = alike, None
         name, low = parameter.role, plain(parameter.role)
         found = [self.known[name]] if name in self.known and not parameter.key else []
-        if default is not parameter and not any(word in low for word in COUNTS):
+        hides = is_no_penalty(name, default) or any(word in low for word in (*COUNTS, *SPREADS))
+        if default is not parameter and not hides:
             found.append(OMITTED)
         others = self._by_name(name, low, constructs=parameter.group == "constructor")
         self.by_layout = bool(others) and others[0] is self._first
@@ -208,7 +172,8 @@ class Options:
     def _by_name(self, name: str, low: str, *, constructs: bool) -> list[Any]:
         if name in self.indices:
             drawn = [self._array("target", name, axes.split()) for axes in INDICES]
-            first = 0 if is_target((name,)) else 2 if low.startswith(ONE_INDEX) and low[-1] != "s" else 1
+            single = low in ("i", "j") or (low.startswith(ONE_INDEX) and low[-1] != "s")
+            first = 0 if is_target((name,)) else 2 if single else 1
             return [drawn[first], *drawn[:first], *drawn[first + 1 :]]
         if is_target((name,)) and not (low == "t" and constructs):
             return self._arrays("target", name)

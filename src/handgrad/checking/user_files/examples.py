@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from dataclasses import replace
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces import has_backward, is_peer
-from handgrad.checking.interfaces.names import is_target, plain
+from handgrad.checking.interfaces import has_backward, is_peer, pair_of
+from handgrad.checking.interfaces.names import RATES, is_target, plain
+from handgrad.checking.interfaces.tensors import is_array
 from handgrad.checking.subject import CheckError, seeded
 from handgrad.checking.user_files.argument_search import (
     MISSHAPEN,
@@ -17,13 +21,13 @@ from handgrad.checking.user_files.argument_search import (
     how_well_it_fits,
 )
 from handgrad.checking.user_files.candidates import Candidate, is_backward_name
-from handgrad.checking.user_files.drawn_arguments import COUNTS, OMITTED
+from handgrad.checking.user_files.drawn_arguments import OMITTED
 from handgrad.checking.user_files.needed import functions_of, lines_that_settle, needed_names
+from handgrad.checking.user_files.parameter_words import COUNTS, is_no_penalty
 from handgrad.checking.user_files.running import UserFile
 
 LARGEST = 5000  # entries of an array in an example: with more, only the first rows are taken
 FEW_ROWS = 8
-PENALTIES = ("reg", "lam", "lmb", "l2", "weightdecay", "wd")  # a factor of 0 shows no mistake in its term
 OPTIONS = {"activation", "reg", "lambd", "lr", "learningrate", "eta"}
 
 
@@ -33,7 +37,7 @@ def example_of(candidate: Candidate, user_file: UserFile, made: dict[str, Exampl
         return Example(candidate.forward, None, None, "")
     recorded = _recorded(candidate, user_file)
     if recorded is not None:
-        return recorded
+        return _of_one_step(recorded)
     search = ArgumentSearch(candidate, user_file, made)
     example = search.run()
     if example is None:
@@ -42,7 +46,48 @@ def example_of(candidate: Candidate, user_file: UserFile, made: dict[str, Exampl
             given=f"the last were {search.described()}",
             fix="write an example in the file, and run it:\n" + lines_that_settle(candidate),
         )
-    return example
+    return _of_one_step(example)
+
+
+def _of_one_step(example: Example) -> Example:
+    """Return an example with its first row only, where a training makes one step for each row: that is no gradient."""
+    inputs = example.inputs
+    lengths = [len(value) for value in inputs.values() if is_array(value) and value.ndim]
+    rows = max(lengths, key=lengths.count, default=1)
+    if rows == 1 or not _moves_with_rate(example):
+        return example
+    first = {name: v[:1] if is_array(v) and v.ndim and len(v) == rows else v for name, v in inputs.items()}
+    single = replace(example, inputs=first, origin=f"{example.origin}; the first row: each makes a step")
+    return example if _moves_with_rate(single) else single
+
+
+def _moves_with_rate(example: Example) -> bool:
+    """Whether what a step moves, over its learning rate, depends on that rate: it is several steps."""
+    forward = example.forward
+    if isinstance(forward, type | FunctionType) or not hasattr(forward, "__dict__"):
+        return False
+    found = []
+    for factor in (1.0, 0.5):
+        owner = copy.deepcopy(forward)
+        held = {name: value for name, value in vars(owner).items() if _is_rate(name, value)}
+        vars(owner).update({name: factor * value for name, value in held.items()})
+        given = {n: factor * v if _is_rate(n, v) else v for n, v in example.inputs.items()}
+        if not held and not any(map(_is_rate, given, given.values())):
+            return False
+        try:
+            with seeded(), np.errstate(all="ignore"):
+                pair = pair_of(owner, example.backward, given)
+                if not any("learning rate" in text for text in pair.matched):
+                    return False
+                assert isinstance(pair.inputs, dict)
+                found.append(pair.backward(1.0, **pair.inputs))
+        except Exception:  # it has run as it is: with another rate, something else is wrong with it
+            return False
+    return any(not np.allclose(found[0][name], found[1][name], rtol=1e-6) for name in found[0])
+
+
+def _is_rate(name: str, value: Any) -> bool:
+    return plain(name) in RATES and isinstance(value, float)
 
 
 def _recorded(candidate: Candidate, user_file: UserFile) -> Example | None:
@@ -72,7 +117,7 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Example | None:
         except (Exception, SystemExit):  # with what the file gives it, it cannot be checked
             continue
         if fits >= MISSHAPEN:
-            other = (f", but {name} {tried[name]}" for name in given if _is_no_penalty(name, given[name]))
+            other = (f", but {name} {tried[name]}" for name in given if is_no_penalty(name, given[name]))
             return Example(forward, candidate.backward, tried, "as the file calls it" + "".join(other))
     return None
 
@@ -90,12 +135,7 @@ def _telling(name: str, value: Any) -> Any:
     """Return 1 for a number of epochs: the gradient is that of one step; and a penalty's factor that is not 0."""
     if any(word in plain(name) for word in COUNTS) and isinstance(value, int):
         return 1
-    return 0.1 if _is_no_penalty(name, value) else value
-
-
-def _is_no_penalty(name: str, value: Any) -> bool:
-    """Whether a penalty is switched off."""
-    return type(value) in (int, float) and value == 0 and plain(name).startswith(PENALTIES)
+    return 0.1 if is_no_penalty(name, value) else value
 
 
 def _is_asked_for(name: str, function: Callable[..., Any]) -> bool:

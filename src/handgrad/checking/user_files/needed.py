@@ -27,6 +27,7 @@ from handgrad.checking.interfaces.names import (
 from handgrad.checking.user_files.candidates import Candidate, is_backward_name
 from handgrad.checking.user_files.drawn_arguments import OMITTED, Parameter
 
+DEPTH = 2  # of functions that call each other, in which an argument is followed
 UPSTREAM = ("d", "grad", "up", "delta", "err", "nextgrad", "g")
 ALSO_BACKWARDS = {
     "x",
@@ -135,17 +136,29 @@ def indices_among(candidate: Candidate) -> set[str]:
     """Return the names that a candidate's functions use as indices: of labels, tokens, rows of a table."""
     functions = functions_of(candidate)
     every = list(methods_of(candidate.forward).every.values()) if candidate.has_methods else functions
+    return _indices_in(every, DEPTH)
+
+
+def _indices_in(functions: list[Callable[..., Any]], depth: int) -> set[str]:
+    """Return the names that functions use as indices, also in those of their module that they call."""
     found: set[str] = set()
     made: list[tuple[str, set[str]]] = []
     looked_up: set[tuple[str, str]] = set()
-    for definition in filter(None, map(definition_of, every)):
-        for node in ast.walk(definition):
+    for function in functions:
+        names = getattr(function, "__globals__", {})
+        for node in ast.walk(definition_of(function) or ast.Pass()):
             match node:
                 case ast.Subscript(value=container, slice=index):
                     found |= _plain_names(index)
                     looked_up.add((ast.unparse(container), ast.unparse(index)))
                 case ast.Call(ast.Attribute(attr="at" | "take"), [_, index, *_]):
                     found |= _plain_names(index)
+                case ast.Call(ast.Name(called), args) if depth and isinstance(
+                    names.get(called), FunctionType
+                ):
+                    inner = _indices_in([names[called]], depth - 1)
+                    taken = zip(parameters_of(names[called]), args, strict=False)
+                    found = found.union(*(_plain_names(each) for name, each in taken if name in inner))
                 case ast.Assign([place], value) | ast.For(place, value):
                     made.append((ast.unparse(place), _plain_names(value)))
     for target, read in [*made, *made]:  # what is set before it is used, in another method too
