@@ -55,7 +55,8 @@ def methods_of(owner: Any, chosen: str = "") -> Methods:
     is_forward = plain(chosen) in FORWARDS
     losses = [
         each for name, each in every.items()
-        if (is_loss_name(name) and not is_derivative_name(name)) or returns_loss_and_gradients(each)
+        if (is_loss_name(name) and not is_derivative_name(name))
+        or (plain(name) not in BACKWARDS and returns_loss_and_gradients(each))
     ]  # fmt: skip
     forward = first(*[plain(chosen)] * is_forward, *FORWARDS)
     named = first(*[plain(chosen)] * (bool(chosen) and not is_forward), *BACKWARDS)
