@@ -64,6 +64,29 @@ def test_sizes_at_which_a_bias_only_broadcasts_are_no_other_sizes():
     assert shapes == {((5, 1), (1,)), ((4, 2), (2,))}
 
 
+def test_an_argument_alone_is_smaller_and_labels_never_are():
+    """With a label less, forward takes the mean over fewer rows, and a right backward need not know."""
+
+    def forward(x, y, w):
+        shifted = x * w
+        logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        return -logs[np.arange(len(y)), y].mean()
+
+    def backward(grad_output, x, y, w):
+        shares = np.exp(x * w) / np.exp(x * w).sum(axis=1, keepdims=True)
+        shares[np.arange(len(y)), y] -= 1
+        return {"x": 2 * grad_output * shares * w / len(y)}
+
+    y = np.array([0, 2, 1, 1, 0])
+    subject = Subject.of(forward, backward, {"x": X, "y": y, "w": np.float64(1.5)})
+    judgement = compare(subject, numerical_gradient(subject, subject.inputs, ("x",), 0))
+    others = OtherInputs(Evidence(subject, (judgement,), judgement.wrong))
+    right = replace(subject, backward=lambda g, **given: {"x": backward(g / 2, **given)["x"]})
+    assert others.sizes
+    assert all(len(target.inputs["y"]) == len(target.inputs["x"]) for target in others.sizes)
+    assert others.is_right(right, others.sizes)
+
+
 def test_sizes_that_an_array_filled_by_backward_has_not_are_no_other_sizes():
     whole = np.zeros((5, 3))
 

@@ -173,16 +173,18 @@ class ModuleSource:
         return [node for node in simple if node.lineno <= line <= (node.end_lineno or node.lineno)]
 
     def compile(
-        self, unit: ast.stmt | ast.Module, changed: Callable[[Any], Any] = lambda statements: statements
+        self, unit: ast.stmt | ast.Module, changed: Callable[[Any], Any] | None = None
     ) -> dict[FunctionType, CodeType]:
         """Compile one of the file's statements, as it is or ``changed``, and return its functions' code."""
         if isinstance(unit, ast.Module):
             scripts = {
                 each: vars(each)["statements"](unit) for each in self.functions if "statements" in vars(each)
             }
-            return {each: self._compiled(changed(statements)) for each, statements in scripts.items()}
+            change = changed or (lambda statements: statements)
+            return {each: self._compiled(change(statements)) for each, statements in scripts.items()}
         named: dict[tuple[str, int], CodeType] = {}
-        for code in _codes_in(self._compiled(changed([unit]))):
+        known = self._compiled(changed([unit])) if changed else self._compiled([unit], settled=True)
+        for code in _codes_in(known):
             named.setdefault((code.co_qualname, code.co_firstlineno), code)
         found = {}
         for function in self.functions:
@@ -191,8 +193,10 @@ class ModuleSource:
                 found[function] = named[function.__code__.co_qualname, first_line(node)]
         return found
 
-    def _compiled(self, statements: list[ast.stmt]) -> CodeType:
-        tree = ast.fix_missing_locations(ast.Module(statements, []))
+    def _compiled(self, statements: list[ast.stmt], *, settled: bool = False) -> CodeType:
+        tree = ast.Module(statements, [])
+        if not settled:  # as edits are: to look at every node of the tree takes longer than to compile it
+            ast.fix_missing_locations(tree)
         return compile(tree, str(self.path), "exec")
 
     def holding(self, node: ast.AST) -> set[FunctionType]:

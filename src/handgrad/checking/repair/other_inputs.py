@@ -109,10 +109,25 @@ class OtherInputs:
     def sizes(self) -> list[Target]:
         """Inputs of other sizes, where forward and backward take them: each length is one less wherever it occurs."""
         return (
-            [each for each in self._targets(all_shorter(self.inputs), None) if self._fits(each)]
-            if self._small
-            else []
+            [each for each in self._targets(self._shorter(), None) if self._fits(each)] if self._small else []
         )
+
+    def _shorter(self) -> list[Inputs]:
+        """Return inputs of other sizes: with a length less everywhere, and with one argument smaller than the others.
+
+        Labels, masks and targets are as many as ever: backward need not know that some are missing.
+        """
+        wide = widened(self.inputs, np.float64)
+        alone = (
+            {
+                **wide,
+                name: np.take(wide[name], range(n - 1), axis=axis),
+            }  # an image, and not the window over it
+            for name in self.arguments
+            for axis, n in enumerate(wide[name].shape)
+            if n > 1
+        )
+        return [*all_shorter(self.inputs), *alone]
 
     def _fits(self, target: Target) -> bool:
         """Whether backward as its author wrote it takes the sizes, and returns gradients of them where it did at first.
