@@ -198,7 +198,8 @@ class Expression:
 
     def is_gradient(self, node: ast.AST) -> bool:
         """Whether an expression has a gradient in it, by what its names are called."""
-        return any(name in self.upstream or is_gradient_name(name) for name in names_in(node))
+        names = names_in(node)
+        return any(n in self.upstream or n[:1] == "d" or is_gradient_name(n) for n in names)
 
 
 def expressions(source: ModuleSource, observed: Observed, nodes: Iterable[ast.AST]) -> Iterator[Expression]:
