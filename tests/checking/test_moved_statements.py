@@ -150,6 +150,19 @@ def backward(dout, x, k):
     padded = np.pad(dout, [(n - 1, n - 1) for n in k.shape])
     return correlate(padded, k), correlate(x, dout)
 """
+DELTA = """import numpy as np
+
+
+def forward(x, w, v):
+    l1 = 1 / (1 + np.exp(-x @ w))
+    return l1 @ v
+
+
+def backward(l2_delta, x, w, v):
+    l1 = 1 / (1 + np.exp(-x @ w))
+    l1_delta = l2_delta.dot(v.T)
+    return l1_delta @ w.T, x.T @ l1_delta, l1.T @ l2_delta
+"""
 
 
 @pytest.mark.parametrize(
@@ -166,8 +179,10 @@ def backward(dout, x, k):
          ["    ds = dout * (1 - np.tanh(q @ k.T / np.sqrt(d)) ** 2) / np.sqrt(d)"]),
         (FLIPPED, {"x": (4, 5), "k": (2, 3)}, ["wrong-axis"],
          ["    return correlate(padded, k[::-1, ::-1]), correlate(x, dout)"]),
+        (DELTA, {"x": (5, 3), "w": (3, 4), "v": (4, 2)}, ["missing-local-derivative"],
+         ["    l1_delta = l2_delta.dot(v.T) * l1 * (1 - l1)"]),
     ],
-    ids=["reset", "returned", "averaged", "last", "logits", "stride", "scores", "flipped"],
+    ids=["reset", "returned", "averaged", "last", "logits", "stride", "scores", "flipped", "delta"],
 )  # fmt: skip
 def test_a_mistake_of_place_or_size_is_named_and_mended_for_any_size(tmp_path, text, inputs, codes, new):
     module = load(tmp_path / "program.py", text)
