@@ -195,20 +195,14 @@ def is_proportional(candidate: Subject, sample: GradientSample) -> bool:
 
 
 def all_shorter(inputs: Inputs) -> list[Inputs]:
-    """Return the inputs with each length of an axis less by one, or half of it, and each axis by itself, no sizes twice."""
+    """Return the inputs with each length of an axis less by one, or half of it, no sizes twice."""
     wide = widened(inputs, np.float64)
     lengths = sorted({n for value in inputs.values() for n in value.shape if n > 1})
     halves = [(n, n // 2) for n in lengths if n > 2 and n % 2 == 0]  # windows divide a length
     fewer = [*((n, 1) for n in lengths), *halves]
     every = (less for length, by in fewer for less in shorter(wide, length, by))
-    alone = (
-        {**wide, name: np.take(value, range(n - 1), axis=axis)}  # an image, and not the window over it
-        for name, value in wide.items()
-        for axis, n in enumerate(value.shape)
-        if n > 1
-    )
-    found = {tuple(value.shape for value in less.values()): less for less in (*alone, *every, wide)}
-    return [less for less in found.values() if less is not wide]
+    found = {tuple(value.shape for value in less.values()): less for less in (wide, *every)}
+    return list(found.values())[1:]
 
 
 def _finite(value: Array) -> bool:
