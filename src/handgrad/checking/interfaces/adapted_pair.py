@@ -277,7 +277,8 @@ def rate_of(world: World) -> float:
 
 def left_by(world: World, before: Mapping[Path, Any], returned: Any, rate: float) -> Found:
     """Return all that may be a gradient after a backward, by path."""
-    found = {("returned", *path): value for path, value in arrays_in(returned).items()}
+    given = {} if returned is world.get("self") else arrays_in(returned)  # fit returns its object
+    found = {("returned", *path): value for path, value in given.items()}
     for path, value in arrays_in(world).items():
         if path in before:
             found[("kept", *path)] = value

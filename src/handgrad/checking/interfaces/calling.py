@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import dis
 import functools
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from types import FrameType, FunctionType
 from typing import Any
 
-from handgrad.checking.interfaces.names import arrays_in, is_gradient, parameters_of
+from handgrad.checking.interfaces.names import arrays_in, definition_of, is_gradient, parameters_of
 from handgrad.checking.subject import CheckError, raised, seeded
 
 Function = Callable[..., Any]
@@ -36,9 +37,21 @@ def call(function: Function, world: World) -> Any:
                 fix=f'add it to the inputs: {{"{name}": …}}',
             )
     try:
-        return in_world(function, world)(**given)
+        result = in_world(function, world)(**given)
     except Exception as error:
         raise raised(function.__name__, error, given) from error
+    return _left_by(function, world) if result is None and "self" in world else result
+
+
+def _left_by(function: Function, world: World) -> Any:
+    """Return what a method that returns nothing leaves in its object: the attribute that it sets last."""
+    definition = definition_of(function)
+    statements = ast.walk(definition) if definition is not None else ()
+    targets = (target for each in statements if isinstance(each, ast.Assign) for target in each.targets)
+    names = [
+        each.attr for each in targets if isinstance(each, ast.Attribute) and ast.unparse(each.value) == "self"
+    ]
+    return getattr(world["self"], names[-1], None) if names else None
 
 
 def in_world(function: Function, world: World) -> Function:

@@ -101,7 +101,7 @@ class ArgumentSearch:
             (stage, place), example = self._climb(time.process_time() + SEARCH_SECONDS / (1 + alike))
             if (min(stage, DEGENERATE) if alike else stage, place) > best[0]:
                 best = (stage, place), example
-            if best[0][0] >= DEGENERATE:
+            if best[0][0] >= MISSHAPEN:
                 break
         return best[1]
 
@@ -328,6 +328,10 @@ def _has_one_bias_for_all(values: dict[str, Any], output: np.ndarray) -> bool:
         and output.ndim == 2
         and any(is_bias(name) and np.prod(shape) == 1 for name, shape in named.items())
     )
+
+
+def _is_list_of_numbers(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], float)
 
 
 def _is_degenerate(value: Any) -> bool:
