@@ -693,3 +693,32 @@ def test_a_penalty_that_is_switched_on_is_said(tmp_path):
     (tmp_path / "ridge.py").write_text(RIDGE)
     (example,) = examples_of(tmp_path / "ridge.py").values()
     assert (example.inputs["lam"], example.origin) == (0.1, "as the file calls it, but lam 0.1")
+
+
+KEPT_PENALTY = """
+import numpy as np
+
+
+class Ridge:
+    def __init__(self, features, reg=0.0):
+        self.W, self.reg = np.ones((features, 1)), reg
+
+    def loss(self, X, y):
+        error = X @ self.W - y
+        loss = 0.5 * np.sum(error ** 2) / len(X) + 0.5 * self.reg * np.sum(self.W ** 2)
+        return loss, {"W": X.T @ error / len(X)}
+
+
+rng = np.random.default_rng(0)
+model = Ridge(3)
+print(model.loss(rng.normal(size=(5, 3)), rng.normal(size=(5, 1))))
+"""
+
+
+def test_a_penalty_that_an_object_keeps_is_switched_on_too(tmp_path):
+    """Of 0 it would hide that the gradient lacks its term; the file's own object is not changed."""
+    path = tmp_path / "ridge.py"
+    path.write_text(KEPT_PENALTY)
+    (example,) = examples_of(path).values()
+    assert (example.forward.reg, example.origin) == (0.1, "as the file calls it, but reg 0.1")
+    assert check(example.forward, inputs=example.inputs).verdict == "wrong"

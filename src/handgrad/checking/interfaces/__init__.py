@@ -127,9 +127,8 @@ def _is_plain(forward: Any, backward: Any, inputs: Any) -> bool:
         if isinstance(backward, FunctionType) and is_derivative(forward, backward):
             return False
         names = returned_names(forward)
-    saved = SAVED | set(names if len(names) > 1 else ())
-    wanted = {each.name for each in rest} - set(inputs)
-    return not any(name in saved or plain(name) in saved for name in wanted)
+    wanted = {each.name for each in rest if each.default is each.empty} - set(inputs)
+    return not (wanted and len(names) > 1) and not any(plain(name) in SAVED for name in wanted)
 
 
 def _holds_arrays(value: Any) -> bool:

@@ -93,7 +93,9 @@ def returns_loss_and_gradients(function: Callable[..., Any]) -> bool:
         if (is_loss_name(text) and not _is_gradient_text(text))
         or (text.startswith(SUMS) and not _is_gradient_text(text.partition("(")[2]))
     ]
-    if said and not losses and (re.search(r"\b(sum|mean)\(", texts[0]) or _is_gradient_text(texts[1])):
+    first_is_gradient, second_is = map(_is_gradient_text, texts[:2])
+    summed = re.search(r"\b(sum|mean)\(", texts[0]) is not None
+    if said and not losses and not first_is_gradient and (summed or second_is):
         losses = texts[:1]
     rest = [text for text in texts if text not in losses]
     named = {f"d{name}" for name in (*code.co_names, *code.co_varnames)}  # dtable, where there is a table

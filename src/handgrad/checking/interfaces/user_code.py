@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import operator
 from contextlib import nullcontext
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -44,6 +45,7 @@ from handgrad.checking.interfaces.names import (
     plain,
     required,
     returned_names,
+    returned_values,
     roles_of,
 )
 from handgrad.checking.interfaces.own_objects import Pair
@@ -96,6 +98,13 @@ def _of_two(forward: Function, backward: Function, world: World, loss: Function 
     trial = trial_of(forward, world)
     several = isinstance(trial, tuple) and len(trial) > 1
     roles = roles_of(backward, {*parameters_of(forward), *world}, names if several else [], saves=several)
+    nested = _nested_names(forward) if several else {}
+    roles = [
+        role._replace(kind="output", which=nested[role.parameter])
+        if role.kind in ("upstream", "saved") and role.parameter in nested
+        else role
+        for role in roles
+    ]
     if loss is not None:  # what is neither target nor input is the prediction
         roles = [role._replace(kind="output", which=0) if role.kind == "upstream" else role for role in roles]
     upstreams = [role.parameter for role in roles if role.kind == "upstream"]
@@ -152,6 +161,17 @@ def _of_two(forward: Function, backward: Function, world: World, loss: Function 
     return adapt(world, run_forward, run_backward, backward.__name__, run_inside=run_inside)
 
 
+def _nested_names(forward: Function) -> dict[str, tuple[int, int]]:
+    """Return the place of each value of the tuples that forward returns, by name: ``return y, (Q, K, P)``."""
+    return {
+        each.id: (k, place)
+        for k, value in enumerate(returned_values(forward))
+        if isinstance(value, ast.Tuple)
+        for place, each in enumerate(value.elts)
+        if isinstance(each, ast.Name)
+    }
+
+
 def _as_taken(names: list[str], backward: Function) -> list[str]:
     """Return what forward returns under the names by which backward takes it, where it takes it in the same order."""
     taken = [name for name in parameters_of(backward) if name != "self"][: len(names)]
@@ -174,7 +194,8 @@ def _value(role: Role, world: World, result: Any, upstream: list[Any]) -> Any:
         case "argument":
             return world[role.which]
         case "output":
-            return result[role.which] if isinstance(result, tuple) else result
+            which = role.which if isinstance(role.which, tuple) else (role.which,)
+            return functools.reduce(operator.getitem, which, result) if isinstance(result, tuple) else result
         case "saved":
             return result[-1]
         case "rate":

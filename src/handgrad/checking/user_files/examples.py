@@ -108,6 +108,13 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Example | None:
         return None
     own = given.pop("self", None)
     forward = own if candidate.is_class else candidate.forward
+    held = (
+        vars(forward) if not isinstance(forward, type | FunctionType) and hasattr(forward, "__dict__") else {}
+    )
+    off = [name for name, value in held.items() if is_no_penalty(name, value)]
+    if off:
+        forward = copy.deepcopy(forward)
+        vars(forward).update({name: _telling(name, held[name]) for name in off})
     rows = _rows(given)
     inputs = {name: _telling(name, _fewer_rows(value, rows)) for name, value in given.items()}
     for tried in (_floating(inputs), inputs):
@@ -117,7 +124,9 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Example | None:
         except (Exception, SystemExit):  # with what the file gives it, it cannot be checked
             continue
         if fits >= MISSHAPEN:
-            other = (f", but {name} {tried[name]}" for name in given if is_no_penalty(name, given[name]))
+            others = [name for name in given if is_no_penalty(name, given[name])]
+            other = [f", but {name} {tried[name]}" for name in others]
+            other += [f", but {name} {vars(forward)[name]}" for name in off]
             return Example(forward, candidate.backward, tried, "as the file calls it" + "".join(other))
     return None
 
