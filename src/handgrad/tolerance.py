@@ -42,6 +42,8 @@ def close(a: Any, b: Any, relative: float = SAME, least: float = 0.0) -> bool:
     a, b = np.asarray(a), np.asarray(b)
     if a.shape != b.shape:
         return False
+    if "b" in (a.dtype.kind, b.dtype.kind):
+        return bool(np.array_equal(a, b))
     with np.errstate(all="ignore"):
         largest = float(np.abs(b).max(initial=least))
         if np.isfinite(largest):

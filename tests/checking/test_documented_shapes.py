@@ -153,8 +153,10 @@ def test_equal_letters_are_equal_sizes() -> None:
             w -- weights, shape (D, H * 2)
             v = matrix (D, 4)
             y: labels, as they come
+            p, q: (batch, D) pairs, s: (batch,)
         """
 
-    arrays = documented_arrays([f], ["x", "v", "y"])
-    assert {name: array.shape for name, array in arrays.items()} == {"x": (2, 3, 5), "v": (5, 4)}
+    arrays = documented_arrays([f], ["x", "v", "y", "p", "q"])
+    shapes = {name: array.shape for name, array in arrays.items()}
+    assert shapes == {"x": (2, 3, 5), "v": (5, 4), "p": (2, 5), "q": (2, 5)}
     assert all(np.all(array) for array in arrays.values())

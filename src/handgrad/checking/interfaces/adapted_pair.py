@@ -69,6 +69,12 @@ def adapt(
             f"{name} returns no gradient, and leaves none: no array fits one of its inputs in name or shape",
             given=f"the inputs are {', '.join(map(show_path, arrays_in(world)))}",
         )
+    if not any(_depends_on(runs.forward, world, path) for path in matched):
+        raise CheckError(
+            f"{name} returns the gradients of another function: the forward that was found depends on none of its inputs",
+            given=f"the gradients are those of {', '.join(map(show_path, matched))}",
+            fix="give the function that computes the loss from them, as in check(loss, backward, inputs=…)",
+        )
     return _pair_of(runs, name, matched)
 
 

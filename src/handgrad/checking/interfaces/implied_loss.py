@@ -40,7 +40,9 @@ DIVISORS: dict[str, Callable[[Any], int]] = {
 
 
 def implied_losses(target: str) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield losses of a prediction and the target of this name, with their formulas."""
+    """Yield losses of a prediction and the target of this name, with their formulas; a part of a value is no target."""
+    if not target.isidentifier():
+        return
     for formula, total in SUMS.items():
         for text, divisor in DIVISORS.items():
             yield formula + text, _named(_loss(total, divisor, target), target)
@@ -76,7 +78,8 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]]) -> Pair:
             most = count
         if count == every:
             break
-    assert best is not None
+    if best is None:
+        raise CheckError("no loss was found that these gradients may be of", fix="name it: --loss NAME")
     return best
 
 

@@ -305,7 +305,8 @@ def how_well_it_fits(
     if all(got == wanted for got, wanted in shapes):
         return (RETURNS if _has_one_bias_for_all(values, parts[0]) else FITS), len(shapes), {}
     unsummed = all(
-        got == wanted or (len(got) > 1 and got[-len(wanted) :] == wanted and wanted) for got, wanted in shapes
+        got == wanted or (len(got) == len(wanted) + 1 > 1 and got[1:] == wanted and wanted)
+        for got, wanted in shapes
     )
     others = {
         name: got

@@ -13,7 +13,8 @@ ROWS = ("n", "m", "b", "batch", "batch_size", "num_train", "examples", "number o
 USUAL = {"c": 6, "h": 6, "w": 8, "hh": 3, "ww": 3, "f": 4, "t": 3, "o": 4, "1": 1}  # channels can be grouped
 OTHERS = (5, 4, 8, 9, 11, 10, 13, 12)
 SHAPE = r"\(([\w*]+(?:\s*,\s*[\w*]+)*,?)\)"
-ENTRY = re.compile(rf"^\W*(\w+)\s*(?:\([^)]*\)\s*)?(?::|--?|=).*?{SHAPE}", re.MULTILINE)
+NAMES = r"(\w+(?:\s*,\s*\w+)*)"
+ENTRY = re.compile(rf"\b{NAMES}\s*(?:\([^)\n]*\)\s*)?(?::|--?|=)[^:=(\n]*{SHAPE}")
 
 
 def documented_arrays(functions: Iterable[Callable[..., Any]], names: Collection[str]) -> dict[str, Any]:
@@ -29,8 +30,8 @@ def documented_arrays(functions: Iterable[Callable[..., Any]], names: Collection
     """
     stated: dict[str, list[str]] = {}
     for function in functions:
-        for name, axes in ENTRY.findall(inspect.getdoc(function) or ""):
-            if name in names:
+        for several, axes in ENTRY.findall(inspect.getdoc(function) or ""):
+            for name in filter(names.__contains__, map(str.strip, several.split(","))):
                 stated.setdefault(name, [axis.strip().lower() for axis in axes.split(",") if axis.strip()])
     images = any(len(axes) > 2 for axes in stated.values())
     sizes: dict[str, int] = dict(USUAL) if images else {}

@@ -64,7 +64,7 @@ def _of_one_step(example: Example) -> Example:
 def _moves_with_rate(example: Example) -> bool:
     """Whether what a step moves, over its learning rate, depends on that rate: it is several steps."""
     forward = example.forward
-    if isinstance(forward, type | FunctionType) or not hasattr(forward, "__dict__"):
+    if has_backward(forward) or isinstance(forward, type | FunctionType) or not hasattr(forward, "__dict__"):
         return False
     found = []
     for factor in (1.0, 0.5):
