@@ -95,7 +95,7 @@ def returns_loss_and_gradients(function: Callable[..., Any]) -> bool:
     ]
     first_is_gradient, second_is = map(_is_gradient_text, texts[:2])
     summed = re.search(r"\b(sum|mean)\(", texts[0]) is not None
-    if said and not losses and not first_is_gradient and (summed or second_is):
+    if said and not losses and (summed or (second_is and not first_is_gradient)):
         losses = texts[:1]
     rest = [text for text in texts if text not in losses]
     named = {f"d{name}" for name in (*code.co_names, *code.co_varnames)}  # dtable, where there is a table

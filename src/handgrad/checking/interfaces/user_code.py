@@ -168,7 +168,7 @@ def _nested_names(forward: Function) -> dict[str, tuple[int, int]]:
         for k, value in enumerate(returned_values(forward))
         if isinstance(value, ast.Tuple)
         for place, each in enumerate(value.elts)
-        if isinstance(each, ast.Name)
+        if isinstance(each, ast.Name) and plain(each.id) not in SAVED and not each.id.endswith("cache")
     }
 
 
