@@ -232,8 +232,9 @@ def _may_depend_on(run: Callable[[Mapping[Path, Any]], Any], world: World, path:
     """Whether forward's outputs are others at another array, or cannot be computed there."""
     try:
         with np.errstate(all="ignore"):
-            finite = all(np.all(np.isfinite(to_numpy(each))) for each in run({})[1])
-            return not finite or _depends_on(run, world, path)
+            outputs = [np.asarray(to_numpy(each)) for each in run({})[1]]
+            told = all(each.size and np.all(np.isfinite(each)) for each in outputs)
+            return not told or _depends_on(run, world, path)
     except Exception:  # whatever the author's code does outside its domain
         return True
 
