@@ -48,6 +48,8 @@ INT64 = 2**63  # above what 64 bits hold
 
 Count = Annotated[int, Range(least=1, below=INT64)]  # how many: 1 or more
 
+CountOrZero = Annotated[int, Range(least=0, below=INT64)]
+
 Seed = Annotated[int, Range(least=0, below=INT64)]  # of random draws: 0 or more
 
 Positive = Annotated[float, Range(above=0)]

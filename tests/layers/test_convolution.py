@@ -26,6 +26,7 @@ from handgrad import (
     ShapeError,
     SoftmaxCrossEntropy,
     Tanh,
+    explain,
     train,
 )
 from handgrad.program.lines_in_python import run_lines
@@ -135,3 +136,16 @@ def test_the_shape_that_is_computed_is_the_one_that_comes_out(
     assert network.output_shape == expected
     found = network.predict(np.random.default_rng(0).normal(size=(2, *row)))
     assert found.shape == (2, *expected[1:])
+
+
+def test_the_axes_of_an_image_have_letters_of_their_own() -> None:
+    """N is the rows' alone; what is reshaped into an image has the letters that convolution gives."""
+    network = Network(
+        Reshape((4, 3, 1)), Conv2d(1, 2, 2), Flatten(), Linear(12, 5), loss=SoftmaxCrossEntropy(), inputs=12
+    )
+    entries = explain(network, np.random.default_rng(0).normal(size=(7, 12)), np.arange(7) % 5).ledger
+    axes = {name: entries[name].axes for name in ("x", "y1", "z1", "dz1")}
+    assert all(letters[0] == "N" and "N" not in letters[1:] for letters in axes.values())
+    assert axes["y1"][1:] == ("H", "V", "C")
+    assert axes["z1"] == axes["dz1"]
+    assert len(set(axes["z1"])) == 4

@@ -92,3 +92,49 @@ def test_a_single_number_has_no_axes() -> None:
     """An argument without axes is a number, and an array is none."""
     with pytest.raises(ShapeError, match=r"scale has 1 axes \(2,\) where the signature has a single number"):
         Signature.parse("A..., -> A...").bind("scaled", {"g": (3,), "scale": (2,)})
+
+
+WINDOWED = Signature.parse("N... L C -> N... P C", P="(L - size) // stride + 1")
+
+
+def test_an_axis_that_no_argument_has_is_computed_from_the_others_and_options() -> None:
+    """Also of several axes at once, and of an option that is a tuple; the signature is shown with its formula."""
+    sizes = WINDOWED.bind("windowed", {"x": ("n", 9, 4)})
+    assert WINDOWED.output_shape(sizes, {"size": 3, "stride": 2}) == ("n", 4, 4)
+    assert str(WINDOWED) == "N... L C -> N... P C; P = (L - size) // stride + 1"
+    shaped = Signature.parse("N A... -> N B...", B="[2 * size for size in A]")
+    assert shaped.output_shape(shaped.bind("doubled", {"x": ("n", 3, 5)})) == ("n", 6, 10)
+
+
+@pytest.mark.parametrize(
+    ("x", "options", "problem", "given"),
+    [
+        (
+            ("n", 2, 4), {"size": 5, "stride": 3},
+            "windowed: P = (L - size) // stride + 1 is 0, and an axis is 1 or longer",
+            "L = 2, size = 5, stride = 3",
+        ),
+        (
+            (3, "n", 4), {"size": 1, "stride": 1},
+            "windowed: P = (L - size) // stride + 1 depends on the number of rows",
+            "L = n, size = 1, stride = 1",
+        ),
+    ],
+)  # fmt: skip
+def test_an_axis_that_cannot_be_computed_is_named(
+    x: Shape, options: dict[str, int], problem: str, given: str
+) -> None:
+    """With its formula and what is in it."""
+    with pytest.raises(ShapeError) as caught:
+        WINDOWED.output_shape(WINDOWED.bind("windowed", {"x": x}), options, "windowed")
+    assert (caught.value.problem, caught.value.given) == (problem, given)
+
+
+def test_a_formula_is_of_an_axis_of_the_output_alone() -> None:
+    """Else two would say how long it is, or none needs it."""
+    for name in ("I", "Q"):
+        with pytest.raises(RuleError, match=f"{name} is computed, and is no axis of the output alone"):
+            Signature.parse("N I -> N P", P="I + 1", **{name: "3"})
+    with pytest.raises(RuleError) as caught:
+        Signature.parse("N I -> N P")
+    assert caught.value.fix == 'say how long it is: rule("…", P="…"), from axes and options'

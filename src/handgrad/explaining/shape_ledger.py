@@ -68,12 +68,12 @@ class AxisNames:
             for axis, positions in parts:
                 if axis not in letters:
                     named = tuple(own[k] for k in positions) if own else None
-                    letters[axis] = named or _new_letters(axis, len(positions), node.suffix)
+                    letters[axis] = named or _new_letters(axis, positions, node.suffix)
             self.known.setdefault(value.name, tuple(letter for axis, _ in parts for letter in letters[axis]))
         output = node.output.name
         for axis, positions in _axis_positions(node.rule.signature.output, len(node.output.shape)):
             if axis not in letters:  # computed
-                letters[axis] = _new_letters(axis, len(positions), node.suffix)
+                letters[axis] = _new_letters(axis, positions, node.suffix)
         self.known[output] = tuple(letter for axis in node.rule.signature.output for letter in letters[axis])
         self.sizes[output] = {
             letter: size
@@ -102,11 +102,14 @@ def _axis_positions(axes: Axes, dimensions: int) -> Iterator[tuple[str, range]]:
         position += width
 
 
-def _new_letters(axis: str, width: int, suffix: str) -> Axes:
-    """Name an axis that nothing has named: the rows are N, whatever the rule calls them."""
+def _new_letters(axis: str, positions: range, suffix: str) -> Axes:
+    """Name axes that nothing has named: the rows are N, whatever the rule calls them; what follows them, as images are."""
+    width = len(positions)
     if not axis.endswith("..."):
         return (f"{axis}{suffix}",)
-    return tuple("NMLKJ"[k] if k < 5 else f"A{k}" for k in range(width))
+    if positions.start == 0:
+        return tuple("NMLKJ"[k] if k < 5 else f"A{k}" for k in range(width))
+    return tuple(f"{letter}{suffix}" for letter in {1: "F", 2: "TF", 3: "HVC"}.get(width, "ABCDEFG"[:width]))
 
 
 def ledger(execution: Execution, axes: AxisNames) -> dict[str, LedgerEntry]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated
 
 from handgrad import rules
-from handgrad.arguments import INT64, Count, Range
+from handgrad.arguments import Count, CountOrZero
 from handgrad.errors import ConfigurationError, ShapeError
 from handgrad.layers.graph import Graph, Parameter, Value
 from handgrad.layers.layer import Layer, RuleLayer
@@ -24,10 +23,8 @@ __all__ = [
     "Reshape",
 ]
 
-CountOrZero = Annotated[int, Range(least=0, below=INT64)]
-
-Size = Count | tuple[Count, Count]
-"""Of a window: as long as wide, or both."""
+Window = Count | tuple[Count, Count]
+"""The size of a window: as long as wide, or both."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +61,7 @@ class Conv2d(Layer):
 
     inputs: Count
     outputs: Count
-    size: Size
+    size: Window
     _: KW_ONLY
     stride: Count = 1
     padding: CountOrZero = 0
@@ -154,7 +151,7 @@ class ConvTranspose2d(Layer):
 
     inputs: Count
     outputs: Count
-    size: Size
+    size: Window
     _: KW_ONLY
     stride: Count = 1
     padding: CountOrZero = 0
@@ -189,7 +186,7 @@ class MaxPool2d(Layer):
     ('n', 14, 14, 6)
     """
 
-    size: Size
+    size: Window
     _: KW_ONLY
     stride: Count | None = None
     padding: CountOrZero = 0
@@ -212,7 +209,7 @@ class AvgPool2d(Layer):
         How far windows go beyond the image, on each side, where zeros are averaged too.
     """
 
-    size: Size
+    size: Window
     _: KW_ONLY
     stride: Count | None = None
     padding: CountOrZero = 0

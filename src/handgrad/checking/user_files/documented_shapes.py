@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-ROWS = ("n", "m", "b", "batch", "batch_size", "num_train", "examples", "number of examples")
-USUAL = {"c": 6, "h": 6, "w": 8, "hh": 3, "ww": 3, "f": 4, "t": 3, "o": 4, "1": 1}  # channels can be grouped
+ROWS = ("n", "m", "b", "batch", "batch_size", "num_train", "examples")
+USUAL = {"c": 6, "h": 6, "w": 8, "hh": 3, "ww": 3, "f": 4, "t": 3, "o": 4}  # channels can be grouped
 OTHERS = (5, 4, 8, 9, 11, 10, 13, 12)
 SHAPE = r"\(([\w*]+(?:\s*,\s*[\w*]+)*,?)\)"
 NAMES = r"(\w+(?:\s*,\s*\w+)*)"
@@ -34,16 +34,14 @@ def documented_arrays(functions: Iterable[Callable[..., Any]], names: Collection
             for name in filter(names.__contains__, map(str.strip, several.split(","))):
                 stated.setdefault(name, [axis.strip().lower() for axis in axes.split(",") if axis.strip()])
     images = any(len(axes) > 2 for axes in stated.values())
-    sizes: dict[str, int] = dict(USUAL) if images else {}
+    sizes = dict.fromkeys(ROWS, 2 if images else 7) | (USUAL if images else {})
     left = iter(OTHERS)
     generator = np.random.default_rng(5)
     made = {}
     for name, axes in stated.items():
         for axis in axes:
             if axis not in sizes:
-                sizes[axis] = (
-                    int(axis) if axis.isdigit() else (2 if images else 7) if axis in ROWS else next(left, 0)
-                )
+                sizes[axis] = int(axis) if axis.isdigit() else next(left, 0)
         shape = tuple(sizes[axis] for axis in axes)
         if all(shape) and np.prod(shape) < 10_000:
             made[name] = generator.normal(size=shape)
