@@ -2,7 +2,7 @@
 
     python benchmarks/threads.py [--seconds 0.2]
 
-The thresholds of `handgrad.engines.compiled.plan` (how large a part of a step must be) come from this table: they
+The thresholds of `handgrad.engines.compiled.step_table` (how large a part of a step must be) come from this table: they
 are lowered here, so that every step is divided, and the size from which help is faster is where the ratio crosses 1.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from handgrad import SGD, Adam, Linear, Network, ReLU, SoftmaxCrossEntropy
 from handgrad.engines import Epoch
-from handgrad.engines.compiled import CompiledEngine, batch_loop, plan
+from handgrad.engines.compiled import CompiledEngine, batch_loop, step_table
 from handgrad.layers import Optimiser
 
 
@@ -49,7 +49,7 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=0.2, help="for each way of each size")
     seconds = parser.parse_args().seconds
-    plan.MIN_FLOPS_PER_CHUNK, plan.MIN_ELEMENTS_PER_CHUNK = 1, 1
+    step_table.MIN_FLOPS_PER_CHUNK, step_table.MIN_ELEMENTS_PER_CHUNK = 1, 1
     print(f"{batch_loop.os.cpu_count()} processors; microseconds a step")
     print(
         f"{'width':>6} {'batch':>6} {'Mflop a product':>16} {'alone':>9} {'helped':>9} {'ratio':>6}   optimiser"

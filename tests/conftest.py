@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 import pytest
 
+from handgrad.engines import ENGINES
+
 HANDGRAD = [sys.executable, "-W", "error", str(Path(sys.executable).with_name("handgrad"))]
 """The installed command, with warnings as errors."""
 
@@ -26,6 +28,9 @@ os.environ["HANDGRAD_CACHE"] = os.environ["HANDGRAD_TESTS_CACHE"]  # for subproc
 
 # Tests write a module, and write it again within a second: Python would take up the code it kept of the first.
 sys.dont_write_bytecode = True
+
+EACH_ENGINE = [pytest.param(name, marks=[pytest.mark.peers] * (name == "jax")) for name in ENGINES]
+"""For tests of every engine: the one of an optional package is tested with these."""
 
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "PYTHONUNBUFFERED": "1"}
 

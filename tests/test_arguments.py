@@ -121,7 +121,7 @@ SLIPS: dict[str, tuple[str, str]] = {
     ),
     'Network(Linear(64, 10, initialiser="he"))': (
         "layer 1, Linear(64, 10, initialiser='he'): no initialiser is called 'he'",
-        "choose from glorot_normal, glorot_uniform, he_normal, he_uniform, lecun_normal, lecun_uniform, ones, standard_normal, zeros",
+        "choose from glorot_normal, glorot_uniform, he_normal, he_uniform, lecun_normal, lecun_uniform, ones, small_normal, standard_normal, zeros",
     ),
     "Network(Linear(64, 10, initialiser=None))": ("Linear: initialiser is None", "give text"),
     "Residual(Linear)": ("Residual: layer 1 is the class Linear", "make one: Linear(…)"),
@@ -234,7 +234,7 @@ SLIPS: dict[str, tuple[str, str]] = {
     "load()": ("load: source is not given", "load(source, …)"),
     'load("")': (
         "the data has no name",
-        "choose from digits, mnist, moons, spirals, xor, or give a file or a folder",
+        "choose from alice, digits, mnist, moons, spirals, xor, or give a file or a folder",
     ),
     "load(3)": ("load: source is 3", "give text or a path"),
     'load("digits", task="classify")': ("load: task is 'classify'", "choose from classification, regression"),

@@ -33,11 +33,11 @@ def test_every_default() -> None:
     assert msgspec.to_builtins(read_configuration(None, {})) == {
         "data": {
             "source": "digits", "target": None, "task": None, "drop": None, "only": None, "test": 0.2,
-            "validation": 0.1, "standardise": "auto", "standardise_targets": True, "fingerprint": None,
+            "validation": 0.1, "standardise": "auto", "standardise_targets": True, "context": None, "fingerprint": None,
         },
         "network": {
             "hidden": [256], "activation": "relu", "normalisation": "none", "dropout": 0.0, "layers": [],
-            "loss": None, "class_weight": None, "dtype": "float32",
+            "transformer": None, "loss": None, "class_weight": None, "dtype": "float32",
         },
         "training": {
             "epochs": None, "batch_size": 32, "optimiser": {"type": "Adam", "learning_rate": 0.003},
@@ -447,7 +447,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "key of another table": (
         "[training]\nepochs = 3\n[network]\nepochs = 3\n",
         "line 4: network.epochs: there is no such setting\n"
-        "  fix    choose from activation, class_weight, dropout, dtype, hidden, layers, loss, normalisation",
+        "  fix    choose from activation, class_weight, dropout, dtype, hidden, layers, loss, normalisation, transformer",
     ),
     "table": (
         "\n[trainig]\n",
@@ -476,8 +476,8 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "line 4: network.layers[0].output: Linear has no such setting\n  fix    did you mean 'outputs'?",
     ),
     "layer's lack": (
-        '[[network.layers]]\ntype = "Linear"\ninputs = 64\n',
-        "line 1: network.layers[0]: Linear needs outputs",
+        '[[network.layers]]\ntype = "Linear"\noutputs = 64\n',
+        "line 1: network.layers[0]: Linear needs inputs",
     ),
     "layer's choice": (
         '[[network.layers]]\ntype = "GELU"\nform = "tan"\n',

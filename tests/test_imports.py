@@ -35,6 +35,7 @@ HOMES = {
         "handgrad.network.saving handgrad.runs handgrad.sklearn.persistence handgrad.specs handgrad.training.history",
         "tables of others become checked objects",
     ),
+    "PIL": ("handgrad.data.images", "comes with matplotlib: the one place that reads images"),
     "pooch": ("handgrad.data.builtin", "an extra: the one place that downloads"),
     "pyarrow": ("handgrad.data.parquet_table", "an extra: the one place that reads Parquet"),
     "rich": ("handgrad.training.progress", "slow to import: the one place that draws a bar"),

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 from handgrad import (
     GELU,
+    GRU,
+    LSTM,
+    RNN,
     SGD,
     Adam,
     AdamW,
@@ -28,6 +31,7 @@ from handgrad import (
     Embedding,
     HalfSquaredError,
     Huber,
+    Last,
     LayerNorm,
     Linear,
     Loop,
@@ -145,6 +149,20 @@ def _cases() -> dict[str, Case]:
             {"x": words, "t": said},
             Adam(0.03),
             shuffle=False,
+        ),
+        "recurrence": Case(
+            Network(
+                Embedding(9, 4),
+                LSTM(4, 5),
+                GRU(5, 3),
+                RNN(3, 4),
+                Last(),
+                Linear(4, CLASSES),
+                inputs=6,
+                loss=SoftmaxCrossEntropy(),
+            ),
+            {"x": words, "t": t},
+            Adam(0.03),
         ),
         "float64": Case(
             Network(Linear(FEATURES, 7), GELU(), Linear(7, 1), loss=Huber(0.3), dtype="float64"),

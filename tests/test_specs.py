@@ -20,6 +20,7 @@ from handgrad import (
     MeanSquaredError,
     Network,
     ReLU,
+    Repeat,
     Residual,
     Sequential,
     SoftmaxCrossEntropy,
@@ -36,6 +37,7 @@ SPECIAL: dict[str, Any] = {
     "positive_weight": [3.0, 1.0],
     "ignored": -100,
     "initialiser": "lecun_uniform",
+    "tied": "E1",
     "nesterov": True,
     "momentum": 0.75,
     "clip_norm": 2.5,
@@ -104,7 +106,9 @@ def test_the_defaults_are_left_out() -> None:
 
 def test_layers_of_layers_go_there_and_back() -> None:
     """As deep as they are."""
-    made = Residual(Linear(3, 3), Sequential(Tanh(), Residual(ReLU())), Linear(3, 3, bias=False))
+    shortened = Residual(Linear(3, 3), shortcut=Sequential(Tanh(), Linear(3, 3)))
+    inner = Sequential(Tanh(), Repeat(Residual(ReLU()), shortened, times=3))
+    made = Residual(Linear(3, 3), inner, Linear(3, 3, bias=False))
     assert same(from_table(to_table(made), "layers[0]", LAYERS), made)
 
 
@@ -166,6 +170,15 @@ WRONG = {
     ),
     "layers": ({"type": "Residual", "layers": 3}, "here.layers is 3\n  fix    give a list of tables, one a layer"),
     "no layers": ({"type": "Residual"}, "here.layers is None\n  fix    give a list of tables, one a layer"),
+    "no times": ({"type": "Repeat", "layers": ["ReLU"]}, "here: Repeat needs times"),
+    "times": (
+        {"type": "Repeat", "layers": ["ReLU"], "times": "3"},
+        "here: Repeat: times is '3'\n  fix    give a whole number, 1 or more",
+    ),
+    "shortcut": (
+        {"type": "Residual", "layers": ["ReLU"], "shortcut": "Tan"},
+        "here.shortcut: 'Tan' is unknown\n  fix    did you mean 'Tanh'?",
+    ),
     "inner": (
         {"type": "Residual", "layers": ["ReLU", {"type": "Tan"}]},
         "here.layers[1].type: 'Tan' is unknown\n  fix    did you mean 'Tanh'?",

@@ -33,6 +33,7 @@ OURS = "handgrad"
 PEERS = {
     OURS: "peers.ours:Compiled",
     "handgrad reference": "peers.ours:Reference",
+    "handgrad jax": "peers.ours:Jax",
     "scikit-learn": "peers.sklearn_mlp:ScikitLearn",
     "thinc": "peers.thinc_model:Thinc",
     "PyTorch eager": "peers.pytorch:Eager",
@@ -50,8 +51,8 @@ FLOOR = tuple(name for name in PEERS if name.startswith("products"))
 """The peers that only multiply matrices; the fastest of them is the floor."""
 
 
-def load(name: str) -> type[Peer]:
-    """Import a peer's adapter."""
-    module, adapter = PEERS[name].split(":")
+def load(name: str, workload: Workload) -> type[Peer]:
+    """Import a peer's adapter; a workload of another kind has its own."""
+    module, adapter = getattr(workload, "peers", PEERS)[name].split(":")
     found: type[Peer] = getattr(importlib.import_module(module), adapter)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -50,6 +51,7 @@ class Child:
         with _environment(environment or {}):
             self.process.start()
         theirs.close()
+        self.peak = 0.0  # the most memory that it has had, in MiB
         try:
             self.started: Started = self.pipe.recv()
         except EOFError:
@@ -58,7 +60,7 @@ class Child:
     def step_seconds(self, seconds: float) -> float:
         """Let it work for about so long, in whole epochs; return how long a step took."""
         self.pipe.send(seconds)
-        took: float = self.pipe.recv()
+        took, self.peak = self.pipe.recv()
         time.sleep(SETTLE)
         return took
 
@@ -73,7 +75,7 @@ class Child:
 def serve(pipe: Connection, name: str, workload: Workload) -> None:
     """Do what is asked, until the pipe is closed."""
     try:
-        peer = load(name)(workload)
+        peer = load(name, workload)(workload)
         x, t = (array[:ROWS].copy() for array in workload.data())
         before = peer.scores(x)
         peer.epoch()
@@ -89,11 +91,21 @@ def serve(pipe: Connection, name: str, workload: Workload) -> None:
         pipe.send(Started(f"failed: {type(error).__name__}: {reason}"))
     else:
         while (seconds := _asked(pipe)) is not None:
-            epochs, started = 0, time.perf_counter()
+            epochs, started, clock_started = 0, time.perf_counter(), clock()
             while time.perf_counter() - started < seconds:
                 peer.epoch()
                 epochs += 1
-            pipe.send((time.perf_counter() - started) / (epochs * workload.steps))
+            pipe.send(((clock() - clock_started) / (epochs * workload.steps), _peak()))
+
+
+def clock() -> float:
+    """Return the time; on one processor the time that this process had it: other load does not count."""
+    return time.process_time() if len(os.sched_getaffinity(0)) == 1 else time.perf_counter()
+
+
+def _peak() -> float:
+    """Return the most memory that this process has had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _asked(pipe: Connection) -> float | None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from handgrad import SGD, Adam, BatchNorm, Dropout, Layer, Linear, Network, ReLU, SoftmaxCrossEntropy
 from handgrad.engines import ENGINES, Epoch
+from handgrad.layers import Optimiser
 from peers.workload import Array, Workload
 
 
@@ -23,19 +24,26 @@ class Engine:
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self.x, self.t = workload.data()
-        self.network = Network(*_layers(workload), loss=SoftmaxCrossEntropy())
+        self.network = self.made(workload)
         arrays = self.network.arrays
         for name, W in zip(
             (name for name in arrays if name.startswith("W")), workload.weights(), strict=True
         ):
             arrays[name][...] = W
-        optimiser = {"sgd": SGD, "adam": Adam}[workload.optimiser](workload.rate)
-        self.program = self.network.program(optimiser).keeping("total", "count")
+        self.program = self.network.program(self.optimiser(workload)).keeping("total", "count")
         slots = {name: np.zeros(shape, np.float32) for name, shape in self.program.slots.items()}
         self.bound = ENGINES[self.engine]().bind(self.program, {**arrays, **slots})
         self.rates = np.full(workload.steps, workload.rate)
         self.generator = np.random.default_rng(0)
         self.step = 1
+
+    def made(self, workload: Workload) -> Network:
+        """Return the network."""
+        return Network(*_layers(workload), loss=SoftmaxCrossEntropy())
+
+    def optimiser(self, workload: Workload) -> Optimiser:
+        """Return the optimiser."""
+        return {"sgd": SGD, "adam": Adam}[workload.optimiser](workload.rate)
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -65,6 +73,12 @@ class Reference(Engine):
     """The reference engine."""
 
     engine = "reference"
+
+
+class Jax(Engine):
+    """The JAX engine."""
+
+    engine = "jax"
 
 
 def _layers(workload: Workload) -> list[Layer]:

@@ -4,19 +4,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 
 from handgrad.engines.compiled.batch_loop import Control, helpers
-from handgrad.engines.compiled.fusion import Product
+from handgrad.engines.compiled.fusion import Product, Step
+from handgrad.engines.compiled.loops import Kernel
 from handgrad.engines.compiled.matrix_products import Carried
-from handgrad.engines.compiled.plan import StepTable
+from handgrad.engines.compiled.step_table import StepTable
+from handgrad.engines.compiled.window_steps import WindowProduct
 from peers.ours import Compiled
 from peers.workload import Array, UnavailableError, Workload
 
 SMALL = 1e-20
 """A learning rate that changes no weight, but is not 0, for which BLAS would multiply nothing."""
+
+
+class ProductTable(StepTable):
+    """The steps that are products."""
+
+    def add_step(self, step: Step, kernels: Mapping[Step, Kernel]) -> None:
+        if isinstance(step, Product | WindowProduct):
+            super().add_step(step, kernels)
 
 
 class Products(Compiled):
@@ -36,9 +47,8 @@ class Products(Compiled):
         if self.threads > plan.threads:
             raise UnavailableError(f"{plan.threads} thread(s) here")
         plan.threads, plan.carried = self.threads, Carried(None, plan.order, "float32")  # each product alone
-        self.table = StepTable(plan, n)
-        kept = [number for number, step in enumerate(bound.schedule.steps) if isinstance(step, Product)]
-        self.steps = np.ascontiguousarray(self.table.steps[kept])
+        self.table = ProductTable(plan, n)
+        self.steps = self.table.steps
         self.order, self.rates = np.arange(workload.rows + 1), np.full(workload.steps, SMALL)
         self.plan, self.control = plan, plan.control.copy()
         for place, value in (

@@ -24,10 +24,15 @@ class Eager:
         self.facts = {"version": torch.__version__, "threads": torch.get_num_threads()}
         x, t = workload.data()
         self.x, self.t = torch.from_numpy(x), torch.from_numpy(t)
-        self.model = model_of(workload)
+        self.model = self.made(workload)
         self.loss = torch.nn.CrossEntropyLoss()
-        optimiser = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[workload.optimiser]
+        kinds = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+        optimiser = kinds[workload.optimiser]
         self.optimiser = optimiser(self.model.parameters(), lr=workload.rate, **self.settings)
+
+    def made(self, workload: Workload) -> torch.nn.Sequential:
+        """Return the network."""
+        return model_of(workload)
 
     def epoch(self) -> None:
         self.model.train()

@@ -31,6 +31,8 @@ class Measured:
         Before and after the first epoch.
     facts
         What it says of itself.
+    peak
+        The most memory its process has had, in MiB.
     """
 
     peer: str
@@ -38,6 +40,7 @@ class Measured:
     rounds: list[float] = field(default_factory=list)
     losses: tuple[float, float] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    peak: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -65,6 +68,8 @@ def measure(workload: Workload, peers: Iterable[str], rounds: int, seconds: floa
             tell(f"{workload.name}: round {number + 1} of {rounds}")
             for peer in random.Random(number).sample(sorted(children), len(children)):
                 turns[peer].append(children[peer].step_seconds(seconds))
+        for result in results:
+            result.peak = children[result.peer].peak if result.peer in children else 0.0
     tell("")
     return results
 
@@ -74,7 +79,7 @@ def table(workload: Workload, results: list[Measured]) -> str:
     ours = next((result for result in results if result.peer == OURS and result.rounds), None)
     width = max(len(result.peer) for result in results) + 2
     lines = [f"{workload.name}, {workload.steps} steps an epoch, {workload.optimiser} at {workload.rate}"]
-    lines.append(f"{'':{width}}{'µs a step':>12}{'ratio':>8}{'loss, first':>14}{'1 epoch on':>12}")
+    lines.append(f"{'':{width}}{'µs a step':>12}{'ratio':>8}{'loss, first':>14}{'1 epoch on':>12}{'MiB':>8}")
     for result in results:
         line = f"{result.peer:{width}}"
         if result.problem:
@@ -82,7 +87,7 @@ def table(workload: Workload, results: list[Measured]) -> str:
             continue
         line += f"{result.seconds * 1e6:12,.1f}" + (f"{result.ratio(ours):8.2f}" if ours else " " * 8)
         if result.losses is not None:
-            line += f"{result.losses[0]:14.4f}{result.losses[1]:12.4f}"
+            line += f"{result.losses[0]:14.4f}{result.losses[1]:12.4f}{result.peak:8,.0f}"
         lines.append(line)
     if ours is not None and (verdict := _verdict(ours, results)):
         lines.append(verdict)
@@ -115,6 +120,7 @@ def as_json(workload: Workload, results: list[Measured]) -> dict[str, Any]:
                 "step_seconds": result.seconds,
                 "ratio": result.ratio(ours) if ours is not None else None,
                 "rounds": result.rounds,
+                "peak_mib": result.peak,
                 "losses": result.losses,
                 "facts": dict(result.facts),
             }

@@ -93,8 +93,8 @@ WORKLOADS = {
 
 
 def loss_of(scores: Array, t: Array) -> float:
-    """Return the cross-entropy of scores (logits, or logarithms of shares)."""
-    scores = np.asarray(scores, float)
+    """Return the cross-entropy of scores (logits, or logarithms of shares), of rows or of places of sequences."""
+    scores, t = np.asarray(scores, float).reshape(-1, scores.shape[-1]), t.reshape(-1)
     scores = scores - scores.max(axis=1, keepdims=True)
     shares = np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(t)), t]
     return float(shares.mean())

@@ -42,6 +42,7 @@ WITHOUT_OPTION = {
     "data.source": "What the command line's SOURCE is: a built-in set, a file or a folder.",
     "data.fingerprint": "In a run's settings: what the data was, so that a change is noticed.",
     "network.layers": "Instead of `hidden` and what goes with it: every layer, a table with its `type`.",
+    "network.transformer": "For texts: a table of `width`, `heads` and `blocks`, as `--width`, `--heads` and `--blocks`.",
 }
 """What the settings mean that no option of the command line sets; the others say it in its help."""
 
@@ -135,7 +136,7 @@ def kind_of(kind: Any) -> str:
         return ", ".join(map(_toml, inner))
     if origin is list:
         return f"list of: {kind_of(inner[0])}"
-    if origin is dict:
+    if origin is dict or hasattr(kind, "__struct_fields__"):
         return "table"
     return {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}[kind]
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from handgrad.errors import *
     from handgrad.explaining.explainer import explain as explain
     from handgrad.explaining.record import Explanation as Explanation
+    from handgrad.generation import generate as generate
     from handgrad.layers.attention import *
     from handgrad.layers.convolution import *
     from handgrad.layers.elementwise import *
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from handgrad.layers.loss_functions import *
     from handgrad.layers.optimisers import *
     from handgrad.layers.parametric import *
+    from handgrad.layers.recurrence import *
     from handgrad.layers.schedules import *
     from handgrad.network import Network as Network
     from handgrad.program import Loop as Loop
@@ -36,8 +38,9 @@ PUBLIC = {
     "errors": tuple(import_module("handgrad.errors").__all__),
     "engines": (),
     "explaining": ("Explanation", "explain"),
+    "generation": ("generate",),
     "interop": (),
-    "layers": ("INITIALISERS", "Layer", "Loss", "Optimiser", "Schedule"),
+    "layers": ("INITIALISERS", "Layer", "Loss", "Optimiser", "Schedule", "gpt_layers"),
     "network": ("Network",),
     "program": ("Loop",),
     "rules": ("rule", "update"),

@@ -68,6 +68,10 @@ class ShapeError(HandgradError):
     """Two sizes that must agree do not."""
 
 
+class RankError(ShapeError):
+    """An array has too few axes, or too many."""
+
+
 class ProgramError(HandgradError):
     """A program is asked for something it does not hold."""
 

@@ -69,6 +69,8 @@ class Run:
         Loss and metric on the test rows.
     columns
         What was done to each column of a table.
+    entries
+        What the indices in a row stand for: the characters of a text.
     """
 
     network: Network
@@ -79,6 +81,7 @@ class Run:
     feature_names: tuple[str, ...] = ()
     results: Mapping[str, float] = field(default_factory=dict)
     columns: tuple[Column, ...] = ()
+    entries: tuple[str, ...] = ()
 
 
 @judged
@@ -257,6 +260,7 @@ class _RunTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     feature_names: tuple[str, ...]
     results: dict[str, float]
     columns: list[dict[str, Any]] = []
+    entries: tuple[str, ...] = ()
 
 
 def _column(path: Path, table: dict[str, Any]) -> Column:

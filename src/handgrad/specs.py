@@ -23,7 +23,9 @@ def to_table(made: Layer | Loss | Optimiser | Schedule) -> dict[str, Any]:
     """Return a layer, loss, optimiser or schedule as a table of its type and what is not at its default."""
     table: dict[str, Any] = {"type": type(made).__name__}
     if isinstance(made, Sequential):
-        return table | {"layers": [to_table(layer) for layer in made.layers]}
+        own = {name: getattr(made, name) for name in made.settings if getattr(made, name) is not None}
+        own = {name: to_table(value) if isinstance(value, Layer) else value for name, value in own.items()}
+        return table | own | {"layers": [to_table(layer) for layer in made.layers]}
     for field in fields(made):  # type: ignore[arg-type]
         value = getattr(made, field.name)
         if repr(value) != repr(field.default):
@@ -39,11 +41,19 @@ def from_table(table: object, place: str, kinds: Mapping[str, type[T]]) -> T:
     if not issubclass(kind, Sequential):
         return _make(kind, values, place)
     layers = values.pop("layers", None)
-    _no_more(values, place, kind, ("layers",))
+    _no_more(values, place, kind, ("layers", *kind.settings))
     if not isinstance(layers, list):
         raise ConfigurationError(f"{place}.layers is {layers!r}", fix="give a list of tables, one a layer")
     inner: list[Any] = [from_table(layer, f"{place}.layers[{k}]", kinds) for k, layer in enumerate(layers)]
-    return kind(*inner)
+    missing = {"times"} & set(kind.settings) - values.keys()
+    for name in missing:
+        raise ConfigurationError(f"{place}: {kind.__name__} needs {name}")
+    if "shortcut" in values:
+        values["shortcut"] = from_table(values["shortcut"], f"{place}.shortcut", kinds)
+    try:
+        return kind(*inner, **values)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{place}: {error.problem}", given=error.given, fix=error.fix) from None
 
 
 def find(name: str, kinds: Mapping[str, T], place: str) -> T:

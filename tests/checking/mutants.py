@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.input_draws import draw_for
-from handgrad.rules import PRIMITIVES, RULES, Rule
+from handgrad.program.lines_in_python import run_source
+from handgrad.rules import RULES, Rule
+from handgrad.rules.rule_source import blocks, source_of_block
 
 
 @dataclass(frozen=True)
@@ -119,22 +121,21 @@ def _changed(
 ) -> Callable[..., dict[str, Any]] | None:
     """Return the rule's backward with the line of one gradient changed."""
     text, upstream = rule.backward_text, f"d{rule.output}"
-    lines = []
-    for line in text.lines:
-        expression = ast.parse(ast.unparse(line.expression), mode="eval").body
-        if line.target == f"d{argument}":
-            changed = change(expression, upstream)
+    sources = []
+    for block in blocks(text.lines):
+        line = block[0]
+        source = source_of_block(block)
+        if line.target == f"d{argument}" and not line.loop:
+            changed = change(ast.parse(ast.unparse(line.expression), mode="eval").body, upstream)
             if changed is None:
                 return None
-            expression = changed
-        lines.append(
-            (line.target, compile(ast.fix_missing_locations(ast.Expression(expression)), rule.name, "eval"))
-        )
+            source = f"{line.target} = {ast.unparse(ast.fix_missing_locations(changed))}"
+        sources.append(source)
 
     def backward(grad_output: Any, **values: Any) -> dict[str, Any]:
         scope = rule.values(*values.values()) | {upstream: grad_output}
-        for target, code in lines:
-            scope[target] = eval(code, dict(PRIMITIVES), scope)
+        for source in sources:
+            run_source(source, scope)
         return {name: scope[f"d{name}"] for name in rule.differentiable}
 
     return backward

@@ -177,7 +177,7 @@ def backward(l2_delta, x, w, v):
          ["        dx[t * step : t * step + len(w)] += dout[t] * w"]),
         (SCORES, {"q": (3, 6), "k": (5, 6)}, ["constant-factor"],
          ["    ds = dout * (1 - np.tanh(q @ k.T / np.sqrt(d)) ** 2) / np.sqrt(d)"]),
-        (FLIPPED, {"x": (4, 5), "k": (2, 3)}, ["wrong-axis"],
+        (FLIPPED, {"x": (4, 5), "k": (2, 3)}, ["wrong-position"],
          ["    return correlate(padded, k[::-1, ::-1]), correlate(x, dout)"]),
         (DELTA, {"x": (5, 3), "w": (3, 4), "v": (4, 2)}, ["missing-local-derivative"],
          ["    l1_delta = l2_delta.dot(v.T) * l1 * (1 - l1)"]),

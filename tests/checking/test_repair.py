@@ -284,7 +284,8 @@ def test_lines_are_the_last_resort_and_use_what_is_there(tmp_path):
 def test_what_was_mended_by_chance_is_written_anew_with_the_rest(tmp_path):
     """Of two rows, `2 * ` is right and `len(x) * ` too; what is written after the edit can then not be proved."""
     text = LINEAR.replace("(x, W)", "(x, W, b)").replace("x, W):\n    {", "x, W, b):\n    {")
-    text = text.replace("return x @ W", "return sum(x @ W + b for _ in x)")  # no number to take from forward
+    # no number to take from forward, and a square, whose derivative may have a 2
+    text = text.replace("return x @ W", "return sum(np.square(1.0) * (x @ W + b) for _ in x)")
     body = 'return {"x": 3 * grad_output @ W.T, "W": np.cosh(x).T @ grad_output, "b": len(x) * grad_output.sum(axis=0)}'
     module = load(tmp_path / "layer.py", text.format(body=body))
     lines = {"x": "dx = anew @ W.T", "W": "dW = x.T @ anew"}

@@ -634,7 +634,9 @@ def test_weights_and_penalties_of_zero_hide_no_mistake(tmp_path, change, verdict
     """The first call is with lam = 0, and every weight is 0: what is right there is no repair."""
     report = checked(tmp_path / "ridge.py", RIDGE.replace(*change))
     assert report.verdict == verdict, str(report)
-    assert [each.code for each in report.findings if each.proved] == []
+    repaired = [each.repair for each in report.findings if each.proved]
+    assert all("+    grad += lam / len(y) * np.append(0.0, theta[1:])" in each for each in repaired)
+    assert len(repaired) == (verdict == "wrong")
 
 
 MARGIN = """

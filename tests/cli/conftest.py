@@ -93,4 +93,7 @@ def runs(at: Command, shop: Path) -> Path:
     at("train", "prices.csv", "--target", "price", *small, "--out", "runs/prices")
     at("train", "both.csv", "--target", "price,rent", *small, "--out", "runs/both")
     at("train", "pets.csv", "--target", "kept", "--loss", "BinaryCrossEntropy", *small, "--out", "runs/coin")
+    (shop / "rhyme.txt").write_text("ab\nba " * 40)
+    sizes = ["--context", "4", "--width", "6", "--heads", "2", "--blocks", "1", "--epochs", "2"]
+    at("train", "rhyme.txt", *sizes, "--out", "runs/text")
     return shop

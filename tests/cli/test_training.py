@@ -252,7 +252,8 @@ def test_every_option_reaches_its_setting(handgrad: Command, tmp_path: Path) -> 
 def test_every_option_is_in_the_table_above(handgrad: Command) -> None:
     """No option of `handgrad train` is without a test of where it goes."""
     words = {word.rstrip(",") for word in handgrad("train", "--help").stdout.split() if word.startswith("--")}
-    others = {
+    of_texts = {"--context", "--width", "--heads", "--blocks"}  # which tests/cli/test_text.py sets
+    others = of_texts | {
         "--class-weight",
         "--overwrite",
         "--resume",

@@ -30,7 +30,7 @@ TEXTS: dict[str, str] = {
     "number.toml": "[network]\nlayers = [3]\n",
     "untyped.toml": "[network]\nlayers = [{inputs = 64}]\n",
     "kind.toml": '[network]\nlayers = [{type = "Liner"}]\n',
-    "sizes.toml": '[network]\nlayers = [{type = "Linear", inputs = 64}]\n',
+    "sizes.toml": '[network]\nlayers = [{type = "Linear", outputs = 64}]\n',
     "setting.toml": '[network]\nlayers = [{type = "Linear", input = 64, outputs = 10}]\n',
     "zero.toml": '[network]\nlayers = [{type = "Linear", inputs = 64, outputs = 0}]\n',
     "vast.toml": '[network]\nlayers = [{type = "Linear", inputs = 64, outputs = 9007199254740993}]\n',
@@ -65,6 +65,10 @@ TEXTS: dict[str, str] = {
     "unnamed.csv": "width,,kept\n0,2,no\n",
     "ragged.csv": "width,kept\n1,no\n2,no,3\n",
     "long.csv": 'width,kept\n"1,no\n' + "2,yes\n" * 30_000,
+    # texts
+    "short.txt": "ab\nc ",
+    "empty.txt": "",
+    "same.txt": "a" * 99,
     # files with functions
     "syntax.py": "def f(:\n",
     "missing.py": "\nimport nowhere_at_all\n",
@@ -104,6 +108,11 @@ TEXTS: dict[str, str] = {
     "known_name.py": RULE + "@square.backward\ndef square_backward(dy, x):\n    y = 2 * x * dy\n    dx = y\n    return dx\n",
     "wrong_option.py": RULE + "@square.backward\ndef square_backward(dy, x, *, rate=1.0):\n    dx = 2 * x * dy\n    return dx\n",
     "loop.py": RULE.replace("    y = x * x\n", "    for y in x:\n        pass\n"),
+    "while.py": RULE.replace("    y = x * x\n", "    while x:\n        pass\n"),
+    "in_loop.py": RULE.replace("y = x * x\n", "y = x * x\n    for t in range(3):\n        y = x\n"),
+    "fills.py": RULE.replace("y = x * x\n", "y = x * x\n    for t in range(3):\n        x[t] = y[t]\n"),
+    "fills_view.py": RULE.replace("y = x * x\n", "y = x.T\n    for t in range(3):\n        y[t] = 2\n"),
+    "scales.py": RULE.replace("y = x * x\n", "y = x * x\n    for t in range(3):\n        y[t] *= 2\n"),
     "branch.py": RULE.replace("x * x", "x if x else 1"),
     "builtin.py": RULE.replace("x * x", "max(x)"),
     "expression.py": RULE.replace("return y", "return y * y"),
@@ -207,6 +216,7 @@ def _large(folder: Path) -> None:
 ROWS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 OTHERS: dict[str, Callable[[Path], object]] = {
     "latin.csv": lambda path: path.write_bytes("größe,kept\n1,no\n".encode("latin-1")),
+    "latin.txt": lambda path: path.write_bytes("café".encode("latin-1")),
     "folder.csv": lambda path: path.mkdir(),
     "text.npy": lambda path: path.write_bytes(b"\x93NUMPY no more"),
     "no.npy": lambda path: path.write_bytes(b"1 2 3"),

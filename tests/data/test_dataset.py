@@ -64,6 +64,10 @@ def test_features_may_have_more_than_two_axes() -> None:
         ({"test_rows": 5}, "pets: test_rows is 5, and must be from 0 to 4"),
         ({"test_rows": -1}, "pets: test_rows is -1"),
         ({"t": np.array([0, 1, 0, 1, 1], np.int32)}, r"must be int64 of shape \(n,\), not int32"),
+        (
+            {"t": np.array([0, 1, 0, 1, 1]), "entries": ("a", "b")},
+            r"must be int64 of shape x, not int64 of \(5,\)",
+        ),
         ({"t": np.array([[0], [1], [0], [1], [1]])}, r"not int64 of \(5, 1\)"),
         ({"t": np.array([0, 1, 0, 1, 2])}, r"pets: t\[4\] is 2, and the 2 classes are numbered from 0"),
         ({"t": np.array([0, -1, 0, 1, 1])}, r"pets: t\[1\] is -1"),

@@ -17,6 +17,7 @@ import pytest
 from handgrad import rules
 from handgrad.checking.input_draws import draw_for
 from handgrad.cli.options import SETTINGS
+from handgrad.configuration import FOR_TEXT, TransformerSettings
 from handgrad.engines import ENGINES
 from handgrad.layers import LAYERS, LOSSES, OPTIMISERS, SCHEDULES
 from handgrad.rules import RULES, UpdateRule
@@ -175,6 +176,9 @@ def test_the_help_of_an_option_says_the_default_of_its_setting(pages: ModuleType
     for name, table in pages.TABLES.items():
         defaults |= {f"{name}.{key}": value for key, value in msgspec.structs.asdict(table()).items()}
     defaults["training.optimiser.type"] = defaults["training.optimiser"]
+    defaults["data.context"] = FOR_TEXT["data"]["context"]
+    sizes = msgspec.structs.asdict(TransformerSettings())
+    defaults |= {f"network.transformer.{key}": value for key, value in sizes.items()}
     for name, flag, more in SETTINGS:
         said = re.search(r"\[(.*)\]\.$", more["help"])
         if said:

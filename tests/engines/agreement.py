@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from handgrad import SGD, Network
 from handgrad.engines import BoundProgram, Engine, Epoch, ReferenceEngine
-from handgrad.engines.compiled import CompiledEngine, batch_loop, compiled_engine, plan
+from handgrad.engines.compiled import CompiledEngine, batch_loop, compiled_engine, step_table
 from handgrad.layers import Optimiser
 
 Array = NDArray[Any]
@@ -166,7 +166,7 @@ def threads(count: int, *, helped: bool = True) -> Iterator[None]:
     always = property(lambda self: helped, lambda self, value: None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled_engine, "thread_limit", lambda blas: count)
-        patch.setattr(plan, "MIN_FLOPS_PER_CHUNK", 1)
-        patch.setattr(plan, "MIN_ELEMENTS_PER_CHUNK", 1)
+        patch.setattr(step_table, "MIN_FLOPS_PER_CHUNK", 1)
+        patch.setattr(step_table, "MIN_ELEMENTS_PER_CHUNK", 1)
         patch.setattr(batch_loop.Choice, "helped", always, raising=False)
         yield

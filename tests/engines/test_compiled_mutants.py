@@ -25,12 +25,27 @@ from handgrad import (
     Tanh,
 )
 from handgrad.engines import Epoch, NonFiniteLossError, ReferenceEngine
-from handgrad.engines.compiled import CompiledEngine, fusion, loops, plan
+from handgrad.engines.compiled import (
+    CompiledEngine,
+    contractions,
+    convolution,
+    fused_loop,
+    fusion,
+    ir,
+    loop_fits,
+    loops,
+    plan,
+    step_table,
+    window_loops,
+)
 from handgrad.errors import EngineError
 from handgrad.layers import Optimiser
-from handgrad.program.lowered import LoweredValue
+from handgrad.program import windows
+from handgrad.program.lowered import NONE, ONE, LoweredValue
 
 from .agreement import Case, Training, check_agreement, check_case, check_same, threads
+from .images import IMAGES
+from .test_compiled_axes import check_axes, check_looking_back
 from .test_compiled_rules import OWN
 
 RNG = np.random.default_rng(0)
@@ -54,6 +69,13 @@ def agrees() -> None:
 
 def agrees_with_adam() -> None:
     check_case(case(Adam(0.01)), "float64", (6,))
+
+
+def agrees_with_images(name: str) -> Callable[[], None]:
+    def agrees() -> None:
+        check_case(IMAGES[name], "float64", (6,))
+
+    return agrees
 
 
 def agrees_with_embedding() -> None:
@@ -85,6 +107,20 @@ def agrees_divided() -> None:
         check_agreement(
             found, Training(ReferenceEngine(), wide, "float64").run(batch_size), "float64", "wide"
         )
+
+
+def agrees_with_axes(name: str) -> Callable[[], None]:
+    """Compare rules that read parts of arrays, and axes in another order."""
+
+    def agrees_with_axes_of_a_rule() -> None:
+        check_axes(name, "float64")
+
+    return agrees_with_axes_of_a_rule
+
+
+def agrees_looking_back() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        check_looking_back("attention", 24, patch)
 
 
 def stops_before_it_spoils() -> None:
@@ -121,8 +157,10 @@ def product_with(pattern: str, mutant: str) -> Patch:
     """Change the code that multiplies matrices."""
 
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        original = plan.product_text
-        monkeypatch.setattr(plan, "product_text", lambda *given: changed(original(*given), pattern, mutant))
+        original = step_table.product_text
+        monkeypatch.setattr(
+            step_table, "product_text", lambda *given: changed(original(*given), pattern, mutant)
+        )
 
     return patch
 
@@ -181,7 +219,7 @@ def tail_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sums_read_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fusion.FusedLoop, "sums_columns", lambda loop, value: False)
+    monkeypatch.setattr(fused_loop.FusedLoop, "sums_columns", lambda loop, value: False)
 
 
 def places_shared_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,8 +234,8 @@ def places_shared_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
 def same_mask_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     original = loops.KernelWriter.index
 
-    def index(self: Any, level: Any) -> Any:
-        return original(self, "column" if level == "full" and self.drawing else level)
+    def index(self: Any, level: Any, access: Any = None) -> Any:
+        return original(self, "column" if level == "full" and self.drawing else level, access)
 
     draw = loops.KernelWriter.uniform
 
@@ -213,22 +251,110 @@ def same_mask_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def repeated_indices_overwrite(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = loops.KernelWriter.combine
+    original = loops.combine
 
-    def combine(self: Any, value: Any, total: Any, operand: Any) -> Any:
-        return operand if value.operation == "add_rows_at" else original(self, value, total, operand)
+    def combine(code: Any, reduction: str, total: Any, operand: Any) -> Any:
+        return operand if reduction == "add_rows_at" else original(code, reduction, total, operand)
 
-    monkeypatch.setattr(loops.KernelWriter, "combine", combine)
+    monkeypatch.setattr(loops, "combine", combine)
+
+
+def only_the_last_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(self: Any, code: Any, kind: str, contraction: Any, arrays: Any, is_first: Any) -> None:
+        original(self, code, kind, contraction, arrays, is_first and ir.literal(1, "i1"))
+
+    original = contractions._Writer.__init__
+    monkeypatch.setattr(contractions._Writer, "__init__", write)
+    anew(monkeypatch)
+
+
+def overlaps_overwrite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        contractions.Contraction, "overlap", property(lambda self: False, lambda self, given: None)
+    )
+    anew(monkeypatch)
+
+
+def every_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all of equal entries take the gradient."""
+    original = window_loops.Code.assign
+
+    def assign(self: Any, variable: str, a: Any) -> None:
+        original(self, variable, ir.literal(0, "i1", a.width) if a.kind == "i1" else a)
+
+    monkeypatch.setattr(window_loops.Code, "assign", assign)
+
+
+def padding_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = windows.Windows.primitive_windows
+
+    def primitive_windows(self: Any, x: Any, size: Any, *spacing: Any) -> Any:
+        return original(self, x, size, *spacing[:3])
+
+    monkeypatch.setattr(windows.Windows, "primitive_windows", primitive_windows)
+
+
+def phases_begin_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = convolution._phases
+    monkeypatch.setattr(
+        convolution, "_phases", lambda *given: [replace(p, first=0) for p in original(*given)]
+    )
+    anew(monkeypatch)
+
+
+def anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generate contractions again, which are cached otherwise."""
+    monkeypatch.setattr(step_table, "contraction_text", contractions.contraction_text.__wrapped__)
+
+
+def access_with(**changes: Any) -> Patch:
+    """Change where loops find what is not one row after the other."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
+        original = loop_fits.access_of
+
+        def access_of(*given: Any) -> Any:
+            access = original(*given)
+            return access and replace(access, **changes)
+
+        for module in (loop_fits, loops):
+            monkeypatch.setattr(module, "access_of", access_of)
+
+    return patch
+
+
+def one_stack_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = step_table.stacked
+
+    def stacked(*given: Any) -> Any:
+        stack = original(*given)
+        return replace(stack, axes=stack.axes[:1])
+
+    monkeypatch.setattr(step_table, "stacked", stacked)
+
+
+def sums_of_groups_forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops.KernelWriter, "clear", lambda self, value, rows: None)
+
+
+def blocks_end_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = step_table.pieces
+
+    def pieces(*given: Any) -> Any:
+        found = original(*given)
+        return found and [(r, c, (first, last - (last > 1))) for r, c, (first, last) in found]
+
+    monkeypatch.setattr(step_table, "pieces", pieces)
 
 
 def last_part_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = plan.StepTable.divided
+    original = step_table.StepTable.divided
 
     def divided(self: Any, extent: int, parts: int, unit: int) -> tuple[int, int]:
         count, part = original(self, extent, parts, unit)
         return (count - 1 if count > 2 else count), part
 
-    monkeypatch.setattr(plan.StepTable, "divided", divided)
+    monkeypatch.setattr(step_table.StepTable, "divided", divided)
 
 
 MUTANTS: dict[str, tuple[Patch, Callable[[], None]]] = {
@@ -270,6 +396,17 @@ MUTANTS: dict[str, tuple[Patch, Callable[[], None]]] = {
         agrees_divided,
     ),
     "the last part is left out": (last_part_left_out, agrees_divided),
+    "every part begins where the whole does": (access_with(offset=NONE), agrees_with_axes("parts and wholes")),
+    "every row is the first": (access_with(rows=()), agrees_with_axes("positions")),
+    "columns are side by side": (access_with(step=ONE), agrees_with_axes("transposed by hand")),
+    "only the first stack is multiplied": (one_stack_for_all, agrees_with_axes("gram")),
+    "a block of rows ends before the diagonal": (blocks_end_early, agrees_looking_back),
+    "sums begin with those of the step before": (sums_of_groups_forget, agrees_with_axes("groups")),
+    "a gradient is that of the last image": (only_the_last_image, agrees_with_images("LeNet")),
+    "windows that overlap overwrite": (overlaps_overwrite, agrees_with_images("LeNet")),
+    "all of equal entries are taken": (every_largest, agrees_with_images("pools that overlap")),
+    "padding is taken by a pool": (padding_is_zero, agrees_with_images("pools that overlap")),
+    "strides skip nothing": (phases_begin_at_once, agrees_with_images("strides and dilation")),
 }  # fmt: skip
 """Each mistake, and the check that must notice it."""
 

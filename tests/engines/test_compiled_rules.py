@@ -229,18 +229,6 @@ def sorted_values_backward(da):
     return dz
 
 
-@rule("N T F -> N T F")
-def along_the_middle(x):
-    y = x - x.mean(axis=1, keepdims=True)
-    return y
-
-
-@along_the_middle.backward
-def along_the_middle_backward(dy):
-    dx = dy - dy.mean(axis=1, keepdims=True)
-    return dx
-
-
 @rule("N... F -> N... F")
 def reversed_features(x):
     y = x[..., ::-1] * 1.0
@@ -277,18 +265,6 @@ def chained_backward(da):
     return dz
 
 
-@rule("N... F -> N... F")
-def transposed_by_hand(x):
-    y = (x.T * 2.0).T
-    return y
-
-
-@transposed_by_hand.backward
-def transposed_by_hand_backward(dy):
-    dx = 2.0 * dy
-    return dx
-
-
 @rule("... -> ...")
 def counted(z):
     a = z * (z > 0).sum()
@@ -315,29 +291,24 @@ def median_of_rows_backward(dy):
 
 NOT_COMPILED = {
     "sorted_values": (sorted_values, "a1 = np.sort(z1) + z1 * 0", "np.sort"),
-    "along_the_middle": (along_the_middle, "y1 = z1 - z1.mean(axis=1, keepdims=True)", "rows or columns"),
-    "reversed_features": (reversed_features, "y1 = z1[..., ::-1] * 1.0", "::-1"),
+    "reversed_features": (reversed_features, "y1 = z1[..., ::-1] * 1.0", "with a step"),
     "remainder": (remainder, "a1 = z1 % 1.0", "%"),
     "chained": (chained, "a1 = np.where", "np.cumsum"),
-    "transposed_by_hand": (transposed_by_hand, "y1 = (z1.T * 2.0).T", "transpose"),
     "counted": (counted, "a1 = z1 * (z1 > 0).sum()", "truth values"),
     "median_of_rows": (median_of_rows, "y1 = z1 - np.median", "np.median"),
 }
 
 
-def with_rule(own: Rule, rank: int, seed: int = 0) -> Network:
-    inputs = (5,) if rank == 2 else (4, 5)
+def with_rule(own: Rule) -> Network:
     layers = [Linear(5, 7), Own(own), Linear(7, 3)]
-    return Network(*layers, loss=MeanSquaredError(), inputs=inputs, dtype="float64", seed=seed)
+    return Network(*layers, loss=MeanSquaredError(), dtype="float64", seed=0)
 
 
 @pytest.mark.parametrize("name", NOT_COMPILED)
 def test_a_line_that_is_not_compiled_is_named(name: str) -> None:
     """Line, layer and reason; training goes on with the reference engine and gives its numbers."""
     own, line, reason = NOT_COMPILED[name]
-    rank = 3 if name == "along_the_middle" else 2
-    program = with_rule(own, rank).program()
-    made = with_rule(own, rank)
+    program, made = with_rule(own).program(), with_rule(own)
     with pytest.raises(UnsupportedLineError) as caught:
         CompiledEngine().bind(program, made.arrays)
     assert str(caught.value.line).startswith(line)
@@ -346,14 +317,14 @@ def test_a_line_that_is_not_compiled_is_named(name: str) -> None:
     assert reason in str(caught.value).partition("): ")[2]
 
     with pytest.warns(HandgradNotice, match="the compiled engine is not used") as noticed:
-        history = train(made, X[rank], T[rank], epochs=2, batch_size=6, optimiser=SGD(1e-5))
+        history = train(made, X[2], T[2], epochs=2, batch_size=6, optimiser=SGD(1e-5))
     assert len(noticed) == 1
     assert line in str(noticed[0].message)
     assert history.facts["engine"] == "reference"
-    expected = with_rule(own, rank)
+    expected = with_rule(own)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # who asks for the reference hears nothing
-        train(expected, X[rank], T[rank], epochs=2, batch_size=6, optimiser=SGD(1e-5), engine="reference")
+        train(expected, X[2], T[2], epochs=2, batch_size=6, optimiser=SGD(1e-5), engine="reference")
     for kept, array in expected.arrays.items():
         assert made.arrays[kept].tobytes() == array.tobytes(), kept
 

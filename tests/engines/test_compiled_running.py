@@ -33,7 +33,7 @@ from handgrad import (
 from handgrad.engines import BoundProgram, Engine, Epoch, NonFiniteLossError, ReferenceEngine
 from handgrad.engines.compiled import CompiledEngine
 from handgrad.engines.compiled.compiled_engine import BoundCompiled
-from handgrad.engines.compiled.plan import StepTable
+from handgrad.engines.compiled.step_table import StepTable
 from handgrad.layers import Optimiser
 
 from .agreement import BOUNDS, check_agreement, check_same, threads

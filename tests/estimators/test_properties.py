@@ -247,6 +247,7 @@ def test_verbose_prints_each_iteration(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out.startswith("Iteration 1, loss = ")
 
 
+@pytest.mark.filterwarnings("ignore:This fit is worse than")  # it stops early: that is no matter here
 @pytest.mark.parametrize("name", BOTH)
 def test_early_stopping_keeps_the_scores_and_the_best_weights(name: str) -> None:
     X, y = digits(2, 100)

@@ -13,22 +13,34 @@ import pytest
 from numpy.typing import NDArray
 
 from handgrad import (
+    AvgPool2d,
     BatchNorm,
     BinaryCrossEntropy,
+    Conv1d,
+    Conv2d,
     ConversionError,
     Dropout,
     Embedding,
+    Flatten,
+    GlobalAvgPool2d,
+    GroupNorm,
+    Layer,
     Linear,
+    MaxPool2d,
     MissingPackageError,
     Network,
     Poisson,
+    Positions,
     ReLU,
+    Reshape,
     Residual,
     RunError,
+    SelfAttention,
     Standardise,
     Tanh,
 )
 from handgrad.interop import to_onnx
+from handgrad.layers import gpt_layers
 
 from .comparing import distance
 from .networks import COUNT, drawn
@@ -69,6 +81,56 @@ def test_onnxruntime_gives_the_network_s_answers(tmp_path: Path, number: int, pr
     made = drawn(number)
     to_onnx(made.network, tmp_path / "net.onnx", prediction=prediction)
     assert apart(made.network, tmp_path / "net.onnx", made.x, prediction=prediction) <= BOUND
+
+
+@peers
+def test_attention_and_groups_are_exported(tmp_path: Path) -> None:
+    """Heads, masks, positions turned into angles, sums over the places of an image."""
+    rng = np.random.default_rng(0)
+    norms = [GroupNorm(3), GlobalAvgPool2d()]
+    for layers, inputs in (
+        ([Positions(), SelfAttention(12, 3, causal=True, rotary=True), SelfAttention(12, 2)], (5, 12)),
+        ([Reshape((5, 2, 12)), *norms], (10, 12)),
+    ):
+        network = Network(*layers, inputs=inputs)
+        to_onnx(network, tmp_path / "net.onnx")
+        assert apart(network, tmp_path / "net.onnx", rng.normal(size=(20, *inputs))) <= BOUND
+
+
+IMAGES: dict[str, tuple[tuple[Layer, ...], tuple[int, ...]]] = {
+    "lenet": (
+        (Conv2d(1, 6, 5, padding=2), ReLU(), MaxPool2d(2), Conv2d(6, 7, (3, 2)), AvgPool2d(2), Flatten(), Linear(42, 3)),
+        (14, 15, 1),
+    ),
+    "resnet": (
+        (
+            Conv2d(3, 4, 3, padding=1, dilation=2), BatchNorm(), MaxPool2d(3, stride=2, padding=1),
+            Residual(Conv2d(4, 8, 3, stride=2, padding=1), shortcut=Conv2d(4, 8, 1, stride=2)), GlobalAvgPool2d(),
+        ),
+        (9, 11, 3),
+    ),
+    "sequence": ((Conv1d(2, 5, 3, stride=2, padding=1), Tanh()), (8, 2)),
+}  # fmt: skip
+
+
+@peers
+@pytest.mark.parametrize("name", IMAGES)
+def test_windows_of_images_are_exported(tmp_path: Path, name: str) -> None:
+    """Padding, strides and dilation; a pool's padding is no 0."""
+    layers, row = IMAGES[name]
+    network = Network(*layers, inputs=row)
+    to_onnx(network, tmp_path / "m.onnx")
+    x = np.random.default_rng(0).normal(-2, 1, (12, *row))
+    assert apart(network, tmp_path / "m.onnx", x) <= BOUND
+
+
+@peers
+def test_a_gpt_is_exported(tmp_path: Path) -> None:
+    """With its tied table, once."""
+    network = Network(*gpt_layers(23, 12, 3, 2), inputs=(7,))
+    to_onnx(network, tmp_path / "m.onnx")
+    x = np.random.default_rng(0).integers(0, 23, (12, 7))
+    assert apart(network, tmp_path / "m.onnx", x) <= BOUND
 
 
 @peers

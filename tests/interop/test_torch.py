@@ -6,6 +6,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,16 +25,18 @@ from handgrad import (
     MeanSquaredError,
     MissingPackageError,
     Network,
+    Repeat,
     Residual,
     Sequential,
     SoftmaxCrossEntropy,
     Softplus,
     Standardise,
     StandardiseTargets,
+    Tanh,
     train,
 )
 from handgrad.errors import HandgradNotice
-from handgrad.interop import from_torch, to_torch, to_torch_loss
+from handgrad.interop import from_torch, load_torch_weights, save_torch_weights, to_torch, to_torch_loss
 from handgrad.interop.counterparts import COUNTERPARTS
 from handgrad.specs import to_table
 
@@ -101,6 +104,24 @@ def plain(layer: Layer) -> Any:
     if isinstance(layer, Sequential):
         return type(layer).__name__, [plain(inner) for inner in layer.layers]
     return {name: value for name, value in to_table(layer).items() if name not in LOST}
+
+
+@peers
+def test_repeated_blocks_and_shortcuts_compute_the_same(torch: Any, tmp_path: Path) -> None:
+    """There and back, and through a file; each block has its own weights."""
+    layers = (
+        Linear(5, 6), Repeat(Residual(Linear(6, 6), LayerNorm()), Tanh(), times=3),
+        Residual(Linear(6, 4), Tanh(), shortcut=Linear(6, 4, bias=False)),
+        Residual(Linear(4, 2), shortcut=Sequential(Linear(4, 2))),
+    )  # fmt: skip
+    network = Network(*layers, dtype="float64")
+    module, x = to_torch(network), np.random.default_rng(0).normal(size=(7, 5))
+    np.testing.assert_allclose(module(torch.tensor(x)).detach(), network.output(x), rtol=1e-12)
+    np.testing.assert_array_equal(from_torch(module).output(x), network.output(x))
+    save_torch_weights(network, tmp_path / "w")
+    other = Network(*layers, dtype="float64", seed=3)
+    load_torch_weights(other, tmp_path / "w")
+    np.testing.assert_array_equal(other.output(x), network.output(x))
 
 
 # Models as people have them.

@@ -12,6 +12,7 @@ import pytest
 from handgrad import (
     ConfigurationError,
     ConversionError,
+    Embedding,
     HalfSquaredError,
     HandgradError,
     Huber,
@@ -24,7 +25,7 @@ from handgrad import (
     ReLU,
     Residual,
 )
-from handgrad.interop import from_torch, to_torch, to_torch_loss
+from handgrad.interop import from_torch, save_torch_weights, to_torch, to_torch_loss
 from handgrad.layers import Graph, Value
 
 
@@ -34,6 +35,15 @@ class Own(Layer):
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
         return ReLU().connect(graph, x)
+
+
+def test_tied_weights_are_refused() -> None:
+    network = Network(Embedding(5, 4), Linear(4, 5, bias=False, layout="out_in", tied="E1"), inputs=3)
+    with pytest.raises(
+        ConversionError, match=r"^layer 2, .*: its weights are E1, and modules share no arrays here"
+    ) as caught:
+        save_torch_weights(network, "nowhere")
+    assert "save_gpt2" in str(caught.value)
 
 
 @pytest.mark.peers

@@ -12,11 +12,11 @@ from handgrad import (
     AdamW,
     ConfigurationError,
     Embedding,
-    HandgradNotice,
     LayerNorm,
     Linear,
     Network,
     Positions,
+    Repeat,
     Residual,
     SelfAttention,
     SoftmaxCrossEntropy,
@@ -27,23 +27,20 @@ from handgrad.program.lines_in_python import run_lines
 PLACES, WIDTH, ENTRIES = 5, 8, 7
 
 
-def gpt(**attention: Any) -> Network:
+def gpt(*, tied: bool = False, **attention: Any) -> Network:
     """Return two blocks of GPT-2, of sizes of which no two are alike."""
-    blocks = [
-        part
-        for _ in range(2)
-        for part in (
-            Residual(LayerNorm(), SelfAttention(WIDTH, 2, causal=True, **attention)),
-            Residual(LayerNorm(), Linear(WIDTH, 3 * WIDTH), GELU("tanh"), Linear(3 * WIDTH, WIDTH)),
-        )
-    ]
+    layout = {"layout": "out_in", "tied": "E1"} if tied else {}
     return Network(
         Embedding(ENTRIES, WIDTH),
         Positions(),
-        *blocks,
+        Repeat(
+            Residual(LayerNorm(), SelfAttention(WIDTH, 2, causal=True, **attention)),
+            Residual(LayerNorm(), Linear(WIDTH, 3 * WIDTH), GELU("tanh"), Linear(3 * WIDTH, WIDTH)),
+            times=2,
+        ),
         LayerNorm(),
-        Linear(WIDTH, ENTRIES, bias=False),
-        loss=SoftmaxCrossEntropy(),
+        Linear(WIDTH, ENTRIES, bias=False, **layout),
+        loss=SoftmaxCrossEntropy(ignored=-100 if tied else None),
         inputs=(PLACES,),
         dtype="float64",
     )
@@ -63,13 +60,17 @@ def of_torch(torch: Any, arrays: dict[str, Any], x: Any, t: Any) -> Any:
         inner = functional.gelu(y @ next(left) + next(left), approximate="tanh")
         h = h + inner @ next(left) + next(left)
     y = functional.layer_norm(h, (WIDTH,), next(left), next(left))
-    return functional.cross_entropy((y @ next(left)).flatten(0, 1), torch.tensor(t).flatten())
+    last = next(left, arrays["E1"].T)  # tied, where none is left
+    return functional.cross_entropy((y @ last).flatten(0, 1), torch.tensor(t).flatten())
 
 
 @pytest.mark.peers
-def test_every_gradient_of_a_gpt_is_pytorchs(torch: Any) -> None:
-    network, rng = gpt(), np.random.default_rng(0)
+@pytest.mark.parametrize("tied", [False, True])
+def test_every_gradient_of_a_gpt_is_pytorchs(torch: Any, tied: bool) -> None:
+    """With the embedding's table as the last weights, too, and with places whose label is ignored."""
+    network, rng = gpt(tied=tied), np.random.default_rng(0)
     x, t = rng.integers(0, ENTRIES, (3, PLACES)), rng.integers(0, ENTRIES, (3, PLACES))
+    t[0, 2:] = t[2, 1] = -100 if tied else 0
     program = network.program(optimiser=None).without_updates()
     found = run_lines(program.lines, {"x": x, "t": t, "n": 3, **network.arrays})
     tensors = {name: torch.tensor(array, requires_grad=True) for name, array in network.arrays.items()}
@@ -87,8 +88,8 @@ def test_a_gpt_learns_what_follows(rotary: bool) -> None:
     x = rng.integers(0, ENTRIES, (150, PLACES))
     t = np.column_stack([x[:, :1], x[:, :-1]])
     network = gpt(rotary=rotary)
-    with pytest.warns(HandgradNotice, match="the compiled engine is not used"):
-        history = train(network, x, t, epochs=25, batch_size=25, optimiser=AdamW(0.01))
+    history = train(network, x, t, epochs=25, batch_size=25, optimiser=AdamW(0.01))
+    assert history.facts["engine"] == "compiled"
     assert history.epochs[-1].loss < 0.1 < history.epochs[0].loss
     late = x.copy()
     late[:, -1] = (x[:, -1] + 1) % ENTRIES
@@ -96,7 +97,13 @@ def test_a_gpt_learns_what_follows(rotary: bool) -> None:
 
 
 def test_heads_that_do_not_divide_the_features_are_named() -> None:
-    with pytest.raises(ConfigurationError, match="8 features are not 3 heads of equally many"):
-        Network(SelfAttention(8, 3), inputs=(5, 8))
-    with pytest.raises(ConfigurationError, match="an even number each"):
-        Network(SelfAttention(6, 2, rotary=True), inputs=(5, 6))
+    for features, heads, rotary, fix in (
+        (8, 3, False, "give heads=2 or 4, or features=9"),
+        (8, 9, False, "give heads=8, or features=9"),
+        (12, 4, True, "give heads=3 or 6, or features=16"),
+        (7, 1, True, "give features=8"),
+    ):
+        with pytest.raises(ConfigurationError, match=f"{features} features are not {heads} heads") as caught:
+            SelfAttention(features, heads, rotary=rotary)
+        assert caught.value.problem.endswith("an even number each") == rotary
+        assert caught.value.fix == fix

@@ -16,7 +16,6 @@ from handgrad import (
     ConvTranspose2d,
     Flatten,
     GlobalAvgPool2d,
-    HandgradNotice,
     Layer,
     Linear,
     MaxPool2d,
@@ -74,7 +73,6 @@ def test_every_gradient_of_a_convolutional_network_is_pytorchs(torch: Any) -> No
 
 
 def test_a_convolutional_network_learns_which_half_is_bright() -> None:
-    """By the reference engine, which a notice states: convolutions are not compiled."""
     rng = np.random.default_rng(1)
     t = rng.integers(0, 2, 200)
     x = (
@@ -85,8 +83,8 @@ def test_a_convolutional_network_learns_which_half_is_bright() -> None:
         Conv2d(1, 4, 3, padding=1), ReLU(), MaxPool2d(2), Flatten(), Linear(48, 2), loss=SoftmaxCrossEntropy(),
         inputs=(6, 8, 1),
     )  # fmt: skip
-    with pytest.warns(HandgradNotice, match="`windows` is no function that is compiled"):
-        train(network, x, t, epochs=10, batch_size=20)
+    history = train(network, x, t, epochs=10, batch_size=20)
+    assert history.facts["engine"] == "compiled"
     assert np.mean(network.predict(x).argmax(axis=-1) == t) > 0.95
 
 
@@ -95,6 +93,16 @@ def test_a_program_says_each_shape() -> None:
     assert shapes["u1"] == ("n", 12, 12, 20)
     assert shapes["z1"] == ("n", 12, 12, 6)
     assert list(shapes.values())[-1] == ("n", 5)
+
+
+def test_groups_are_one_or_each_channel() -> None:
+    with pytest.raises(
+        ConfigurationError, match="4 inputs and 6 outputs are one group, or each is its own"
+    ) as caught:
+        Conv2d(4, 6, 3, groups=4)
+    assert caught.value.fix == "give groups=1, or groups=4 with 4 outputs"
+    with pytest.raises(ConfigurationError, match="4 inputs and 4 outputs"):
+        Conv2d(4, 4, 3, groups=3)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from handgrad import (
+    LSTM,
     BatchNorm,
     Embedding,
     Layer,
@@ -20,6 +21,7 @@ from handgrad import (
     MeanSquaredError,
     Network,
     ReLU,
+    Repeat,
     Residual,
     Sequential,
     SoftmaxCrossEntropy,
@@ -144,6 +146,9 @@ SHARED, TIED = Linear(7, 7), Linear(5, 5)
 
 FAN_OUTS = {
     "residual": made_of(Linear(5, 7), Residual(Tanh()), Linear(7, 3)),
+    "shortcut": made_of(
+        Linear(5, 7), Residual(Linear(7, 4), Tanh(), shortcut=Linear(7, 4, bias=False)), Linear(4, 3)
+    ),
     "residual-in-residual": made_of(Linear(5, 7), Residual(Tanh(), Residual(Linear(7, 7))), Linear(7, 3)),
     "three-times": made_of(Linear(5, 7), ThreeTimes(), Linear(7, 3)),
     "shared-twice": made_of(Linear(5, 7), SHARED, Tanh(), SHARED, Linear(7, 3)),
@@ -180,6 +185,70 @@ def test_the_gradients_add_up_in_one_visible_line(
     made = [line.target for line in lines[:place]]
     assert set(expression.split(" + ")) <= set(made)
     assert not any(target in line.reads for line in lines[:place])
+
+
+TIED_TO = (
+    Linear(5, 7),
+    Tanh(),
+    Linear(7, 5, layout="out_in", tied="W1"),
+    Tanh(),
+    Linear(5, 7, bias=False, tied="W1"),
+)
+
+
+def test_the_gradients_of_tied_weights_add_up() -> None:
+    """In both layouts; the array is drawn, updated and counted once, in an L2 penalty too."""
+    network = Network(*TIED_TO, loss=MeanSquaredError(l2=0.3), dtype="float64")
+    assert list(network.parameters) == ["W1", "b1", "b2"]
+    assert network.program().line("dW1").expression == "dW1_penalty + dW1_z3 + dW1_z2 + dW1_z1"
+    check_slopes(network, **data(7))
+
+
+@pytest.mark.parametrize(
+    ("layer", "error", "message"),
+    [
+        (
+            Linear(7, 5, tied="W2"),
+            ConfigurationError,
+            "no layer before it has an array 'W2'\n  fix    choose from W1, b1",
+        ),
+        (Linear(7, 5, tied="W1"), ShapeError, r"W is W1\(5, 7\), and \(7, 5\) is needed"),
+    ],
+)
+def test_weights_that_cannot_be_tied_are_named(layer: Layer, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"^layer 2, .*: {message}"):
+        Network(Linear(5, 7), layer)
+
+
+def test_tied_weights_are_initialised_by_their_own_layer() -> None:
+    with pytest.raises(
+        ConfigurationError, match="E1 has its layer's initialiser, and this layer's is 'zeros'"
+    ):
+        Linear(4, 7, layout="out_in", tied="E1", initialiser="zeros")
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 4, 6)])
+def test_a_layer_that_needs_other_axes_advises_to_reshape(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ShapeError, match=r"x has . axes") as caught:
+        Network(LSTM(6, 5), inputs=shape)
+    assert caught.value.fix == "put Reshape(…) before it"
+
+
+def test_repeated_blocks_have_arrays_of_their_own() -> None:
+    """They are those of the layers written so often, in their order, and errors name the block."""
+    once = (LayerNorm(), Residual(Linear(7, 7), Tanh()))
+    network = made_of(Linear(5, 7), Repeat(*once, times=3))
+    written = made_of(Linear(5, 7), *once, LayerNorm(), Residual(Linear(7, 7), Tanh()), LayerNorm(),
+                      Residual(Linear(7, 7), Tanh()))  # fmt: skip
+    assert str(network.program()) == str(written.program())
+    assert network.nodes()[6].layer == "layer 2, Repeat → block 2 → layer 2, Residual → layer 1, Linear(7, 7)"
+    assert repr(network) == repr(eval(repr(network)))
+    with pytest.raises(
+        ShapeError, match=r"^layer 1, Repeat → block 2 → layer 1, Linear\(5, 4\): axis I is 4"
+    ):
+        Network(Repeat(Linear(5, 4), times=2))
+    with pytest.raises(ConfigurationError, match="Repeat: times is 0"):
+        Repeat(Tanh(), times=0)
 
 
 def test_a_table_of_one_entry_can_be_looked_up() -> None:

@@ -19,6 +19,7 @@ VARIANCES: dict[str, float] = {
     "glorot_uniform": 2 / (FAN_IN + FAN_OUT),
     "lecun_normal": 1 / FAN_IN,
     "lecun_uniform": 1 / FAN_IN,
+    "small_normal": 0.02**2,
     "standard_normal": 1,
 }
 """By the papers' formulas."""

@@ -15,7 +15,7 @@ from handgrad import Linear, Network, rules
 from handgrad.layers import ACTIVATIONS, KINDS, LAYERS, LOSSES, OPTIMISERS, SCHEDULES, Sequential
 
 SIZES: dict[str, tuple[Any, ...]] = {
-    **dict.fromkeys(("Linear", "Embedding", "SwiGLU"), (3, 4)),
+    **dict.fromkeys(("Linear", "Embedding", "SwiGLU", "RNN", "LSTM", "GRU"), (3, 4)),
     "SelfAttention": (6,),
     **dict.fromkeys(("Conv1d", "Conv2d", "ConvTranspose2d"), (3, 4, 2)),
     **dict.fromkeys(("AvgPool2d", "MaxPool2d"), (2,)),
@@ -64,15 +64,20 @@ def test_layers_and_losses_that_look_alike_are_two_and_settings_of_a_training_ar
     assert (other == MADE[name]) == (name in {**OPTIMISERS, **SCHEDULES})
 
 
-@pytest.mark.parametrize("name", sorted((LAYERS | LOSSES).keys() - {"Residual", "Sequential"}))
+@pytest.mark.parametrize("name", sorted((LAYERS | LOSSES).keys() - {"Repeat", "Residual", "Sequential"}))
 def test_settings_not_given_are_those_of_the_rules(name: str) -> None:
     """A layer and the rule that it applies have the same defaults: alone, a rule does as in a network."""
     module = getattr(inspect.getmodule(KINDS[name]), "__name__", "")
     of_images = module.endswith("convolution") or name == "GroupNorm"
-    alone = of_images or module.endswith("attention") or name in ("Standardise", "Embedding", "Linear")
+    alone = (
+        of_images
+        or module.endswith(("attention", "recurrence"))
+        or name in ("Standardise", "Embedding", "Linear")
+    )
     before = [] if alone else [Linear(3, 4)]
     made = (*before, MADE[name]) if name in LAYERS else (Linear(3, 4),)
     rows = {"Conv1d": (6, 3), "Reshape": 28, "SelfAttention": (5, 6), "Positions": (5, 6)}
+    rows |= dict.fromkeys(("RNN", "LSTM", "GRU", "Last"), (5, 3))
     row = rows.get(name, (5, 6, 3) if of_images else 3)
     network = Network(*made, loss=MADE[name] if name in LOSSES else None, inputs=row)
     for node in network.nodes():

@@ -178,6 +178,12 @@ def _channels_first(function: str) -> Callable[..., Any]:
     return peer
 
 
+def _depthwise(torch: Any, x: Any, W: Any, *b: Any, **options: Any) -> Any:
+    """Convolve each channel by itself."""
+    peer = _channels_first("conv2d")
+    return peer(torch, x, W.unsqueeze(2), *b, groups=W.shape[-1], **options)
+
+
 def _rotated(torch: Any, x: Any, base: float) -> Any:
     """Turn pairs of features as complex numbers."""
     first, second = x.chunk(2, -1)
@@ -185,6 +191,19 @@ def _rotated(torch: Any, x: Any, base: float) -> Any:
     angle = torch.arange(x.shape[-2])[:, None] * base ** (-torch.arange(half, dtype=x.dtype) / half)
     turned = torch.complex(first, second) * torch.polar(torch.ones_like(angle), angle)
     return torch.cat([turned.real, turned.imag], -1)
+
+
+def _through_time(function: str) -> Callable[..., Any]:
+    """Return PyTorch's recurrence of that name, which has its matrices transposed and its bias in two."""
+
+    def peer(torch: Any, x: Any, W: Any, U: Any, b: Any, *second: Any) -> Any:
+        start = torch.zeros(1, len(x), len(U), dtype=x.dtype)
+        states = (start, start) if function == "lstm" else start
+        zeros = torch.zeros(len(b) - sum(map(len, second)), dtype=x.dtype)
+        kept = [W.T, U.T, b, torch.cat([zeros, *second])]
+        return getattr(torch, function)(x, states, kept, True, 1, 0.0, False, False, True)[0]
+
+    return peer
 
 
 IMAGE = {"H": 5, "V": 7, "K": 3, "L": 2, "I": 2, "O": 4}
@@ -195,6 +214,41 @@ POOLS = (
 )
 
 TABLE: tuple[Row, ...] = (
+    Row(
+        rules.elman,
+        _through_time("rnn_tanh"),
+        sizes={"T": 4, "D": 3, "H": 2},
+        jacobians={
+            "x": "block diagonal: 17×4×2×4×3 numbers",
+            "W": "full: 17×4×2×3×2 numbers",
+            "U": "full: 17×4×2×2×2 numbers",
+            "b": "full: 17×4×2×2 numbers",
+        },
+    ),
+    Row(
+        rules.lstm,
+        _through_time("lstm"),
+        sizes={"T": 4, "D": 3, "H": 2, "G": 8},
+        jacobians={
+            "x": "block diagonal: 17×4×2×4×3 numbers",
+            "W": "full: 17×4×2×3×8 numbers",
+            "U": "full: 17×4×2×2×8 numbers",
+            "b": "full: 17×4×2×8 numbers",
+        },
+    ),
+    Row(
+        rules.gru,
+        _through_time("gru"),
+        sizes={"T": 4, "D": 3, "H": 2, "G": 6},
+        jacobians={
+            "x": "block diagonal: 17×4×2×4×3 numbers",
+            "W": "full: 17×4×2×3×6 numbers",
+            "U": "full: 17×4×2×2×6 numbers",
+            "b": "full: 17×4×2×6 numbers",
+            "c": "full: 17×4×2×2 numbers",
+        },
+    ),
+    Row(rules.last_time, lambda torch, x: x[:, -1], jacobians={"x": "kronecker: is_last ⊗ I"}),
     Row(
         rules.linear,
         lambda torch, x, W, b: torch.nn.functional.linear(x, W.T, b),
@@ -252,6 +306,24 @@ TABLE: tuple[Row, ...] = (
             "W": "sparse: 6,120 of 12,750 entries",
             "b": "kronecker: 1 ⊗ I",
         },
+    ),
+    Row(
+        rules.depthwise_conv2d,
+        _depthwise,
+        sizes={"H": 6, "V": 5, "K": 3, "L": 2, "C": 4},
+        options=STRIDES,
+        jacobians={
+            "x": "sparse: 384 of 1,920 entries",
+            "W": "block diagonal: 17×4×4×4×3×2 numbers",
+            "b": "kronecker: 1 ⊗ I",
+        },
+    ),
+    Row(
+        rules.depthwise_conv2d_without_bias,
+        _depthwise,
+        sizes={"H": 6, "V": 5, "K": 3, "L": 2, "C": 4},
+        options=STRIDES,
+        jacobians={"x": "sparse: 384 of 1,920 entries", "W": "block diagonal: 17×4×4×4×3×2 numbers"},
     ),
     Row(
         rules.max_pool2d,

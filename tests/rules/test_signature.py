@@ -130,11 +130,16 @@ def test_an_axis_that_cannot_be_computed_is_named(
     assert (caught.value.problem, caught.value.given) == (problem, given)
 
 
-def test_a_formula_is_of_an_axis_of_the_output_alone() -> None:
-    """Else two would say how long it is, or none needs it."""
-    for name in ("I", "Q"):
-        with pytest.raises(RuleError, match=f"{name} is computed, and is no axis of the output alone"):
-            Signature.parse("N I -> N P", P="I + 1", **{name: "3"})
+def test_a_formula_is_of_an_axis() -> None:
+    """Of an axis that an argument has, it is checked."""
+    with pytest.raises(RuleError, match="Q is computed, and is no axis of it"):
+        Signature.parse("N I -> N P", P="I + 1", Q="3")
+    gated = Signature.parse("N D, D G -> N G", G="4 * D")
+    assert gated.output_shape(gated.bind("gated", {"x": ("n", 3), "W": (3, 12)})) == ("n", 12)
+    with pytest.raises(ShapeError) as caught:
+        gated.bind("gated", {"x": ("n", 3), "W": (3, 13)})
+    assert caught.value.problem == "gated: axis G = 4 * D is 12, but 13 in W(3, 13)[1]"
+    assert caught.value.given == "x(n, 3), W(3, 13); signature N D, D G -> N G; G = 4 * D"
     with pytest.raises(RuleError) as caught:
         Signature.parse("N I -> N P")
     assert caught.value.fix == 'say how long it is: rule("…", P="…"), from axes and options'

@@ -14,7 +14,7 @@ import pytest
 from handgrad import rules
 from handgrad.errors import RuleError
 from handgrad.rules import adam, rule, update
-from handgrad.rules.rule_source import read_text
+from handgrad.rules.rule_source import backward_slice, blocks, read_text
 
 Load = Callable[[str], ModuleType]
 
@@ -39,10 +39,19 @@ def load(tmp_path: Path) -> Load:
 OWN = '@rule("... -> ...")\ndef own(z, *, slope=2.0):\n    '
 
 NOT_MATHEMATICS = {
-    "loop": (
-        "for k in range(3):\n        a = z",
-        "a line is `name = expression`: no loop, branch or subscript",
+    "loop-over-an-array": (
+        "for k in z:\n        a = z",
+        "a loop is `for t in range(T):` or `for t in reversed(range(T)):`",
     ),
+    "loop-from-1": (
+        "for k in range(1, 3):\n        a = z",
+        "a loop is `for t in range(T):` or `for t in reversed(range(T)):`",
+    ),
+    "loop-with-the-name-of-another": (
+        "for z in range(3):\n        a = z",
+        "z is given a second meaning: use a new name",
+    ),
+    "loop-of-so-many": ("for k in range(zz):\n        a = z", "zz is not defined here"),
     "while": ("while True:\n        a = z", "a line is `name = expression`: no loop, branch or subscript"),
     "branch": ("if slope:\n        a = z", "a line is `name = expression`: no loop, branch or subscript"),
     "subscript": ("z[0] = 1", "a line is `name = expression`: no loop, branch or subscript"),
@@ -72,6 +81,89 @@ def test_a_line_that_is_not_mathematics_is_named(kind: str, load: Load, tmp_path
         load(f"{OWN}{body}\n    return a\n")
     assert caught.value.problem == f"own ({tmp_path / 'own_rules.py'}:6), line 7: {problem}"
     assert caught.value.given == body.splitlines()[0]
+
+
+LOOP = "h = np.zeros_like(z)\n    for t in range(3):\n        "
+
+NOT_IN_A_LOOP = {
+    "name": ("a = z", "a line of a loop is `name[:, t] = expression`, or with +="),
+    "argument": ("z[t] = 1", "z is not made here: a loop fills arrays that a line before it has made"),
+    "product": ("h[t] *= 2", "a part of an array is set, or added to: `h[:, t] += …`"),
+    "loop": ("for s in range(3):\n            h[s] = z", "a line of a loop is `name[:, t] = expression`, or with +="),
+    "return": ("return h", "a line of a loop is `name[:, t] = expression`, or with +="),
+    "unknown": ("h[t] = zz", "zz is not defined here"),
+    "unknown-place": ("h[s] = z", "s is not defined here"),
+}  # fmt: skip
+
+
+VIEWS = (
+    "z", "z[:, :]", "z.reshape(3, -1)", "z.swapaxes(0, 1)", "z.T", "rows(z)", "np.asarray(z)", "np.array(z, copy=False)",
+    "np.tanh(z, out=z)",
+)  # fmt: skip
+NEW = (
+    "z * 2", "-z", "z > 0", "np.tanh(z)", "np.zeros(z.shape)", "np.empty_like(z)", "np.where(z > 0, z, 0)", "np.array(z)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("made", VIEWS)
+def test_a_loop_fills_no_array_that_may_be_the_users(made: str, load: Load) -> None:
+    """A view of an argument would change what the user passed."""
+    with pytest.raises(RuleError) as caught:
+        load(
+            f"from handgrad.rules.primitives import rows\n{OWN}h = {made}\n"
+            "    for t in range(3):\n        h[t] = h[t - 1]\n    return h\n"
+        )
+    assert caught.value.problem.endswith(
+        f"line 10: h = {made} may share memory with another array, which the loop would change"
+    )
+    assert caught.value.fix == "make h by arithmetic or by np.zeros_like(…)"
+
+
+@pytest.mark.parametrize("made", NEW)
+def test_a_loop_fills_what_lines_compute(made: str, load: Load) -> None:
+    rule = load(f"{OWN}h = {made}\n    for t in range(2):\n        h[t] = h[t + 1]\n    return h\n").own
+    z = np.arange(6.0).reshape(3, 2)
+    rule(z)
+    np.testing.assert_array_equal(z, np.arange(6.0).reshape(3, 2))
+
+
+@pytest.mark.parametrize("kind", NOT_IN_A_LOOP)
+def test_a_line_that_no_loop_may_have_is_named(kind: str, load: Load, tmp_path: Path) -> None:
+    """With the line in the loop, not that of the loop."""
+    body, problem = NOT_IN_A_LOOP[kind]
+    with pytest.raises(RuleError) as caught:
+        load(f"{OWN}{LOOP}{body}\n    return h\n")
+    assert caught.value.problem == f"own ({tmp_path / 'own_rules.py'}:6), line 9: {problem}"
+    assert caught.value.given == body.splitlines()[0]
+
+
+def test_the_variable_of_a_loop_is_no_name_after_it(load: Load) -> None:
+    """Neither to be read nor to be made: what it holds then is an accident."""
+    with pytest.raises(RuleError, match="line 10: t is not defined here"):
+        load(f"{OWN}{LOOP}h[t] = z[t]\n    a = h * t\n    return a\n")
+    with pytest.raises(RuleError, match="line 10: t is given a second meaning"):
+        load(f"{OWN}{LOOP}h[t] = z[t]\n    t = 2 * h\n    return t\n")
+
+
+def test_a_loop_is_read_as_lines_that_run_together(load: Load) -> None:
+    """Its lines have their reasons; what a loop needs is all that one of its lines does."""
+    text = load(
+        f"{OWN}{LOOP}h[t] = z[t] * slope  # by itself\n        h[t] += h[t - 1]\n    a = h * 2\n    return a\n"
+    ).own.forward
+    made, first, second, last = text.lines
+    assert [line.makes for line in text.lines] == [True, False, False, True]
+    assert (str(first), first.reason) == ("h[t] = z[t] * slope", "by itself")
+    assert str(second) == "h[t] += h[t - 1]"
+    assert first.loop is second.loop
+    assert str(first.loop) == "for t in range(3)"
+    assert first.reads == {"h", "z", "slope"}
+    assert text.locals == ("h", "a")
+    assert text.named == ("h", "a", "t")
+    assert blocks(text.lines) == [[made], [first, second], [last]]
+    assert backward_slice(text.lines, {"h"}) == [made, first, second]
+    assert backward_slice(text.lines, {"z"}) == []
+    z = np.array([1.0, 10.0, 100.0])
+    np.testing.assert_array_equal(text.run({"z": z, "slope": 3.0})["a"], [6.0, 66.0, 666.0])
 
 
 @pytest.mark.parametrize(

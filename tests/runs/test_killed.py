@@ -15,9 +15,7 @@ from typing import Any
 import pytest
 from safetensors.numpy import load_file
 
-from handgrad.engines import ENGINES
-
-from ..conftest import Command, Server
+from ..conftest import EACH_ENGINE, Command, Server
 
 KILLS, RESUMED = 8, 5  # of each engine, at least
 TRAINING = [
@@ -75,7 +73,7 @@ def what_was_promised(run: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EACH_ENGINE)
 def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(
     run: Callable[..., int], tmp_path: Path, engine: str
 ) -> None:

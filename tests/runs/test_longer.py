@@ -30,12 +30,11 @@ from handgrad import (
     StepDecay,
     train,
 )
-from handgrad.engines import ENGINES
 from handgrad.errors import HandgradNotice, TrainingError
 from handgrad.runs import Run, load_run, replace_run, save_run
 
 from ..cli.test_stopping import Terminal
-from ..conftest import Command, Server
+from ..conftest import EACH_ENGINE, Command, Server
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(47, 5))
@@ -60,7 +59,7 @@ def trained(folder: Path | None, *, resume: bool = False, **more: Any) -> Any:
     return weights, records, history.stopped, history.best_epoch
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EACH_ENGINE)
 @pytest.mark.parametrize("schedule", [None, StepDecay(every=3)])
 def test_a_finished_training_goes_on_as_if_it_had_been_longer(
     tmp_path: Path, engine: str, schedule: StepDecay | None

@@ -35,13 +35,12 @@ from handgrad import (
     train,
 )
 from handgrad.checkpoints import NAME, read_checkpoint, read_past
-from handgrad.engines import ENGINES
 from handgrad.errors import EngineError, HandgradNotice
 from handgrad.files import FolderLock
 from handgrad.training import EpochRecord
 from handgrad.training.history import BatchRecord
 
-from ..conftest import ENVIRONMENT
+from ..conftest import EACH_ENGINE, ENVIRONMENT
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(47, 5))
@@ -93,7 +92,7 @@ def go_on(folder: Path, **more: Any) -> Any:
     return outcome(made, train(made, X, T, checkpoints=Checkpoints(folder, resume=True), **HOW | more))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EACH_ENGINE)
 @pytest.mark.parametrize("step", [2, 7, 8, 13, 28, 49])
 def test_stopped_after_any_step_it_goes_on_to_the_last_bit(tmp_path: Path, engine: str, step: int) -> None:
     """In the middle of an epoch of seven batches, at its end, at the start of the next; on every engine."""

@@ -27,6 +27,8 @@ from handgrad.training import measure_engines
 
 ROWS = 70
 RNG = np.random.default_rng(0)
+BOTH = ["compiled", "reference"]
+"""The engines that need no optional package."""
 X, T = RNG.normal(2, 3, size=(ROWS, 5)), RNG.integers(0, 3, ROWS)
 
 
@@ -46,18 +48,18 @@ def test_the_network_stays_as_it_is() -> None:
 def test_every_engine_has_its_turns_one_after_the_other() -> None:
     """Interleaved, so that what slows the machine down slows all of them; progress rises from 0."""
     told: list[tuple[str, float]] = []
-    times = measure_engines(network(), X, T, seconds=0.02, progress=lambda *step: told.append(step))
-    assert [each.engine for each in times] == list(ENGINES)
-    turns = [name for name, _ in told[len(ENGINES) :]]
-    assert turns == list(ENGINES) * (len(turns) // len(ENGINES))
-    assert {share for _, share in told[: len(ENGINES)]} == {0}  # while each is made ready
-    np.testing.assert_allclose(
-        [share for _, share in told[len(ENGINES) :]], np.arange(len(turns)) / len(turns)
+    times = measure_engines(
+        network(), X, T, engines=BOTH, seconds=0.02, progress=lambda *step: told.append(step)
     )
+    assert [each.engine for each in times] == BOTH
+    turns = [name for name, _ in told[len(BOTH) :]]
+    assert turns == BOTH * (len(turns) // len(BOTH))
+    assert {share for _, share in told[: len(BOTH)]} == {0}  # while each is made ready
+    np.testing.assert_allclose([share for _, share in told[len(BOTH) :]], np.arange(len(turns)) / len(turns))
 
 
 def test_numbers_follow_from_one_another() -> None:
-    times = measure_engines(network(), X, T, batch_size=20, seconds=0.02)
+    times = measure_engines(network(), X, T, batch_size=20, engines=BOTH, seconds=0.02)
     steps = [each.step_seconds for each in times]
     for each in times:
         assert each.step_seconds is not None

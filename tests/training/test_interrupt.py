@@ -105,7 +105,7 @@ def test_facts_are_there_also_when_no_epoch_was_finished(monkeypatch: pytest.Mon
     history = train(network(), X, T, epochs=5)
     about_rows = {"rows": ROWS, "batch_size": 32, "rows_per_second": 0}
     assert history.facts.items() >= about_rows.items()
-    assert history.facts.keys() == {"engine", "blas", "threads", *about_rows}
+    assert history.facts.keys() == {"engine", "blas", "sequence_products", "threads", *about_rows}
     assert type(history).from_json_lines(history.to_json_lines()) == history
 
 

@@ -24,10 +24,11 @@ from handgrad import (
     train,
 )
 from handgrad.data import moons
-from handgrad.engines import ENGINES
 from handgrad.training import RangeTest, find_learning_rate
 from handgrad.training.learning_rates import largest_finite_rate
 from handgrad.training.rows import Subset
+
+from ..conftest import EACH_ENGINE
 
 X = np.random.default_rng(0).normal(3, 2, size=(200, 6))
 T = X[:, :2] - X[:, 2:4]
@@ -48,7 +49,7 @@ def test_the_network_stays_as_it_is_and_the_seed_decides_the_rate() -> None:
     assert not np.array_equal(first.losses[:20], other.losses[:20])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EACH_ENGINE)
 def test_the_losses_are_those_of_a_training_at_these_rates(engine: str) -> None:
     """Each batch's loss before its step; the smoothed ones are a mean of those so far; it ends where they grow."""
     found = find_learning_rate(network(dtype="float64"), X, T, engine=engine, batch_size=30)

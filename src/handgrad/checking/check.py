@@ -247,13 +247,25 @@ def _explained(report: Report, pair: Pair, case: _Case, seed: int) -> Iterator[R
         return replace(report, findings=found, first_wrong=shown, mended=repair)
 
     tell("naming the mistake, by the numbers")
-    known = by_evidence(evidence, case.broken)
+    is_random = any(each.kind == "random" for each in case.broken)  # what is drawn anew was not updated
+    known = [*(() if is_random else _early(first)), *by_evidence(evidence, case.broken)]
     yield with_names(cover(known, evidence.wrong), None)
     can_be_proved = _can_be_proved(case.broken, case.wrong) and not _is_flat(evidence)
     repair = mend(evidence, first, budget_s=REPAIR_SECONDS) if can_be_proved else None
     yield with_names(cover(known, evidence.wrong), repair)
     tell("naming the mistake, by edits of the right gradient")
     yield with_names(diagnose(evidence, known, repair), repair)
+
+
+def _early(first: FirstWrong | None) -> list[Diagnosis]:
+    """Return the name of an update that comes before the error has passed it."""
+    if first is None or not first.is_early:
+        return []
+    return [
+        Diagnosis(
+            "stale-or-mutated-state", first.mends, f"{first.name} is not {first.what}", place="backward"
+        )
+    ]
 
 
 def _is_elsewhere(repair: Repair | None, first: FirstWrong) -> bool:

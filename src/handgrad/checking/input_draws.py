@@ -81,6 +81,8 @@ def redrawn(
         if not np.any(value) or (np.any(value < 0) and np.any(value > 0)):
             scale = max(_typical(value, 1.0), least)
             moved[name] = _like(value, scale * generator.normal(size=value.shape))
+        elif value.size and np.all(value == value.flat[0]):  # gains of 1, where what lacks them does not show
+            moved[name] = _like(value, value * generator.uniform(0.5, 1.5, value.shape))
     return moved
 
 
@@ -282,6 +284,8 @@ def _shapes(rule: Rule, sizes: Sequence[int], *, two: bool) -> dict[str, tuple[i
     for axis in axes:
         both = next(spread, None) if axis.endswith("...") else None
         letters[axis] = both or (next(left),)
+    for axis in rule.signature.computed.keys() & letters.keys():
+        letters[axis] = tuple(map(int, rule.signature.computed_size(axis, letters)))
     return {
         name: tuple(size for axis in axes for size in letters[axis])
         for name, axes in zip(rule.forward.arguments, rule.signature.inputs, strict=True)

@@ -85,6 +85,12 @@ MISTAKES: dict[str, Mistake] = {
             "axes of equal length can be exchanged without an error",
         ),
         Mistake(
+            "wrong-position",
+            "right numbers at the wrong positions: flipped, shifted, or put in another order",
+            "the shapes fit, and the gradient points nowhere",
+            "a kernel was flipped, axes were joined in another order, or a window was off by one",
+        ),
+        Mistake(
             "ignores-upstream",
             "the upstream gradient is not used, or assumed to be ones",
             "right in a layer by itself, wrong in a network",

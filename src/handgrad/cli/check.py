@@ -140,7 +140,7 @@ def _check_file(request: _Request) -> int:
     last: list[Report] = []
     for k in range(len(every)):
         report = _report(every[k], request, alone=len(every) == 1)
-        report = _as_a_part(report, every[k], every[:k], first)
+        report = _as_a_part(report, every[k], every[:k], last)
         first.append(report)
         if not request.as_json:
             _print(report, request, is_first=k == 0, short=len(every) > 1)
@@ -221,13 +221,19 @@ def _report(found: Found, request: _Request, *, alone: bool) -> Report:
 
 
 def _as_a_part(report: Report, found: Found, before: list[Found], reports: list[Report]) -> Report:
-    """Return the report on a part of what is right: what it leaves to the rest of it, such as a factor 1/m, is no mistake."""
+    """Return the report on a part of what is right, or right in this line: what it leaves to the rest is no mistake.
+
+    That is often a factor 1/m.
+    """
     name = getattr(found.backward, "__name__", found.name)
-    wholes = (
-        each
-        for each, known in zip(before, reports, strict=True)
-        if name in each.parts and known.verdict == "right"
-    )
+    line = f"{report.first_wrong.line}: " if report.first_wrong else ""
+
+    def is_right(known: Report) -> bool:
+        right = known.first_wrong.right if known.first_wrong and line else ()
+        return known.verdict == "right" or any(each.startswith(line) for each in right)
+
+    pairs = zip(before, reports, strict=True)
+    wholes = (each for each, known in pairs if name in each.parts and is_right(known))
     whole = next(wholes, None)
     if report.verdict != "wrong" or whole is None:
         return report

@@ -47,6 +47,8 @@ class Evaluation:
     names: tuple[str, ...]
     scores: Mapping[str, Any]
     weighted: bool = False
+    sequences: bool = False
+    """Whether each row has many targets, as a text; the table of its classes would be one of letters."""
 
     @classmethod
     def of(
@@ -63,23 +65,28 @@ class Evaluation:
             return cls(prediction, t, names, scores | metric)
         if prediction.shape[-1] == 1:  # the probability of the second of two classes
             prediction = np.concatenate([1 - prediction, prediction], axis=-1)
+        sequences = prediction.ndim > 2
         t = t.reshape(-1).astype(int)
+        prediction = prediction.reshape(len(t), -1)
         counted = t != getattr(loss, "ignored", None)
         if not counted.any():
             return cls(prediction, t, tuple(classes), metric)
         scores = classification_scores(prediction[counted], t[counted])
         scores["recall"] = dict(zip(classes, scores["recall"], strict=True))
         weighted = getattr(loss, "class_weight", None) is not None
-        return cls(prediction, t, tuple(classes), scores | metric, weighted)
+        return cls(prediction, t, tuple(classes), scores | metric, weighted, sequences)
 
     @property
     def lines(self) -> dict[str, float]:
         """The scores that a person reads first."""
-        return {name: self.scores[name] for name in LINES if name in self.scores}
+        names = LINES[:1] if self.sequences else LINES
+        return {name: self.scores[name] for name in names if name in self.scores}
 
     @property
     def table(self) -> list[str]:
         """The recall of the classes with the confusion matrix, or the scores of several targets, line by line."""
+        if self.sequences:
+            return []
         if "confusion_matrix" in self.scores:
             return _confusion_lines(np.array(self.scores["confusion_matrix"]), self.names)
         rows = [
@@ -116,7 +123,9 @@ class Evaluation:
     def advice(self) -> str:
         """What to try where one class is frequent, and nothing has been tried yet."""
         rare = self.warning and self.scores.get("majority_share", 0) > MOST_OF_ALL / len(self.names)
-        return "; train with --class-weight balanced to find rare classes" if rare else ""
+        return (
+            "; train with --class-weight balanced to find rare classes" if rare and not self.sequences else ""
+        )
 
     def picture(self, title: str) -> bytes:
         """Draw what is right and wrong as PNG."""

@@ -13,7 +13,7 @@ import click
 
 from handgrad.arrays import Fingerprint, find_change
 from handgrad.checkpoints import NAME as CHECKPOINT
-from handgrad.configuration import MOST_BYTES, Configuration, read_configuration
+from handgrad.configuration import MOST_BYTES, RECIPES, Configuration, read_configuration
 from handgrad.data import Dataset, Split, load
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError, DataError, TrainingError
@@ -61,6 +61,10 @@ SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("data.validation", "--validation", {"type": float, "help": "Share of the rows watched in training [0.1]."}),
     ("data.standardise", "--standardise", {"metavar": "HOW", "help": "Mean 0 and deviation 1: by feature, over all together, none, or auto: all for pixels, else feature [auto]."}),
     ("data.standardise_targets", "--standardise-targets", {"type": bool, "metavar": "true|false", "help": "The same for values to be predicted [True]."}),
+    ("data.context", "--context", {"type": int, "help": "Characters of a text in a window [128]."}),
+    ("network.transformer.width", "--width", {"type": int, "help": "Features of a text's transformer [128]."}),
+    ("network.transformer.heads", "--heads", {"type": int, "help": "Heads of its attention [4]."}),
+    ("network.transformer.blocks", "--blocks", {"type": int, "help": "How many blocks it has [4]."}),
     ("network.hidden", "--hidden", {"metavar": "SIZES", "help": "Sizes of the hidden layers, as 128,64 [256]."}),
     ("network.activation", "--activation", {"metavar": "NAME", "help": f"One of {', '.join(ACTIVATIONS)} [relu]."}),
     ("network.normalisation", "--normalisation", {"metavar": "KIND", "help": "none, batch or layer [none]."}),
@@ -114,7 +118,9 @@ def with_settings(command: F) -> F:
     decorated: Any = with_option_names
     for name, flag, more in reversed(SETTINGS):
         decorated = click.option(flag, name.replace(".", "__"), **{"default": None, **more})(decorated)
-    decorated = click.option("--config", type=FILE, help="A TOML file; options go over it.")(decorated)
+    decorated = click.option(
+        "--config", type=FILE, help=f"A TOML file, or a recipe: {', '.join(RECIPES)}; options go over it."
+    )(decorated)
     made: F = click.argument("source", required=False)(decorated)
     return made
 
@@ -199,6 +205,7 @@ class Experiment:
             task=task,
             drop=settings.drop or (),
             only=settings.only or (),
+            context=settings.context,
         )
         dataset = dataset.fitted_on(self.configuration.split(dataset).train)
         if settings.fingerprint and (change := find_change(settings.fingerprint, fingerprints(dataset))):

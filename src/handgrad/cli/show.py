@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import numpy as np
@@ -23,26 +23,44 @@ from handgrad.cli.options import (
 )
 from handgrad.errors import DataError
 from handgrad.files import write_file
+from handgrad.interop.gpt2 import GPT2, Size, gpt2
 from handgrad.program import Loop
+from handgrad.program.folding import render_folded
 from handgrad.program.printing import render_text
 from handgrad.runs import load_run, read_facts
+
+MOST_LINES = 100  # of a program that is printed line by line
 
 
 @click.command(name="show")
 @with_settings
 @click.option("--evaluation", is_flag=True, help="The lines outside training instead.")
-def show_command(source: str | None, config: Path | None, evaluation: bool, **settings: Any) -> None:
+@click.option(
+    "--fold/--unfold",
+    default=None,
+    help="Repeated blocks once and long rules as calls, or every line [fold from 100 lines].",
+)
+def show_command(
+    source: str | None, config: Path | None, evaluation: bool, fold: bool | None, **settings: Any
+) -> None:
     """Print a network as a program: every line with its shape and its reason.
 
-    SOURCE is a run folder, or data as for `handgrad train`, with the same settings. For a run, a line on standard
-    error names the engine that trained it.
+    SOURCE is a run folder, or data as for `handgrad train`, with the same settings; or one of GPT2. For a run, a line on
+    standard error names the engine that trained it.
 
     \b
     handgrad show
     handgrad show moons --hidden 8 --activation tanh --optimiser SGD
     handgrad show runs/digits --evaluation
+    handgrad show gpt2 --unfold
     """
-    if source is not None and is_run(source):
+    if source in GPT2:
+        optimiser = "training__optimiser__type"
+        configuration = configuration_from(
+            None, config, settings | {optimiser: settings[optimiser] or "AdamW"}
+        )
+        network = gpt2(cast("Size", source))
+    elif source is not None and is_run(source):
         refuse_settings(source, "a run", config, settings)
         run, configuration = load_run(source), read_settings(Path(source))
         network = run.network
@@ -53,7 +71,12 @@ def show_command(source: str | None, config: Path | None, evaluation: bool, **se
         configuration = configuration_from(source, config, settings)
         network = Experiment(configuration).network
     program = network.evaluation_program() if evaluation else network.program(configuration.optimiser())
-    click.echo(render_text(program, width=max(80, shutil.get_terminal_size((120, 24)).columns)))
+    width = max(80, shutil.get_terminal_size((120, 24)).columns)
+    folded = len(program.lines) > MOST_LINES if fold is None else fold
+    click.echo(render_folded(program, width) if folded else render_text(program, width))
+
+
+show_command.help = str(show_command.help).replace("GPT2", ", ".join(GPT2))
 
 
 @click.command(name="write")

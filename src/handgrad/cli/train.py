@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -44,6 +45,7 @@ from handgrad.configuration import Configuration, write_configuration
 from handgrad.data.sources import BY_SUFFIX
 from handgrad.errors import RunError, TrainingError, notify
 from handgrad.files import FolderLock
+from handgrad.network import Network
 from handgrad.runs import Run, load_run, replace_run, save_run, target_names
 from handgrad.training import History, RangeTest, find_learning_rate, train
 from handgrad.training.metrics import metric_name
@@ -51,6 +53,7 @@ from handgrad.training.metrics import metric_name
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
     from handgrad.explaining.record import Snapshot
 
+MOST_OF_PAGE = 10_000  # numbers that a network makes of a row, up to which its page is always written
 PAGE, PICTURE = "explanation.html", "evaluation.png"
 
 
@@ -93,14 +96,18 @@ def train_command(
 ) -> int:
     """Train a network, and save it in a run folder, with a page that explains it.
 
-    SOURCE is digits (the default), mnist, moons, spirals, xor, or a file: SUFFIXES,
-    or a folder of IDX files.
+    SOURCE is digits (the default), alice, mnist, moons, spirals, xor, or a file: SUFFIXES,
+    .txt, or a folder of IDX files, of CIFAR's, or with a folder of images for each class.
+    For a text it is a transformer that predicts each next character.
 
     \b
     handgrad train
     handgrad train mnist --hidden 128 --batch-size 128 --epochs 5
     handgrad train houses.csv --target price --hidden 64,64 --patience 10 --out runs/houses
     handgrad train houses.csv --target price --learning-rate find
+    handgrad train text.txt --blocks 2 --out runs/text
+    handgrad train --config lenet
+    handgrad train images --config resnet
     handgrad train --config network.toml --json
     handgrad train --resume runs/houses --epochs 60
 
@@ -249,7 +256,7 @@ class _Training:
     def show(self, experiment: Experiment, history: History, evaluation: Evaluation | None) -> None:
         """Print the results, with what mends a fit that is no better than a constant."""
         remedy, warning = None, evaluation and evaluation.warning
-        if warning and history.stopped != "interrupted":
+        if warning and not experiment.dataset.entries and history.stopped != "interrupted":
             remedy = find_cause(experiment, history, quiet=self.as_json)
         found = remedy and asdict(remedy)
         noticed = {"heavy_tails": heavy_tails(experiment), "warning": warning, "remedy": found}
@@ -270,7 +277,7 @@ class _Training:
             | results
             | ran
             | {"rows_per_second": history.facts["rows_per_second"], "run": str(self.into)}
-            | {"explanation": str(self.into / PAGE)}
+            | ({"explanation": str(self.into / PAGE)} if (self.into / PAGE).exists() else {})
             | (noticed if self.as_json else {}),
             as_json=self.as_json,
         )
@@ -299,6 +306,14 @@ def _train(experiment: Experiment, run_folder: RunFolder, *, as_json: bool) -> H
         )
 
 
+def _is_small(network: Network) -> bool:
+    """Whether a page takes seconds: its Jacobians have entries for each two numbers that are made of a row."""
+    made = sum(
+        math.prod(map(int, node.output.shape[1:])) for node in network.nodes() if len(node.output.shape) > 1
+    )
+    return made <= MOST_OF_PAGE
+
+
 def _watched(experiment: Experiment) -> tuple[str, Any]:
     """Return the rows that a training is judged by, with what they are called: test rows, or else validation rows."""
     rows = experiment.rows
@@ -317,7 +332,14 @@ def _save(
     configuration, data = experiment.configuration, experiment.configuration.data
     features = dataset.feature_names
     run = Run(
-        network, data.source, dataset.task, data.target, dataset.classes, features, columns=dataset.columns
+        network,
+        data.source,
+        dataset.task,
+        data.target,
+        dataset.classes,
+        features,
+        columns=dataset.columns,
+        entries=dataset.entries,
     )
     evaluation, results = None, {}
     which, judged = _watched(experiment)
@@ -330,9 +352,11 @@ def _save(
         metric = metric_name(network.loss)
         results[f"{which}_{metric}"] = evaluation.scores[metric]
     run = replace(run, results=results)
-    few = rows.train[small_batch(len(rows.train), configuration.training.seed)]
-    explanation = explain(network, dataset.x[few], dataset.t[few], optimiser=configuration.optimiser())
-    files: dict[str, bytes | str] = {PAGE: render_page(with_training(explanation, snapshots))}
+    files: dict[str, bytes | str] = {}
+    if _is_small(network):
+        few = rows.train[small_batch(len(rows.train), configuration.training.seed)]
+        explanation = explain(network, dataset.x[few], dataset.t[few], optimiser=configuration.optimiser())
+        files[PAGE] = render_page(with_training(explanation, snapshots))
     if evaluation is not None:
         files[PICTURE] = evaluation.picture(f"{dataset.name}: {len(judged):,} {which} rows")
     save_run(folder, run, history, write_configuration(configuration), snapshots, files)

@@ -21,7 +21,8 @@ from handgrad.data.columns import Column
 from handgrad.data.parquet_table import parquet_bytes
 from handgrad.data.sources import features_and_columns, takes
 from handgrad.engines import Epoch, ReferenceEngine
-from handgrad.errors import DataError
+from handgrad.engines.engine import rows_at_a_time
+from handgrad.errors import DataError, RunError
 from handgrad.files import write_file
 from handgrad.runs import Run, load_run, match_classes, match_features, target_names
 from handgrad.training.metrics import mean_loss
@@ -57,7 +58,14 @@ def evaluate_command(
     else:
         own = trained.target if takes(source, "column") else None  # other sources have their own targets
         columns = _columns(trained) if takes(source, "column") else ()
-        dataset = load(source, target=target or own, task=trained.task, columns=columns)
+        dataset = load(
+            source,
+            target=target or own,
+            task=trained.task,
+            columns=columns,
+            context=trained.network.row[0] if trained.entries else None,
+            characters=trained.entries,
+        )
         rows = np.arange(len(dataset))
     loss, evaluation = _score(trained, dataset, rows)
     if picture is not None:
@@ -82,8 +90,9 @@ def _score(run: Run, dataset: Dataset, rows: Any) -> tuple[float, Evaluation]:
     assert network.loss is not None
     x = network.check_rows(match_features(run, dataset))
     t = network.check_targets(match_classes(run, dataset), len(dataset))
-    bound = ReferenceEngine().bind(network.loss_program(), network.arrays)
-    total, count = bound.epoch(Epoch({"x": x, "t": t}, rows))
+    program = network.loss_program()
+    bound = ReferenceEngine().bind(program, network.arrays)
+    total, count = bound.epoch(Epoch({"x": x, "t": t}, rows, rows_at_a_time(program)))
     prediction = network.predict(x[rows])
     names = target_names(run, prediction.shape[-1])
     return mean_loss(total, count), Evaluation.of(network.loss, prediction, t[rows], run.classes, names)
@@ -104,7 +113,7 @@ def predict_command(
     """Predict with a trained network for new rows.
 
     RUN is a folder that `handgrad train` wrote. SOURCE holds rows: a file as for `handgrad train`, of a table the
-    columns of the training (others are ignored), of an .npz file its x; or an IDX file.
+    columns of the training (others are ignored), of an .npz file its x; an IDX file; or an image or a folder of images.
 
     \b
     handgrad predict runs/houses new.csv --out answers.csv
@@ -113,6 +122,10 @@ def predict_command(
     trained = load_run(run)
     if as_json and _is_parquet(out):
         raise click.UsageError("--json is text, and --out names a Parquet file.")
+    if trained.entries:
+        raise RunError(
+            f"{run}: was trained on a text, and does not answer row by row", fix=f"handgrad generate {run}"
+        )
     names = None if keep == "all" else (keep or "").split(",") if keep else ()
     x, kept = features_and_columns(source, _columns(trained), names)
     if probabilities and not trained.classes:

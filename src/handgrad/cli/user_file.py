@@ -106,6 +106,7 @@ def find_all(
     if loss or gradients:
         yield _script(path, loss, gradients)
         return
+    is_script = False
     operations = list(_operations(user_file, name))
     yield from operations
     if name:
@@ -122,13 +123,15 @@ def find_all(
         candidates = candidates_in(user_file)
         if has_update(path) or (not candidates and has_gradients(path)):
             script = _script(path, loss, gradients)
-            if not (script.problem and (candidates or operations)):  # it calls functions, which are checked
+            is_script = not (
+                script.problem and (candidates or operations)
+            )  # else it calls functions, which are checked
+            if is_script:
                 yield script
         elif not candidates and not operations:
             raise _nothing(user_file)
     made: dict[str, Example] = {}
     user_file.run_samples()
-    is_script = not name and has_update(path)
     checked, left = set[str](), list[Found]()
     for candidate in callers_first(candidates):
         found = replace(_exampled(candidate, user_file, made), parts=frozenset(parts_of(candidate)))
@@ -138,7 +141,11 @@ def find_all(
         checked.add(candidate.backward_name or candidate.name)
         yield replace(found, surrogate=names.get(f"{candidate.name}_surrogate"))
     if not is_script:  # whose parts they are, and it is checked
-        yield from (each for each in left if not each.parts & checked)  # what others are made of is enough
+        for each in left:
+            if each.parts & checked and each.problem:  # its parts are checked: that it is not is no verdict
+                user_file.failures.append((each.name, each.problem.problem))
+            else:
+                yield each
 
 
 def _operations(user_file: UserFile, name: str) -> Iterator[Found]:

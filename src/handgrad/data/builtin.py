@@ -1,4 +1,4 @@
-"""Sets known by name: handwritten digits, points of the plane that no straight line divides, and MNIST, downloaded.
+"""Sets known by name: a text, handwritten digits, points of the plane that no straight line divides, and MNIST, downloaded.
 
 digits.txt states where the digits are from.
 """
@@ -17,6 +17,7 @@ from handgrad.arguments import Seed, judged
 from handgrad.arrays import Array
 from handgrad.data.dataset import Dataset
 from handgrad.data.idx import read_idx
+from handgrad.data.text import alice
 from handgrad.errors import DataError, need
 
 TURNS = 1.5  # of each spiral's arm
@@ -265,6 +266,7 @@ def fetch(hashes: Mapping[str, str], mirrors: Sequence[str], folder: Path) -> Pa
 
 
 BUILT_IN: dict[str, Callable[[], Dataset]] = {
+    "alice": alice,
     "digits": digits,
     "mnist": mnist,
     "moons": moons,

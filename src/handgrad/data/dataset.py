@@ -28,7 +28,8 @@ class Dataset(metaclass=Judged):
     x
         Features, shape (n, ...), of any real numeric dtype; or a ``scipy.sparse.csr_array``.
     t
-        Targets: int64 class numbers, shape (n,), or float64 values, shape (n,) or (n, k).
+        Targets: int64 class numbers, shape (n,), or that of ``x`` where it holds indices; or float64 values, shape (n,) or
+        (n, k).
     task
         ``"classification"`` or ``"regression"``.
     classes
@@ -41,6 +42,10 @@ class Dataset(metaclass=Judged):
         What was done to each column of a table to make the features, for new rows alike.
     cells
         What each column holds, for `Dataset.fitted_on`; empty where all hold numbers, none missing, which are the features.
+    entries
+        Where ``x`` holds indices, what each stands for: the characters of a text.
+    ordered
+        Whether the rows follow one another, as the windows of a text; `split` then takes each part in one piece.
 
     Raises
     ------
@@ -65,6 +70,8 @@ class Dataset(metaclass=Judged):
     test_rows: int = 0
     columns: tuple[Column, ...] = field(default=(), repr=False)
     cells: tuple[Cells, ...] = field(default=(), repr=False)
+    entries: tuple[str, ...] = field(default=(), repr=False)
+    ordered: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if problem := _problem(self):
@@ -120,14 +127,16 @@ def _problem(data: Dataset) -> tuple[str, ...]:
         if t.dtype != np.float64 or t.ndim > 2 or 0 in t.shape:
             return (f"targets must be float64 of shape (n,) or (n, k), not {t.dtype} of {t.shape}",)
         return (f"regression has no classes, and {', '.join(data.classes)} are given",) if count else ()
-    if t.dtype != np.int64 or t.ndim != 1:
-        return (f"class numbers must be int64 of shape (n,), not {t.dtype} of {t.shape}",)
+    if t.dtype != np.int64 or t.shape != (x.shape if data.entries else x.shape[:1]):
+        wanted = "x" if data.entries else "(n,)"
+        return (f"class numbers must be int64 of shape {wanted}, not {t.dtype} of {t.shape}",)
     if len(set(data.classes)) != count:
         return (f"class names must differ, and are {', '.join(data.classes)}",)
-    if len(wrong := np.flatnonzero((t < 0) | (t >= count))):
-        return (f"t[{wrong[0]}] is {t[wrong[0]]}, and the {count} classes are numbered from 0",)
+    if len(wrong := np.argwhere((t < 0) | (t >= count)).tolist()):
+        place = ", ".join(map(str, wrong[0]))
+        return (f"t[{place}] is {t[tuple(wrong[0])]}, and the {count} classes are numbered from 0",)
     if t.min() == t.max():
-        problem = f"there is one class, {data.classes[t[0]]!r}, and two or more are needed"
+        problem = f"there is one class, {data.classes[t.flat[0]]!r}, and two or more are needed"
         return problem, "check that the target is the right one"
     return ()
 
@@ -162,7 +171,8 @@ def split(dataset: Dataset, *, test: float = 0.2, validation: float = 0.1, seed:
     """Divide the rows of a data set at random into training, validation and test rows.
 
     For classification each part has every class in its share of the whole, to about one row. Rows that the
-    data set fixes as its test set are the test rows; ``test`` is then not used.
+    data set fixes as its test set are the test rows; ``test`` is then not used. Of rows that follow one another, the last are
+    for the test, and those before them for validation.
 
     Parameters
     ----------
@@ -195,6 +205,9 @@ def split(dataset: Dataset, *, test: float = 0.2, validation: float = 0.1, seed:
             f"{validating}",
             fix="lower test or validation",
         )
+    if dataset.ordered:
+        parts = np.split(np.arange(len(dataset)), [free - held_out - validating, free - held_out])
+        return Split(*parts)
     rows = np.random.default_rng(seed).permutation(free)
     if dataset.task == "classification":
         rows = rows[np.argsort(dataset.t[rows], kind="stable")]

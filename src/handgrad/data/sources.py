@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from handgrad.arguments import judged
+from handgrad.arguments import Count, judged
 from handgrad.arrays import Array, check_finite
 from handgrad.data.builtin import BUILT_IN, mnist
 from handgrad.data.cells import Cells
@@ -20,9 +20,11 @@ from handgrad.data.columns import Column, Number
 from handgrad.data.csv_table import csv_contents
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.idx import read_idx
+from handgrad.data.images import holds_images, images_in, is_cifar, read_cifar, read_images, stack_images
 from handgrad.data.numpy_files import holds_sparse_rows, npy_contents, npz_contents
 from handgrad.data.parquet_table import parquet_contents
 from handgrad.data.reading import Contents, Request, make_dataset
+from handgrad.data.text import ALICE, CONTEXT, SUFFIX, is_text, read_text
 from handgrad.errors import DataError, nearest
 
 
@@ -70,14 +72,16 @@ def load(
     drop: Sequence[str] = (),
     only: Sequence[str] = (),
     columns: Sequence[str | Column] = (),
+    context: Count | None = None,
+    characters: Sequence[str] = (),
 ) -> Dataset:
     """Load a data set.
 
     Parameters
     ----------
     source
-        One of the names digits, mnist, moons, spirals and xor; or a table or arrays in a file, known by its suffix;
-        or a folder with the four files of MNIST.
+        One of the names alice, digits, mnist, moons, spirals and xor; or a table, arrays or a text in a file, known by its
+        suffix; or a folder with the four files of MNIST, with CIFAR's binary files, or with images, a folder for each class.
     target
         For a table, the column to be predicted, or several for regression; for a .npy file or sparse rows in a .npz file,
         the path of the .npy file of the targets. Other sources have their own.
@@ -88,6 +92,8 @@ def load(
         For a table, the columns that are not features, or the only ones that are.
     columns
         For a table, the columns to take, as for `load_features`, instead of ``drop`` and ``only``.
+    context, characters
+        For a text, as for `read_text`.
 
     Returns
     -------
@@ -115,21 +121,34 @@ def load(
     path = Path(source)
     found = BY_SUFFIX.get(path.suffix.lower())
     built_in = BUILT_IN.get(source) if isinstance(source, str) else None
-    own_target = built_in or path.is_dir()
+    own_target = built_in or path.is_dir() or is_text(source)
     if own_target and target is not None:
         raise DataError(
             f"{source}: target is {target!r}, and this source has its own target", fix="leave out target"
         )
     if (drop or only) and not takes(source, "column"):
         raise DataError(f"{source}: columns of tables are chosen by name, and this source is no table")
-    if built_in or path.is_dir():
-        dataset = built_in() if built_in else mnist(path)
+    if not is_text(source) and (context is not None or characters):
+        raise DataError(f"{source}: context and characters are of texts, and this source is none")
+    if own_target:
+        dataset = _with_own_target(source, path, built_in, context or CONTEXT, characters)
         if task not in (None, dataset.task):
             raise DataError(f"{dataset.name}: task is {task!r}, and this source is for {dataset.task}")
         return dataset
     if found is None:
         raise _unknown(source, path)
     return make_dataset(path, found.read(path, Request(target, task, _chosen(columns) or None, drop, only)))
+
+
+def _with_own_target(
+    source: str | os.PathLike[str], path: Path, built_in: Callable[[], Dataset] | None, context: int,
+    characters: Sequence[str],
+) -> Dataset:  # fmt: skip
+    if is_text(source):
+        return read_text(ALICE if built_in else path, context=context, characters=characters)
+    if built_in:
+        return built_in()
+    return read_cifar(path) if is_cifar(path) else read_images(path) if holds_images(path) else mnist(path)
 
 
 def _chosen(columns: Sequence[str | Column]) -> list[Column]:
@@ -143,7 +162,9 @@ def _unknown(source: str | os.PathLike[str], path: Path) -> DataError:
             fix=nearest(path.name, BUILT_IN),
         )
     files = f"files that end in {path.suffix.lower()}" if path.suffix else "files whose name has no ending"
-    return DataError(f"{path}: {files} are not read", fix=f"choose from {', '.join(sorted(BY_SUFFIX))}")
+    return DataError(
+        f"{path}: {files} are not read", fix=f"choose from {', '.join(sorted({*BY_SUFFIX, SUFFIX}))}"
+    )
 
 
 @judged
@@ -153,7 +174,7 @@ def load_features(source: str | os.PathLike[str], columns: Sequence[str | Column
     Parameters
     ----------
     source
-        A file as for `load`, or an IDX file of images.
+        A file as for `load`, an IDX file of images, an image, or a folder of images.
     columns
         For a table, the columns to take, in this order: their names, or what was done to them, ``columns`` of a data
         set or a run; others are not read.
@@ -161,7 +182,7 @@ def load_features(source: str | os.PathLike[str], columns: Sequence[str | Column
     Returns
     -------
     array
-        Rows, (n, d), sparse where the file's are; images of an IDX file are flat.
+        Rows, (n, d), sparse where the file's are; images of an IDX file are flat, others (n, H, W, C), by their names.
 
     Raises
     ------
@@ -182,6 +203,8 @@ def features_and_columns(
         raise DataError(f"{source}: columns of tables are kept by name, and this source is no table")
     if found := BY_SUFFIX.get(path.suffix.lower()):
         contents = found.read(path, Request(columns=chosen, keep=keep))
+    elif pictures := images_in(path):
+        contents = Contents(stack_images(pictures))
     else:
         images = read_idx(path)
         contents = Contents(images.reshape(len(images), -1))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from handgrad.engines.engine import BoundProgram, Engine, Epoch, NonFiniteLossError
+from handgrad.engines.jax_engine import JaxEngine
 from handgrad.engines.reference import ReferenceEngine
 from handgrad.errors import EngineError, MissingPackageError, notify
 from handgrad.program import Program
@@ -25,6 +26,7 @@ def _compiled() -> Engine:
 ENGINES: dict[str, Callable[[], Engine]] = {
     "compiled": _compiled,
     "reference": ReferenceEngine,
+    "jax": JaxEngine,
 }
 """How to get every engine, by name."""
 

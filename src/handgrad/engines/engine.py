@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,8 +20,8 @@ from handgrad.program import Program
 
 Array = NDArray[Any]
 
-AT_A_TIME = 4096
-"""How many rows are computed at a time where nothing is learned from them."""
+MOST_ROWS, MOST_ELEMENTS = 4096, 2**23
+"""Where nothing is learned from rows, so many are computed at a time, or fewer, so that no array has more elements."""
 
 
 class NonFiniteLossError(ArithmeticError):
@@ -63,7 +64,7 @@ class Epoch:
 
     arrays: Mapping[str, Array]
     order: Array
-    batch_size: int = AT_A_TIME
+    batch_size: int = MOST_ROWS
     learning_rates: Array = field(default_factory=lambda: np.empty(0))
     first_step: int = 1
     seed: int = 0
@@ -99,6 +100,22 @@ class Epoch:
             if len(self.learning_rates):
                 numbers["learning_rate"] = float(self.learning_rates[batch])
             yield given | {name: numbers[name] for name in program.scalars}
+
+
+def rows_at_a_time(program: Program) -> int:
+    """Return how many rows are computed at a time where nothing is learned from them.
+
+    Examples
+    --------
+    >>> from handgrad import Linear, Network, SelfAttention
+    >>> rows_at_a_time(Network(Linear(3, 2)).program())
+    4096
+    >>> rows_at_a_time(Network(SelfAttention(64, 4), inputs=(512, 64)).program())
+    8
+    """
+    shapes = (line.shape for line in program.lines if line.shape and isinstance(line.shape[0], str))
+    sizes = (prod(int(str(size).removesuffix("n") or 1) for size in shape) for shape in shapes)
+    return max(1, min(MOST_ROWS, MOST_ELEMENTS // max(sizes, default=1)))
 
 
 def convert(array: Array, value: Value, dtype: str) -> Array:

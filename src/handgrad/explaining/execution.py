@@ -93,7 +93,8 @@ class Execution:
     def shapes(self) -> dict[str, Shape]:
         """The shape of every value, with n for the rows."""
         shapes: dict[str, Shape] = {value.name: value.shape for value in self.program.inputs}
-        return shapes | self.program.shapes | {line.target: line.shape or () for line in self.program.lines}
+        made = {line.target: line.shape or () for line in self.program.lines if not line.index}
+        return shapes | self.program.shapes | made
 
 
 def widened(value: Any) -> Any:

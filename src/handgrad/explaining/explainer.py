@@ -162,8 +162,10 @@ def _line(
         reason=line.reason,
         undoes=line.undoes,
         reads=tuple(dict.fromkeys(name for name in re.findall(r"\w+", line.expression) if name in known)),
-        tex=_formula(execution, axes, node).line(line.target, line.operator, line.expression),
+        tex=_formula(execution, axes, node).line(line.place, line.operator, line.expression),
         witness=checked.get(line.target) if line.phase == "backward" else None,
+        index=line.index,
+        loop=line.loop,
     )
 
 
@@ -206,13 +208,14 @@ def _product(lines: Sequence[ProgramLine], given: Set[str]) -> str:
     """
     counts = Counter(node.id for line in lines for node in ast.walk(line.tree) if isinstance(node, ast.Name))
     carried = set(given)
+    filled = {line.target for line in lines if line.index}
     known: dict[str, ast.expr] = {}
     for line in lines:
         tree = substitute(line.tree, known)
         if line.reads & carried:
             carried.add(line.target)
         short = sum(1 for _ in ast.walk(tree)) < MAX_NODES
-        if line.target in carried and counts[line.target] == 1 and short:
+        if line.target in carried - filled and counts[line.target] == 1 and short:
             known[line.target] = tree
     return ast.unparse(tree)
 
@@ -224,7 +227,7 @@ def _factor(execution: Execution, axes: AxisNames, number: int, line: ProgramLin
     return Factor(
         line=number,
         symbol=derivative_to_tex(line.undoes, of) if of and line.rule else formula.name(line.target),
-        tex=formula.line(line.target, "=", line.expression),
+        tex=formula.line(line.place, line.operator, line.expression),
         text=_with_shapes(line, formula),
         sizes=np.shape(execution.values[line.target]),
         reason=line.reason,
@@ -236,7 +239,7 @@ def _with_shapes(line: ProgramLine, formula: Formula) -> str:
 
     The names that are transposed have the shape that enters the product.
     """
-    above, below = f"{line.target} = ", ""
+    above, below = f"{line.place} {line.operator} ", ""
     for operand in sorted(_operands(line.tree), key=lambda each: each.col_offset):
         if shape := formula.shape(operand):
             column = max(len(above) + operand.col_offset, len(below) + bool(below))

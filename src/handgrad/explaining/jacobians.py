@@ -21,8 +21,8 @@ from handgrad.finite_differences import numerical_jacobian
 from handgrad.layers import Node
 from handgrad.program import ProgramLine
 from handgrad.program.builder import write_rule
-from handgrad.program.lines_in_python import Scope, evaluate, run_lines
-from handgrad.rules.rule_source import backward_slice, substitute
+from handgrad.program.lines_in_python import Scope, evaluate, run_lines, run_source
+from handgrad.rules.rule_source import backward_slice, blocks, source_of_block, substitute
 
 Array = NDArray[Any]
 
@@ -75,11 +75,19 @@ class Dependency:
     @cached_property
     def lines(self) -> list[ProgramLine]:
         """The forward lines from the input to the output."""
-        moved, found = {self.input}, []
-        for line in self.execution.program.phase("sample", "forward", "loss"):
-            if line.reads & moved and line.target != self.input:
-                found.append(line)
-                moved.add(line.target)
+        moved, filled = {self.input}, set[str]()
+        lines = self.execution.program.phase("sample", "forward", "loss")
+        for block in blocks(lines):
+            targets = {line.target for line in block}
+            if any(line.reads & moved for line in block) and self.input not in targets:
+                moved |= targets
+                filled |= {line.target for line in block if line.index}
+        # an array that a loop fills is made anew, though nothing in that line has moved
+        found = [
+            line
+            for line in lines
+            if line.target in moved - {self.input} and (line.target in filled or line.reads & moved)
+        ]
         return backward_slice(found, {self.output})
 
     @cached_property
@@ -118,18 +126,18 @@ class Dependency:
             known = node.rule.forward.run({**node.options, **arguments})
             wanted = self._moved(node)
             lines = backward_slice(node.rule.backward_text.lines, wanted)
-            texts = [(line.target, ast.unparse(line.expression)) for line in lines]
-            steps.append((node.output.name, f"d{node.rule.output}", known, texts, wanted))
+            sources = [source_of_block(block) for block in blocks(lines)]
+            steps.append((node.output.name, f"d{node.rule.output}", known, sources, wanted))
 
         def pull(upstream: Array) -> Array:
             gradients: dict[str, Any] = {self.output: upstream}
             with np.errstate(all="ignore"):
-                for output, own, known, texts, wanted in steps:
+                for output, own, known, sources, wanted in steps:
                     if output not in gradients:  # read only by what passes no gradient
                         continue
                     scope = {**known, own: gradients[output]}
-                    for target, text in texts:
-                        scope[target] = evaluate(text, scope)
+                    for source in sources:
+                        run_source(source, scope)
                     for local, name in wanted.items():
                         gradients[name] = gradients.get(name, 0) + scope[local]
             return np.asarray(gradients.get(self.input, np.zeros(np.shape(exact[self.input]))))
@@ -325,10 +333,11 @@ def _rule_scope(node: Node, gradient: str, exact: Scope) -> tuple[Scope, list[st
     upstream = f"d{node.output.name}"
     given = {value.name: exact[value.name] for value in node.inputs}
     scope = run_lines(program.phase("forward", "loss"), given)
-    whole, carried = [], {upstream}
+    filled = {line.target for line in program.phase("backward") if line.index}
+    whole, carried = [], {upstream, *filled}
     read = {node.names.get(name, name) for name in node.rule.cached}
     for line in program.phase("backward"):
-        if line.reads & carried:
+        if line.target in filled or line.reads & carried:
             carried.add(line.target)
         else:
             scope[line.target] = evaluate(line.expression, scope)

@@ -8,6 +8,7 @@ from handgrad.explaining.measures import MIN_ROWS
 from handgrad.explaining.record import Explanation, LedgerEntry
 from handgrad.notebook_html import folded, formula, heading, paragraph, table
 from handgrad.rules import show_shape
+from handgrad.rules.rule_source import blocks
 
 LEDGER = ("line", "shape", "its gradient, or whose it is", "saved for", "reason", "checked")
 
@@ -39,13 +40,17 @@ def _health(explanation: Explanation) -> Iterator[str]:
 
 def _lines(explanation: Explanation) -> Iterator[tuple[str, ...]]:
     phase = ""
-    for line in explanation.lines:
-        if line.phase != phase:
-            phase = line.phase
+    for block in blocks(explanation.lines):
+        if block[0].phase != phase:
+            phase = block[0].phase
             yield (phase,)
-        entry = explanation.ledger.get(line.target)
-        cells = _entry(entry) if entry is not None else ("", "", "")
-        yield str(line), *cells, line.reason, f"{line.witness.mark} {line.witness}" if line.witness else ""
+        if block[0].loop:
+            yield (f"{block[0].loop}:", *[""] * (len(LEDGER) - 1))
+        for line in block:
+            entry = explanation.ledger.get(line.target)
+            cells = _entry(entry) if entry is not None else ("", "", "")
+            shown = f"    {line}" if line.loop else str(line)
+            yield shown, *cells, line.reason, f"{line.witness.mark} {line.witness}" if line.witness else ""
 
 
 def _entry(entry: LedgerEntry) -> tuple[str, str, str]:

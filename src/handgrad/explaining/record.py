@@ -111,9 +111,12 @@ class ExplainedLine:
     reads: tuple[str, ...]
     tex: str
     witness: Witness | None = None
+    index: str = ""
+    loop: str = ""
 
     def __str__(self) -> str:
-        return f"{self.target} {self.operator} {self.expression}"
+        place = f"{self.target}[{self.index}]" if self.index else self.target
+        return f"{place} {self.operator} {self.expression}"
 
 
 @dataclass(frozen=True)

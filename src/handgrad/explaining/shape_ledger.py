@@ -134,7 +134,7 @@ def ledger(execution: Execution, axes: AxisNames) -> dict[str, LedgerEntry]:
             bytes=value.nbytes,
             gradient_of=of,
             gradient=whole.get(name, ""),
-            kept_for=() if name in made else tuple(saved_for.get(name, ())),
+            kept_for=() if name in made else tuple(dict.fromkeys(saved_for.get(name, ()))),
             summary=summarise(value),
             sample=sample(value),
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from handgrad.errors import ProgramError, nearest
 from handgrad.explaining.record import ArraySample, Explanation, Jacobian, LedgerEntry
+from handgrad.rules.rule_source import blocks
 
 WIDTH = 80
 SHOWN = 6  # numbers of a row, and rows of an array, that are printed
@@ -17,10 +18,13 @@ def show_overview(explanation: Explanation) -> str:
     parts = [explanation.heading, "values\n" + "\n".join(_ledger(explanation))]
     for phase in ("sample", "forward", "loss", "backward"):
         texts = []
-        for line in explanation.lines:
-            if line.phase == phase:
+        for block in blocks(line for line in explanation.lines if line.phase == phase):
+            inside = 4 * bool(block[0].loop)
+            texts += [f"    {block[0].loop}:"] if inside else []
+            for line in block:
                 mark = line.witness.mark if line.witness else " "
-                texts += _wrapped(str(line), f"  {mark} ", 8) + _wrapped(line.reason, " " * 8, 8)
+                texts += _wrapped(str(line), f"  {mark} {' ' * inside}", 8 + inside)
+                texts += _wrapped(line.reason, " " * (8 + inside), 8 + inside)
         if texts:
             parts.append("\n".join([phase, *texts]))
     if explanation.health.findings:
@@ -30,12 +34,14 @@ def show_overview(explanation: Explanation) -> str:
 
 def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -> str:
     """Show one line: its value's shape, its reason, what it undoes, the chain rule up to it, and its check."""
-    line = next((line for line in explanation.lines if line.target == target), None)
-    if line is None:
+    lines = [line for line in explanation.lines if line.target == target and line.phase != "update"]
+    if not lines:
         known = [line.target for line in explanation.lines]
         raise ProgramError(f"no line makes {target!r}", fix=nearest(target, known))
-    entry = explanation.ledger[target]
+    entry, line = explanation.ledger[target], lines[0]
     facts = {"line": str(line), "shape": _shape(entry)}
+    if filled := [str(each) for each in lines[1:]]:
+        facts[lines[1].loop] = "; ".join(filled)
     if entry.gradient_of:
         facts["same shape as"] = f"{entry.gradient_of}, whose gradient it is"
     facts |= {"because": line.reason, "undoes": str(explanation.undone(line) or ""), "layer": line.layer}

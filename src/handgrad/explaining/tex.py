@@ -75,8 +75,8 @@ class Formula(ast.NodeVisitor):
     braces: bool = False  # whether the shape is written under each factor
 
     def line(self, target: str, operator: str, expression: str) -> str:
-        """Write a whole line."""
-        return f"{self.name(target)} {operator} {self.write(expression)}"
+        """Write a whole line; its target is a name or a part of one."""
+        return f"{self.write(target)} {operator} {self.write(expression)}"
 
     def write(self, expression: str) -> str:
         """Write an expression."""

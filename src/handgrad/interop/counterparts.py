@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from handgrad import layers
 from handgrad.errors import ConversionError
-from handgrad.layers import Layer, Sequential
+from handgrad.layers import Layer, Repeat, Residual, Sequential
 from handgrad.network import Network
 
 Array = NDArray[Any]
@@ -82,6 +82,11 @@ class LayerPlace(NamedTuple):
     @property
     def counterpart(self) -> Counterpart:
         """The layer's row of the table; an error that names it when there is none."""
+        if tied := getattr(self.layer, "tied", None):
+            raise ConversionError(
+                f"{self.title}: its weights are {tied}, and modules share no arrays here",
+                fix="for GPT-2, handgrad.interop.save_gpt2 writes the weights as published; to_onnx takes any network",
+            )
         try:
             return BY_LAYER[type(self.layer)]
         except KeyError:
@@ -93,12 +98,19 @@ class LayerPlace(NamedTuple):
 
 
 def places(body: Sequential, path: str = "", title: str = "") -> Iterator[LayerPlace]:
-    """Yield the layers of a network, those inside `Residual` and `Sequential` too, in order."""
+    """Yield the layers of a network, those inside `Residual`, `Repeat` and `Sequential` too, in order."""
     for number, layer in enumerate(body.layers):
         name = type(layer).__name__ if isinstance(layer, Sequential) else repr(layer)
         inner_path, inner_title = f"{path}{number}", f"{title}layer {number + 1}, {name}"
         if isinstance(layer, Sequential):
-            yield from places(layer, f"{inner_path}.", f"{inner_title} → ")
+            blocks = layer.blocks if isinstance(layer, Repeat) else (layer,)
+            for block, inner in enumerate(blocks):
+                within = f"{inner_path}.{block}." if isinstance(layer, Repeat) else f"{inner_path}."
+                yield from places(inner, within, f"{inner_title} → ")
+            if isinstance(layer, Residual) and layer.shortcut is not None:
+                yield from places(
+                    Sequential(layer.shortcut), f"{inner_path}.shortcut.", f"{inner_title} → shortcut → "
+                )
         else:
             yield LayerPlace(layer, inner_path, inner_title)
 
@@ -109,7 +121,7 @@ def state_views(network: Network, arrays: Mapping[str, Array]) -> dict[str, Arra
     graph = network.graph()
     for place in places(network.body):
         names = graph.names_of(place.layer)
-        called = place.counterpart.arrays if names else {}
+        called = place.counterpart.arrays if names or getattr(place.layer, "tied", None) else {}
         for argument, name in names.items():
             if name in arrays:
                 is_transposed = argument == "W" and getattr(place.layer, "layout", "") == "in_out"
@@ -117,8 +129,8 @@ def state_views(network: Network, arrays: Mapping[str, Array]) -> dict[str, Arra
     return found
 
 
-NO_IMAGES = "handgrad has no layers of images"
-NO_SEQUENCES = "handgrad has no layers of sequences"
+NO_IMAGES = "handgrad's have channels last, (n, H, W, C): build the network of them, and set its arrays"
+NO_SEQUENCES = "build the network of handgrad's own, and set its arrays"
 
 UNSUPPORTED_MODULES = {
     "BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm*": NO_IMAGES,

@@ -7,14 +7,20 @@ from torch import Tensor, nn
 
 
 class ResidualModule(nn.Sequential):
-    """Modules whose output is added to their input: ``x + f(x)``."""
+    """Modules whose output is added to their input, or to a ``shortcut`` of it: ``x + f(x)``."""
+
+    def __init__(self, *modules: nn.Module, shortcut: nn.Module | None = None) -> None:
+        super().__init__(*modules)
+        self.count = len(modules)
+        if shortcut is not None:
+            self.shortcut = shortcut
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the sum."""
         f = x
-        for module in self:
-            f = module(f)
-        return x + f
+        for number in range(self.count):
+            f = self[number](f)
+        return (self.shortcut(x) if len(self) > self.count else x) + f
 
 
 class StandardiseModule(nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -17,8 +18,10 @@ from handgrad.files import write_file
 from handgrad.network import Network
 from handgrad.program import Program, ProgramLine
 from handgrad.program.lowered import Extents, LoweredValue, UnsupportedLineError, users_of
-from handgrad.program.lowering import COMPARISONS, lower
+from handgrad.program.lowering import lower
+from handgrad.program.operations import COMPARISONS
 from handgrad.rules import Shape
+from handgrad.rules.primitives import windows
 
 Array = NDArray[Any]
 
@@ -200,17 +203,26 @@ class Nodes:
                 return self.constant(value.attribute)
             case "size":
                 return self.rows(value.attribute.factor, self.program.dtype)
+            case "table":
+                return self.initialiser(f"table {len(self.initialisers)}", value.attribute)
             case "product":
                 return node("MatMul", *names)
             case "transpose":
-                return node("Transpose", *names, perm=[1, 0])
+                return node("Transpose", *names, perm=list(value.attribute))
+            case "slice":
+                axis, start, stop = value.attribute
+                parts = (self.constant([k], "int64") for k in (start.factor, stop.factor, axis))
+                return node("Slice", *names, *parts)
+            case "copy":
+                return node("Identity", *names)
+            case "concatenate":
+                return node("Concat", *names, axis=value.attribute)
             case "reshape":
-                sizes = [-1 if size.rows else size.factor for size in value.shape]
-                return node("Reshape", *names, self.constant(sizes, "int64"))
+                return self.reshape(names[0], value.shape, output)
+            case "windows":
+                return self.windows(value, output)
             case "broadcast":
                 return node("Expand", self.cast(inputs[0], "float"), self.sizes(value.shape))
-            case "first":
-                return node("Gather", *names, self.constant(0, "int64"), axis=-1)
             case "is_class":
                 classes = self.constant(np.arange(value.shape[-1].factor), "int64")
                 return node("Cast", self.node("Equal", *names, classes), to=self.kind("float"))
@@ -246,7 +258,7 @@ class Nodes:
         rest = inputs[len(condition) :]
         kinds = {operand.type for operand in rest} - {"weak", "bool"}
         kind = "int" if kinds == {"int"} and not any(operand.type == "weak" for operand in rest) else "float"
-        if value.operation in COMPARISONS.values() and kinds == {"int"}:
+        if value.operation in COMPARISONS and kinds == {"int"}:
             kind = "int"
         if value.operation == "where" and value.type == "bool":
             kind = "bool"
@@ -267,6 +279,28 @@ class Nodes:
         u = self.node("Add", x, one)
         ratio = self.node("Div", self.node("Log", u), self.node("Sub", u, one))
         return self.node("Where", self.node("Equal", u, one), x, self.node("Mul", x, ratio), output=output)
+
+    def reshape(self, name: str, shape: Extents, output: str = "") -> str:
+        sizes = [-1 if size.rows else size.factor for size in shape]
+        return self.node("Reshape", name, self.constant(sizes, "int64"), output=output)
+
+    def windows(self, value: LoweredValue, output: str) -> str:
+        """Add the padding, and gather each place of each window by its number among all places of the image."""
+        geometry, fill = value.attribute
+        down, across = geometry.padding
+        pads = self.constant([0, down, across, 0] * 2, "int64")
+        image = self.constant([-1, *geometry.sizes, geometry.channels], "int64")
+        padded = self.node(
+            "Pad", self.node("Reshape", self.names[value.inputs[0]], image), pads, self.constant(fill)
+        )
+        sizes = [length + 2 * around for length, around in zip(geometry.sizes, geometry.padding, strict=True)]
+        numbers = np.arange(math.prod(sizes)).reshape(*sizes, 1)
+        places = windows(numbers, geometry.size, geometry.stride, 0, geometry.dilation)[..., 0]
+        flat = self.node("Reshape", padded, self.constant([-1, numbers.size, geometry.channels], "int64"))
+        taken = self.node(
+            "Gather", flat, self.initialiser(f"places {len(self.initialisers)}", places), axis=1
+        )
+        return self.reshape(taken, value.shape, output)
 
     def sizes(self, shape: Extents) -> str:
         one = self.constant([1], "int64")

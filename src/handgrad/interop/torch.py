@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +21,7 @@ from handgrad.interop.counterparts import (
     unsupported_option,
 )
 from handgrad.interop.weights import to_state
-from handgrad.layers import BatchNorm, Layer, Linear, Loss, Residual, Sequential
+from handgrad.layers import BatchNorm, Layer, Linear, Loss, Repeat, Residual, Sequential
 from handgrad.network import Network
 from handgrad.network.network import DType
 
@@ -127,8 +128,10 @@ def _modules(network: Network) -> Any:
         return made[id(layer)]
 
     def sequential(layer: Sequential) -> Any:
-        kind = own.ResidualModule if isinstance(layer, Residual) else nn.Sequential
-        return kind(*map(module, layer.layers))
+        if isinstance(layer, Residual):
+            shortcut = layer.shortcut and nn.Sequential(module(layer.shortcut))
+            return own.ResidualModule(*map(module, layer.layers), shortcut=shortcut)
+        return nn.Sequential(*map(module, layer.blocks if isinstance(layer, Repeat) else layer.layers))
 
     def leaf(layer: Layer) -> Any:
         row = BY_LAYER[type(layer)]
@@ -195,7 +198,17 @@ class _TorchReader:
             if any(getattr(inner, "inplace", False) for inner in module.modules()):
                 problem = f"{place}: a module in it works in place, and may change what is added"
                 raise ConversionError(problem, fix="give inplace=False")
-            layer = Residual(*self.sequence(module, f"{path}."))
+            shortcut = module._modules.get("shortcut")
+            inner = [name for name in module._modules if name != "shortcut"]
+            layer = Residual(
+                *self.sequence(
+                    self.nn.Sequential(OrderedDict((name, module._modules[name]) for name in inner)),
+                    f"{path}.",
+                ),
+                shortcut=None
+                if shortcut is None
+                else self.layer(shortcut, f"{path}.shortcut", f"{place}, shortcut"),
+            )
         elif kind is self.nn.Sequential:
             layer = Sequential(*self.sequence(module, f"{path}."))
         else:

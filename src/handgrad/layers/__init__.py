@@ -17,6 +17,7 @@ from handgrad.layers.loss_functions import *
 from handgrad.layers.loss_functions import reduce_to_mean as reduce_to_mean
 from handgrad.layers.optimisers import *
 from handgrad.layers.parametric import *
+from handgrad.layers.recurrence import *
 from handgrad.layers.schedules import *
 
 T = TypeVar("T")

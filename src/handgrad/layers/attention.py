@@ -6,13 +6,14 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
 from handgrad import rules
-from handgrad.arguments import Count
+from handgrad.arguments import Count, Fraction, judged
 from handgrad.errors import ConfigurationError
+from handgrad.layers.elementwise import GELU, Dropout
 from handgrad.layers.graph import Graph, Parameter, Value
-from handgrad.layers.layer import Layer
-from handgrad.layers.parametric import Linear
+from handgrad.layers.layer import Layer, Repeat, Residual
+from handgrad.layers.parametric import Embedding, LayerNorm, Linear
 
-__all__ = ["Positions", "SelfAttention", "SwiGLU"]
+__all__ = ["Positions", "SelfAttention", "SwiGLU", "gpt_layers"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,19 +50,26 @@ class SelfAttention(Layer):
     rotary: bool = False
     initialiser: str = "lecun_normal"
 
+    def __post_init__(self) -> None:
+        unit = 2 if self.rotary else 1  # rotary positions turn pairs of features
+        if self.features % (self.heads * unit):
+            near = range(max(1, self.heads - 1000), self.heads + 1000)
+            fitting = [h for h in near if self.features % (h * unit) == 0]
+            fewer, more = ([h for h in fitting if (h > self.heads) == above] for above in (False, True))
+            heads = " or ".join(map(str, fewer[-1:] + more[:1]))
+            wider = -(-self.features // (self.heads * unit)) * self.heads * unit
+            raise ConfigurationError(
+                f"{self!r}: {self.features} features are not {self.heads} heads of equally many"
+                + (", an even number each" if self.rotary else ""),
+                fix=(f"give heads={heads}, or " if heads else "give ") + f"features={wider}",
+            )
+
     @cached_property
     def maps(self) -> tuple[Linear, ...]:
         """The maps of queries, keys, values and results."""
         return tuple(Linear(self.features, self.features, initialiser=self.initialiser) for _ in range(4))
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
-        width, left = divmod(self.features, self.heads)
-        if left or (self.rotary and width % 2):
-            raise ConfigurationError(
-                f"{self!r}: {self.features} features are not {self.heads} heads of equally many"
-                + (", an even number each" if self.rotary else ""),
-                fix="give features=heads * 64, or another width of a head",
-            )
         parts = [
             graph.apply(rules.split_heads, each.connect(graph, x), heads=self.heads) for each in self.maps[:3]
         ]
@@ -141,3 +149,51 @@ class SwiGLU(Layer):
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
         gate, through = self.maps
         return graph.apply(rules.swiglu, gate.connect(graph, x), through.connect(graph, x))
+
+
+@judged
+def gpt_layers(
+    entries: Count, features: Count, heads: Count, blocks: Count, dropout: Fraction = 0.0
+) -> tuple[Layer, ...]:
+    """Return the layers of GPT-2 for windows of indices (n, T), to logits of what comes after each (n, T, V).
+
+    Each block adds attention to what it is given, then a network of one hidden layer for each place; both normalise what
+    they read first. The embedding's table is also the last layer's weights.
+
+    Parameters
+    ----------
+    entries
+        V, how many indices there are.
+    features
+        D.
+    heads, blocks
+        How many heads attention has, and how many blocks there are.
+    dropout
+        Of what each part of a block adds, and of the first block's input.
+
+    Examples
+    --------
+    >>> from handgrad import Network, SoftmaxCrossEntropy
+    >>> layers = gpt_layers(entries=50257, features=8, heads=2, blocks=3)
+    >>> Network(*layers, loss=SoftmaxCrossEntropy(), inputs=(5,)).output_shape
+    ('n', 5, 50257)
+    """
+    drop = [Dropout(dropout)] if dropout else []
+    start = "small_normal"
+    inner = (
+        Linear(features, 4 * features, initialiser=start),
+        GELU("tanh"),
+        Linear(4 * features, features, initialiser=start),
+    )
+    return (
+        Embedding(entries, features, initialiser=start),
+        Positions(initialiser=start),
+        *drop,
+        Repeat(
+            Residual(LayerNorm(), SelfAttention(features, heads, causal=True, initialiser=start), *drop),
+            Residual(LayerNorm(), *inner, *drop),
+            times=blocks,
+        ),
+        LayerNorm(),
+        Linear(features, entries, bias=False, layout="out_in", tied="E1"),
+    )

@@ -47,6 +47,8 @@ class Conv2d(Layer):
         How many zeros are put around the image, on each side.
     dilation : int, default 1
         How far the entries of a window are apart.
+    groups : int, default 1
+        As many as channels, of which the output has the same number: each is mapped by itself, with W (K, L, C).
     bias : bool, default True
         Whether there is a b (O,); it starts at 0.
     initialiser : str, default "he_normal"
@@ -66,12 +68,26 @@ class Conv2d(Layer):
     stride: Count = 1
     padding: CountOrZero = 0
     dilation: Count = 1
+    groups: Count = 1
     bias: bool = True
     initialiser: str = "he_normal"
 
+    def __post_init__(self) -> None:
+        if self.groups not in (1, self.inputs) or (self.groups > 1 and self.inputs != self.outputs):
+            raise ConfigurationError(
+                f"{self!r}: {self.inputs} inputs and {self.outputs} outputs are one group, or each is its own",
+                fix=f"give groups=1, or groups={self.inputs} with {self.inputs} outputs",
+            )
+
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
-        rule = rules.conv2d if self.bias else rules.conv2d_without_bias
-        kept = _kept(_pair(self.size), self.inputs, self.outputs, self.initialiser, bias=self.bias)
+        if self.groups > 1:
+            rule = rules.depthwise_conv2d if self.bias else rules.depthwise_conv2d_without_bias
+            places = math.prod(_pair(self.size))
+            weights = Parameter((*_pair(self.size), self.inputs), self.initialiser, places, places)
+            kept = [weights, Parameter((self.outputs,), "zeros")][: 1 + self.bias]
+        else:
+            rule = rules.conv2d if self.bias else rules.conv2d_without_bias
+            kept = _kept(_pair(self.size), self.inputs, self.outputs, self.initialiser, bias=self.bias)
         return graph.apply(rule, x, *kept, layer=self, **_spacing(self))
 
 

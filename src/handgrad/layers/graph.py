@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.arrays import Array
-from handgrad.errors import ConfigurationError, ShapeError, nearest
+from handgrad.errors import ConfigurationError, RankError, ShapeError, nearest
 from handgrad.layers.initialisers import INITIALISERS
 from handgrad.rules import PRIMITIVES, Rule, Shape, show_shape
 
@@ -124,7 +124,7 @@ class Node:
     @property
     def names(self) -> dict[str, str]:
         """The program's name for each argument and local name of the rule's forward."""
-        names = {name: f"{name}{self.suffix}" for name in self.rule.forward.locals}
+        names = {name: f"{name}{self.suffix}" for name in self.rule.forward.named}
         names |= {argument: value.name for argument, value in self.arguments.items()}
         return names | {self.rule.output: self.output.name}
 
@@ -198,6 +198,23 @@ class Graph:
         self.nodes.append(Node(rule, settings, tuple(arguments.values()), output, suffix, stream, self.part))
         return output
 
+    def array(self, name: str) -> Value:
+        """Return the array of this name, which a layer before keeps, to be used here too.
+
+        Its gradient is the sum of those of its uses.
+
+        Raises
+        ------
+        ConfigurationError
+            When no layer before keeps it.
+        """
+        known = {value.name: value for value in self._kept.values()}
+        if name not in known:
+            raise ConfigurationError(
+                f"{self.origin}: no layer before it has an array {name!r}", fix=nearest(name, known)
+            )
+        return known[name]
+
     def names_of(self, layer: object) -> dict[str, str]:
         """Return the names of the arrays a layer keeps, by what its rules call them."""
         return {argument: value.name for (owner, argument), value in self._kept.items() if owner == id(layer)}
@@ -260,7 +277,9 @@ class Graph:
             raise ShapeError(
                 f"{self.origin}: {problem}",
                 given="; ".join(dict.fromkeys(made)),
-                fix="make the two sizes the same",
+                fix="put Reshape(…) before it"
+                if isinstance(error, RankError)
+                else "make the two sizes the same",
             ) from None
         return rule.signature.output_shape(sizes, settings, self.origin)
 
@@ -278,8 +297,8 @@ def _locals(rule: Rule) -> frozenset[str]:
     another line reads it, it is written also for what has no gradient, the data, and then with the number.
     """
     if rule.constant:
-        return frozenset(rule.forward.locals)
+        return frozenset(rule.forward.named)
     text = rule.backward_text
     follow = {f"d{name}" for name in rule.forward.arguments}.difference(*(line.reads for line in text.lines))
     gradient = {f"d{rule.output}"} - RESERVED  # dloss, where it all begins, has no number
-    return frozenset({*rule.forward.locals, *text.locals, *gradient} - follow)
+    return frozenset({*rule.forward.named, *text.named, *gradient} - follow)

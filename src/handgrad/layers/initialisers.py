@@ -55,6 +55,11 @@ def standard_normal(generator: Generator, shape: tuple[int, ...], fan_in: int, f
     return generator.normal(0.0, 1.0, shape)
 
 
+def small_normal(generator: Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Array:
+    """Draw normal numbers of deviation 0.02, for transformers (Radford et al., GPT, 2018)."""
+    return generator.normal(0.0, 0.02, shape)
+
+
 def zeros(generator: Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Array:
     """Return all 0, for biases; weights that start equal stay equal."""
     return np.zeros(shape)
@@ -68,7 +73,8 @@ def ones(generator: Generator, shape: tuple[int, ...], fan_in: int, fan_out: int
 INITIALISERS: dict[str, Callable[[Generator, tuple[int, ...], int, int], Array]] = {
     function.__name__: function
     for function in (
-        glorot_normal, glorot_uniform, he_normal, he_uniform, lecun_normal, lecun_uniform, ones, standard_normal, zeros,
+        glorot_normal, glorot_uniform, he_normal, he_uniform, lecun_normal, lecun_uniform, ones, small_normal,
+        standard_normal, zeros,
     )
 }  # fmt: skip
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import deepcopy
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 from handgrad import rules
-from handgrad.arguments import Judged
+from handgrad.arguments import Count, Judged
 from handgrad.layers.graph import Graph, Value
 from handgrad.rules import Rule
 
-__all__ = ["Layer", "Residual", "Sequential"]
+__all__ = ["Layer", "Repeat", "Residual", "Sequential"]
 
 
 class Layer(metaclass=Judged):
@@ -57,11 +59,16 @@ class Sequential(Layer):
     Sequential(Linear(2, 3), ReLU())
     """
 
+    settings: ClassVar[tuple[str, ...]] = ()
+    """What its call takes beside layers, by name: numbers, or a layer or None."""
+
     def __init__(self, *layers: Layer) -> None:
         self.layers = layers
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(map(repr, self.layers))})"
+        given = {name: getattr(self, name) for name in self.settings}
+        own = (f"{name}={value!r}" for name, value in given.items() if value is not None)
+        return f"{type(self).__name__}({', '.join([*map(repr, self.layers), *own])})"
 
     def input_shape(self) -> tuple[int, ...] | None:  # noqa: D102 - as in Layer
         known = (layer.input_shape() for layer in self.layers)
@@ -80,15 +87,73 @@ class Sequential(Layer):
 class Residual(Sequential):
     """Layers whose output is added to their input: ``r = x + f(x)``.
 
+    Parameters
+    ----------
+    *layers : Layer
+        Those of f.
+    shortcut : Layer or None, default None
+        What is done to x before f(x) is added to it, where the two have different shapes.
+
     Examples
     --------
-    >>> from handgrad import Linear, ReLU
+    >>> from handgrad import Linear, Network, ReLU
     >>> Residual(Linear(4, 4), ReLU())
     Residual(Linear(4, 4), ReLU())
+    >>> Network(Residual(Linear(4, 7), ReLU(), shortcut=Linear(4, 7, bias=False))).output_shape
+    ('n', 7)
     """
 
+    settings = ("shortcut",)
+
+    def __init__(self, *layers: Layer, shortcut: Layer | None = None) -> None:
+        super().__init__(*layers)
+        self.shortcut = shortcut
+
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
-        return graph.apply(rules.add, x, super().connect(graph, x))
+        y = super().connect(graph, x)
+        if self.shortcut is not None:
+            outer = graph.origin
+            graph.origin = f"{outer} → shortcut, {self.shortcut!r}"
+            x = self.shortcut.connect(graph, x)
+            graph.origin = outer
+        return graph.apply(rules.add, x, y)
+
+
+class Repeat(Sequential):
+    """The same layers several times, one block of them after another, each block with arrays of its own.
+
+    Parameters
+    ----------
+    *layers : Layer
+        One block; its output has the shape of its input.
+    times : int
+        How many blocks.
+
+    Examples
+    --------
+    >>> from handgrad import Linear, Network, ReLU
+    >>> sorted(Network(Repeat(Linear(4, 4), ReLU(), times=3)).parameters)
+    ['W1', 'W2', 'W3', 'b1', 'b2', 'b3']
+    """
+
+    settings = ("times",)
+
+    def __init__(self, *layers: Layer, times: Count) -> None:
+        super().__init__(*layers)
+        self.times = times
+
+    @cached_property
+    def blocks(self) -> tuple[Sequential, ...]:
+        """The blocks, copies of the layers."""
+        return tuple(Sequential(*deepcopy(self.layers)) for _ in range(self.times))
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        outer = graph.origin
+        for number, block in enumerate(self.blocks, 1):
+            graph.origin = f"{outer} → block {number}"
+            x = block.connect(graph, x)
+        graph.origin = outer
+        return x
 
 
 def field_values(made: Any) -> dict[str, Any]:

@@ -230,7 +230,7 @@ class SoftmaxCrossEntropy(Loss):
     smoothing : float, default 0.0
         ε: the target becomes ``(1 - ε) q + ε / C``.
     ignored : int or None, default None
-        A class number whose rows do not count.
+        A label whose rows, or places of a sequence, do not count, as PyTorch's ``ignore_index``; -100 there.
     class_weight : list of float or None, default None
         How many times each class counts, C numbers. With class numbers the mean is over the weights of the
         rows' classes, with probabilities over the rows, as in PyTorch.

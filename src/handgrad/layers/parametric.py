@@ -40,11 +40,20 @@ class Linear(Layer):
         W is stored as (I, O), or as (O, I), as PyTorch does. The text of the rule's lines changes with it.
     initialiser : str, default "he_normal"
         The name of one of `handgrad.INITIALISERS`, for W.
+    tied : str or None, default None
+        The name of an array of an earlier layer that is this W too, of the shape that ``layout`` demands: "E1" for the
+        table of an embedding, with ``layout="out_in"``. Its gradient is the sum of those of both uses. A square array has
+        the shape of both layouts, and ``layout`` alone decides which is computed.
 
     Examples
     --------
     >>> Linear(784, 128)
     Linear(784, 128)
+    >>> from handgrad import Network, SoftmaxCrossEntropy
+    >>> layers = Embedding(7, 4), Linear(4, 7, bias=False, layout="out_in", tied="E1")
+    >>> program = Network(*layers, loss=SoftmaxCrossEntropy(), inputs=(5,)).program()
+    >>> print(program.line("z1"), "·", program.line("dE1"))
+    z1 = h1 @ E1.T · dE1 = dE1_z1 + dE1_h1
     """
 
     inputs: Count
@@ -52,6 +61,14 @@ class Linear(Layer):
     bias: bool = True
     layout: Literal["in_out", "out_in"] = "in_out"
     initialiser: str = "he_normal"
+    tied: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.tied is not None and self.initialiser != Linear.initialiser:
+            raise ConfigurationError(
+                f"{self!r}: {self.tied} has its layer's initialiser, and this layer's is {self.initialiser!r}",
+                fix="give the initialiser to the earlier layer only",
+            )
 
     def input_shape(self) -> tuple[int, ...]:  # noqa: D102 - as in Layer
         return (self.inputs,)
@@ -64,7 +81,15 @@ class Linear(Layer):
             (False, "out_in"): rules.linear_out_in_without_bias,
         }[self.bias, self.layout]
         shape = (self.inputs, self.outputs) if self.layout == "in_out" else (self.outputs, self.inputs)
-        kept = [Parameter(shape, self.initialiser, self.inputs, self.outputs)]
+        tied = None if self.tied is None else graph.array(self.tied)
+        if tied is not None and tied.shape != shape:
+            raise ShapeError(
+                f"{graph.origin}: W is {tied.name}{show_shape(tied.shape)}, and {show_shape(shape)} is needed",
+                fix="give its sizes as inputs and outputs, or the other layout",
+            )
+        kept: list[Value | Parameter] = [
+            tied or Parameter(shape, self.initialiser, self.inputs, self.outputs)
+        ]
         kept += [Parameter((self.outputs,), "zeros")] if self.bias else []
         return graph.apply(rule, x, *kept, layer=self)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 from handgrad.arguments import Count, Seed, judged
 from handgrad.arrays import Array, as_array, is_sparse
 from handgrad.engines import ReferenceEngine
-from handgrad.engines.engine import AT_A_TIME
+from handgrad.engines.engine import rows_at_a_time
 from handgrad.engines.reference import BoundReference
 from handgrad.errors import ConfigurationError, DataError, HandgradError, ShapeError
 from handgrad.layers import SGD, Graph, Layer, Loss, Node, Optimiser, Sequential, Value
@@ -31,6 +32,8 @@ from handgrad.program.script import write_script
 from handgrad.rules import Shape, Size, identity, show_shape, standardised_targets, unstandardise
 
 DType = Literal["float32", "float64"]
+
+MOST_SIZES = 9  # in a title; of more, those at both ends
 
 
 class Network(HTMLReprMixin):
@@ -50,11 +53,6 @@ class Network(HTMLReprMixin):
         Of the weights.
     dtype
         "float32" or "float64".
-
-    Attributes
-    ----------
-    parameters, states
-        The arrays by name, trained by gradients or not. They are changed in place by training.
 
     Raises
     ------
@@ -86,11 +84,28 @@ class Network(HTMLReprMixin):
         self.loss, self.seed, self.dtype = loss, seed, dtype
         self.row = self._row(inputs)
         self._graphs: dict[bool, tuple[Graph, tuple[Value, ...], Value, Value | None]] = {}
-        graph = self.graph()
-        arrays = Program("", (), (), graph.parameters, graph.states, {}, (), dtype).initial(seed)
-        self.parameters = Arrays({name: arrays[name] for name in graph.parameters})
-        self.states = Arrays({name: arrays[name] for name in graph.states})
+        self.graph()
         self._answers: dict[bool, BoundReference] = {}
+
+    @cached_property
+    def _drawn(self) -> tuple[Arrays, Arrays]:
+        """Parameters and states, drawn when they are first asked for: printing a program needs none."""
+        graph = self.graph()
+        arrays = Program("", (), (), graph.parameters, graph.states, {}, (), self.dtype).initial(self.seed)
+        parameters, states = (
+            {name: arrays[name] for name in kept} for kept in (graph.parameters, graph.states)
+        )
+        return Arrays(parameters), Arrays(states)
+
+    @property
+    def parameters(self) -> Arrays:
+        """The arrays that gradients train, by name; training changes them in place."""
+        return self._drawn[0]
+
+    @property
+    def states(self) -> Arrays:
+        """The other arrays that the network keeps, by name."""
+        return self._drawn[1]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out graphs and the functions made from programs: a copy makes its own."""
@@ -184,10 +199,12 @@ class Network(HTMLReprMixin):
     @property
     def title(self) -> str:
         """What the network is, in one line."""
-        sizes: list[Size] = [self.row[-1] if self.row else "index"]
-        sizes += [size for node in self.nodes() if (size := _width(node)) is not None]
-        count = sum(array.size for array in self.parameters.values())
-        return f"network {' → '.join(map(str, sizes))} · {count:,} parameters"
+        sizes = [str(self.row[-1]) if self.row else "index"]
+        sizes += [str(size) for node in self.nodes() if (size := _width(node)) is not None]
+        if len(sizes) > MOST_SIZES:
+            sizes[MOST_SIZES // 2 : -MOST_SIZES // 2] = ["…"]
+        count = sum(math.prod(each.shape) for each in self.graph().parameters.values())
+        return f"network {' → '.join(sizes)} · {count:,} parameters"
 
     @judged
     def program(self, optimiser: Optimiser | None = None, *, weighted: bool = False) -> Program:
@@ -293,7 +310,7 @@ class Network(HTMLReprMixin):
         return {**self.parameters, **self.states}
 
     @judged
-    def output(self, x: ArrayLike, *, batch_size: Count = AT_A_TIME) -> Array:
+    def output(self, x: ArrayLike, *, batch_size: Count | None = None) -> Array:
         """Return the network's output for each row, outside training: logits for a classifier.
 
         Parameters
@@ -301,12 +318,12 @@ class Network(HTMLReprMixin):
         x
             Rows, (n, …) as the network's input.
         batch_size
-            How many rows are computed at a time.
+            How many rows are computed at a time: 4,096 unless given, or fewer where a row has large intermediates.
         """
         return self._run(x, batch_size, prediction=False)
 
     @judged
-    def predict(self, x: ArrayLike, *, batch_size: Count = AT_A_TIME) -> Array:
+    def predict(self, x: ArrayLike, *, batch_size: Count | None = None) -> Array:
         """Return the network's answer for each row: class probabilities, probabilities of a yes, or values.
 
         Parameters
@@ -314,7 +331,7 @@ class Network(HTMLReprMixin):
         x
             Rows, (n, …) as the network's input.
         batch_size
-            How many rows are computed at a time.
+            How many rows are computed at a time: 4,096 unless given, or fewer where a row has large intermediates.
         """
         return self._run(x, batch_size, prediction=True)
 
@@ -464,15 +481,16 @@ class Network(HTMLReprMixin):
         if self.loss is None:
             raise ConfigurationError("the network has no loss", fix="Network(…, loss=SoftmaxCrossEntropy())")
 
-    def _run(self, x: ArrayLike, batch_size: int, *, prediction: bool) -> Array:
+    def _run(self, x: ArrayLike, batch_size: int | None, *, prediction: bool) -> Array:
         x = self.check_rows(x)
         if prediction not in self._answers:  # a network's layers and arrays stay the same objects
             program = self.evaluation_program(prediction=prediction)
             self._answers[prediction] = ReferenceEngine().bind(program, self.arrays)
         bound = self._answers[prediction]
         (name,) = bound.program.outputs
-        starts = range(0, max(x.shape[0], 1), batch_size)
-        return np.concatenate([bound.run(x=x[start : start + batch_size])[name] for start in starts])
+        size = batch_size or rows_at_a_time(bound.program)
+        starts = range(0, max(x.shape[0], 1), size)
+        return np.concatenate([bound.run(x=x[start : start + size])[name] for start in starts])
 
 
 def _reads_indices(node: Node, x: Value) -> bool:

@@ -52,8 +52,9 @@ def own_kinds(network: Network) -> dict[str, str]:
 
     def walk(layer: Layer) -> Iterator[Layer]:
         yield layer
-        for inner in layer.layers if isinstance(layer, Sequential) else ():
-            yield from walk(inner)
+        inner = [*layer.layers, getattr(layer, "shortcut", None)] if isinstance(layer, Sequential) else []
+        for each in filter(None, inner):
+            yield from walk(each)
 
     made = {type(layer) for layer in walk(network.body)} | ({type(network.loss)} if network.loss else set())
     known = {*LAYERS.values(), *LOSSES.values()}
@@ -133,6 +134,8 @@ def network_from(
             graph = Graph()
             Sequential(*layers).connect(graph, graph.input("x", ("n", *table.row), "input"))
             check({**graph.parameters, **graph.states})
-        return Network(*layers, loss=loss, inputs=table.row, dtype=table.dtype, seed=table.seed)
+        network = Network(*layers, loss=loss, inputs=table.row, dtype=table.dtype, seed=table.seed)
+        assert network.arrays is not None  # drawn here, where an error has a place
     except ValueError as error:  # NumPy's, for a size that no machine holds
         raise ConfigurationError(f"{place}: {error}") from None
+    return network

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from handgrad.layers import Graph, Node, Optimiser, Value
 from handgrad.program.lines_in_python import measure
 from handgrad.program.program import Phase, Program, ProgramLine
 from handgrad.rules import (
+    ForLoop,
     Rule,
     Text,
     clip_scale,
@@ -22,7 +23,7 @@ from handgrad.rules import (
     show_shape,
     squared_norm,
 )
-from handgrad.rules.rule_source import substitute
+from handgrad.rules.rule_source import show_index, substitute
 
 
 def write_training(
@@ -107,7 +108,7 @@ def _state(node: Node) -> Iterator[ProgramLine]:
 
 
 def _own(node: Node, text: Text) -> dict[str, str]:
-    return {name: f"{name}{node.suffix}" for name in text.locals}
+    return {name: f"{name}{node.suffix}" for name in text.named}
 
 
 def _of_node(
@@ -116,8 +117,9 @@ def _of_node(
     # where the rows of a node are one axis, `rows(v)` is `v` itself
     matrix = all(len(value.shape) <= 2 for value in (*node.inputs, node.output))
     undoes = node.output.name if phase == "backward" else ""
+    called = f"{node.rule.name}({', '.join(value.name for value in node.inputs)})"
     for line in _write(text, names, node.options, phase, rule or node.rule.name, matrix=matrix):
-        yield replace(line, layer=node.layer, undoes=undoes)
+        yield replace(line, layer=node.layer, undoes=undoes, call=called)
 
 
 def _all_backward(graph: Graph, loss: Value) -> tuple[list[ProgramLine], set[str]]:
@@ -181,7 +183,8 @@ def _update(
         slots |= {names[slot]: graph.parameters[name].shape for slot in rule.slots}
         names |= {parameter: name, received: gradient}
         options = {option: getattr(optimiser, option) for option in rule.text.options}
-        lines += _write(rule.text, names, options, "update", rule.name)
+        written = _write(rule.text, names, options, "update", rule.name)
+        lines += (replace(line, call=f"{rule.name}({name}, {gradient})") for line in written)
     return lines, slots
 
 
@@ -200,7 +203,9 @@ def _clip(current: dict[str, str], max_norm: float) -> Iterator[ProgramLine]:
 
 
 def _write_update(rule: Rule, names: Mapping[str, str], **options: Any) -> Iterator[ProgramLine]:
-    return _write(rule.forward, names, options, "update", rule.name)
+    called = f"{rule.name}({', '.join(names[argument] for argument in rule.forward.arguments)})"
+    written = _write(rule.forward, names, options, "update", rule.name)
+    return (replace(line, call=called) for line in written)
 
 
 def _write(
@@ -215,11 +220,19 @@ def _write(
     """Write lines of a rule with the program's names, its options as numbers."""
     written = {option: repr(value) for option, value in options.items()} | dict(names)
     trees = {name: _parsed(code) for name, code in written.items()}
+
+    def write(expression: ast.expr) -> ast.expr:
+        tree = _OptionsInPlace().visit(substitute(expression, trees))
+        return cast("ast.expr", _WithoutRows().visit(tree) if matrix else tree)
+
     for line in text.lines:
-        tree = _OptionsInPlace().visit(substitute(line.expression, trees))
-        expression = ast.unparse(_WithoutRows().visit(tree) if matrix else tree)
-        target, reason = names.get(line.target, line.target), _rename_reason(line.reason, names)
-        yield ProgramLine(target, line.operator, expression, phase, rule=rule, reason=reason)
+        expression, loop = ast.unparse(write(line.expression)), line.loop
+        yield ProgramLine(
+            names.get(line.target, line.target), line.operator, expression, phase, rule=rule,
+            reason=_rename_reason(line.reason, names),
+            index=show_index(write(line.index)) if line.index else "",
+            loop=str(ForLoop(names[loop.variable], write(loop.steps))) if loop else "",
+        )  # fmt: skip
 
 
 @cache

@@ -15,15 +15,17 @@ import numpy as np
 from handgrad.errors import ShapeError
 from handgrad.program.printing import function_source
 from handgrad.program.program import Program, ProgramLine
+from handgrad.program.shapes_only import everywhere
 from handgrad.rules import PRIMITIVES, Shape, Size
+from handgrad.rules.rule_source import blocks, source_of_block
 
 Scope = dict[str, Any]
 
 
 @lru_cache(maxsize=4096)
-def code_of(expression: str) -> CodeType:
-    """Compile an expression once."""
-    return compile(expression, "<line>", "eval")
+def code_of(source: str, mode: str = "eval") -> CodeType:
+    """Compile an expression, or statements, once."""
+    return compile(source, "<line>", mode)
 
 
 def evaluate(expression: str, scope: Mapping[str, Any]) -> Any:
@@ -31,20 +33,17 @@ def evaluate(expression: str, scope: Mapping[str, Any]) -> Any:
     return eval(code_of(expression), dict(PRIMITIVES), scope)
 
 
-def run_line(line: ProgramLine, scope: Scope) -> None:
-    """Run a line in its scope: make a value there, or change an array in place, as an update does."""
-    if line.operator == "=":
-        scope[line.target] = evaluate(line.expression, scope)
-    else:
-        exec(str(line), dict(PRIMITIVES), scope)
+def run_source(source: str, scope: Scope) -> None:
+    """Run a line, or a loop, in its scope: make a value there, or change an array in place."""
+    exec(code_of(source, "exec"), dict(PRIMITIVES), scope)
 
 
 def run_lines(lines: Iterable[ProgramLine], given: Mapping[str, Any]) -> Scope:
     """Run lines one after another, and return every value they know afterwards."""
     scope = dict(given)
     with np.errstate(all="ignore"):
-        for line in lines:
-            run_line(line, scope)
+        for block in blocks(lines):
+            run_source(source_of_block(block), scope)
     return scope
 
 
@@ -68,9 +67,9 @@ def measure(program: Program) -> Program:
     saved = program.shapes
 
     def measured(line: ProgramLine) -> ProgramLine:
-        if line.operator != "=":
+        if not line.makes and not line.index:
             return replace(line, shape=saved[line.target], dtype=program.dtype)
-        small, large = two[line.target], three[line.target]
+        small, large = evaluate(line.place, two), evaluate(line.place, three)
         shape = tuple(_size(a, b) for a, b in zip(np.shape(small), np.shape(large), strict=True))
         return replace(line, shape=shape, dtype=str(np.result_type(small)))
 
@@ -89,20 +88,25 @@ def _probe(program: Program, n: int) -> Scope:
     one, zero = np.ones((), program.dtype), np.zeros((), int)
 
     def array(shape: Shape, element: Any = one) -> Any:
-        return np.broadcast_to(element, tuple(n if size == "n" else int(size) for size in shape))
+        return everywhere(element, tuple(n if size == "n" else int(size) for size in shape))
 
     scope: Scope = {"n": n, "learning_rate": 0.1, "step": 1, "seed": 0}
     scope |= {v.name: array(v.shape, zero if v.kind == "index" else one) for v in program.inputs}
     scope |= {name: array(shape) for name, shape in program.shapes.items()}
+    filled = {line.target for line in program.lines if line.index}
     with np.errstate(all="ignore"):
-        for line in program.lines:
-            if line.operator == "=":  # the others keep their shape
+        for block in blocks(program.lines):
+            line = block[0]
+            if line.operator == "=" or line.loop:  # the others keep their shape
                 try:
-                    run_line(line, scope)
+                    run_source(source_of_block(block), scope)
                 except ValueError as error:  # the rule is wrong: a network checks what it is given
                     where = line.rule and f", of the rule {line.rule}"
                     raise ShapeError(f"`{line}`{where}: {error}") from None
                 made = scope[line.target]
-                if isinstance(made, np.ndarray) and made.size:  # of which only shape and type count from here
-                    scope[line.target] = np.broadcast_to(made.flat[0], made.shape)
+                if line.target in filled and not line.loop:
+                    scope[line.target] = np.array(made)  # to be written into
+                if isinstance(made, np.ndarray) and made.size and line.target not in filled:
+                    # of which only shape and type count from here
+                    scope[line.target] = everywhere(made[(0,) * made.ndim], made.shape)
     return scope

@@ -7,9 +7,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from handgrad.notebook_html import heading, table
+from handgrad.rules.rule_source import blocks
 
 if TYPE_CHECKING:
-    from handgrad.program.program import Program
+    from handgrad.program.program import Program, ProgramLine
 
 WIDEST_CODE = 56
 """The longest line of code beside which its reason is printed in the column of the others."""
@@ -17,18 +18,25 @@ WIDEST_CODE = 56
 
 def render_text(program: Program, width: int = 120) -> str:
     """Return the program as text of so many columns, with each line's shape and the reason beside it."""
-    code = max((len(str(line)) for line in program.lines if len(str(line)) <= WIDEST_CODE), default=0)
+    widths = [len(code) for code in map(_indented, program.lines)]
+    code = max((width for width in widths if width <= WIDEST_CODE), default=0)
     column = max((len(line.shown_shape) for line in program.lines), default=0)
     margin = 2 + code + 2 + column + 3
     page = [f"{program.title} · n rows"]
     for phase, lines in groupby(program.lines, key=lambda line: line.phase):
         page += ["", phase]
-        for line in lines:
-            shown = f"  {line!s:<{code}}  {line.shown_shape:<{column}}"
-            reason = textwrap.wrap(line.reason, max(20, width - margin)) or [""]
-            page.append(f"{shown}   {reason[0]}".rstrip())
-            page += [" " * margin + more for more in reason[1:]]
+        for block in blocks(lines):
+            page += [f"  {block[0].loop}:"] if block[0].loop else []
+            for line in block:
+                shown = f"  {_indented(line):<{code}}  {line.shown_shape:<{column}}"
+                reason = textwrap.wrap(line.reason, max(20, width - margin)) or [""]
+                page.append(f"{shown}   {reason[0]}".rstrip())
+                page += [" " * margin + more for more in reason[1:]]
     return "\n".join(page)
+
+
+def _indented(line: ProgramLine) -> str:
+    return f"    {line}" if line.loop else str(line)
 
 
 def render_html(program: Program) -> str:
@@ -36,7 +44,9 @@ def render_html(program: Program) -> str:
     rows: list[tuple[str, ...]] = []
     for phase, lines in groupby(program.lines, key=lambda line: line.phase):
         rows.append((phase,))
-        rows += [(str(line), line.shown_shape, line.reason) for line in lines]
+        for block in blocks(lines):
+            rows += [(f"{block[0].loop}:", "", "")] if block[0].loop else []
+            rows += [(_indented(line), line.shown_shape, line.reason) for line in block]
     return heading(f"{program.title} · n rows") + table(("line", "shape", "reason"), rows, code=(0, 1))
 
 
@@ -46,7 +56,8 @@ def function_source(program: Program, name: str) -> str:
     if "n" in program.reads:
         body.append("    n = x.shape[0]")
     phase = ""
-    for line in program.lines:
+    for block in blocks(program.lines):
+        line = block[0]
         if phase == "loss" and line.phase != "loss":
             body += [
                 "    if not np.isfinite(total):  # stop before the update spoils the weights",
@@ -55,7 +66,9 @@ def function_source(program: Program, name: str) -> str:
         if line.phase != phase:
             phase = line.phase
             body.append(f"    # {phase}")
-        body.append(f"    {line}  # {line.shown_shape}{'  ' if line.reason else ''}{line.reason}")
+        body += [f"    {line.loop}:"] if line.loop else []
+        for line in block:
+            body.append(f"    {_indented(line)}  # {line.shown_shape}{'  ' * bool(line.reason)}{line.reason}")
     outputs = ", ".join(program.outputs)
     body.append(f"    return {outputs}" if len(program.outputs) > 1 else f"    return ({outputs},)")
     return "\n".join(body) + "\n"

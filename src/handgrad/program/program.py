@@ -23,7 +23,7 @@ Phase = Literal["sample", "forward", "loss", "backward", "update"]
 
 @dataclass(frozen=True)
 class ProgramLine:
-    """One line of a program: ``target operator expression  # reason``.
+    """One line of a program: ``target operator expression  # reason``; in a loop, ``target[index] operator expression``.
 
     Attributes
     ----------
@@ -39,10 +39,15 @@ class ProgramLine:
         Why, in the words beside the rule's line.
     undoes
         For a backward line, the name of the value whose line it undoes.
+    call
+        The rule with what it is applied to, ``"layer_norm(h2, gamma2, beta2)"``; "" for a line that is no rule's.
     shape
-        Sizes, ``n`` for rows; None until measured.
+        Sizes, ``n`` for rows, in a loop those of one time; None until measured.
     dtype
         The element type; "" until measured.
+    index, loop
+        In a loop: which part of the target it writes, ``":, t1 + 1"``, and the loop, ``"for t1 in range(x.shape[1])"``;
+        lines of one loop follow one another.
     """
 
     target: str
@@ -53,11 +58,24 @@ class ProgramLine:
     rule: str = ""
     reason: str = ""
     undoes: str = ""
+    call: str = ""
     shape: Shape | None = None
     dtype: str = ""
+    index: str = ""
+    loop: str = ""
 
     def __str__(self) -> str:
-        return f"{self.target} {self.operator} {self.expression}"
+        return f"{self.place} {self.operator} {self.expression}"
+
+    @property
+    def place(self) -> str:
+        """What it writes, as Python does: its target, or a part of it."""
+        return f"{self.target}[{self.index}]" if self.index else self.target
+
+    @property
+    def makes(self) -> bool:
+        """Whether it makes its target, and does not change it."""
+        return self.operator == "=" and not self.index
 
     @property
     def shown_shape(self) -> str:
@@ -71,8 +89,13 @@ class ProgramLine:
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """Every name the line reads, its own target too when it changes it in place."""
-        return _parsed(self.expression)[1] | ({self.target} if self.operator != "=" else set())
+        """Every name the line reads, its own target too when it changes it in place, but not its loop's variable."""
+        names = _parsed(self.expression)[1] | (set() if self.makes else {self.target})
+        if self.loop:
+            variable, _, steps = self.loop.removeprefix("for ").partition(" in ")
+            names = (names | _parsed(f"{self.target}[{self.index}]")[1]) - {variable}
+            names |= _parsed(steps)[1] - {"range", "reversed"}
+        return frozenset(names)
 
     def only_multiplies(self, name: str) -> bool:
         """Return whether an array is at most the left factor of a product here: all that sparse rows can be.

@@ -13,6 +13,7 @@ from handgrad.rules.linear import *
 from handgrad.rules.losses import *
 from handgrad.rules.normalisation import *
 from handgrad.rules.primitives import *
+from handgrad.rules.recurrence import *
 from handgrad.rules.regularisation import *
 from handgrad.rules.rule import *
 from handgrad.rules.rule_source import *

@@ -15,6 +15,8 @@ __all__ = [
     "conv2d",
     "conv2d_without_bias",
     "conv_transpose2d",
+    "depthwise_conv2d",
+    "depthwise_conv2d_without_bias",
     "global_average_pool2d",
     "max_pool2d",
     "reshape",
@@ -126,6 +128,55 @@ def conv_transpose2d_backward(dz, x, W, *, stride, padding, dilation):
     dW = (rows(du).T @ rows(x)).reshape(W.shape)  # the same W serves every entry: the entries add up
     db = rows(dz).sum(axis=0)  # b was added everywhere
     return dx, dW, db
+
+
+@rule("N... H V C, K L C, C -> N... P Q C", P=_P, Q=_Q)
+def depthwise_conv2d(x, W, b, *, stride=1, padding=0, dilation=1):
+    """Map every window of each channel by weights of its own: a convolution with as many groups as channels.
+
+    Shapes
+        x (N..., H, V, C), W (K, L, C), b (C,) -> z (N..., P, Q, C): channels last.
+    Formula
+        z_pqc = b_c + Σ_kl x_(stride p + dilation k - padding)(stride q + dilation l - padding)c W_klc
+    Gradient
+        dW = Σ u dz and db = Σ dz over all windows u; dx adds dz W up where each window was taken.
+    Source
+        Howard and others, MobileNets, arXiv 1704.04861.
+    """
+    u = windows(x, W.shape[:2], stride, padding, dilation)
+    z = (u * rows(W)).sum(axis=-2) + b
+    return z
+
+
+@depthwise_conv2d.backward
+def depthwise_conv2d_backward(dz, x, W, u, *, stride, padding, dilation):
+    dy = np.expand_dims(dz, -2)  # a window reaches its own channel of z alone
+    dx = add_windows(
+        dy * rows(W), x.shape[-3:-1], W.shape[:2], stride, padding, dilation
+    )  # windows overlap: add up
+    du = (dy * u).reshape(-1, *u.shape[-2:])
+    dW = du.sum(axis=0).reshape(W.shape)  # the same W serves every window: the windows add up
+    db = rows(dz).sum(axis=0)  # b was added to every window: the windows add up
+    return dx, dW, db
+
+
+@rule("N... H V C, K L C -> N... P Q C", P=_P, Q=_Q)
+def depthwise_conv2d_without_bias(x, W, *, stride=1, padding=0, dilation=1):
+    """Map every window of each channel without a bias; otherwise as `depthwise_conv2d`."""
+    u = windows(x, W.shape[:2], stride, padding, dilation)
+    z = (u * rows(W)).sum(axis=-2)
+    return z
+
+
+@depthwise_conv2d_without_bias.backward
+def depthwise_conv2d_without_bias_backward(dz, x, W, u, *, stride, padding, dilation):
+    dy = np.expand_dims(dz, -2)  # a window reaches its own channel of z alone
+    dx = add_windows(
+        dy * rows(W), x.shape[-3:-1], W.shape[:2], stride, padding, dilation
+    )  # windows overlap: add up
+    du = (dy * u).reshape(-1, *u.shape[-2:])
+    dW = du.sum(axis=0).reshape(W.shape)  # the same W serves every window: the windows add up
+    return dx, dW
 
 
 @rule("N... H V C -> N... P Q C", P=_POOLED_P, Q=_POOLED_Q)

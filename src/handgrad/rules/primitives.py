@@ -96,6 +96,19 @@ def uniform(shape: tuple[int, ...], key: tuple[int, int, int]) -> Array:
 
 
 @primitive
+def sigmoid(v: Array) -> Array:
+    """Return 1 / (1 + e^-v); nothing overflows.
+
+    Examples
+    --------
+    >>> sigmoid(np.array([0.0, -1000.0]))
+    array([0.5, 0. ])
+    """
+    e = np.exp(-np.abs(v))
+    return np.where(v >= 0, 1, e) / (1 + e)
+
+
+@primitive
 def normal_cdf(v: Array) -> Array:
     """Return the share of the standard normal distribution below ``v``, accurate in both tails.
 
@@ -109,7 +122,7 @@ def normal_cdf(v: Array) -> Array:
     """
 
     def ratio(upper: list[float], lower: list[float], s: Array) -> Array:
-        return np.polyval(upper, s) / np.polyval(lower, s)
+        return np.polyval(np.array(upper), s) / np.polyval(np.array(lower), s)
 
     u = np.abs(v.astype(np.float64)) / np.sqrt(2)
     small, middle, large = np.minimum(u, 0.5), np.clip(u, 0.46875, 4), np.clip(u, 4, 40)

@@ -1,4 +1,4 @@
-"""Reading a rule's text: the straight lines of a function, each with the reason written beside it."""
+"""Reading a rule's text: the lines of a function, straight or in a loop over time, each with the reason beside it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ import linecache
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import groupby
 from types import CodeType, FunctionType
 from typing import Any, cast, get_type_hints
+
+import numpy as np
 
 from handgrad.errors import RuleError, nearest
 from handgrad.rules.primitives import PRIMITIVES
 
-__all__ = ["Line", "Text"]
+__all__ = ["ForLoop", "Line", "Text"]
 
 FORMULAS: dict[str, tuple[list[str], ast.expr]] = {}
 """What rules have in common, by name: arguments and an expression, which is written out where a line calls it."""
 
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.Div: "/="}
+
+_NEW_ARRAYS = frozenset({"zeros", "ones", "empty", "full", "where", "array", "copy"})
+"""NumPy's functions, besides its ufuncs, whose result is memory of its own; those of the names with ``_like`` too."""
 
 _BRANCHES_AND_LOOPS = (
     ast.IfExp, ast.BoolOp, ast.Lambda, ast.NamedExpr, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
@@ -28,21 +34,69 @@ _BRANCHES_AND_LOOPS = (
 
 
 @dataclass(frozen=True)
+class ForLoop:
+    """What lines are repeated for: ``for variable in steps``, a ``range`` or one that is reversed."""
+
+    variable: str
+    steps: ast.expr
+
+    def __str__(self) -> str:
+        return f"for {self.variable} in {ast.unparse(self.steps)}"
+
+
+@dataclass(frozen=True)
 class Line:
-    """One statement of a rule: ``target operator expression  # reason``."""
+    """One statement of a rule: ``target operator expression  # reason``.
+
+    In a loop it writes a part of an array that a line before has made, ``target[index] operator expression``.
+    """
 
     target: str
-    operator: str  # "=", or "+=", "-=", "*=" in an update
+    operator: str  # "=", or "+=", "-=", "*=" in an update or a loop
     expression: ast.expr
     reason: str
+    index: ast.expr | None = None
+    loop: ForLoop | None = None
+
+    @property
+    def makes(self) -> bool:
+        """Whether it makes its target, and does not change it."""
+        return self.operator == "=" and self.index is None
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """Every name the expression reads."""
-        return frozenset(node.id for node in ast.walk(self.expression) if isinstance(node, ast.Name))
+        """Every name the line reads, that of an array it writes a part of too, but not its loop's variable."""
+        names = _names(self.expression)
+        if self.index is not None:
+            names |= {self.target} | _names(self.index)
+        if self.loop is not None:
+            names = (names - {self.loop.variable}) | (_names(self.loop.steps) - {"range", "reversed"})
+        return frozenset(names)
 
     def __str__(self) -> str:
-        return f"{self.target} {self.operator} {ast.unparse(self.expression)}"
+        place = f"{self.target}[{show_index(self.index)}]" if self.index else self.target
+        return f"{place} {self.operator} {ast.unparse(self.expression)}"
+
+
+def _names(expression: ast.expr) -> set[str]:
+    return {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
+
+
+def _makes_an_array(expression: ast.expr) -> bool:
+    """Whether the value of an expression is memory of its own for certain, and no view."""
+    match expression:
+        case ast.BinOp() | ast.UnaryOp() | ast.Compare():
+            return True
+        case ast.Call(ast.Attribute(ast.Name("np"), name), _, keywords):
+            of_ufunc = isinstance(getattr(np, name, None), np.ufunc)
+            passed = {keyword.arg for keyword in keywords} & {"out", "copy"}
+            return (of_ufunc or name.removesuffix("_like") in _NEW_ARRAYS) and not passed
+    return False
+
+
+def show_index(index: ast.expr) -> str:
+    """Return an index as it is written in brackets: ``:, t + 1``."""
+    return ast.unparse(ast.Subscript(ast.Name("v"), index))[2:-1]
 
 
 @dataclass(frozen=True)
@@ -63,7 +117,12 @@ class Text:
     @property
     def locals(self) -> tuple[str, ...]:
         """Names the lines define, in order."""
-        return tuple(line.target for line in self.lines if line.operator == "=")
+        return tuple(line.target for line in self.lines if line.makes)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Names that a program gives the layer's number: those the lines define, and the variables of loops."""
+        return (*self.locals, *dict.fromkeys(line.loop.variable for line in self.lines if line.loop))
 
     def run(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Run the lines on ``values`` and return every name they know afterwards.
@@ -80,13 +139,27 @@ class Text:
         return compile(self.module, self.file, "exec")
 
 
-def backward_slice(lines: Sequence[Any], wanted: Iterable[str]) -> list[Any]:
-    """Return the lines that some names need, in order, and those that change an array in place with what they need."""
+def blocks(lines: Iterable[Any]) -> list[list[Any]]:
+    """Return lines in pieces that run as one: the lines of a loop, and each other by itself."""
+    numbered = enumerate(lines)
+    return [[line for _, line in part] for _, part in groupby(numbered, lambda pair: pair[1].loop or pair[0])]
+
+
+def source_of_block(block: Sequence[Any]) -> str:
+    """Return a block as Python runs it."""
+    return str(block[0]) if not block[0].loop else "\n    ".join([f"{block[0].loop}:", *map(str, block)])
+
+
+def backward_slice(lines: Iterable[Any], wanted: Iterable[str]) -> list[Any]:
+    """Return the lines that some names need, in order, and those that change an array in place with what they need.
+
+    Of a loop all or none: at another time, each line may need each.
+    """
     needed, found = set(wanted), []
-    for line in reversed(lines):
-        if line.target in needed or line.operator != "=":
-            found.append(line)
-            needed.update(line.reads)
+    for block in reversed(blocks(lines)):
+        if any(line.target in needed or (line.operator != "=" and not line.index) for line in block):
+            found += reversed(block)
+            needed.update(*(line.reads for line in block))
     return found[::-1]
 
 
@@ -162,24 +235,61 @@ class _Reader:
     ) -> None:
         self.where, self.source, self.arguments = where, source, arguments
         self.known, self.updates = known, updates
+        self.loop: ForLoop | None = None
+        self.variables: set[str] = set()  # of loops: no name's afterwards
         self.lines: list[Line] = []
         self.returns: tuple[str, ...] = ()
 
     def read(self, statement: ast.stmt) -> None:
         if self.returns:
             raise self.error(statement, "nothing follows the return")
-        if isinstance(statement, ast.Return):
+        if isinstance(statement, ast.Return) and self.loop is None:
             self.returns = self.read_return(statement)
+        elif isinstance(statement, ast.For) and self.loop is None and not self.updates:
+            self.read_loop(statement)
         else:
             self.lines.append(self.read_line(statement))
             self.known.add(self.lines[-1].target)
 
+    def read_loop(self, statement: ast.For) -> None:
+        """Read the lines of a loop over time; its variable has a name of its own."""
+        steps: ast.expr = statement.iter
+        forward = steps
+        if isinstance(steps, ast.Call) and ast.unparse(steps.func) == "reversed" and len(steps.args) == 1:
+            forward = steps.args[0]
+        match statement.target, forward, statement.orelse:
+            case ast.Name(variable), ast.Call(ast.Name("range"), [count], []), []:
+                pass
+            case _:
+                raise self.error(
+                    statement, "a loop is `for t in range(T):` or `for t in reversed(range(T)):`"
+                )
+        self.check_new(statement, variable)
+        self.check_known(statement, _names(count))
+        self.loop = ForLoop(variable, steps)
+        for each in statement.body:
+            self.read(each)
+        self.loop = None
+        self.variables.add(variable)
+
     def read_line(self, statement: ast.stmt) -> Line:
+        index: Any = None
         match statement:
+            case (
+                ast.Assign(targets=[ast.Subscript(ast.Name(id=target), index)], value=expression)
+                | ast.AugAssign(target=ast.Subscript(ast.Name(id=target), index), value=expression)
+            ) if self.loop is not None:
+                operator = (
+                    "=" if isinstance(statement, ast.Assign) else _OPERATORS.get(type(statement.op), "")
+                )
+                if operator not in ("=", "+="):
+                    raise self.error(statement, "a part of an array is set, or added to: `h[:, t] += …`")
+                self.check_filled(statement, target)
+            case _ if self.loop is not None:
+                raise self.error(statement, "a line of a loop is `name[:, t] = expression`, or with +=")
             case ast.Assign(targets=[ast.Name(id=target)], value=expression):
                 operator = "="
-                if target in self.known:
-                    raise self.error(statement, f"{target} is given a second meaning: use a new name")
+                self.check_new(statement, target)
             case ast.AugAssign(target=ast.Name(id=target), op=op, value=expression) if type(op) in _OPERATORS:
                 operator = _OPERATORS[type(op)]
                 if not self.updates:
@@ -195,12 +305,34 @@ class _Reader:
         # The reason is the comment behind a statement, on its last line; ast counts columns in bytes.
         last, column = statement.end_lineno or 0, statement.end_col_offset or 0
         rest = self.source[last - 1].encode()[column:].decode().strip()
-        line = Line(target, operator, expression, rest[1:].strip() if rest.startswith("#") else "")
-        for name in sorted(line.reads - self.known - PRIMITIVES.keys()):
+        reason = rest[1:].strip() if rest.startswith("#") else ""
+        line = Line(target, operator, expression, reason, index, self.loop)
+        self.check_known(statement, line.reads)
+        return line
+
+    def check_new(self, statement: ast.stmt, name: str) -> None:
+        if name in self.known | self.variables:
+            raise self.error(statement, f"{name} is given a second meaning: use a new name")
+
+    def check_filled(self, statement: ast.stmt, target: str) -> None:
+        """Let a loop write only where nobody else has memory: a view may be of the array that the user passed."""
+        made = next((line.expression for line in self.lines if line.makes and line.target == target), None)
+        if made is None:
+            raise self.error(
+                statement, f"{target} is not made here: a loop fills arrays that a line before it has made"
+            )
+        if not _makes_an_array(made):
+            raise self.error(
+                statement,
+                f"{target} = {ast.unparse(made)} may share memory with another array, which the loop would change",
+                f"make {target} by arithmetic or by np.zeros_like(…)",
+            )
+
+    def check_known(self, statement: ast.stmt, names: Iterable[str]) -> None:
+        for name in sorted(set(names) - self.known - PRIMITIVES.keys()):
             hint = nearest(name, self.known | PRIMITIVES.keys())
             extra = " (built-ins are not mathematics)" if hasattr(builtins, name) else ""
             raise self.error(statement, f"{name} is not defined here{extra}", hint)
-        return line
 
     def read_return(self, statement: ast.Return) -> tuple[str, ...]:
         value = statement.value

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from handgrad.arrays import Array
-from handgrad.errors import RuleError, ShapeError
+from handgrad.errors import RankError, RuleError, ShapeError
 
 __all__ = [
     "Index", "Mask", "Probabilities", "Shape", "Signature", "Size", "State", "Target", "Weight", "show_shape",
@@ -62,7 +62,8 @@ class Signature:
     everywhere. No axes at all is a single number.
 
     An axis of the output that no argument has is computed from the others and the rule's options, by a formula beside
-    the signature: ``P="(H - size) // stride + 1"``. There ``A...`` is a tuple ``A``, as ``F="prod(A)"``.
+    the signature: ``P="(H - size) // stride + 1"``. There ``A...`` is a tuple ``A``, as ``F="prod(A)"``. A formula of an
+    axis that an argument has, ``G="4 * H"``, is checked.
 
     Examples
     --------
@@ -101,8 +102,8 @@ class Signature:
                     fix=f'say how long it is: rule("…", {axis.removesuffix("...")}="…"), from axes and options',
                 )
         for axis in computed:
-            if axis in given or not {axis, f"{axis}..."} & set(signature.output):
-                raise RuleError(f"signature {text!r}: {axis} is computed, and is no axis of the output alone")
+            if axis not in given and not {axis, f"{axis}..."} & set(signature.output):
+                raise RuleError(f"signature {text!r}: {axis} is computed, and is no axis of it")
         return signature
 
     def __str__(self) -> str:
@@ -138,6 +139,12 @@ class Signature:
                         fix=f"{name}{show_shape(fitting)} would fit",
                     )
                 seen.setdefault(axis, f"{name}{show_shape(shape)}[{position}]")
+        for axis, formula in self.computed.items():
+            if axis in sizes and sizes[axis] != (wanted := self._computed(axis, formula, sizes, {}, place)):
+                raise ShapeError(
+                    f"{place}: axis {axis} = {formula} is {_size(wanted)}, but {_size(sizes[axis])} in {seen[axis]}",
+                    given=self._given(shapes),
+                )
         return sizes
 
     def output_shape(
@@ -152,9 +159,15 @@ class Signature:
         """
         known = dict(sizes)
         for axis, formula in self.computed.items():
+            if axis in sizes:
+                continue
             name = axis if axis in self.output else f"{axis}..."
             known[name] = self._computed(axis, formula, sizes, options or {}, place)
         return tuple(size for axis in self.output for size in known[axis])
+
+    def computed_size(self, axis: str, sizes: Mapping[str, Shape]) -> Shape:
+        """Return how long an axis with a formula is, from the sizes of others alone."""
+        return self._computed(axis, self.computed[axis], sizes, {}, "the rule")
 
     def _computed(
         self, axis: str, formula: str, sizes: Mapping[str, Shape], options: Mapping[str, Any], place: str
@@ -183,7 +196,7 @@ class Signature:
         spread = next((k for k, axis in enumerate(axes) if axis.endswith("...")), None)
         extra = len(shape) - len(axes)
         if extra != 0 and (spread is None or extra < -1):
-            raise ShapeError(
+            raise RankError(
                 f"{place}: {name} has {len(shape)} axes {show_shape(shape)} "
                 f"where the signature has {' '.join(axes) or 'a single number'}",
                 given=self._given(shapes),

@@ -11,8 +11,9 @@ from handgrad.arrays import Array, stored
 from handgrad.engines import Epoch
 from handgrad.errors import TrainingError
 from handgrad.program import Program, ProgramLine
-from handgrad.program.lines_in_python import run_line
+from handgrad.program.lines_in_python import run_source
 from handgrad.rules import show_shape
+from handgrad.rules.rule_source import blocks, source_of_block
 from handgrad.training.learning_rates import steps_tried
 
 GROWN, SMALL = (
@@ -74,8 +75,10 @@ def _blame(
             problem = f"{name} goes up to {size:.3g}, too large for {program.dtype}"
             return problem, "the scale of the data", "divide it, or train in float64", ""
     scope: dict[str, Any] = {**arrays, **given, "n": given["x"].shape[0]}
-    for line in program.lines:
-        run_line(line, scope)
+    pairs = ((block, line) for block in blocks(program.lines) for line in block)
+    for block, line in pairs:
+        if line is block[0]:
+            run_source(source_of_block(block), scope)
         value = np.asarray(scope[line.target])
         if np.all(np.isfinite(value)):
             continue

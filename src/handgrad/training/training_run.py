@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from handgrad.arguments import Count, Seed, judged
 from handgrad.arrays import Array, Fingerprint
 from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError, bind
-from handgrad.engines.engine import AT_A_TIME
+from handgrad.engines.engine import rows_at_a_time
 from handgrad.errors import ConfigurationError, TrainingError, nearest, notify
 from handgrad.layers import Adam, Constant, Optimiser, Schedule
 from handgrad.network import Network
@@ -327,14 +327,15 @@ class TrainingRun:
             return None, None
         arrays, order, loss = self.watched.arrays, self.watched.order, self.network.loss
         assert loss is not None
-        epoch = Epoch(arrays, order)
+        size = rows_at_a_time(self.loss_program)
+        epoch = Epoch(arrays, order, size)
         try:
             total, count = self.validation.epoch(epoch)
         except NonFiniteLossError as error:
             raise self.explained(self.loss_program, self.copy(), epoch, error.batch) from None
         x, t = arrays["x"][order], arrays["t"][order]
         w = arrays["w"][order] if "w" in arrays else None
-        parts = (self.prediction.run(x=x[k : k + AT_A_TIME]) for k in range(0, len(t), AT_A_TIME))
+        parts = (self.prediction.run(x=x[k : k + size]) for k in range(0, len(t), size))
         prediction = np.concatenate([next(iter(outputs.values())) for outputs in parts])
         return mean_loss(total, count), measure_metric(loss, prediction, t, w)
 

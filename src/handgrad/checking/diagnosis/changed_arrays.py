@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -42,12 +44,22 @@ def changed_arrays(chain: MutatedChainRule) -> Iterator[Diagnosis]:
 
 
 def _turns(shape: tuple[int, ...]) -> Iterator[tuple[str, str, Change]]:
-    if len(shape) > 1 and shape[-1] == shape[-2]:
-        yield "transposed", "transposed", lambda value: np.swapaxes(value, -1, -2)
-    if len(shape) > 1:
-        yield "flipped along its last two axes", "wrong-axis", lambda value: value[..., ::-1, ::-1]
-    if shape and shape[-1] > 1:
-        yield "flipped along its last axis", "wrong-axis", lambda value: value[..., ::-1]
+    axes = range(len(shape))
+    for one, other in combinations(reversed(axes), 2):
+        # in memory as it was: a matrix of windows has the same shape with the window's axes exchanged
+        if shape[one] == shape[other] or len(shape) > 2:
+            words = "transposed" if len(shape) == 2 else f"with its axes {other} and {one} exchanged"
+            yield words, "transposed", partial(_exchanged, one=one, other=other)
+    several = [axes[-2:], axes[:2]] if len(shape) > 1 else []
+    for flipped in (*several, *([axis] for axis in axes)):
+        if max(shape[axis] for axis in flipped) > 1:
+            words = f"flipped along its axis {flipped[0]}" if len(flipped) == 1 else (
+                f"flipped along its axes {flipped[0]} and {flipped[1]}")  # fmt: skip
+            yield words, "wrong-position", partial(np.flip, axis=tuple(flipped))
+
+
+def _exchanged(value: Any, one: int, other: int) -> Any:
+    return np.swapaxes(value, one, other).reshape(value.shape)
 
 
 def _with_input(trace: ForwardTrace, point: Point, index: int, value: Any) -> list[Any]:

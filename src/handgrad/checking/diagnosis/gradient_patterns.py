@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -26,6 +26,7 @@ TINY = SAME / 10  # of the largest entry of a Jacobian: what is smaller is zero
 
 # Costs: a relation that many entries obey is hardly chance; the kind of the wrong entries is the last resort.
 EXTRA, DIVIDED = 0.7, 0.75
+BACKWARDS, MOVED = 0.71, 0.72  # the array that is read transposed or flipped says more
 UNMASKED = 0.9  # where all that should not be zero is right
 LAST = 3.1
 MIXED = 2.5  # where backward mixes what forward keeps apart, and the rest suffers from it
@@ -106,6 +107,9 @@ def _relations(argument: str, pairs: Pairs) -> Iterator[Diagnosis]:
     ):
         if all(explains(relation(right), got, right) for got, right in pairs):
             yield Diagnosis(code, (argument,), words.format(argument), cost)
+    if words := _order(pairs):
+        words = f"d{argument} has the right numbers, {words}"
+        yield Diagnosis("wrong-position", (argument,), words, MOVED)
     if all(close(0 * right, right, least=float(np.abs(got).max(initial=0))) for got, right in pairs):
         words = f"d{argument} should be zero: forward is flat, as a step is, and a slope is handed on"
         words += "; where that is meant, give what forward stands for: check(…, surrogate=…)"
@@ -154,6 +158,22 @@ def _left_out_of_loss(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
             yield Diagnosis(
                 "missing-local-derivative", (argument,), words, DIVIDED, alternative="wrong-local-derivative"
             )
+
+
+def _order(pairs: Pairs) -> str:
+    """Say how the right numbers were put in another order; empty where they are not the same numbers."""
+    if any(
+        close(got, right) or not close(np.sort(got, axis=None), np.sort(right, axis=None))
+        for got, right in pairs
+    ):
+        return ""
+    for axis in range(pairs[0][1].ndim):
+        if all(close(np.flip(right, axis), got) for got, right in pairs):
+            return f"flipped along axis {axis}"
+        for step in (1, -1):
+            if all(close(np.roll(right, step, axis), got) for got, right in pairs):
+                return f"shifted by one along axis {axis}"
+    return "in another order"
 
 
 def _transpose(value: Array) -> Array:
@@ -267,13 +287,22 @@ def _right_with_more_digits(evidence: Evidence) -> Iterator[Diagnosis]:
 def by_jacobian(argument: str, evidence: Evidence) -> Iterator[Diagnosis]:
     """Compare what backward hands on from each output to each entry of an argument with what it should."""
     right = _right_jacobian(argument, evidence.comparisons[0].numerical)
-    given = _given_jacobian(argument, evidence) if right is not None else None
-    if right is None or given is None:
+    if right is None:
+        return
+    way = f"from the output to d{argument}"
+    if right.shape[0] == right.shape[1] > 1 and all(
+        explains(
+            right @ _joined(sample.upstream), sample.got[argument].ravel(), sample.expected(argument).ravel()
+        )
+        for sample in evidence.comparisons[0].samples
+    ):
+        words = f"the Jacobian is used {way}, not its transpose"
+        yield Diagnosis("transposed", (argument,), words, BACKWARDS)
+    given = _given_jacobian(argument, evidence)
+    if given is None:
         return
     if right.shape[0] == right.shape[1] > 1:
-        way = f"from the output to d{argument}"
         for relation, code, words, cost in (
-            (right.T, "transposed", f"the Jacobian is used {way}, not its transpose", 1.3),
             (np.diag(np.diag(right)), "missing-term", f"of the Jacobian only the diagonal is used {way}", 1.0),
             (np.eye(len(right)), "missing-local-derivative", f"the upstream gradient is handed on {way} as it is", 1.25),
         ):  # fmt: skip
@@ -307,14 +336,20 @@ def _right_jacobian(argument: str, numerical: NumericalGradient) -> Array | None
     found = numerical.jacobians[argument]
     if not isinstance(found, NumericalJacobian) or found.kinks.any():
         return None
-    small = found.low.size <= LARGEST_JACOBIAN and len(found.low) <= MOST_OUTPUTS
+    small = found.low.size <= LARGEST_JACOBIAN
     return np.asarray((found.low + found.high) / 2, np.float64) if small else None
+
+
+def _joined(parts: Sequence[Array]) -> Array:
+    return np.concatenate([part.ravel() for part in parts])
 
 
 def _given_jacobian(argument: str, evidence: Evidence) -> Array | None:
     """Return backward's matrix, or None where it is not linear in the upstream gradient."""
     numerical, sample = evidence.comparisons[0].numerical, evidence.comparisons[0].samples[0]
     ends = np.cumsum([output.size for output in numerical.outputs])
+    if ends[-1] > MOST_OUTPUTS:
+        return None
 
     def row(upstream: Array) -> Array:
         parts = zip(np.split(upstream, ends[:-1]), numerical.outputs, strict=True)
@@ -325,6 +360,5 @@ def _given_jacobian(argument: str, evidence: Evidence) -> Array | None:
         matrix = np.array([row(unit) for unit in np.eye(ends[-1])])
     except (CheckError, KeyError, ValueError):
         return None
-    upstream = np.concatenate([part.ravel() for part in sample.upstream])
     got = np.asarray(sample.got[argument], float).ravel()
-    return matrix if matrix.ndim == 2 and close(upstream @ matrix, got) else None
+    return matrix if matrix.ndim == 2 and close(_joined(sample.upstream) @ matrix, got) else None

@@ -23,10 +23,16 @@ from handgrad.checking.interfaces.autograd_classes import operations_of
 from handgrad.checking.interfaces.calling import globals_of
 from handgrad.checking.interfaces.jax_functions import is_only_jitted
 from handgrad.checking.interfaces.methods import methods_of, returns_loss_and_gradients, trains_alone
-from handgrad.checking.interfaces.names import SAVED, plain, returned_names
+from handgrad.checking.interfaces.names import (
+    SAVED,
+    plain,
+)
 from handgrad.checking.interfaces.own_objects import Pair, by_name, own_pair
 from handgrad.checking.interfaces.script_lines import has_gradients, has_update
 from handgrad.checking.interfaces.scripts import adapt_script, is_training, script_steps
+from handgrad.checking.interfaces.signatures import (
+    returned_names,
+)
 from handgrad.checking.interfaces.tensors import is_array
 from handgrad.checking.interfaces.torch_and_jax import (
     differentiates_itself,
@@ -36,10 +42,12 @@ from handgrad.checking.interfaces.torch_and_jax import (
     with_surrogate,
     written_forward,
 )
+from handgrad.checking.interfaces.two_functions import (
+    gradient_attribute,
+)
 from handgrad.checking.interfaces.user_code import (
     alias_of,
     flag_of,
-    gradient_attribute,
     is_derivative,
     recognise,
 )
@@ -118,7 +126,7 @@ def _is_plain(forward: Any, backward: Any, inputs: Any) -> bool:
         return True
     if any(each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL) for each in (first, *rest)):
         return True
-    if first.name in inputs or any(map(_holds_arrays, inputs.values())):
+    if first.name in [*inputs, *returned_names(forward)] or any(map(_holds_arrays, inputs.values())):
         return False
     names: list[str] = []
     if isinstance(forward, FunctionType):

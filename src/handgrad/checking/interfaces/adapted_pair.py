@@ -16,10 +16,13 @@ from handgrad.checking.interfaces.names import (
     Path,
     aliases_in,
     arrays_in,
+    bare_name,
     get,
     is_gradient,
+    is_gradient_name,
     is_list_of_indices,
     match,
+    names_of_array,
     plain,
     put,
     show_path,
@@ -44,18 +47,21 @@ def adapt(
     name: str,
     matched: dict[Path, Path] | None = None,
     run_inside: Callable[[World, Any, list[Any]], Found] | None = None,
+    *,
+    of_loss: bool = False,
 ) -> Pair:
     """Return two functions of arrays by name, and the arrays: those that have a gradient, and the data.
 
     ``run_forward`` runs in a world, and ``run_backward`` in the same world, on what forward left for it and the upstream
     gradients; ``run_inside`` also finds the variables of the functions that run. ``matched`` is the path of each array's
-    gradient, from the array's.
+    gradient, from the array's. Of what starts ``of_loss``, a gradient named otherwise than the data is not taken for theirs.
     """
     world = _in_float64(world)
     runs = _Runs(world, run_forward, run_backward)
     if matched is None:
         found = runs.at_example()
         matched = _matched(world, found, lambda path: _depends_on(runs.forward, world, path))
+        matched = _without_data(matched) if of_loss else matched
         if run_inside is not None and "moved" in {kind for kind, *_ in matched.values()}:
             inside = _Runs(world, run_forward, run_inside)
             if before_step := _before_step(world, matched, inside.at_example()):
@@ -219,6 +225,16 @@ def _matched(world: World, found: Found, is_read: Callable[[Path], bool]) -> dic
     return matched | {path: ("moved", *path) for path in free_moved if is_read(path)}
 
 
+def _without_data(matched: dict[Path, Path]) -> dict[Path, Path]:
+    """Drop data with a gradient by shape, beside parameters with theirs by name: courses put 1/m in the others only."""
+    named = {path for path, gradient in matched.items() if bare_name(path) in names_of_array(gradient[1:])}
+    data = {
+        path for path, gradient in matched.items()
+        if len(path) == 1 and isinstance(gradient[-1], str) and is_gradient_name(gradient[-1]) and path not in named
+    }  # fmt: skip
+    return {path: gradient for path, gradient in matched.items() if path not in data or not named}
+
+
 def _depends_on(run: Callable[[Mapping[Path, Any]], Any], world: World, path: Path) -> bool:
     """Whether forward's outputs are others at another array; running statistics and an optimiser's state are not read."""
     array = np.asarray(to_numpy(get(world, path)))
@@ -273,7 +289,12 @@ def _beside(path: Path, arrays: Mapping[Path, Any]) -> dict[Path, Any]:
 
 def _found(found: Found, path: Path) -> Any:
     """Return what is at a path; room whose shape has changed is new."""
-    return found[path] if path in found else found["new", *path[1:]]
+    known = path if path in found else ("new", *path[1:])
+    if known not in found:
+        raise CheckError(
+            f"backward leaves no {show_path(path[1:]) or 'gradient'} for every upstream gradient"
+        )
+    return found[known]
 
 
 def _in_shape(gradient: Any, array: Any) -> Any:

@@ -12,7 +12,15 @@ from contextlib import contextmanager
 from types import FrameType, FunctionType
 from typing import Any
 
-from handgrad.checking.interfaces.names import arrays_in, definition_of, is_gradient, parameters_of
+from handgrad.checking.interfaces.names import (
+    arrays_in,
+    is_gradient,
+)
+from handgrad.checking.interfaces.signatures import (
+    definition_of,
+    parameters_of,
+    returned_values,
+)
 from handgrad.checking.subject import CheckError, raised, seeded
 
 Function = Callable[..., Any]
@@ -40,6 +48,8 @@ def call(function: Function, world: World) -> Any:
         result = in_world(function, world)(**given)
     except Exception as error:
         raise raised(function.__name__, error, given) from error
+    if isinstance(result, list) and len(result) == len(returned_values(function)) > 1:
+        return tuple(result)  # return [out, states]
     return _left_by(function, world) if result is None and "self" in world else result
 
 
@@ -129,10 +139,17 @@ def named(function: Function, inputs: Any) -> World:
     return dict(zip(parameters_of(function), values, strict=False))
 
 
-def by_returned_name(result: Any, names: list[str]) -> Any:
-    """Return a tuple as a dictionary, where the ``return`` names each of its values."""
-    fits = isinstance(result, tuple) and len(result) == len(names) == len(set(names)) and all(names)
-    return dict(zip(names, result, strict=True)) if fits else result
+def by_returned_name(result: Any, names: list[str], inner: Mapping[int, list[str]] | None = None) -> Any:
+    """Return a tuple as a dictionary, where the ``return`` names each of its values, or those ``inner`` to a value."""
+    if not isinstance(result, tuple | list):
+        return result
+    parts = tuple(
+        dict(zip(inner[k], part, strict=True))
+        if inner and k in inner and isinstance(part, tuple | list) and len(part) == len(inner[k]) else part
+        for k, part in enumerate(result)
+    )  # fmt: skip
+    fits = len(parts) == len(names) == len(set(names)) and all(names)
+    return dict(zip(names, parts, strict=True)) if fits else parts
 
 
 @contextmanager

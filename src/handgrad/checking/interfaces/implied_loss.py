@@ -45,7 +45,7 @@ def implied_losses(target: str) -> Iterator[tuple[str, Callable[..., Any]]]:
         return
     for formula, total in SUMS.items():
         for text, divisor in DIVISORS.items():
-            yield formula + text, _named(_loss(total, divisor, target), target)
+            yield formula + text, taking_output(_loss(total, divisor, target), target)
 
 
 def _loss(total: Callable[[Any, Any], Any], divisor: Callable[[Any], int], target: str) -> Callable[..., Any]:
@@ -62,9 +62,10 @@ def _loss(total: Callable[[Any, Any], Any], divisor: Callable[[Any], int], targe
     return loss
 
 
-def _named(loss: Callable[..., Any], target: str) -> Callable[..., Any]:
+def taking_output(loss: Callable[..., Any], *others: str) -> Callable[..., Any]:
+    """Return a loss as one of the prediction, and of the values of these names."""
     kind = inspect.Parameter.KEYWORD_ONLY
-    loss.__signature__ = inspect.Signature([inspect.Parameter(each, kind) for each in (OUTPUT, target)])  # type: ignore[attr-defined]
+    loss.__signature__ = inspect.Signature([inspect.Parameter(each, kind) for each in (OUTPUT, *others)])  # type: ignore[attr-defined]
     return loss
 
 
@@ -73,7 +74,8 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]]) -> Pair:
     best, most = None, -1
     for formula, pair in pairs:
         count, every = agreeing(pair)
-        if count > most:
+        # where as many agree with a sum as with an average, to forget the average is the more common
+        if count > most or (count == most > 0 and formula.endswith(" / rows")):
             best = replace(pair, matched=(f"no loss was found: taken to be {formula}", *pair.matched))
             most = count
         if count == every:

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from handgrad.checking.interfaces.names import is_derivative_name, is_loss_name, plain, returned_values
+from handgrad.checking.interfaces.names import (
+    FORWARD_WORDS,
+    is_derivative_name,
+    is_gradient_name,
+    is_loss_name,
+    plain,
+    words_of,
+)
 from handgrad.checking.interfaces.scripts import is_training, makes_state
+from handgrad.checking.interfaces.signatures import (
+    definition_of,
+    required,
+    returned_values,
+)
 
 Function = Callable[..., Any]
 
@@ -23,12 +36,39 @@ BACKWARDS = (
     "backward", "backprop", "bprop", "backwardpass", "backpropagation", "backwardpropagation", "backpropagate",
     "backwardpropagate", "backwardprop", "propagatebackward", "backpropogate", "backpropogation", "gradients", "gradient",
     "grad", "grads", "computegradients", "computegradient", "calculategradients", "getgradients", "computegrad",
-    "inputgradient", "derivative", "deriv", "prime", "derivate", "df", "dfn",
+    "inputgradient", "bptt", "derivative", "deriv", "prime", "derivate", "df", "dfn",
 )  # fmt: skip
 TRAININGS = (
     "train", "trainstep", "trainbatch", "trainonbatch", "fitbatch", "update", "step", "gradientstep", "sgdstep", "learn",
     "fit", "optimize", "trainonce", "partialfit", "updateweights", "gradientdescent", "trainnetwork",
 )  # fmt: skip
+
+
+CHAIN_WORDS = {
+    "backward",
+    "backwards",
+    "bwd",
+    "backprop",
+    "backpropagation",
+    "backpropagate",
+    "bprop",
+    "gradients",
+    "grads",
+}
+NO_CHAIN = {
+    "zero",
+    "check",
+    "numerical",
+    "numeric",
+    "clip",
+    "apply",
+    "update",
+    "print",
+    "clear",
+    "reset",
+    "plot",
+    "init",
+}
 
 
 class Methods(NamedTuple):
@@ -61,12 +101,50 @@ def methods_of(owner: Any, chosen: str = "") -> Methods:
     forward = first(*[plain(chosen)] * is_forward, *FORWARDS)
     named = first(*[plain(chosen)] * (bool(chosen) and not is_forward), *BACKWARDS)
     both = next((each for each in losses if returns_loss_and_gradients(each)), None)
+    named = named or both or _worded(every, CHAIN_WORDS)
+    forward = forward or _worded(every, FORWARD_WORDS, named)
     training = [by_name[name] for name in TRAININGS if name in by_name]
     by_lines = (each for each in (*training, *every.values()) if each not in losses and is_training(each))
-    backward = named or both or next(by_lines, None) or first(*TRAININGS)
+    backward = named or next(by_lines, None) or first(*TRAININGS)
+    if backward is None:
+        others = {name: each for name, each in every.items() if each not in losses}
+        forward, backward = _by_attributes(others, forward)
     if backward is not None and trains_alone(backward, forward, losses):
         return Methods(None, backward, (), every)
     return Methods(forward, backward, tuple(losses), every)
+
+
+def _worded(
+    methods: Mapping[str, Function], words: set[str], partner: Function | None = None
+) -> Function | None:
+    """Return the method of whose name's words one is among these, the one that shares the others with its partner's."""
+    fits = [name for name in methods if words & {*words_of(name)} and not NO_CHAIN & {*words_of(name)}]
+    others = {*words_of(getattr(partner, "__name__", ""))}
+    return methods[max(fits, key=lambda name: len(others & {*words_of(name)}))] if fits else None
+
+
+def _by_attributes(
+    methods: Mapping[str, Function], forward: Function | None
+) -> tuple[Function | None, Function | None]:
+    """Return a forward and its backward, in any language: this one reads what the other has saved, and makes gradients.
+
+    Where no name says so, it is the one that reads what is saved and takes a single argument.
+    """
+    trees = {name: definition_of(method) or ast.Pass() for name, method in methods.items()}
+    stored, read = ({name: {each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute)
+                            and isinstance(each.ctx, context)} for name, tree in trees.items()}
+                    for context in (ast.Store, ast.Load))  # fmt: skip
+    taken = {name: [each for each in required(method) if each != "self"] for name, method in methods.items()}
+    pairs = [
+        (one, other) for one, other in itertools.permutations(methods, 2)
+        if taken[one] and returned_values(methods[one]) and forward in (None, methods[one])
+        and stored[one] & read[other] and len(taken[other]) == 1
+    ]  # fmt: skip
+    pairs.sort(key=lambda pair: not any(map(is_gradient_name, stored[pair[1]])))
+    for one, other in pairs:
+        if any(map(is_gradient_name, stored[other])) or returned_values(methods[other]):
+            return methods[one], methods[other]
+    return forward, None
 
 
 SUMS = ("float(", "np.sum(", "np.mean(")  # of which a loss is one, and the gradient of a bias another

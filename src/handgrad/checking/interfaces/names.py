@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import textwrap
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from types import FunctionType, MethodType, ModuleType, SimpleNamespace
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +17,10 @@ LOSSES = ("loss", "cost", "objective", "error", "mse", "nll", "entropy", "energy
 TARGETS = {"y", "t", "label", "labels", "target", "targets", "targ", "expected", "onehot"}
 PREFIXES = ("gradients", "gradient", "grads", "grad", "nabla", "delta", "dl", "dj", "d", "g")
 SUFFIXES = ("gradients", "gradient", "grads", "grad", "derivative", "delta", "g")
+UPSTREAMS = ("d", "grad", "up", "delta", "err")
 DERIVATIVES = ("prime", "deriv", "derivative", "grad", "gradient")
-CONTAINERS = {"params", "parameters", "self", *PREFIXES}  # whose own name says nothing
+FORWARD_WORDS = {"forward", "forwards", "fwd", "feedforward", "fprop", "feed", "predict", "hypothesis"}
+CONTAINERS = {"params", "parameters", "p", "self", *PREFIXES}  # whose own name says nothing
 
 LONGEST = 1000  # entries of a container that are entered: a longer one is data
 DEEPEST = 7  # steps of a path: a network of blocks of layers of parameters needs 5
@@ -35,6 +35,12 @@ Matches = dict[Path, Path]
 def plain(name: object) -> str:
     """Return a name without case, underscores and a leading dot."""
     return str(name).lower().replace("_", "").removeprefix("self.").removeprefix(".")
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of a name: of ``linearBackward``, ``linear_backward``, ``dRelu``."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return [word for word in spaced.lower().split("_") if word]
 
 
 def is_loss_name(name: str) -> bool:
@@ -52,6 +58,11 @@ def is_gradient_name(name: str) -> bool:
     low = plain(name)
     begins = low.startswith(("grad", "nabla")) or (low[:1] == "d" and len(low) > 1)
     return begins or low.endswith(("grad", "delta"))
+
+
+def is_upstream_name(name: str) -> bool:
+    """Whether a parameter's name says that it is an upstream gradient: ``dout``, ``grad_output``, ``error``."""
+    return plain(name).startswith(UPSTREAMS)
 
 
 def is_target(path: Path) -> bool:
@@ -133,7 +144,7 @@ def _items(value: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(value, type | FunctionType | MethodType | ModuleType) or not hasattr(value, "__dict__"):
         return ()
     carries = isinstance(value, SimpleNamespace) or is_torch(value)
-    foreign = type(value).__module__.startswith(LIBRARIES) and not carries
+    foreign = type(value).__module__.partition(".")[0] in LIBRARIES and not carries
     attributes = {} if foreign else vars(value)
     return [(f".{name}", item) for name, item in attributes.items()]
 
@@ -172,106 +183,6 @@ def put(value: Any, path: Path, new: Any) -> Any:
 
 def _is_attribute(step: Any) -> bool:
     return isinstance(step, str) and step.startswith(".")
-
-
-# ---------------------------------------------------------------------------------------------- functions
-
-
-class Role(NamedTuple):
-    """What one parameter of a backward is given."""
-
-    parameter: str
-    kind: Literal["argument", "output", "saved", "upstream", "rate"]
-    which: Any = (
-        None  # the argument's name, the output's number, or the number of the upstream gradient's output
-    )
-
-
-def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return a function's named parameters, without ``self`` of a bound method."""
-    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return {n: p for n, p in inspect.signature(function).parameters.items() if p.kind not in kinds}
-
-
-def required(function: Callable[..., Any]) -> list[str]:
-    """Return the parameters of a function that have no default."""
-    return [name for name, each in parameters_of(function).items() if each.default is each.empty]
-
-
-def definition_of(function: Callable[..., Any]) -> ast.FunctionDef | None:
-    """Return a function's syntax tree, or None where there is no source."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError):
-        return None
-    return next((node for node in tree.body if isinstance(node, ast.FunctionDef)), None)
-
-
-def returned_names(function: Callable[..., Any]) -> list[str]:
-    """Return what the last ``return`` of a function calls its values: "" for what has no name.
-
-    An entry of a container has its key for a name, or the container's: ``grads["dW"]`` is ``dW``, ``hs[-1]`` is ``hs``.
-    """
-    return [_name_of(each) for each in returned_values(function)]
-
-
-def _name_of(value: ast.expr) -> str:
-    match value:
-        case ast.Subscript(slice=ast.Constant(str(key))):
-            return key
-        case ast.Subscript(value=container):
-            return _name_of(container)
-    return getattr(value, "id", getattr(value, "attr", ""))
-
-
-def returned_values(function: Callable[..., Any]) -> list[ast.expr]:
-    """Return the values of a function's last ``return``."""
-    definition = definition_of(function)
-    returned = list(_returned(definition)) if definition else []
-    return [
-        each for value in returned[-1:] for each in (value.elts if isinstance(value, ast.Tuple) else [value])
-    ]
-
-
-def _returned(node: ast.AST) -> Iterator[ast.expr]:
-    """Yield what a function returns; functions within it are not entered."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Return) and child.value is not None:
-            yield child.value
-        elif not isinstance(child, ast.FunctionDef):
-            yield from _returned(child)
-
-
-def roles_of(
-    backward: Callable[..., Any], arguments: Collection[str], outputs: list[str], *, saves: bool
-) -> list[Role]:
-    """Return what each parameter of a backward is given; those left to their defaults are not among them.
-
-    ``arguments`` are the names of forward's parameters and of the inputs, ``outputs`` what forward calls what it
-    returns. It ``saves`` where it returns more than one value, of which the last may be a cache.
-    """
-    roles: list[Role] = []
-    parameters = parameters_of(backward)
-    upstream = 0
-    for name, parameter in parameters.items():
-        optional = parameter.default is not parameter.empty
-        last = len(roles) == len(parameters) - 1
-        if saves and (plain(name) in SAVED or plain(name).endswith("cache")):
-            roles.append(Role(name, "saved"))
-        elif name in outputs and (saves or name not in arguments):
-            roles.append(Role(name, "output", outputs.index(name)))
-        elif name in arguments:
-            roles.append(Role(name, "argument", name))
-        elif plain(name) in RATES:
-            roles.append(Role(name, "rate"))
-        elif optional and not plain(name).startswith(("d", "grad", "up", "delta")):
-            continue
-        elif saves and upstream and last:
-            roles.append(Role(name, "saved"))
-        else:
-            roles.append(Role(name, "upstream", upstream))
-            upstream += 1
-    return roles
 
 
 # ---------------------------------------------------------------------------------------------- gradients
@@ -313,15 +224,17 @@ def is_gradient(path: Path, arrays: Arrays) -> bool:
         return True
     if plain(path[-1]) in SUFFIXES and path[:-1] in arrays:
         return True
+    if any(word == "g" for word in words[:-1]):  # self.g["W"] beside self.p["W"]
+        return True
     beside = {plain(other[-1]) for other in arrays if other[:-1] == path[:-1]}
-    return any(name in beside for name in _names_of_array(path[-1:]) - {plain(path[-1])})
+    return any(name in beside for name in names_of_array(path[-1:]) - {plain(path[-1])})
 
 
 def _by_name(gradients: Arrays, arrays: Arrays) -> Matches:
     found: Matches = {}
     for path, gradient in gradients.items():
-        names = _names_of_array(path)
-        fits = [other for other in arrays if other not in found and _name(other) in names]
+        names = names_of_array(path)
+        fits = [other for other in arrays if other not in found and bare_name(other) in names]
         if len(fits) > 1:
             fits = [other for other in fits if np.shape(arrays[other]) == np.shape(gradient)]
         if fits:
@@ -387,7 +300,7 @@ def _lists(values: Arrays) -> list[list[Path]]:
     return list(lists.values())
 
 
-def _name(path: Path) -> str:
+def bare_name(path: Path) -> str:
     """Return a path without case, punctuation and the container of all parameters."""
     steps = [plain(step) for step in path]
     while len(steps) > 1 and steps[0] in CONTAINERS and not steps[1].isdigit():
@@ -395,9 +308,9 @@ def _name(path: Path) -> str:
     return ".".join(steps)
 
 
-def _names_of_array(path: Path) -> set[str]:
+def names_of_array(path: Path) -> set[str]:
     """Return the names of the arrays whose gradient a path may be: ``dW``, ``grad_W`` and ``W_grad`` are all W's."""
-    *head, last = _name(path).split(".")
+    *head, last = bare_name(path).split(".")
     if not last:
         return set()
     if last.isdigit() and head:

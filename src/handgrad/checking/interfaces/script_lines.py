@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path as File
 from typing import Any, TypeGuard
 
-from handgrad.checking.interfaces.names import is_gradient_name, is_loss_name, is_target, plain
+from handgrad.checking.interfaces.names import (
+    is_derivative_name,
+    is_gradient_name,
+    is_loss_name,
+    is_target,
+    plain,
+)
 from handgrad.checking.subject import CheckError
 
 MOVES = ("delta", "error", "update", "adjustment")  # what people add to a weight
@@ -73,6 +79,36 @@ def parts_of_script(statements: Statements, file: File) -> tuple[Statements, Sta
             first = ast.parse(f"next(iter({ast.unparse(outer.iter)}))", mode="eval").body
             head.append(ast.Assign([outer.target], first))
         body = outer.body if isinstance(outer, ast.For | ast.While | ast.If | ast.With) else []
+
+
+def after_updates(statements: Statements) -> Statements:
+    """Return what is computed after the updates, in the same step: the loss, where a training only reports it."""
+    body, update = statements, next((each for each in every(statements) if moved_by(each)), None)
+    while update is not None:
+        outer = next(each for each in body if update in ast.walk(each))
+        if outer is update or not isinstance(outer, ast.For | ast.While | ast.If | ast.With):
+            last = max(k for k, each in enumerate(body) if has_update(each))
+            return (
+                [each for each in body[last + 1 :] if not isinstance(each, ast.Return)]
+                if body is not statements
+                else []
+            )
+        body = outer.body
+    return []
+
+
+def loss_calls(statements: Statements) -> Iterator[str]:
+    """Yield what statements compute under the name of a loss, or by calling one."""
+    for each in (node for statement in statements for node in ast.walk(statement)):
+        match each:
+            case ast.Assign([ast.Name(name)], value) if is_loss_name(name) and not isinstance(
+                value, ast.List
+            ):
+                yield ast.unparse(value)
+            case ast.Call(ast.Name(name) | ast.Attribute(attr=name)) if is_loss_name(
+                name
+            ) and not is_derivative_name(name):
+                yield ast.unparse(each)
 
 
 def _up_to_last_update(statements: Statements) -> Statements:
@@ -143,9 +179,29 @@ def moved_by(statement: ast.stmt) -> str:
         is_gradient_name(each) or plain(each).endswith(MOVES) or plain(each) in STEPS or _is_slot(each, name)
         for each in read
     )
+    moves = moves or _is_scaled_product(by)
     last = name.rpartition(".")[2]
     is_other = is_loss_name(last) or is_gradient_name(last) or plain(last) in STEPS
     return name if moves and not is_other and not _reads_autograd(by) else ""
+
+
+def _is_scaled_product(by: ast.expr) -> bool:
+    """Whether a value is a matrix product times a single name or number: a gradient times a rate, in any language."""
+    scaled, left = False, [by]
+    for each in left:  # which grows
+        match each:
+            case ast.BinOp(one, ast.Mult() | ast.Div(), other):
+                scaled = scaled or any(
+                    isinstance(side, ast.Name | ast.Attribute | ast.Constant) for side in (one, other)
+                )
+                left += [one, other]
+            case ast.BinOp(one, ast.MatMult(), other):
+                left += [one, other]
+    products = {"dot", "matmul", "outer"}
+    return scaled and any(
+        isinstance(node, ast.MatMult) or (isinstance(node, ast.Attribute) and node.attr in products)
+        for node in ast.walk(by)
+    )
 
 
 def _place(target: ast.expr) -> str:
@@ -186,8 +242,8 @@ def declared_in(statements: Statements) -> set[str]:
     return {name for each in statements if isinstance(each, ast.Global) for name in each.names}
 
 
-def parameters_in(updates: Statements, head: Statements) -> list[str]:
-    """Return the names that the updates move, in a zipped list too."""
+def parameters_in(updates: Statements, head: Statements, given: Collection[str] = ()) -> list[str]:
+    """Return the names that the updates move, in a zipped list too: of what is made before, or ``given``."""
     zipped = names_in([loop.iter for loop in updates if isinstance(loop, ast.For)])
     lists = {
         each.targets[0].id: names_in([each.value])
@@ -196,7 +252,7 @@ def parameters_in(updates: Statements, head: Statements) -> list[str]:
         if isinstance(each.value, ast.List | ast.Tuple)
     }
     zipped = zipped.union(*(lists.get(name, set()) for name in zipped)) - lists.keys()
-    made = names_in(head, ast.Store) | declared_in(head)
+    made = names_in(head, ast.Store) | declared_in(head) | {*given}
     moved = {*map(moved_by, every(updates)), *zipped}
     moved = {each for each in moved if each in made or each.startswith("self.")}
     slots = {

@@ -6,10 +6,11 @@ import ast
 import copy
 import inspect
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path as File
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,12 @@ from handgrad.checking.interfaces.implied_loss import best_fitting, implied_loss
 from handgrad.checking.interfaces.names import (
     RATES,
     Path,
-    definition_of,
     is_derivative_name,
     is_floating,
     is_gradient_name,
     is_loss_name,
+    is_target,
     match,
-    parameters_of,
     plain,
 )
 from handgrad.checking.interfaces.own_objects import Pair
@@ -34,16 +34,22 @@ from handgrad.checking.interfaces.script_lines import (
     MOVES,
     Statements,
     added_in,
+    after_updates,
     computing,
     every,
     flat,
     has_update,
     leaves,
+    loss_calls,
     moved_by,
     names_in,
     parameters_in,
     parts_of_script,
     subtracted,
+)
+from handgrad.checking.interfaces.signatures import (
+    definition_of,
+    parameters_of,
 )
 from handgrad.checking.interfaces.tensors import in_float64, is_array, to_numpy
 from handgrad.checking.subject import CheckError
@@ -76,6 +82,7 @@ def adapt_training(function: Function, given: Mapping[str, Any]) -> Pair:
         File(function.__code__.co_filename),
         lambda tree: _body_of(function, tree),
         {**function.__globals__, **defaults, **given},
+        parameters_of(function),
     )
     return _adapted(code, function.__name__)
 
@@ -94,7 +101,10 @@ def is_training(function: Function) -> bool:
     own = [each for each in computed if any(isinstance(node, ast.BinOp) for node in ast.walk(each.value))]
     made = names_in([target for each in own for target in each.targets], ast.Store)
     by_hand = any(is_gradient_name(name) or plain(name).endswith(MOVES) for name in made) or _computes(update)
-    return by_hand and bool(parameters_in(updates, [*head, *body]))
+    given = parameters_of(function)
+    moved = parameters_in(updates, [*head, *body], given)
+    has_loss = any(is_target((name,)) for name in given) or any(map(is_loss_name, made))
+    return by_hand and bool({*moved} - given.keys() or (moved and has_loss))
 
 
 def _computes(update: ast.stmt) -> bool:
@@ -131,6 +141,7 @@ class _Code:
     file: File
     statements: Callable[[ast.Module], Statements]
     names: Mapping[str, Any]
+    given: Collection[str] = ()  # those among them that its caller gives
 
 
 def _body_of(function: Function, tree: ast.Module) -> Statements:
@@ -151,7 +162,7 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
         return parts_of_script(code.statements(tree), file) if is_updated else ([], code.statements(tree), [])
 
     head, body, updates = parts(tree)
-    parameters = parameters_in(updates, [*head, *body]) if is_updated else leaves(body)
+    parameters = parameters_in(updates, [*head, *body], code.given) if is_updated else leaves(body)
     if not parameters:
         raise CheckError(
             f"{file}: no line moves a parameter by a gradient",
@@ -171,7 +182,8 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
     data = {name: value for name, value in code.names.items() if is_array(value) or name == "self"}
 
     def run(given: Mapping[str, Any]) -> dict[str, Any]:
-        names = {**main.__globals__, **copy.deepcopy(data), GIVEN: given}
+        changed = {name: given[name] for name in code.given if name in given}
+        names = {**main.__globals__, **copy.deepcopy(data), **changed, GIVEN: given}
         with in_float64():
             exec(main.__code__, names)
         return names
@@ -218,13 +230,36 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
             names = run(given)
             return [value(names)], names
 
-        world = {name: found[name] for name in parameters}
+        world = {name: code.names[name] for name in code.given if is_array(code.names[name])}
+        world |= {name: found[name] for name in parameters}
         return adapt(world, forward, backward, title, matched)
 
     if loss:
         compiled = compile(loss, f"{file} (its loss)", "eval")
         return with_loss(lambda names: eval(compiled, names))
+    if later := _later_loss(after_updates(code.statements(tree)), names, file):
+        return with_loss(later)
     return _with_implied_loss(with_loss, *subtracted([*head, *body], file))
+
+
+def _later_loss(
+    statements: Statements, names: Mapping[str, Any], file: File
+) -> Callable[[dict[str, Any]], Any] | None:
+    """Return what computes, from the names before the updates, the loss that a step computes after them."""
+    assigned: Statements = [each for each in statements if isinstance(each, ast.Assign)]
+    lines = compile(ast.fix_missing_locations(ast.Module(assigned, [])), str(file), "exec")
+    for text in loss_calls(statements):
+        value = compile(text, f"{file} (its loss)", "eval")
+
+        def loss(names: dict[str, Any], value: CodeType = value) -> Any:
+            own = {**names}
+            exec(lines, own)
+            return eval(value, own)
+
+        with suppress(Exception):  # it is computed from what only later steps have
+            if np.size(found := to_numpy(loss(dict(names)))) == 1 and is_floating(found):
+                return loss
+    return None
 
 
 def _places(names: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -301,7 +336,13 @@ def _compiled(statements: Statements, file: File, known: Mapping[str, Any]) -> F
     exec(compile(ast.Module(imports, []), str(file), "exec"), names)
     others = [each for each in statements if each not in imports]
     tree = ast.fix_missing_locations(ast.Module(others, []))
-    function = FunctionType(compile(tree, str(file), "exec"), names)
+    try:
+        code = compile(tree, str(file), "exec")
+    except SyntaxError as error:  # a continue without its loop
+        raise CheckError(
+            f"{file}:{error.lineno}: its lines do not run one after the other: {error.msg}"
+        ) from None
+    function = FunctionType(code, names)
     function.__dict__["tree"] = tree
     return function
 

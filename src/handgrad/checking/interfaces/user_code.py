@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import copy
 import functools
-import operator
-from contextlib import nullcontext
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.adapted_pair import Found, Run, adapt, left_by, rate_of
+from handgrad.checking.interfaces.adapted_pair import Found, Run, adapt
 from handgrad.checking.interfaces.calling import (
     ALIASES,
     MODULE,
@@ -20,42 +22,45 @@ from handgrad.checking.interfaces.calling import (
     by_returned_name,
     call,
     globals_of,
-    in_world,
     named,
     trial_of,
-    variables_of,
 )
-from handgrad.checking.interfaces.implied_loss import OUTPUT, best_fitting, implied_losses
+from handgrad.checking.interfaces.implied_loss import (
+    OUTPUT,
+    agreeing,
+    best_fitting,
+    implied_losses,
+    taking_output,
+)
 from handgrad.checking.interfaces.methods import methods_of, trains_alone
 from handgrad.checking.interfaces.names import (
     DERIVATIVES,
     RATES,
     SAVED,
-    SUFFIXES,
-    Path,
-    Role,
+    UPSTREAMS,
     arrays_in,
-    definition_of,
-    get,
+    is_derivative_name,
     is_floating,
     is_gradient_name,
     is_loss_name,
     is_target,
-    parameters_of,
     plain,
-    required,
-    returned_names,
-    returned_values,
-    roles_of,
 )
 from handgrad.checking.interfaces.own_objects import Pair
 from handgrad.checking.interfaces.scripts import adapt_training, is_training
-from handgrad.checking.interfaces.tensors import is_array, like, to_numpy
+from handgrad.checking.interfaces.signatures import (
+    definition_of,
+    inner_names,
+    parameters_of,
+    required,
+    returned_names,
+    roles_of,
+)
+from handgrad.checking.interfaces.tensors import like, to_numpy
+from handgrad.checking.interfaces.two_functions import as_taken, of_two, times
 from handgrad.checking.subject import CheckError
 
 FLAGS = (*DERIVATIVES, "derive", "diff", "dx")
-UPSTREAMS = ("d", "grad", "up", "delta", "err")
-RATE = 0.01  # where an update takes a learning rate
 STEP = 1e-6  # of the central difference that tells f'(x) from f'(f(x))
 
 
@@ -79,7 +84,7 @@ def recognise(forward: Any, backward: Function | None, inputs: Any) -> Pair:
     target = _target_of(backward, forward, world) if loss is None else ""
     if target and (MODULE in world or _returns_arrays(forward, world)):
         return _of_implied_loss(forward, backward, world, target)
-    return _of_two(forward, backward, world, loss)
+    return of_two(forward, backward, world, loss)
 
 
 def _returns_arrays(forward: Function, world: World) -> bool:
@@ -90,148 +95,6 @@ def _returns_arrays(forward: Function, world: World) -> bool:
 
 
 # ------------------------------------------------------------------------------- the shapes people write
-
-
-def _of_two(forward: Function, backward: Function, world: World, loss: Function | None = None) -> Pair:
-    """Return a forward and a backward, which starts from an upstream gradient or from a ``loss`` of forward's results."""
-    names, gradient_names = _as_taken(returned_names(forward), backward), returned_names(backward)
-    trial = trial_of(forward, world)
-    several = isinstance(trial, tuple) and len(trial) > 1
-    roles = roles_of(backward, {*parameters_of(forward), *world}, names if several else [], saves=several)
-    nested = _nested_names(forward) if several else {}
-    roles = [
-        role._replace(kind="output", which=nested[role.parameter])
-        if role.kind in ("upstream", "saved") and role.parameter in nested
-        else role
-        for role in roles
-    ]
-    if loss is not None:  # what is neither target nor input is the prediction
-        roles = [role._replace(kind="output", which=0) if role.kind == "upstream" else role for role in roles]
-    upstreams = [role.parameter for role in roles if role.kind == "upstream"]
-    attribute = gradient_attribute(backward) if upstreams else ""
-    carrier = upstream_of(backward) if not upstreams and loss is None else ()
-
-    def run_forward(world: World) -> Run:
-        result = call(forward, world)
-        if loss is None:
-            return list(result[: max(1, len(upstreams))]) if several else [result], result
-        if loss == forward:
-            return [result], result
-        by_name = by_returned_name(result, names)
-        implied = OUTPUT in parameters_of(loss)
-        known = by_name if isinstance(by_name, dict) and not implied else {}
-        taken = parameters_of(loss) if implied else required(loss)
-        missing = next(
-            (name for name in taken if name not in world | known), ""
-        )  # yhat, where forward returns a
-        known |= {missing: _output(result, world) if several else result} if missing else {}
-        return [call(loss, {**world, **known})], result
-
-    def run_backward(world: World, result: Any, upstream: list[Any], *, inside: bool = False) -> Found:
-        before = {path: np.array(value) for path, value in arrays_in(world).items()}
-        given = {
-            role.parameter: _value(role, world, result, upstream)
-            for role in roles
-            if role.kind != "argument" or role.which in world  # else it keeps its default
-        }
-        for name in upstreams if attribute else ():
-            setattr(result, attribute, given[name])
-            given[name] = result
-        if carrier:
-            setattr(get(world["self"], carrier[:-1]), carrier[-1][1:], upstream[0])
-        variables: dict[str, Any] = {}
-        with variables_of(backward, variables) if inside else nullcontext():
-            returned = in_world(backward, world)(**given)
-        rate = RATE if any(role.kind == "rate" for role in roles) else rate_of(world)
-        found = left_by(world, before, by_returned_name(returned, gradient_names), rate)
-        found |= {("inside", *path): value for path, value in arrays_in(variables).items()}
-        if upstreams or carrier:
-            return found
-        shape = np.shape(to_numpy(upstream[0]))
-        returned = (to_numpy(value) for (kind, *_), value in found.items() if kind == "returned")
-        if np.prod(shape) > 1 and any(np.shape(value) != shape for value in returned):
-            raise CheckError(
-                f"{backward.__name__} takes no upstream gradient, and {forward.__name__} returns no loss",
-                given=f"{forward.__name__} returns an array of shape {shape}",
-                fix="give the method that computes the loss, which backward differentiates",
-            )
-        return _times(upstream[0], found)
-
-    run_inside = functools.partial(run_backward, inside=True)
-    return adapt(world, run_forward, run_backward, backward.__name__, run_inside=run_inside)
-
-
-def _nested_names(forward: Function) -> dict[str, tuple[int, int]]:
-    """Return the place of each value of the tuples that forward returns, by name: ``return y, (Q, K, P)``."""
-    return {
-        each.id: (k, place)
-        for k, value in enumerate(returned_values(forward))
-        if isinstance(value, ast.Tuple)
-        for place, each in enumerate(value.elts)
-        if isinstance(each, ast.Name) and plain(each.id) not in SAVED and not each.id.endswith("cache")
-    }
-
-
-def _as_taken(names: list[str], backward: Function) -> list[str]:
-    """Return what forward returns under the names by which backward takes it, where it takes it in the same order."""
-    taken = [name for name in parameters_of(backward) if name != "self"][: len(names)]
-    others = [(one, other) for one, other in zip(names, taken, strict=False) if one != other]
-    is_value = len(others) == 1 < len(taken) and not plain(others[0][1]).startswith(UPSTREAMS)
-    return taken if len(taken) == len(names) and is_value else names
-
-
-def _output(results: tuple[Any, ...], world: World) -> Any:
-    """Return which of forward's results a loss compares: the last of a target's shape, or the first."""
-    shapes = [np.shape(value) for name, value in world.items() if is_target((name,))]
-    arrays = [each for each in results if is_array(each)]  # and no cache
-    labelled = any(len(shape) == 1 for shape in shapes)  # the last activation is compared with its classes
-    last = arrays[-1] if labelled and arrays and np.ndim(arrays[-1]) == 2 else results[0]
-    return next((each for each in reversed(arrays) if np.shape(each) in shapes), last)
-
-
-def _value(role: Role, world: World, result: Any, upstream: list[Any]) -> Any:
-    match role.kind:
-        case "argument":
-            return world[role.which]
-        case "output":
-            which = role.which if isinstance(role.which, tuple) else (role.which,)
-            return functools.reduce(operator.getitem, which, result) if isinstance(result, tuple) else result
-        case "saved":
-            return result[-1]
-        case "rate":
-            return RATE
-        case "upstream":
-            part = upstream[min(role.which, len(upstream) - 1)]
-            return part[()] if np.ndim(part) == 0 else part
-
-
-def _times(upstream: Any, gradients: Found) -> Found:
-    return {path: np.asarray(to_numpy(value)) * to_numpy(upstream) for path, value in gradients.items()}
-
-
-def gradient_attribute(backward: Function) -> str:
-    """Return the attribute that holds gradients where arrays carry them: ``g`` of ``w.g = x.T @ y.g``."""
-    definition = definition_of(backward)
-    parameters = parameters_of(backward)
-    for node in ast.walk(definition) if definition else ():
-        match node:
-            case ast.Attribute(value=ast.Name(id), attr=attribute, ctx=ast.Store()) if id in parameters:
-                return attribute
-    return ""
-
-
-def upstream_of(backward: Function) -> Path:
-    """Return the path of the upstream gradient that a method reads from the output: ``out.g`` of ``self.out.g``."""
-    definition = definition_of(backward)
-    carried: dict[type, list[str]] = {ast.Load: [], ast.Store: []}
-    for node in ast.walk(definition) if definition else ():
-        match node:
-            case ast.Attribute(ast.Attribute(ast.Name("self"), owner), name, context) if (
-                plain(name) in SUFFIXES
-            ):
-                carried[type(context)].append(f"{owner}.{name}")
-    read = [each for each in carried[ast.Load] if each not in carried[ast.Store]]
-    return tuple(f".{each}" for each in read[0].split(".")) if read and carried[ast.Store] else ()
 
 
 def _of_loss(function: Function, world: World) -> Pair:
@@ -250,13 +113,17 @@ def _of_loss(function: Function, world: World) -> Pair:
         result = call(function, world)
         return [result[place]], result[:place] + result[place + 1 :]
 
+    inner = {k - (k > place): found for k, found in inner_names(function).items()}
+
     def run_backward(world: World, rest: Any, upstream: list[Any]) -> Found:
-        known = by_returned_name(rest, names[:place] + names[place + 1 :]) if len(rest) > 1 else rest[0]
-        if (
-            isinstance(known, dict) and sum(map(is_gradient_name, known)) > 1
-        ):  # the others are states, probabilities
-            known = {name: value for name, value in known.items() if is_gradient_name(name)}
-        return _times(upstream[0], {("returned", *path): value for path, value in arrays_in(known).items()})
+        others = names[:place] + names[place + 1 :]
+        known = (
+            by_returned_name(rest, others, inner) if len(rest) > 1 else by_returned_name(rest, [], inner)[0]
+        )
+        called = {n: v for n, v in known.items() if is_gradient_name(n)} if isinstance(known, dict) else {}
+        if len(arrays_in(called)) > 1:  # the others are states, probabilities
+            known = called
+        return times(upstream[0], {("returned", *path): value for path, value in arrays_in(known).items()})
 
     return adapt(world, run_forward, run_backward, function.__name__)
 
@@ -280,15 +147,74 @@ def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
         return _of_loss(backward or losses[0], world)
     if losses and (forward is None or not _takes_upstream(backward, forward, world)):
         runs = forward is not None and set(required(forward)) <= set(world)
-        return _of_two(forward if runs and forward is not None else losses[0], backward, world, losses[0])
+        problem = None
+        for loss in losses:
+            try:
+                return of_two(forward if runs and forward is not None else loss, backward, world, loss)
+            except CheckError as error:  # it may be of other data: of many sentences, and not of one
+                problem = problem or error
+        assert problem is not None
+        target = _target_of(backward, forward, world) if forward is not None and runs else ""
+        with suppress(CheckError):
+            implied = _of_implied_loss(forward, backward, world, target) if target and forward else None
+            if implied is not None and agreeing(implied)[0]:
+                return implied
+        raise problem
     if forward is None:
         raise CheckError(f"{type(owner).__name__} has no forward and no loss whose name is known")
     target = _target_of(backward, forward, world)
+    if not losses and (pair := _of_loss_layer(forward, backward, world, methods)):
+        return pair
     aliases = alias_of(forward, backward)
     world |= {ALIASES: aliases} if aliases and set(aliases.values()) <= set(world) else {}
     if target and not losses:
         return _of_implied_loss(forward, backward, world, target)
-    return _of_two(forward, backward, world)
+    return of_two(forward, backward, world)
+
+
+def _of_loss_layer(
+    forward: Function, backward: Function, world: World, methods: Mapping[str, Function]
+) -> Pair | None:
+    """Return a layer whose backward takes forward's targets, and as what looks like an upstream gradient the prediction.
+
+    That is forward's argument, or what it has left in the object: which, the slopes tell, as with f'(f(x)). A forward
+    that returns the loss of each row is averaged, as its other methods do, or summed.
+    """
+    data = [name for name in required(forward) if not is_target((name,))]
+    targets = [name for name in required(forward) if is_target((name,))]
+    roles = roles_of(backward, {*parameters_of(forward), *world}, [], saves=False)
+    upstreams = [role.parameter for role in roles if role.kind == "upstream"]
+    taken = [role.parameter for role in roles if role.kind == "argument" and is_target((role.parameter,))]
+    if not (len(data) == len(targets) == len(taken) == len(upstreams) == 1):
+        return None
+    own = copy.deepcopy(world)
+    result = np.asarray(to_numpy(call(forward, own)))
+    others = {("self", f".{name}"): value for name, value in vars(own["self"]).items() if is_floating(value)}
+    places = [(data[0],), *others]
+    losses = [forward]
+    if result.ndim:
+        users = [
+            ast.unparse(definition_of(each) or ast.Pass()) for each in methods.values() if each != forward
+        ]
+        said = [text for text in users if f"self.{forward.__name__}(" in text]
+        means = [
+            reduce for reduce in (np.mean, np.sum) if any(f"{reduce.__name__}(" in text for text in said)
+        ]
+        losses = [_reduced(reduce) for reduce in means or (np.mean, np.sum)]
+    best, most = None, -1
+    for loss, place in [(None, None), *itertools.product(losses, places)]:
+        try:
+            pair = of_two(forward, backward, world, loss, {upstreams[0]: place} if place else {})
+            count, every = agreeing(pair)
+        except Exception:  # whatever the author's code raises when it is given something else
+            continue
+        if count > most and every:
+            best, most = pair, count
+    return best
+
+
+def _reduced(reduce: Function) -> Function:
+    return taking_output(lambda **values: reduce(values[OUTPUT]))
 
 
 def _is_of_same_data(loss: Function, backward: Function) -> bool:
@@ -325,8 +251,17 @@ def _target_of(backward: Function, forward: Function, world: World) -> str:
 
 def _of_implied_loss(forward: Function, backward: Function, world: World, target: str) -> Pair:
     """Return a network without a loss with the one that fits its gradients best, half the squared error where none does."""
-    losses = implied_losses(target)
-    return best_fitting((formula, _of_two(forward, backward, world, loss)) for formula, loss in losses)
+
+    def pairs() -> Iterator[tuple[str, Pair]]:
+        for formula, loss in implied_losses(target):
+            try:
+                yield formula, of_two(forward, backward, world, loss)
+            except CheckError as error:
+                if error.__cause__ is not None:  # the author's code: the arguments are others
+                    raise
+                # else a logarithm of what is negative
+
+    return best_fitting(pairs())
 
 
 def _taking(inputs: Any, methods: list[Function]) -> Function:
@@ -343,18 +278,21 @@ def _takes_upstream(backward: Function, forward: Function, world: World) -> bool
 
 def _loss_between(forward: Function, backward: Function, world: World) -> Function | None:
     """Return the loss from which a backward without an upstream gradient starts: a function of forward's results."""
-    names = returned_names(forward)
+    names = as_taken(forward, backward, world)
     roles = roles_of(backward, {*parameters_of(forward), *world}, names, saves=len(names) > 1)
     is_loss = any(map(is_loss_name, [*names[:1], forward.__name__]))
     if is_loss or any(role.kind == "upstream" for role in roles):
         return None
-    for name, value in getattr(forward, "__globals__", {}).items():
-        if not isinstance(value, FunctionType) or value.__module__ != forward.__module__:
-            continue
-        takes_known = set(required(value)) <= {*names, *world}
-        if takes_known and is_loss_name(name) and value not in (forward, backward):
-            return value
-    return None
+    losses = [
+        value for name, value in getattr(forward, "__globals__", {}).items()
+        if isinstance(value, FunctionType) and value.__module__ == forward.__module__
+        and is_loss_name(name) and not is_derivative_name(name) and value not in (forward, backward)
+    ]  # fmt: skip
+    unknown = {each: [name for name in required(each) if name not in {*names, *world}] for each in losses}
+    exact = [each for each in losses if not unknown[each]]
+    of_one = [each for each in losses if len(unknown[each]) == 1 and not is_target((unknown[each][0],))]
+    starts = any(is_target((name,)) for name in parameters_of(backward))
+    return next(iter(exact or (of_one if starts else ())), None)
 
 
 # --------------------------------------------------------------------------------- f(x) and its derivative
@@ -419,7 +357,7 @@ def _of_derivative(function: Function, derivative: Function, inputs: World) -> P
         return [result], result
 
     def run_backward(world: World, result: Any, upstream: list[Any]) -> Found:
-        return _times(upstream[0], {("returned",): at(world, result if in_output else world[variable])})
+        return times(upstream[0], {("returned",): at(world, result if in_output else world[variable])})
 
     name = getattr(derivative, "__name__", "derivative")
     return adapt(inputs, run_forward, run_backward, name, {(variable,): ("returned",)})

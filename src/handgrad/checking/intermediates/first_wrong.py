@@ -54,6 +54,8 @@ class FirstWrong:
         Lines that are wrong only because of it: ``"43: dW1"``.
     right
         Lines before and after it whose values are right.
+    is_early
+        Whether it updates a parameter before the error has passed through it.
     """
 
     path: str
@@ -67,6 +69,7 @@ class FirstWrong:
     mends: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
     right: tuple[str, ...] = ()
+    is_early: bool = False
     numbers: RightNumbers | None = field(default=None, compare=False, repr=False)  # not part of the JSON
 
     @property
@@ -233,6 +236,7 @@ class _Search:
             mends=tuple(right_with_it),
             later=tuple(later),
             right=tuple(right),
+            is_early=bool(suggestion.breaks),
             entry=entry,
             got=numbers[0],
             expected=numbers[1],

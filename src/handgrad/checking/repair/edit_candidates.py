@@ -164,6 +164,8 @@ def numbers(place: Expression) -> Iterator[Edited]:
         if value and n and any(close(max(value / n, n / value), count) for count in counted):
             continue  # it is a number of rows, which an edit of its own puts in
         tidy = int(value) if isinstance(n, int) and value == int(value) else value
+        if tidy < 0 and isinstance(place.parent, ast.UnaryOp):
+            continue  # nobody writes --1
         new = ast.Constant(tidy) if tidy >= 0 else fill("-A", A=ast.Constant(-tidy))
         trivial = tidy in (0, 1) and not isinstance(place.parent, ast.Compare)
         code = "wrong-sign" if value == -n else "wrong-local-derivative"
@@ -372,8 +374,17 @@ def copies(place: Expression) -> Iterator[Edited]:
 
 
 def as_forward(place: Expression) -> Iterator[Edited]:
-    """Compute a value of forward's as forward does: the same expression for a name, the same argument for a call."""
+    """Compute a value of forward's as forward does: the same expression for a name, the same argument for a call.
+
+    Of a vector that forward penalises without its first entry, the intercept, leave that out too.
+    """
     node = place.node
+    bodies = map(place.source.definitions.__getitem__, place.source.forward)
+    texts = [
+        ast.unparse(each) for each in bodies if isinstance(node, ast.Name) and dimensions(place.value) == 1
+    ]
+    if any(f"{ast.unparse(node)}[1:]" in text for text in texts):
+        yield Edited(fill("np.append(0.0, A[1:])", A=node), 1.8, "extra-term", "missing-term")
     for definition in map(place.source.definitions.__getitem__, place.source.forward):
         for other in ast.walk(definition):
             new: list[ast.expr] = []

@@ -64,8 +64,8 @@ ROWS: list[Row] = [
     *_either("wrong-sign", 1.0, "A + B ~ A - B", "A - B ~ B - A"),
     *_either("wrong-sign", 1.3, "A ~ -A"),
     *_either("transposed", 1.0, "M ~ M.T"),
-    *_either("transposed", 2.5, "T ~ np.swapaxes(T, -1, -2)"),
-    *_either("wrong-axis", 2.2, "A ~ A[::-1]", "M ~ M[::-1, ::-1]", "T ~ T[..., ::-1, ::-1]"),
+    *_either("transposed", 0.9, "T ~ T.swapaxes(-1, -2)"),
+    *_either("wrong-position", 2.2, "A ~ A[::-1]", "M ~ M[::-1, ::-1]", "T ~ T[..., ::-1, ::-1]"),
     *_either("wrong-axis", 2.0, "A.reshape(-1, A.shape[-1]) ~ A.reshape(B, C)"),
     *_either("wrong-axis", 2.0, "A.reshape(A.shape[0], -1) ~ A.reshape(B, C)"),
     *_either("batch-mean-vs-sum", 2.2, "A ~ A / N", "A ~ A * N"),
@@ -130,6 +130,8 @@ _CALLS = {
 
 def table_edits(place: Expression) -> Iterator[Edited]:
     """Yield what the table has for an expression."""
+    if isinstance(place.parent, ast.Slice) and place.node is place.parent.step:
+        return  # the step of a slice is -1 or none: another row leaves the slice out
     for row in ROWS_OF_A_KIND.get(type(place.node).__name__, []):
         yield from _by_row(place, row)
     if is_float(place.value) and not isinstance(place.node, ast.Constant):
@@ -160,7 +162,9 @@ def _by_row(place: Expression, row: Row) -> Iterator[Edited]:
             yield Edited(fill(row.after, **parts, N=size), row.cost + LIKE_IT * k, row.undoes, row.makes)
     elif free == {"U"} and row.after[0] == "A" and ("(" not in row.after or place.is_gradient(place.node)):
         for name, value in place.scope.items():
-            if _broadcasts(_column(value) if "None" in row.after else value, place.value):
+            if name != ast.unparse(place.node) and _broadcasts(
+                _column(value) if "None" in row.after else value, place.value
+            ):
                 put_in = fill(name)
                 makes, undoes = _of_part(put_in, place, row.makes, row.undoes)
                 yield Edited(fill(row.after, **parts, U=put_in), row.cost + PUT_IN, undoes, makes)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces.names import is_gradient_name
+from handgrad.checking.interfaces.names import is_gradient_name, is_target, is_upstream_name
 from handgrad.checking.interfaces.tensors import is_array, to_numpy
 from handgrad.checking.repair.guard import LONGEST_RUN, OutOfTimeError
 from handgrad.checking.repair.module_source import ModuleSource, called
@@ -39,6 +39,7 @@ class Observed:
     work: float = RUN  # microseconds of a machine of 2024
     running: bool = False
     inside: dict[int, list[int]] = field(default_factory=dict)  # the nodes of such a statement
+    loops: dict[int, set[str]] = field(default_factory=dict)  # the variables of the loops around a statement
     again: dict[int, int] = field(default_factory=dict)  # runs of a statement before it is looked at
 
     def see(self, node: int, value: Any) -> Any:
@@ -62,7 +63,10 @@ class Observed:
             self.forget(node)
         if self.running and node not in self.scopes:
             near = [*names][: MOST_NAMES // 2] + [*names][MOST_NAMES // 2 :][-MOST_NAMES // 2 :]
-            held = {text: part for name in near for text, part in _parts_of(name, names[name], DEEPEST)}
+            steps = {each: names[each] for each in self.loops.get(node, ()) if type(names.get(each)) is int}
+            held = {
+                text: part for name in near for text, part in _parts_of(name, names[name], DEEPEST, steps)
+            }
             inside = dict(
                 islice(((text, part) for text, part in held.items() if text not in near), MOST_NAMES)
             )
@@ -80,6 +84,9 @@ def observe(sandbox: Sandbox, line: int = 0, times: int = 0) -> Observed:
         observed.again[id(node)] = times
         observed.inside[id(node)] = [id(each) for each in ast.walk(node)]
     codes = dict(source.codes)
+    for loop in (each for unit in source.units for each in ast.walk(unit) if isinstance(each, ast.For)):
+        for each in ast.walk(loop):
+            observed.loops.setdefault(id(each), set()).update(names_in(loop.target))
     for unit in source.units:
         codes |= source.compile(unit, _watched)
     names = {"__see__": observed.see, "__enter__": observed.enter}
@@ -92,17 +99,30 @@ def observe(sandbox: Sandbox, line: int = 0, times: int = 0) -> Observed:
     return observed
 
 
-def _parts_of(text: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    """Yield the arrays and numbers that an object or a container in scope holds, as an expression writes them."""
+def _parts_of(text: str, value: Any, depth: int, steps: Mapping[str, int]) -> Iterator[tuple[str, Any]]:
+    """Yield the arrays and numbers that an object or a container in scope holds, as an expression writes them.
+
+    Where a loop's variable is at an entry or beside it, that says which one: ``weights[i + 1]``.
+    """
     if is_array(value) or (isinstance(value, float | int | np.number) and not isinstance(value, bool)):
         yield text, _copied(value)
     elif depth and isinstance(value, dict | tuple | list) and len(value) <= MOST_NAMES:
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(key, str | int):
-                yield from _parts_of(f"{text}[{key!r}]", item, depth - 1)
+                yield from _parts_of(f"{text}[{_index(key, steps)}]", item, depth - 1, steps)
     elif depth and not isinstance(value, type | FunctionType | MethodType | ModuleType):
         for name, item in getattr(value, "__dict__", {}).items():
-            yield from _parts_of(f"{text}.{name}", item, depth - 1)
+            yield from _parts_of(f"{text}.{name}", item, depth - 1, steps)
+
+
+def _index(key: str | int, steps: Mapping[str, int]) -> str:
+    """Return an entry's key, as a loop's variable where it is near one."""
+    beside = {0: "", 1: " + 1", -1: " - 1"}
+    for offset, text in beside.items() if isinstance(key, int) else ():
+        for name, value in steps.items():
+            if key == value + offset:
+                return name + text
+    return repr(key)
 
 
 def _copied(value: Any) -> Any:
@@ -189,7 +209,8 @@ class Expression:
     def upstream(self) -> frozenset[str]:
         """What the upstream gradient is called."""
         first, *inputs = self.source.parameters(self.function) or [""]
-        return (UPSTREAM_NAMES - {*inputs}) | {first}
+        starts = any(is_target((name,)) for name in inputs) and not is_upstream_name(first)  # from a loss
+        return (UPSTREAM_NAMES - {*inputs}) | (set() if starts else {first})
 
     @property
     def function(self) -> ast.AST:

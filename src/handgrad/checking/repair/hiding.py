@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,14 @@ from handgrad.checking.repair.expressions import Observed, is_float, number_of
 from handgrad.checking.repair.module_source import Change, Edit, ModuleSource, called
 
 CLOSE = ("isclose", "allclose")
+SQUARES = (
+    "square",
+    "var",
+    "std",
+    "norm",
+    "power",
+    "pow",
+)  # whose derivatives have a factor of 2, or of a half
 BOUNDED = ("maximum", "minimum", "clip")  # as good as comparisons
 
 
@@ -23,9 +32,10 @@ def hides(source: ModuleSource, observed: Observed, change: Change) -> bool:
     if change.is_new:
         return _leaves_wrong(source, change) or _is_data(source, change)
     return any(
-        _is_cancelled(edit) or _is_given_otherwise(source, edit) or _moves_threshold(source, observed, edit)
+        _is_cancelled(source, edit) or _is_given_otherwise(source, edit) or _moves_threshold(source, observed, edit)
+        or _is_size_by_chance(source, observed, edit)
         for edit in change.edits
-    )
+    )  # fmt: skip
 
 
 def _leaves_wrong(source: ModuleSource, change: Change) -> bool:
@@ -56,11 +66,48 @@ def _is_literal_array(node: ast.AST) -> bool:
     )
 
 
-def _is_cancelled(edit: Edit) -> bool:
+def _is_cancelled(source: ModuleSource, edit: Edit) -> bool:
     """Whether something is subtracted from itself, or divided by itself, that was not before."""
-    return any(any(map(_cancels, ast.walk(part))) for part in edit.parts) and not any(
+    holder = source.parents[id(edit.old)][0]
+    parts = list(edit.parts)
+    if isinstance(holder, ast.BinOp) and isinstance(edit.new, ast.expr):
+        sides = (edit.new if side is edit.old else side for side in (holder.left, holder.right))
+        left, right = sides
+        parts.append(ast.BinOp(left, holder.op, right))
+    return any(any(map(_cancels, ast.walk(part))) for part in parts) and not any(
         map(_cancels, ast.walk(edit.old))
     )
+
+
+def _is_size_by_chance(source: ModuleSource, observed: Observed, edit: Edit) -> bool:
+    """Whether an edit writes a number that is a size here, or the root of one, and that no square in forward gives."""
+    scope = observed.scopes.get(id(source.enclosing(edit.old, ast.stmt)), {})
+    sizes = {int(value) for value in scope.values() if isinstance(value, int | np.integer)}
+    sizes |= {size for value in scope.values() if isinstance(value, np.ndarray) for size in value.shape}
+    holder = source.parents[id(edit.old)][0]
+    is_factor = isinstance(holder, ast.BinOp) and isinstance(holder.op, ast.Mult | ast.Div)
+    within = edit.parts if is_factor else []
+    written = {*_factors(edit.parts), *(abs(n) for each in within if (n := number_of(each)) is not None)}
+    new = written - {*_factors([edit.old]), 0, 1}
+    alike = (np.isclose(size, (n, n**2, 1 / n, n**-2)).any() for size in sizes if size > 1 for n in new)
+    if not any(alike):
+        return False
+    nodes = [node for each in source.forward for node in ast.walk(source.definitions[each])]
+    powers = any(isinstance(node, ast.Pow) or called(node) in SQUARES or _is_square(node) for node in nodes)
+    return not powers and not {*_factors(nodes)} - {0, 1}
+
+
+def _is_square(node: ast.AST) -> bool:
+    """Whether an expression is a product of twice the same: ``W * W``."""
+    return isinstance(node, ast.BinOp) and ast.dump(node.left) == ast.dump(node.right)
+
+
+def _factors(parts: Iterable[ast.AST]) -> Iterator[float]:
+    """Yield the numbers, without their signs, that are multiplied with something or divide it."""
+    for node in (node for part in parts for node in ast.walk(part)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+            numbers = (number_of(side) for side in (node.left, node.right))
+            yield from (abs(number) for number in numbers if number is not None)
 
 
 def _cancels(node: ast.AST) -> bool:

@@ -19,16 +19,17 @@ from handgrad.checking.forward_trace import ForwardTrace
 from handgrad.checking.gradient_code import GradientCode, write_gradient
 from handgrad.checking.gradient_code.code_lines import simplified
 from handgrad.checking.intermediates import FirstWrong, RightNumbers
-from handgrad.checking.repair.expressions import Observed, is_end, is_float, names_in
+from handgrad.checking.repair.expressions import Observed, fill, is_end, is_float, names_in
 from handgrad.checking.repair.guard import LONGEST_RUN, OutOfTimeError
 from handgrad.checking.repair.module_source import Change, Edit
-from handgrad.checking.repair.reuse import PLAIN, changed_by, in_scope, names_of, needed
+from handgrad.checking.repair.reuse import PLAIN, changed_by, in_scope, in_scope_number, names_of, needed
 from handgrad.checking.repair.sandbox import Sandbox
 from handgrad.checking.subject import Array
 from handgrad.tolerance import close
 
 COST = 5.0  # more than any small edit, and for each line more
 OF_A_LINE = 3.0
+OF_A_TERM = 2.5
 LONGEST_LINE = 90  # characters, with what is put into it
 UPSTREAM = "grad_output"
 
@@ -48,6 +49,7 @@ def in_place(
     """Yield changes that compute gradients anew where they are computed: the first that is wrong, or each one."""
     writer = _Writer(sandbox, observed, trace)
     groups = [[place] for place in writer.first_places(first)] if first is not None else []
+    yield from (change for (place,) in groups for change in writer.with_term(place))
     places = [writer.place_of(name) for name in wrong]
     groups += [[place for place in places if place is not None]]
     for group in groups:
@@ -95,6 +97,26 @@ class _Writer:
             is_there = is_float(value) and id(self.source.enclosing(node, ast.stmt)) in statements
             if is_there and first.numbers is not None and np.shape(value) == first.numbers.value.shape:
                 yield from (Place(node, "", first.numbers, alone) for alone in (False, True))
+
+    def with_term(self, place: Place) -> Iterator[Change]:
+        """Yield a wrong value with the term that it lacks, where that is something in scope times a number: a penalty's."""
+        if place.right is None or place.is_derivative:
+            return
+        value, right = (
+            np.asarray(each) for each in (self.observed.values[id(place.node)], place.right.value)
+        )
+        scope = self.observed.scopes.get(id(self.source.enclosing(place.node, ast.stmt)), {})
+        for text, other in scope.items():
+            if not (is_float(other) and np.shape(other) == value.shape and np.any(other)):
+                continue
+            factor = float(np.sum((right - value) * other) / np.sum(np.square(other)))
+            if not factor or not close(value + factor * other, right):
+                continue
+            number = in_scope_number(ast.Constant(abs(factor)), scope)
+            sign, term = "+" if factor > 0 else "-", "B" if close(abs(factor), 1.0) else "C * B"
+            if term == "B" or self._is_known(number):
+                new = fill(f"A {sign} {term}", A=place.node, B=text, C=number)
+                yield Change((Edit(place.node, new),), OF_A_TERM, "missing-term")
 
     def _ends(self) -> Iterator[ast.expr]:
         """Yield the expressions that are assigned or returned, in the order in which they ran."""

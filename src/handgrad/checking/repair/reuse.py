@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -22,7 +23,7 @@ def in_scope(node: Any, scope: Mapping[str, Any], known: dict[str, Any]) -> Any:
     if isinstance(node, list):
         return [in_scope(item, scope, known) for item in node]
     if isinstance(node, ast.Constant):
-        return _constant(node, scope)
+        return in_scope_number(node, scope)
     if not isinstance(node, ast.expr | ast.keyword) or not scope:
         return node
     if isinstance(
@@ -45,16 +46,23 @@ def _settled(node: ast.expr) -> ast.expr:
     return node
 
 
-def _constant(node: ast.Constant, scope: Mapping[str, Any]) -> ast.expr:
+def in_scope_number(node: ast.Constant, scope: Mapping[str, Any]) -> ast.expr:
     """Return what in scope a number is, or 1 minus it, where it is no formula's own."""
     if not isinstance(node.value, float) or node.value in PLAIN:
         return node
-    for text, value in scope.items():
-        if not isinstance(value, float | np.floating):
-            continue
+    numbers = {text: value for text, value in scope.items() if isinstance(value, float | int | np.number)}
+    floats = {text: value for text, value in numbers.items() if isinstance(value, float | np.floating)}
+    for text, value in floats.items():
         for template, number in (("A", value), ("1 - A", 1 - value), ("1 / A", 1 / value if value else 0.0)):
             if np.isclose(number, node.value, rtol=SAME_NUMBER, atol=0):
                 return fill(template, A=text)
+    counts = {text: value for text, value in numbers.items() if text not in floats and value > 1}
+    for (text, value), (count, many) in itertools.product([("1", 1.0), *floats.items()], counts.items()):
+        for template, factor in (("A / N", 1), ("A / (2 * N)", 0.5), ("2 * A / N", 2)):
+            if np.isclose(
+                factor * value / many, node.value, rtol=SAME_NUMBER, atol=0
+            ):  # a penalty over the rows
+                return fill(template, A=text, N=count)
     return node
 
 

@@ -6,6 +6,8 @@ import ast
 import copy
 import inspect
 import itertools
+import math
+import re
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,11 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces import gradient_attribute, has_backward, pair_of
-from handgrad.checking.interfaces.names import arrays_in, is_target, required, returned_names
+from handgrad.checking.interfaces import gradient_attribute, has_backward
+from handgrad.checking.interfaces.names import (
+    arrays_in,
+    is_target,
+    words_of,
+)
+from handgrad.checking.interfaces.signatures import (
+    required,
+    returned_names,
+)
 from handgrad.checking.interfaces.tensors import is_array, tensors_of
-from handgrad.checking.subject import CheckError, seeded
-from handgrad.checking.user_files.candidates import Candidate, pairs_of, words_of
+from handgrad.checking.subject import seeded
+from handgrad.checking.user_files.candidates import Candidate, pairs_of
 from handgrad.checking.user_files.documented_shapes import documented_arrays
 from handgrad.checking.user_files.drawn_arguments import (
     OMITTED,
@@ -29,7 +39,21 @@ from handgrad.checking.user_files.drawn_arguments import (
     Parameter,
     shown,
 )
-from handgrad.checking.user_files.needed import functions_of, indices_among, needed_by
+from handgrad.checking.user_files.fitting import (
+    DEGENERATE,
+    FITS,
+    MISSHAPEN,
+    RETURNS,
+    UNSUMMED,
+    how_well_it_fits,
+)
+from handgrad.checking.user_files.needed import (
+    flat_among,
+    functions_of,
+    indices_among,
+    lists_among,
+    needed_by,
+)
 from handgrad.checking.user_files.parameter_words import is_bias, is_weight
 from handgrad.checking.user_files.running import EnoughError, UserFile, time_limit
 
@@ -39,9 +63,6 @@ TRIAL_SECONDS = 2.0
 SEARCH_SECONDS = 6.0  # of processor time, for slow functions; the others are ended by the number of trials
 Score = tuple[int, tuple[int, ...]]
 """How far a trial gets: into which function, to which line and column; then one of those below."""
-RETURNS, MISSHAPEN, DEGENERATE, UNSUMMED, FITS = range(10, 15)
-# forward's result cannot be judged; a gradient has another shape; all fits, but with one row, inputs that
-# broadcast or all sizes alike, where mistakes hide; a gradient has the batch as one more axis; all fits
 
 
 @dataclass(frozen=True)
@@ -77,6 +98,7 @@ class ArgumentSearch:
         choices = [*sorted({*_strings(user_file.tree)}), *(each.forward for each in made.values())]
         self.drawn = Options(roles, known, choices, pairs, self.chains)
         self.drawn.indices = indices_among(candidate)
+        self.drawn.flat, self.drawn.lists = flat_among(candidate), lists_among(candidate)
         stated = documented_arrays(
             functions_of(candidate), [each for each in roles if not is_target((each,))]
         )
@@ -177,6 +199,7 @@ class ArgumentSearch:
             EnoughError,
         ) as error:  # whatever the user's code does at what does not fit
             self.problem = _first_line(error)
+            self._shorten(values)
             return self._progress(error), None
         self._offer(others)
         if stage == FITS and (any(map(_is_degenerate, inputs.values())) or _broadcast(inputs.values())):
@@ -185,6 +208,16 @@ class ArgumentSearch:
             f"{each.role} {shown(value)}" for each, value in values.items() if value is not OMITTED
         )
         return (stage, (matched,)), Example(forward, self.candidate.backward, inputs, described, constructed)
+
+    def _shorten(self, values: dict[Parameter, Any]) -> None:
+        """Add a vector of all parameters with as many entries as the last of them needs, by the error at its reshape."""
+        said = re.search(r"cannot reshape array of size (\d+) into shape \(([\d,]+)\)", self.problem)
+        for parameter in [each for each in values if said and each.role in self.drawn.flat]:
+            assert said is not None
+            left, shape = int(said[1]), [int(each) for each in said[2].split(",") if each]
+            vector, length = self.options[parameter][0], len(values[parameter]) - left + math.prod(shape)
+            if 0 < length < len(vector) and all(len(each) != length for each in self.options[parameter]):
+                self.options[parameter].append(vector[:length])
 
     def _offer(self, others: dict[str, tuple[int, ...]]) -> None:
         """Add arrays of the shapes that gradients have, where these are their arguments' in another layout, or one number."""
@@ -275,60 +308,6 @@ def _libraries(user_file: UserFile) -> list[str]:
     }
     others: list[str] = [each for each in ("torch", "jax") if each in modules]
     return others if "numpy" not in modules and others else ["", *others]
-
-
-def how_well_it_fits(
-    forward: Any, backward: Any, inputs: dict[str, Any]
-) -> tuple[int, int, dict[str, tuple[int, ...]]]:
-    """Return the last stage that a candidate reaches with some inputs, the number of its gradients, and other shapes.
-
-    These are those of gradients that are as large as their arguments, or one number.
-
-    Raises what the candidate raises.
-    """
-    function = forward if has_backward(forward) else copy.deepcopy(forward)
-    pair = pair_of(function, backward, copy.deepcopy(inputs))
-    values = pair.inputs if isinstance(pair.inputs, dict) else {}
-    output = pair.forward(**{name: np.array(value) for name, value in values.items()})
-    parts = [np.asarray(part) for part in (output if isinstance(output, tuple) else (output,))]
-    if any(part.dtype.kind != "f" for part in parts):
-        raise CheckError(f"forward returns {parts[0].dtype}, not an array of real numbers")
-    if not all(np.all(np.isfinite(part)) for part in parts):
-        return RETURNS, 0, {}
-    upstream = tuple(np.ones(part.shape) for part in parts)
-    copied = {name: np.array(value) for name, value in values.items()}
-    gradients = pair.backward(upstream if len(upstream) > 1 else upstream[0], **copied)
-    if not isinstance(gradients, dict):
-        return FITS, 0, {}
-    by_name = {name: (np.shape(gradient), np.shape(values[name])) for name, gradient in gradients.items()}
-    shapes = list(by_name.values())
-    if all(got == wanted for got, wanted in shapes):
-        return (RETURNS if _has_one_bias_for_all(values, parts[0]) else FITS), len(shapes), {}
-    unsummed = all(
-        got == wanted or (len(got) == len(wanted) + 1 > 1 and got[1:] == wanted and wanted)
-        for got, wanted in shapes
-    )
-    others = {
-        name: got
-        for name, (got, wanted) in by_name.items()
-        if got != wanted and (np.prod(got) == np.prod(wanted) or not got)
-    }
-    return (UNSUMMED if unsummed else MISSHAPEN), len(shapes), others
-
-
-def _has_one_bias_for_all(values: dict[str, Any], output: np.ndarray) -> bool:
-    """Whether a matrix gives several outputs one and the same bias: code that sums over too much runs with that too."""
-    named = {name.rpartition(".")[2]: np.shape(value) for name, value in values.items()}
-    matrices = [
-        shape for name, shape in named.items() if is_weight(name) and len(shape) == 2 and min(shape) > 1
-    ]
-    ends = {(0, size) for size in output.shape[:1]} | {(1, size) for size in output.shape[-1:]}
-    several = any((0, shape[0]) in ends or (1, shape[1]) in ends for shape in matrices)
-    return (
-        several
-        and output.ndim == 2
-        and any(is_bias(name) and np.prod(shape) == 1 for name, shape in named.items())
-    )
 
 
 def _is_list_of_numbers(value: Any) -> bool:

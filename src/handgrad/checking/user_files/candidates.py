@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import FunctionType
@@ -21,9 +20,16 @@ from handgrad.checking.interfaces import (
     written_forward,
 )
 from handgrad.checking.interfaces.names import (
-    definition_of,
+    FORWARD_WORDS,
+    is_gradient_name,
     is_loss_name,
     plain,
+    words_of,
+)
+from handgrad.checking.interfaces.signatures import (
+    definition_of,
+    required,
+    returned_names,
 )
 from handgrad.checking.user_files.running import UserFile
 
@@ -31,7 +37,6 @@ BACKWARD_WORDS = {
     "backward", "backwards", "back", "bwd", "backprop", "backpropagation", "backpropagate", "bprop", "grad", "grads",
     "gradient", "gradients", "derivative", "derivatives", "deriv", "prime", "d", "vjp", "diff",
 }  # fmt: skip
-FORWARD_WORDS = {"forward", "forwards", "fwd", "feedforward", "fprop", "feed", "predict", "hypothesis"}
 EMPTY_WORDS = {"prop", "propagation", "propagate", "pass", "compute", "calculate", "calc", "get", "of", "the", "model",
                "func", "fn", "function", "f", "step"}  # fmt: skip
 UPDATING = ("train", "update", "fit", "sgd", "step", "optimize", "optimise", "descent")
@@ -97,7 +102,7 @@ def candidates_in(user_file: UserFile) -> list[Candidate]:
         if type(value) not in classes and not any(type(value) in cls.__mro__ for cls in classes)
     ]  # fmt: skip
     if not found:
-        found = list(_updates(functions))
+        found = [*_fed(functions)] or [*_updates(functions)]
     order = list(names)
     return sorted(found, key=lambda each: order.index(each.name))
 
@@ -145,12 +150,6 @@ def callers_first(candidates: list[Candidate]) -> list[Candidate]:
 
 
 # ----------------------------------------------------------------------------------- pairs of functions
-
-
-def words_of(name: str) -> list[str]:
-    """Return the words of a name: of ``linearBackward``, ``linear_backward``, ``dRelu``."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
-    return [word for word in spaced.lower().split("_") if word]
 
 
 def is_backward_name(name: str) -> bool:
@@ -214,6 +213,17 @@ def _forward_of(backward: str, functions: dict[str, FunctionType]) -> str:
             )
         return ""
     return next((name for name in others if plain(name) == _derived(backward)), "")
+
+
+def _fed(functions: dict[str, FunctionType]) -> Iterator[Candidate]:
+    """Yield functions that return gradients, in any language, each with the one whose results it takes by their names."""
+    for backward in functions.values():
+        if not any(map(is_gradient_name, returned_names(backward))):
+            continue
+        for name, forward in functions.items():
+            if forward is not backward and set(returned_names(forward)) & set(required(backward)) - {""}:
+                yield Candidate(name, forward, backward)
+                break
 
 
 def _updates(functions: dict[str, FunctionType]) -> Iterator[Candidate]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from handgrad.checking.interfaces.names import RATES, is_derivative_name, is_target, plain
+from handgrad.checking.user_files.layouts import INDICES, LAYOUTS, OTHERS, ROLES
 from handgrad.checking.user_files.parameter_words import (
     CHOICES,
     COUNTS,
-    FEATURES,
     FRACTIONS,
     LISTS,
     ONE_INDEX,
@@ -24,9 +24,11 @@ from handgrad.checking.user_files.parameter_words import (
     SPREADS,
     STATES,
     STRIDES,
+    TRUNCATION,
     WINDOWS,
     is_bias,
     is_no_penalty,
+    is_size,
     is_weight,
 )
 
@@ -34,50 +36,8 @@ Shape = tuple[int, ...]
 
 SIZES = (6, 5, 4, 2)  # of the input, then of each layer: no two alike, and not the rows
 ROWS, ALIKE = 7, 4  # ALIKE: of every axis, where code runs only if they are the same
+LONG = 400  # entries, enough for the matrices of a small network
 OMITTED = object()  # a parameter that keeps its default
-
-# Of each layout the axes of: data, weights, biases, targets, scales, states. n rows, i and o the sizes before and after a
-# layer, c the last size, h the state's, t steps of time, l as many as there are indices; other axes are their size, and
-# a dot is a number.
-LAYOUTS = {
-    "rows": ("n i", "i o", "o", "n c", "i", "n h"),
-    "rows, weights (out, in)": ("n i", "o i", "o", "n c", "i", "n h"),
-    "columns": ("i n", "o i", "o 1", "c n", "i 1", "h n"),
-    "one row": ("i", "i o", "o", "c", "i", "h"),
-    "one row, weights (out, in)": ("i", "o i", "o", "c", "i", "h"),
-    "one column": ("i 1", "o i", "o 1", "c 1", "i 1", "h 1"),
-    "N C H W": ("2 3 6 6", "4 3 3 3", "4", "labels", "3", "2 h"),
-    "N H W C": ("2 6 6 3", "3 3 3 4", "1 1 1 4", "labels", "3", "2 h"),
-    "C H W": ("3 6 6", "4 3 3 3", "4", "labels", "3", "h"),
-    "H W": ("6 6", "3 3", ".", "labels", "6", "h"),
-    "N T D": ("2 t i", "i o", "o", "labels", "i", "2 h"),
-    "T N D": ("t 2 i", "i o", "o", "labels", "i", "2 h"),
-    "D N T": ("i n t", "o i", "o 1", "c n t", "i", "h n"),
-    "N T D, four gates": ("2 t i", "i 4o", "4h", "labels", "i", "2 h"),
-    "N T D, three gates": ("2 t i", "i 3o", "3h", "labels", "i", "2 h"),
-    "D N T, joined": ("i n t", "h h+x", "h 1", "c n t", "i", "h n"),
-    "indices": ("index", "4 o", "o", "labels l", "i", "h"),
-    "numbers": (".", ".", ".", ".", ".", "."),
-    "regression": ("n i", "i", ".", "bits", "i", "n h"),
-    "vectors": ("i", "vector", ".", ".", "i", "h"),
-    "four gates": ("n i", "i 4o", "4h", "n c", "i", "n h"),
-    "three gates": ("n i", "i 3o", "3h", "n c", "i", "n h"),
-    "joined rows": ("n i", "x+h h", "h", "n c", "i", "n h"),
-    "joined columns": ("i n", "h h+x", "h 1", "c n", "i 1", "h n"),
-}
-ROLES = ("data", "weight", "bias", "target", "scale", "state")
-OTHERS = {  # tried when no layout fits as it is
-    "data": "indices; n h; h i; n c; n; h; 1 i; 1 2 6 6; 2 12; n 2; positive; positive n; . ; list; 1 1; i i; sequence",
-    "weight": "i; i 1; 1 i; i i; o o; h h; h c; c h; h i; i h; i 4h; h 4h; "
-    "i 3h; h 3h; 8 5; 5 8; 4 3 2 2; 4 2 2; 4 3 3; 2 2; 1 3 3 3; c; o; n; n 1",
-    "bias": "1 o; i; h; c; o 1; h 1; c 1; i 1; 4 1; 4 1 1; 1 1; 1; 4h; 3h; 4h 1; 1 h; 1 c; 1 i",
-    "target": "labels; bits; bits n 1; bits 1 n; .; signs; n; label; n i; n h; n 2; "
-    "i n; h n; i; h; normal; labels 2 6; i 1; h 1; 1 c; list; labels t; sequence",
-    "scale": "1 i; 1 3 1 1; h; 1; i 1; n 1; n",
-    "state": "n i; h; 2 h; h 1",
-}  # fmt: skip
-
-INDICES = ("labels", "index", "label", "labels l", "indices", "sequence", "labels 2 t")  # of rows of arrays
 
 
 @dataclass(frozen=True)
@@ -145,8 +105,19 @@ class Options:
         self.weights = [name for name in names if is_weight(name)]
         self.biases = [name for name in names if is_bias(name)]
         self.last = max((self._layer(name)[1] for name in self.weights), default=2)
-        self.layouts = [*_layouts_beside(known), *LAYOUTS.values()]
+        vector: list[
+            tuple[str, ...]
+        ] = []  # where there is a target, one weight in small letters comes first as that
+        if (
+            len(self.weights) == 1
+            and self.weights[0][0].islower()
+            and any(is_target((each,)) for each in names)
+        ):
+            vector = [LAYOUTS["regression"]]
+        self.layouts = [*_layouts_beside(known), *vector, *LAYOUTS.values()]
         self.indices: Collection[str] = ()  # names of what is used as an index
+        self.lists: Mapping[str, str] = {}  # names of lists, and of an entry of each
+        self.flat: Collection[str] = ()  # names of vectors that hold all parameters
         self.alike, self.by_layout = False, False
         self._first: Any = None  # of the arrays that are one for each layout
 
@@ -162,7 +133,7 @@ class Options:
         self.alike, self._first = alike, None
         name, low = parameter.role, plain(parameter.role)
         found = [self.known[name]] if name in self.known and not parameter.key else []
-        hides = is_no_penalty(name, default) or any(word in low for word in (*COUNTS, *SPREADS))
+        hides = is_no_penalty(name, default) or any(word in low for word in (*COUNTS, *SPREADS, TRUNCATION))
         if default is not parameter and not hides:
             found.append(OMITTED)
         others = self._by_name(name, low, constructs=parameter.group == "constructor")
@@ -171,19 +142,31 @@ class Options:
 
     def _by_name(self, name: str, low: str, *, constructs: bool) -> list[Any]:
         if name in self.indices:
-            drawn = [self._array("target", name, axes.split()) for axes in INDICES]
+            outputs = (
+                axes.split() for _, _, _, axes, *_ in self.layouts[: -len(LAYOUTS)]
+            )  # of the file's own matrices
+            ends = dict.fromkeys(f"classes {axis}" for each in outputs for axis in each if axis.isdigit())
+            drawn = [self._array("target", name, axes.split()) for axes in [*INDICES, *ends]]
             single = low in ("i", "j") or (low.startswith(ONE_INDEX) and low[-1] != "s")
-            first = 0 if is_target((name,)) else 2 if single else 1
+            first = INDICES.index("labels" if is_target((name,)) else "label" if single else "index")
             return [drawn[first], *drawn[:first], *drawn[first + 1 :]]
+        if name in self.flat:  # what is too much of it has no gradient
+            return [0.5 * self.generator.normal(size=LONG)]
+        if is_weight(entry := self.lists.get(name, "")) or is_bias(entry):
+            return self._lists("b" if is_bias(entry) else low)
+        if is_size(low):
+            return [*self._whole(low), *([] if constructs else self._arrays("data", name))]
         if is_target((name,)) and not (low == "t" and constructs):
             return self._arrays("target", name)
         if any(word in low for word in COUNTS):
             return [1, 2]
+        if TRUNCATION in low:
+            return [LONG]
         if low in ("rng", "generator", "randomstate", "random"):
             return [np.random.default_rng(0), np.random.RandomState(0), 0]
         if low == "seed":
             return [0]
-        if low.startswith(("verbose", "print", "debug", "plot", "return")):
+        if low.startswith(("verbose", "print", "debug", "plot", "return")) and low != "returns":
             return [False]
         if "activation" in low and is_derivative_name(name):
             return [*(derivative for _, derivative in self.pairs), lambda x: 1 - np.tanh(x) ** 2]
@@ -223,7 +206,7 @@ class Options:
         return self._of_array(name, low)
 
     def _of_array(self, name: str, low: str) -> list[Any]:
-        if low in STRIDES | WINDOWS | FEATURES:
+        if low in STRIDES | WINDOWS:
             return [*self._whole(low), *self._arrays("data", name)]
         if low in FRACTIONS and low not in ("p", "c"):
             return [FRACTIONS[low], 0.5, *self._arrays("data", name)]
@@ -280,6 +263,9 @@ class Options:
                 return draw.integers(0, 4, (2, self.length))
             case ["labels", *shape]:
                 return draw.integers(0, min(outputs, 2), [self._size(axis, name) for axis in shape] or rows)
+            case ["classes", axis]:  # with the last of them, from which one_hot knows how many there are
+                classes = self._size(axis, name)
+                return np.append(draw.integers(0, classes, rows - 1), classes - 1)
             case ["label"]:
                 return 1
             case ["signs"]:
@@ -378,7 +364,8 @@ class Options:
             return [ALIKE, [ALIKE], 1, (ALIKE,), (3, 6, 6)]
         inner = any(word in low for word in ("hid", "nh", "h1", "mid"))
         after = any(
-            word in low for word in ("out", "class", "ny", "filters", "units", "neurons", "dst", "next", "k")
+            word in low
+            for word in ("out", "class", "label", "ny", "filters", "units", "neurons", "dst", "next", "k")
         )
         if inner or after or low in ("o", "c", "m", "h", "nc", "d2", "d1"):
             first = 1 if inner or low in ("h", "d1") else 2

@@ -15,13 +15,15 @@ from handgrad.checking.interfaces.names import RATES, is_target, plain
 from handgrad.checking.interfaces.tensors import is_array
 from handgrad.checking.subject import CheckError, seeded
 from handgrad.checking.user_files.argument_search import (
-    MISSHAPEN,
     ArgumentSearch,
     Example,
-    how_well_it_fits,
 )
 from handgrad.checking.user_files.candidates import Candidate, is_backward_name
 from handgrad.checking.user_files.drawn_arguments import OMITTED
+from handgrad.checking.user_files.fitting import (
+    MISSHAPEN,
+    how_well_it_fits,
+)
 from handgrad.checking.user_files.needed import functions_of, lines_that_settle, needed_names
 from handgrad.checking.user_files.parameter_words import COUNTS, is_no_penalty
 from handgrad.checking.user_files.running import UserFile

@@ -17,10 +17,12 @@ from handgrad.checking.interfaces import (
 )
 from handgrad.checking.interfaces.names import (
     SAVED,
-    definition_of,
     is_target,
-    parameters_of,
     plain,
+)
+from handgrad.checking.interfaces.signatures import (
+    definition_of,
+    parameters_of,
     required,
     returned_names,
 )
@@ -130,6 +132,36 @@ def _keys(candidate: Candidate, name: str) -> list[str]:
                     inner = [(names[called], each) for arg, each in taken if ast.unparse(arg) == known]
                     left += [each for each in inner if each not in left]
     return list(dict.fromkeys(found))
+
+
+def lists_among(candidate: Candidate) -> dict[str, str]:
+    """Return the parameters that functions go through together, with the name of an entry: ``zip(weights, biases)``."""
+    found: dict[str, str] = {}
+    for function in functions_of(candidate):
+        for node in ast.walk(definition_of(function) or ast.Pass()):
+            match node:
+                case ast.For(ast.Tuple(entries), ast.Call(ast.Name("zip"), lists)) if len(entries) == len(
+                    lists
+                ):
+                    pairs = [
+                        (ast.unparse(one), ast.unparse(many))
+                        for one, many in zip(entries, lists, strict=True)
+                    ]
+                    found |= {many: one for one, many in pairs if many in parameters_of(function)}
+    return found
+
+
+def flat_among(candidate: Candidate) -> set[str]:
+    """Return the parameters from which a candidate's functions cut and reshape their arrays: all parameters in one vector."""
+    found: set[str] = set()
+    for function in functions_of(candidate):
+        for node in ast.walk(definition_of(function) or ast.Pass()):
+            match node:
+                case ast.Call(
+                    ast.Attribute(ast.Subscript(ast.Name(name), ast.Slice()), "reshape")
+                ) | ast.Call(ast.Attribute(attr="reshape"), [ast.Subscript(ast.Name(name), ast.Slice()), *_]):
+                    found |= {name} & parameters_of(function).keys()
+    return found
 
 
 def indices_among(candidate: Candidate) -> set[str]:

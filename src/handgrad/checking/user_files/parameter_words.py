@@ -32,6 +32,7 @@ PLURALS = {
     "weights", "ws", "params", "parameters", "thetas", "layers", "net", "network", "model", "biases", "bs",
 }  # fmt: skip
 COUNTS = ("epoch", "iter", "nsteps", "numsteps", "maxsteps")
+TRUNCATION = "trunc"  # of backpropagation through time: only without it is the gradient that of the loss
 PENALTIES = ("reg", "lam", "lmb", "l2", "weightdecay", "wd")  # a factor of 0 shows no mistake in its term
 SPREADS = ("std", "weightscale", "initscale")  # of weights: with nearly none, kinks hide mistakes
 FRACTIONS = {
@@ -48,9 +49,6 @@ WINDOWS = {
 STRIDES = {
     "stride", "pad", "padding", "stridex", "stridey", "strides", "p2",
 }  # fmt: skip
-FEATURES = {
-    "numclasses", "nclasses", "vocabsize", "nc", "batchsize", "numlabels", "numfeatures",
-}  # fmt: skip
 CHOICES = {
     "activation", "act", "nonlinearity", "mode", "kind", "type", "loss", "lossfunction", "initialization", "init",
     "cost", "activationfn", "activationfunction", "hiddenactivation", "outputactivation", "initializer", "lossfn",
@@ -65,6 +63,14 @@ PREDICTIONS = {
 def is_no_penalty(name: str, value: Any) -> bool:
     """Whether a penalty is switched off."""
     return type(value) in (int, float) and value == 0 and plain(name).startswith(PENALTIES)
+
+
+def is_size(low: str) -> bool:
+    """Whether a name, without case and underscores, says that it is a number of units, of classes, of rows."""
+    return (
+        low == "nc"
+        or re.match(r"(n|num|no)(in|out|hid|class|label|feat|input|unit)\w*$|\w*(size|dim)$", low) is not None
+    )
 
 
 def is_weight(name: str) -> bool:

@@ -73,25 +73,26 @@ class Blas:
 
     def seconds(self) -> float:
         """Measure three products, as a step has them, on one thread: ``x @ W``, ``dz @ W.T`` and ``x.T @ dz``."""
-        size, scalar, array = _SIZES[self.integer], ctypes.c_float, ctypes.c_void_p
-        multiply = getattr(self.library, self.names.format("sgemm"))
         x, w, dz = (np.ones(shape, np.float32) for shape in ((128, 512), (512, 256), (128, 256)))
         started = time.perf_counter()
         with self.on_one_thread():
-            for a, b, a_layout, b_layout in (
-                (x, w, CBLAS_NO_TRANS, CBLAS_NO_TRANS),
-                (dz, w, CBLAS_NO_TRANS, CBLAS_TRANS),
-                (x, dz, CBLAS_TRANS, CBLAS_NO_TRANS),
-            ):
-                rows, inner = a.shape if a_layout == CBLAS_NO_TRANS else a.shape[::-1]
-                columns = b.shape[b_layout == CBLAS_NO_TRANS]
-                c = np.empty((rows, columns), np.float32)
-                multiply(
-                    CBLAS_ROW_MAJOR, a_layout, b_layout, size(rows), size(columns), size(inner),
-                    scalar(1), array(a.ctypes.data), size(a.shape[1]), array(b.ctypes.data), size(b.shape[1]),
-                    scalar(0), array(c.ctypes.data), size(columns),
-                )  # fmt: skip
+            self.multiply(x, w, CBLAS_NO_TRANS, CBLAS_NO_TRANS)
+            self.multiply(dz, w, CBLAS_NO_TRANS, CBLAS_TRANS)
+            self.multiply(x, dz, CBLAS_TRANS, CBLAS_NO_TRANS)
         return time.perf_counter() - started
+
+    def multiply(self, a: Any, b: Any, a_layout: int = CBLAS_NO_TRANS, b_layout: int = CBLAS_NO_TRANS) -> Any:
+        """Return the product of two matrices of float32, each in its layout."""
+        size, scalar, array = _SIZES[self.integer], ctypes.c_float, ctypes.c_void_p
+        rows, inner = a.shape if a_layout == CBLAS_NO_TRANS else a.shape[::-1]
+        columns = b.shape[b_layout == CBLAS_NO_TRANS]
+        c = np.empty((rows, columns), np.float32)
+        getattr(self.library, self.names.format("sgemm"))(
+            CBLAS_ROW_MAJOR, a_layout, b_layout, size(rows), size(columns), size(inner),
+            scalar(1), array(a.ctypes.data), size(a.shape[1]), array(b.ctypes.data), size(b.shape[1]),
+            scalar(0), array(c.ctypes.data), size(columns),
+        )  # fmt: skip
+        return c
 
     @contextmanager
     def on_one_thread(self) -> Iterator[None]:
@@ -130,6 +131,11 @@ ROUNDS = 25
 
 
 _FINDING = threading.Lock()
+
+
+def library_is_chosen() -> bool:
+    """Whether the user asks for a library: then it computes every product of matrices."""
+    return os.environ.get(CHOICE, "auto") != "auto"
 
 
 def find_blas() -> Blas | None:

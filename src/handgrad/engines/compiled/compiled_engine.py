@@ -16,12 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.arrays import is_sparse
-from handgrad.engines.compiled.blas import Blas, find_blas
-from handgrad.engines.compiled.fusion import FusedLoop, StepSchedule
-from handgrad.engines.compiled.loops import FLOATS, Kernel, KernelWriter
+from handgrad.engines.compiled.blas import Blas, find_blas, library_is_chosen
+from handgrad.engines.compiled.elementwise import FLOATS
+from handgrad.engines.compiled.fused_loop import FusedLoop
+from handgrad.engines.compiled.fusion import Step, StepSchedule
+from handgrad.engines.compiled.loops import Kernel, KernelWriter
 from handgrad.engines.compiled.matrix_products import find_ahead
 from handgrad.engines.compiled.plan import Plan
 from handgrad.engines.compiled.sparse_rows import SparseRows
+from handgrad.engines.compiled.window_loops import WindowLoopWriter
+from handgrad.engines.compiled.window_steps import WindowLoop
 from handgrad.engines.engine import Epoch, NonFiniteLossError
 from handgrad.errors import EngineError, ShapeError
 from handgrad.layers import Value
@@ -71,14 +75,17 @@ class BoundCompiled:
         self.outputs = {name: self.lowered.names[name] for name in program.outputs}
         self.checked = tuple(self.outputs[name] for name in ("total", "count") if name in self.outputs)
         self.prepared: tuple[Any, Plan] | None = None
-        self.written: dict[tuple[tuple[str, str], ...], tuple[StepSchedule, dict[FusedLoop, Kernel]]] = {}
+        self.written: dict[tuple[tuple[str, str], ...], tuple[StepSchedule, dict[Step, Kernel]]] = {}
         try:  # to hear now, and not in the middle of a training, what cannot be done
             self.schedule = self.scheduled()
             row = {v.name: self.given(v, _row(v, program.dtype)) for v in program.inputs}
             self.plan(row, 1).prepare(Epoch(row, np.arange(0), 1))
         except (NotImplementedError, KeyError, AttributeError, StopIteration, RuntimeError) as error:
             raise EngineError(f"this program cannot be compiled: {error!r}") from error
+        # the two round differently, which resuming a training reports
+        products = "BLAS" if library_is_chosen() else "tiles"
         self.facts = {"engine": "compiled", "blas": blas.name, "threads": thread_limit(blas)}
+        self.facts["sequence_products"] = products
 
     def scheduled(self, sparse: Collection[str] = ()) -> StepSchedule:
         """Return the steps for inputs of which some are sparse."""
@@ -128,11 +135,14 @@ class BoundCompiled:
         if self.prepared is None or self.prepared[0] != key:
             if types not in self.written:
                 schedule = self.scheduled(sparse) if sparse else self.schedule
-                loops = [step for step in schedule.steps if isinstance(step, FusedLoop)]
-                self.written[types] = (
-                    schedule,
-                    {loop: KernelWriter(loop, schedule.stored, dtype, sources).write() for loop in loops},
-                )
+                kernels: dict[Step, Kernel] = {}
+                for step in schedule.steps:
+                    if isinstance(step, FusedLoop):
+                        writer = KernelWriter(step, schedule.stored, schedule.homes, dtype, sources)
+                        kernels[step] = writer.write()
+                    elif isinstance(step, WindowLoop):
+                        kernels[step] = WindowLoopWriter(step, dtype).write()
+                self.written[types] = schedule, kernels
             schedule, kernels = self.written[types]
             ahead = find_ahead(schedule)
             if ahead is not None and sources[ahead.rows.attribute] != FLOATS[dtype]:

@@ -234,6 +234,8 @@ def elementwise(code: Code, operation: str, operands: list[Number], kind: str) -
     plain = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "div"}
     if operation in plain:
         return code.binary(f"f{plain[operation]}" if kind != "i64" else plain[operation], *operands)
+    if operation in ("copy", "convert", "broadcast"):
+        return operands[0]
     if kind == "i64":
         raise NotImplementedError(f"{operation} of whole numbers is not compiled")
     if operation in ("exp", "expm1", "tanh", "log", "log1p", "normal_cdf"):
@@ -242,8 +244,6 @@ def elementwise(code: Code, operation: str, operands: list[Number], kind: str) -
     match operation:
         case "negative":
             return code.emit(f"fneg {operands[0]}", kind, width)
-        case "convert" | "broadcast":
-            return operands[0]
         case "floor_divide":
             return code.intrinsic("floor", code.binary("fdiv", *operands))
         case "sign":

@@ -1,37 +1,34 @@
 """The steps of a program: products of matrices, and loops over rows and columns that compute several values together.
 
-Each value of a loop is at one of four levels: one for every place (``full``), one for every row, one for every column,
-or a single one (``scalar``). A value joins the first loop that computes or reads one of its operands, has the same rows
-and columns, and has nothing that it needs still incomplete: a sum over columns is complete at the end of its row, a
+A value joins the first loop that computes or reads one of its operands, has the same rows and columns
+(`loop_fits`), and has nothing that it needs still incomplete: a sum over columns is complete at the end of its row, a
 sum over rows only at the end of the loop. Else it begins a loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from itertools import pairwise
+from typing import TypeAlias
 
+from handgrad.engines.compiled.blas import library_is_chosen
+from handgrad.engines.compiled.fused_loop import SPECIAL, FusedLoop, possible_fits
+from handgrad.engines.compiled.placement import Homes, homes_of
+from handgrad.engines.compiled.tiled_products import is_of_sequences
+from handgrad.engines.compiled.triangles import triangular
+from handgrad.engines.compiled.window_steps import WindowStep, WindowSteps
 from handgrad.program.lowered import (
     GIVEN,
-    ONE,
     REDUCTIONS,
     VIEWS,
-    Extent,
-    Extents,
     Lowered,
     LoweredValue,
+    TimeLoop,
     UnsupportedLineError,
-    product,
     users_of,
 )
-
-Level: TypeAlias = Literal["full", "row", "column", "scalar"]
-Direction: TypeAlias = Literal["rows", "columns", "not"]
-
-SPECIAL = frozenset({"take", "add_rows_at", "uniform", "is_class"})
-"""Operations whose place in a loop is fixed."""
 
 CHEAP = frozenset({"broadcast", "is_class"})
 """Operations that each loop does again where it needs their result, unless a product needs it in memory."""
@@ -39,181 +36,9 @@ CHEAP = frozenset({"broadcast", "is_class"})
 NUMBERS = frozenset({"scalar", "size", "constant"})
 
 
-@dataclass(frozen=True)
-class Fit:
-    """One way to compute a value in a loop: the loop's size, and the level of the result and of each operand."""
-
-    rows: Extent
-    columns: Extent
-    level: Level
-    operands: tuple[Level, ...]
-
-
-@dataclass(eq=False)
-class FusedLoop:
-    """Values computed together, row by row, in order, each at its level; ``repeated`` are the cheap ones."""
-
-    rows: Extent
-    columns: Extent
-    repeated: frozenset[LoweredValue] = frozenset()
-    values: list[LoweredValue] = field(default_factory=list)
-    levels: dict[LoweredValue, Level] = field(default_factory=dict)
-    fits: dict[LoweredValue, Fit] = field(default_factory=dict)
-
-    @property
-    def reads(self) -> Iterator[LoweredValue]:
-        """What it takes from memory."""
-        for value in self.values:
-            yield from (operand.source for operand in value.inputs if operand.source not in self.levels)
-
-    def add(self, value: LoweredValue, fit: Fit) -> None:
-        """Compute a value here, after whatever cheap operands it has."""
-        for operand in value.inputs:
-            if operand.source in self.repeated and operand.source not in self.levels:
-                self.add(operand.source, next(self.own_fits(operand.source)))
-        self.values.append(value)
-        self.levels[value], self.fits[value] = fit.level, fit
-
-    def fit(self, value: LoweredValue) -> Fit | None:
-        """Return how a value would be computed in this loop, or None when it cannot be."""
-        own = (fit for fit in self.own_fits(value) if self.has_ready(value, fit))
-        return next(own, None) or self.fit_in_row(value)
-
-    def own_fits(self, value: LoweredValue) -> Iterator[Fit]:
-        return (fit for fit in fits(value) if (fit.rows, fit.columns) == (self.rows, self.columns))
-
-    def fit_in_row(self, value: LoweredValue) -> Fit | None:
-        """Return how a value of one number a row would be computed at the end of each row."""
-        is_reduction = value.operation in REDUCTIONS
-        sizes = [operand.source.size for operand in value.inputs]
-        if (
-            value.operation in SPECIAL
-            or self.rows == ONE
-            or not self.rows.rows
-            or product(value.inputs[0].shape if is_reduction else value.shape) != self.rows
-            or not any(self.levels.get(v.source) == "row" for v in value.inputs)
-            or (is_reduction and product(value.shape) != ONE)
-            or any(size not in (self.rows, ONE) for size in sizes)
-        ):
-            return None
-        operands: tuple[Level, ...] = tuple("row" if size == self.rows else "scalar" for size in sizes)
-        fit = Fit(self.rows, self.columns, "scalar" if is_reduction else "row", operands)
-        return fit if self.has_ready(value, fit) else None
-
-    def has_ready(self, value: LoweredValue, fit: Fit) -> bool:
-        """Whether each operand that this loop computes is complete where the value needs it, and as it needs it."""
-        for operand, level in zip(value.inputs, fit.operands, strict=True):
-            made = operand.source
-            if made in self.repeated and level != "full":
-                return False
-            if made in self.levels and not (self.levels[made] == level and level in ("full", "row")):
-                return False
-        return not (value.target and any(self.is_row_reduction(v) for v in self.values))
-
-    def is_row_reduction(self, value: LoweredValue) -> bool:
-        return value.operation in REDUCTIONS and self.levels[value] == "row"
-
-    def sums_columns(self, value: LoweredValue) -> bool:
-        """Whether a reduction goes over the columns of each row."""
-        return "full" in self.fits[value].operands
-
-    @property
-    def passes(self) -> dict[LoweredValue, int]:
-        """In which pass over the columns of a row each value is computed; a row's own values come before it."""
-        passes: dict[LoweredValue, int] = {}
-        for value in self.values:
-            made = [operand.source for operand in value.inputs if operand.source in passes]
-            before = (passes[v] + (self.is_row_reduction(v) and self.sums_columns(v)) for v in made)
-            passes[value] = max(before, default=0)
-        return passes
-
-    @property
-    def carried(self) -> set[LoweredValue]:
-        """What one pass computes and a later one reads: it goes through memory."""
-        passes = self.passes
-        return {
-            operand.source
-            for value in self.values
-            for operand in value.inputs
-            if operand.source not in self.repeated
-            and self.levels.get(operand.source) == "full"
-            and passes[operand.source] < passes[value]
-        }
-
-    @property
-    def has_only_numbers(self) -> bool:
-        """Whether nothing in it has rows or columns."""
-        return all(level == "scalar" and v.operation not in REDUCTIONS for v, level in self.levels.items())
-
-    @property
-    def direction(self) -> Direction:
-        """Along what it may be divided without changing the order of any sum."""
-        levels = {self.levels[v] for v in self.values if v.operation in {*REDUCTIONS, "add_rows_at"}}
-        of_one_row = self.rows == ONE and "row" in levels
-        if "scalar" in levels or {"row", "column"} <= levels or of_one_row or self.has_only_numbers:
-            return "not"
-        return "columns" if "column" in levels or self.rows == ONE else "rows"
-
-
-def fits(value: LoweredValue) -> Iterator[Fit]:
-    """Yield the loops a value can be computed in, the most natural one first."""
-    shape = value.inputs[0].shape if value.operation in {*REDUCTIONS, "add_rows_at"} else value.shape
-    splits = _splits(shape)
-    level: Level | None = "full" if shape else "scalar"
-    fixed: tuple[Level, ...] = ()
-    match value.operation:
-        case "add_rows_at":
-            splits, level, fixed = [len(shape) - 1], "column", ("full", "row")
-        case "take":
-            splits, fixed = [len(value.inputs[1].shape)], ("column", "row")
-        case "is_class":
-            splits, fixed = [len(shape) - 1], ("row",)
-        case "uniform":
-            fixed = ("scalar",) * 3
-    for split in splits:
-        levels: tuple[Level | None, ...] = fixed or tuple(
-            _level(operand, shape, split) for operand in value.inputs
-        )
-        if value.operation in REDUCTIONS:
-            level = _reduced(value.attribute, len(shape), split)
-        operands = tuple(level for level in levels if level is not None)
-        if level is not None and len(operands) == len(levels):
-            yield Fit(product(shape[:split]), product(shape[split:]), level, operands)
-
-
-def _splits(shape: Extents) -> list[int]:
-    """Return where the axes may be divided into rows and columns, the natural place first."""
-    first = max(len(shape) - 1, 0) if product(shape).rows and len(shape) > 1 else 0
-    return [first, *(split for split in range(len(shape), -1, -1) if split != first)]
-
-
-def _level(operand: LoweredValue, whole: Extents, split: int) -> Level | None:
-    """Return at which level an operand is in a loop over ``whole``, or None."""
-    shape = operand.source.shape if operand.source is not operand.base else operand.shape
-    if shape == whole and whole:
-        return "full"
-    if all(size == ONE for size in shape):
-        return "scalar"
-    aligned = (ONE,) * (len(whole) - len(shape)) + shape
-    rows, columns = aligned[:split], aligned[split:]
-    if columns == whole[split:] and all(size == ONE for size in rows):
-        return "column"
-    if rows == whole[:split] and all(size == ONE for size in columns):
-        return "row"
-    return None
-
-
-def _reduced(along: tuple[int, ...], axes: int, split: int) -> Level | None:
-    """Return at which level a reduction along these axes leaves its result, or None."""
-    levels: dict[tuple[int, ...], Level] = {
-        tuple(range(split)): "column", tuple(range(split, axes)): "row", tuple(range(axes)): "scalar",
-    }  # fmt: skip
-    return levels.get(along)
-
-
 @dataclass(eq=False)
 class Product:
-    """A product of matrices; when it has a target, ``target += sign · scale · product`` in place."""
+    """A product of matrices, or of stacks; when it has a target, ``target += sign · scale · product`` in place."""
 
     value: LoweredValue
     target: LoweredValue | None = None
@@ -221,13 +46,26 @@ class Product:
     sign: float = 1.0
 
     @property
+    def is_of_two_matrices(self) -> bool:
+        """Whether it is one product of matrices as they are in memory, transposed or not."""
+        left, right = self.value.inputs
+        return is_matrix(left) and is_matrix(right) and len(right.shape) <= 2
+
+    @property
     def reads(self) -> Iterator[LoweredValue]:
         """What it takes from memory."""
-        yield from (operand.matrix[0] for operand in self.value.inputs)
+        yield from (operand.base for operand in self.value.inputs)
         if self.target is not None:
             yield self.target.inputs[0]
         if self.scale is not None:
             yield self.scale
+
+
+def is_matrix(value: LoweredValue) -> bool:
+    """Whether all elements of a value's base are a matrix, its rows one after the other, or its columns."""
+    if value.operation == "transpose":
+        return len(value.shape) == 2 and value.inputs[0].is_contiguous
+    return value.is_contiguous
 
 
 @dataclass(eq=False)
@@ -237,13 +75,14 @@ class Check:
     reads: tuple[LoweredValue, ...] = ()
 
 
-Step: TypeAlias = FusedLoop | Product | Check
+Step: TypeAlias = FusedLoop | Product | WindowStep | Check
 
 
 class StepSchedule:
     """The steps, in order, that compute what is wanted of a program.
 
-    ``made`` is the number of the step that computes a value; ``stored`` are the values that are in memory. Of ``sparse``
+    ``made`` is the number of the step that computes a value, ``begun`` of the first that writes into its memory; ``stored``
+    are the values that are in memory, ``homes`` where those of them are written that have none of their own. Of ``sparse``
     inputs no batch is: products read them where they are.
     """
 
@@ -256,10 +95,13 @@ class StepSchedule:
     ) -> None:
         self.steps: list[Step] = []
         self.made: dict[LoweredValue, int] = {}
+        self.touching: dict[LoweredValue, set[int]] = {}  # the steps that read or compute a value
         self.barrier = 0  # the number of the first step that may change a parameter, state or slot
         self.checked, self.updates = checked, lowered.updates
         self.wanted = tuple(value.base for value in wanted)
-        self.users = users_of((*wanted, *lowered.assigned))
+        self.users = users_of((*wanted, *lowered.assigned), lowered.loops)
+        self.loop_of = {value: loop for loop in lowered.loops for value in loop.values}
+        self.spans: dict[TimeLoop, range] = {}  # the steps of each loop over time
         self.accumulated = {
             value: product for value in lowered.assigned if (product := self._accumulated(value)) is not None
         }
@@ -267,10 +109,17 @@ class StepSchedule:
             part for value, step in self.accumulated.items() for part in (value.inputs[1], step.value)
         }
         needed = [value for value in lowered.values if value in self.users]
-        in_memory = {*self.wanted} | {  # what a product reads
-            v for v in needed if any(user.operation in ("product", "transpose") for user in self.users[v])
-        }
+        windows = WindowSteps(self.users, needed, self.wanted, self._is_elementwise)
+        self.window_steps = windows.steps
+        self.absorbed |= windows.absorbed
+        in_memory = {*self.wanted, *windows.reads()} | {v for v in needed if self._is_read_in_memory(v)}
+        self.homes: Homes
+        self.homes, self.copied = homes_of(
+            needed, self.users, {*self.wanted, *self.absorbed, *self.window_steps}
+        )
         self.repeated = frozenset(v for v in needed if v.operation in CHEAP and v not in in_memory)
+        apart = {*self.wanted, *self.absorbed, *self.window_steps, *self.loop_of, *self.repeated}
+        self.triangles = triangular(needed, self.users, apart)
         numbers: dict[
             LoweredValue, None
         ] = {}  # those that follow from the step and the sizes alone come first
@@ -280,64 +129,137 @@ class StepSchedule:
                 numbers[value] = None
         self.updates -= numbers.keys()
         for value in reversed(needed):  # what only updates need is computed where they are, and never stored
-            if self._is_elementwise(value) and not value.size.rows and self.users[value] <= self.updates:
+            is_whole = self._is_elementwise(value) and not value.size.rows and value not in self.loop_of
+            if is_whole and self.users[value] <= self.updates:
                 self.updates |= {value}
         self.absorbed |= {v for v in needed if v.operation == "take" and v.inputs[0].attribute in sparse}
         late = [value for value in needed if value in self.updates]
         for value in (*numbers, *(v for v in needed if v not in numbers and v not in self.updates), *late):
             self.place(value)
+        self._check_order(lowered.loops)
         if checked and not self.barrier:
             self.steps.append(Check(checked))
         self.stored = {value for value in self.wanted if value.operation not in GIVEN}
         self.stored |= {value for step in self.steps for value in step.reads if value in self.made}
         self.stored |= {step.value for step in self.steps if isinstance(step, Product) and not step.target}
+        self.stored |= self.window_steps.keys()
+        self.stored |= self.homes.keys()
+        self.stored = set(map(whole_of, self.stored)) | {v for v in needed if v.operation == "memory"}
+        self.begun = dict(self.made)
+        for value, home in self.homes.items():
+            number = self.made[value]
+            if home.base.operation == "memory":  # what one time leaves for another
+                number = self.span_of(number).start
+            self.begun[home.base] = min(self.begun.get(home.base, number), number)
+            self.made.setdefault(home.base, number)
 
     def place(self, value: LoweredValue) -> None:
         """Add a value to a loop that has its operands, or as a step of its own."""
         if value.operation in GIVEN | VIEWS or value in self.absorbed or value in self.repeated:
             return
+        if value in self.loop_of:
+            start = self.spans.get(self.loop_of[value], range(len(self.steps), 0)).start
+            self._place(value)
+            self.spans[self.loop_of[value]] = range(start, len(self.steps))
+        else:
+            self._place(value)
+
+    def _place(self, value: LoweredValue) -> None:
         if value in self.updates and not self.barrier and self.checked:
             self.steps.append(Check(self.checked))
             self.barrier = len(self.steps)
         if value in self.accumulated:
             self.append(value, self.accumulated[value])
+        elif value in self.window_steps:
+            self.append(value, self.window_steps[value])
         elif value.operation == "product":
             self.append(value, Product(value))
+        elif value.operation == "filled":
+            loops = {self.loop_of.get(part) for part in value.inputs} - {None, self.loop_of.get(value)}
+            made = [self.made[part] for part in value.inputs if part in self.made]
+            ends = [self.spans[loop].stop - 1 for loop in loops if loop is not None]
+            if made:
+                self.made[value] = max(made + ends)
+        elif value.operation == "concatenate" or value in self.copied:  # its parts are written into it
+            parts = value.inputs if value.operation == "concatenate" else [self.copied[value]]
+            self.made[value] = max(self.made[part] for part in parts)
         elif not self.join(value):
-            fit = next(fits(value), None)
+            fit = next(possible_fits(value, self.homes), None)
             if fit is None:
                 assert value.line is not None
                 raise UnsupportedLineError(
                     value.line, f"{value.operation} over axes that are no rows or columns is not compiled"
                 )
-            loop = FusedLoop(fit.rows, fit.columns, self.repeated)
+            loop = FusedLoop(fit.rows, fit.columns, self.repeated, self.homes, self.triangles)
             loop.add(value, fit)
             self.append(value, loop)
 
     def append(self, value: LoweredValue, step: Step) -> None:
         self.made[value] = len(self.steps)
         self.steps.append(step)
+        self.touch(self.made[value], {value, *step.reads})
+
+    def touch(self, number: int, values: Iterable[LoweredValue]) -> None:
+        for value in values:
+            self.touching.setdefault(value, set()).add(number)
 
     def join(self, value: LoweredValue) -> bool:
         """Put a value into a loop that computes or reads one of its operands, if one can take it."""
         operands = [operand.source for operand in value.inputs]
-        first = max((self.made[v] for v in self._needed(operands) if v in self.made), default=0)
+        first = max((self._ready(v) for v in self._needed(operands) if v in self.made), default=0)
         if value in self.updates:
             first = max(first, self.barrier)
         if value.target:  # after all that reads what it overwrites
-            old = value.inputs[0].base
-            first = max(first, *(number for number, step in enumerate(self.steps) if old in step.reads), 0)
-        related = {operand for operand in operands if operand.shape != ()}
-        for number in range(first, len(self.steps)):
+            first = max(first, *self.touching.get(value.inputs[0].base, ()), 0)
+        # what has nothing in common stays apart, so that every network has the same few loops
+        related = (self.touching.get(operand, ()) for operand in operands if operand.shape != ())
+        span = self.spans.get(self.loop_of[value], range(0)) if value in self.loop_of else None
+        for number in sorted(set().union(*related)):
             loop = self.steps[number]
-            if not isinstance(loop, FusedLoop) or not related & {*loop.levels, *loop.reads}:
-                continue  # what has nothing in common stays apart, so that every network has the same few loops
+            if span is not None and number not in span:
+                continue
+            if span is None and any(number in each for each in self.spans.values()):
+                continue
+            if number < first or not isinstance(loop, FusedLoop):
+                continue
             fit = loop.fit(value)
             if fit is not None:
-                loop.add(value, fit)
+                self.touch(number, loop.add(value, fit))
                 self.made[value] = number
                 return True
         return False
+
+    def _check_order(self, loops: Iterable[TimeLoop]) -> None:
+        """Refuse steps of a loop over time that would read what another has overwritten already."""
+        for view, copy, is_same in (each for loop in loops for each in loop.before):
+            if view not in self.users or copy not in self.users:
+                continue
+            late = self.made[copy] + is_same
+            if any(self.made[reader] >= late for reader in self._readers(view)):
+                assert copy.line is not None
+                raise UnsupportedLineError(
+                    copy.line, "it overwrites what another step of its time still reads"
+                )
+
+    def _readers(self, view: LoweredValue) -> Iterator[LoweredValue]:
+        for user in self.users[view]:
+            if user.operation in VIEWS:
+                yield from self._readers(user)
+            elif user in self.made:
+                yield user
+
+    def _ready(self, value: LoweredValue) -> int:
+        """Return the first step that can read a value: the loop that computes it, if it is whole there."""
+        step = self.steps[self.made[value]]
+        return self.made[value] + (not isinstance(step, FusedLoop) or value not in step.levels)
+
+    def _is_read_in_memory(self, value: LoweredValue) -> bool:
+        """Whether something other than a loop reads a value, or a loop in another order."""
+        return any(
+            user.operation in ("product", "transpose", "slice")
+            or (user.operation == "reshape" and self._is_read_in_memory(user))
+            for user in self.users[value]
+        )
 
     def _is_elementwise(self, value: LoweredValue) -> bool:
         fixed = GIVEN | VIEWS | REDUCTIONS | SPECIAL | {"product"}
@@ -361,15 +283,20 @@ class StepSchedule:
                 if number.shape == () and number.type == "weak" and number.operation not in VIEWS:
                     scale, factor = number, other
                     break
-        if factor.operation != "product" or factor.shape != value.shape:
+        product = factor.base
+        if product.operation != "product" or not factor.is_contiguous or factor.shape != value.shape:
             return None
-        if not self._only_user(change, value) or (scale and not self._only_user(factor, change)):
+        way = dict.fromkeys((product, factor, change, value))
+        if not all(self._only_user(part, user) for part, user in pairwise(way)):
             return None
-        used = [operand.matrix[0] for operand in factor.inputs] + ([scale] if scale else [])
+        step = Product(product, value, scale, -1.0 if value.operation == "subtract" else 1.0)
         # the product is done late, where it is added: what it reads must not change before
+        used = [operand.base for operand in product.inputs] + ([scale] if scale else [])
         if any(operand.operation == "load" or operand.target for operand in used):
             return None
-        return Product(factor, value, scale, -1.0 if value.operation == "subtract" else 1.0)
+        of_windows = any(operand.base.operation == "windows" for operand in product.inputs)
+        in_tiles = is_of_sequences(product) and not library_is_chosen()
+        return step if step.is_of_two_matrices and not of_windows and not in_tiles else None
 
     def _only_user(self, value: LoweredValue, user: LoweredValue) -> bool:
         return self.users[value] == {user} and value not in self.wanted
@@ -377,5 +304,21 @@ class StepSchedule:
     @cached_property
     def last_use(self) -> dict[LoweredValue, int]:
         """The last step that reads each stored value; the number of steps for what is asked for at the end."""
-        last = {value: number for number, step in enumerate(self.steps) for value in step.reads}
-        return last | {value: len(self.steps) for value in (*self.wanted, *self.checked)}
+        last: dict[LoweredValue, int] = {}
+        for number, step in enumerate(self.steps):
+            span = self.span_of(number)
+            for value in map(whole_of, step.reads):
+                of_one_time = value.operation != "memory" and self.begun.get(value, -1) in span
+                last[value] = max(last.get(value, 0), number if of_one_time else span.stop - 1)
+        return last | {whole_of(value): len(self.steps) for value in (*self.wanted, *self.checked)}
+
+    def span_of(self, number: int) -> range:
+        """Return the steps that are repeated with a step: those of its loop over time, or itself."""
+        spans = (span for span in self.spans.values() if number in span)
+        return next(spans, range(number, number + 1))
+
+
+def whole_of(value: LoweredValue) -> LoweredValue:
+    """Return the memory that a value is a version of, or itself."""
+    memory: LoweredValue = value.attribute if value.operation == "filled" else value
+    return memory

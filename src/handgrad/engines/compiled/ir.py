@@ -211,6 +211,17 @@ class Code:
         self.declared[name] = f"declare {whole} {name}({types}, {mask.type}, {whole})"
         return self.emit(f"call {whole} {name}({placed}, {mask}, {whole} zeroinitializer)", kind, width)
 
+    def gather(self, base: str, kind: str, index: Number, mask: Number | None = None) -> Number:
+        """Read numbers at several indices side by side, 0 where ``mask`` is false."""
+        width, size = index.width, BYTES[kind]
+        whole = Number("", kind, width).type
+        addresses = self.emit(f"getelementptr {kind}, ptr {base}, {index}", "ptr", width)
+        mask = mask or literal(-1, "i1", width)
+        name = f"@llvm.masked.gather.v{width}{SHORT.get(kind, kind)}.v{width}p0"
+        placed, types = _masked(addresses.text, size, addresses.type)
+        self.declared[name] = f"declare {whole} {name}({types}, {mask.type}, {whole})"
+        return self.emit(f"call {whole} {name}({placed}, {mask}, {whole} zeroinitializer)", kind, width)
+
     def store(self, a: Number, address: str, mask: Number | None = None, *, order: str = "") -> None:
         """Write numbers side by side, where ``mask`` is true; ``order`` as of `load`."""
         size = BYTES[a.kind]
@@ -293,8 +304,8 @@ def module(*functions: Code) -> str:
     return "\n".join([*declared.values(), *(function.definition for function in functions), attributes, ""])
 
 
-def _masked(address: str, size: int) -> tuple[str, str]:
+def _masked(address: str, size: int, kind: str = "ptr") -> tuple[str, str]:
     """Return the address and alignment of a masked access, and their types, as this version of LLVM has them."""
     if llvm.llvm_version_info[0] >= 22:
-        return f"ptr align {size} {address}", "ptr"
-    return f"ptr {address}, i32 {size}", "ptr, i32"
+        return f"{kind} align {size} {address}", kind
+    return f"{kind} {address}, i32 {size}", f"{kind}, i32"

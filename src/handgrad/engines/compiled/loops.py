@@ -1,29 +1,35 @@
 """Fused loops as native code: one function for loops with the same operations, whatever their sizes and their network.
 
 row by row:  what is computed once in a row · a pass over the columns · what that pass summed up · the next pass …
+
+Sums of many short rows are computed column by column instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from handgrad.engines.compiled.elementary import as_kind, elementwise, uniform
-from handgrad.engines.compiled.fusion import FusedLoop, Level
+from handgrad.engines.compiled.elementary import as_kind, uniform
+from handgrad.engines.compiled.elementwise import (
+    FLOATS,
+    FOLDS,
+    KINDS,
+    LITERALS,
+    NEUTRAL,
+    apply_elementwise,
+    combine,
+)
+from handgrad.engines.compiled.fused_loop import FusedLoop
 from handgrad.engines.compiled.ir import LANES, ONE, ZERO, Code, Number, literal, module
-from handgrad.program.lowered import REDUCTIONS, Extent, LoweredValue, UnsupportedLineError
+from handgrad.engines.compiled.loop_fits import Access, Level, access_of
+from handgrad.engines.compiled.placement import Homes
+from handgrad.engines.compiled.triangles import block_size
+from handgrad.program.lowered import NONE, REDUCTIONS, Extent, LoweredValue
+from handgrad.program.lowered import ONE as ONE_ELEMENT
 
-FLOATS = {"float32": "float", "float64": "double"}
-
-LITERALS = frozenset({-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0})
-"""Numbers that are written into the code; others are operands, so that another rate or slope is the same code."""
-
-KINDS = {"single": "float", "int": "i64", "bool": "i8", "weak": "double"}
-"""How LLVM names one number of a value in memory, by its type; others have the program's."""
-
-FOLDS = {"sum": "fadd", "max": "fmaximum", "min": "fminimum"}
-NEUTRAL = {"sum": 0.0, "max": float("-inf"), "min": float("inf"), "add_rows_at": 0.0}
-"""What a reduction starts from."""
+MANY_ROWS, FEW_VECTORS = 16, 8
+"""Where a batch has so many times its rows, each no longer than so many vectors, columns are summed one by one."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +42,23 @@ class Kernel:
 
 
 class KernelWriter:
-    """Writes one loop's code; ``stored`` are the values that are read later, ``sources`` the types of input arrays."""
+    """Writes one loop's code.
+
+    ``stored`` are the values that are read later, ``homes`` where those of them are written that have no memory of their
+    own, ``sources`` the types of input arrays.
+    """
 
     def __init__(
-        self, loop: FusedLoop, stored: Iterable[LoweredValue], dtype: str, sources: dict[str, str]
+        self,
+        loop: FusedLoop,
+        stored: Iterable[LoweredValue],
+        homes: Homes,
+        dtype: str,
+        sources: dict[str, str],
     ) -> None:
         self.loop, self.dtype, self.sources = loop, dtype, sources
+        self.homes = {value: homes[value] for value in loop.values if value in homes}
+        self.starts: dict[Access, Number] = {}  # where the row at hand begins, in memory that is accessed so
         self.kind = FLOATS[dtype]
         self.lanes = LANES[self.kind]
         self.code = Code()
@@ -60,15 +77,67 @@ class KernelWriter:
         self.row = self.column = ZERO
         self.start_totals()
         self.scalars()
-        if not self.loop.has_only_numbers:
+        if self.is_narrow:
+            self.column_by_column(rows)
+        elif not self.loop.has_only_numbers:
             with code.loop(*over_rows) as self.row:
                 self.row_start = self.row * self.columns
+                if self.loop.is_of_triangles:
+                    self.last = self.end_of_triangle()
+                self.find_starts()
                 for number in range(max(self.passes.values()) + 1):
                     self.rowwise(number)
                     self.columnwise(number)
                 self.rowwise(None)
         self.finish_totals()
         return Kernel(module(code.define()), tuple(self.operands), frozenset(self.stored))
+
+    def end_of_triangle(self) -> Number:
+        """Return how many columns the row has, in a matrix that is computed in blocks up to the diagonal."""
+        block = self.extent(Extent(block_size(self.loop.columns.factor)))
+        end = (self.row % self.columns // block + 1) * block
+        return self.code.intrinsic("smin", end, self.columns)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it sums many rows of few columns: then each column's sum stays in a register while all rows are read."""
+        levels, rows, columns = self.loop.levels.values(), self.loop.rows, self.loop.columns
+        return (
+            self.loop.direction == "columns"
+            and {*levels} <= {"full", "column", "scalar"}
+            and not any(value.operation == "add_rows_at" for value in self.loop.values)
+            and rows.factor >= MANY_ROWS
+            and not columns.rows
+            and columns.factor <= FEW_VECTORS * self.lanes
+        )
+
+    def column_by_column(self, rows: Number) -> None:
+        """Write a loop over vectors of columns, with one over all rows in each."""
+        values = [
+            v for v, level in self.loop.levels.items() if v not in self.loop.repeated and level != "scalar"
+        ]
+        rest = (self.last - self.first) % self.lanes
+        full = self.last - rest
+        with self.code.loop(self.first, full, self.lanes) as self.column:
+            self.down(values, rows, None)
+        with self.code.when(rest > ZERO):
+            self.column = full
+            self.down(values, rows, self.code.lanes(self.lanes) < self.code.splat(rest, self.lanes))
+
+    def down(self, values: list[LoweredValue], rows: Number, mask: Number | None) -> None:
+        """Go through all rows at the columns from ``self.column`` on."""
+        summed = [value for value in values if value.operation in REDUCTIONS]
+        for value in summed:
+            start = literal(NEUTRAL[value.operation], self.kind, self.lanes)
+            self.totals[value] = self.code.variable(start)
+            self.code.assign(self.totals[value], start)
+        with self.code.loop(ZERO, rows) as self.row:
+            self.row_start = self.row * self.columns
+            self.find_starts()
+            self.body(values, mask)
+        for value in summed:
+            total = self.code.recall(self.totals.pop(value), self.kind, self.lanes)
+            self.code.store(total, self.code.address(self.place_of(value), self.kind, self.column), mask)
 
     def slot(self, operand: LoweredValue | Extent) -> int:
         """Return the place of an operand among the arguments."""
@@ -84,6 +153,44 @@ class KernelWriter:
         if read not in self.code.start:
             self.code.start += [read, f"  {name} = load ptr, ptr {name}.at, align 8"]
         return name
+
+    # where rows are
+
+    def find_starts(self) -> None:
+        """Compute where the row begins in everything that is not read or written one row after the other."""
+        self.starts = {}
+        for value in self.loop.values:
+            fit = self.loop.fits[value]
+            for access in (*fit.accesses, fit.result, self.home(value)):
+                if access is not None:
+                    self.start(access)
+
+    def start(self, access: Access) -> Number:
+        """Return where the row begins that is at hand."""
+        if access not in self.starts:
+            start, rest = self.extent(access.offset), self.row
+            for place, (size, stride) in enumerate(access.rows, 1):
+                is_last = place == len(access.rows)
+                if stride != NONE:
+                    index = rest if is_last else rest % self.extent(size)
+                    start = start + index * self.extent(stride)
+                if not is_last:
+                    rest = rest // self.extent(size)
+            self.starts[access] = start
+        return self.starts[access]
+
+    def extent(self, extent: Extent) -> Number:
+        """Return a size; only 0 and 1 are written into the code."""
+        known = {NONE: ZERO, ONE_ELEMENT: ONE}
+        return known[extent] if extent in known else self.code.argument(self.slot(extent))
+
+    def home(self, value: LoweredValue) -> Access | None:
+        """Return where a value is written that has no memory of its own."""
+        if value not in self.homes:
+            return None
+        access = access_of(self.homes[value], value.shape, value.shape, self.loop.fits[value].split)
+        assert access is not None
+        return access
 
     # what is computed once
 
@@ -104,6 +211,8 @@ class KernelWriter:
                 self.clear(value, self.code.argument(self.slot(value.shape[0])))
             elif value.operation in REDUCTIONS and level == "column":
                 self.clear(value, ONE)
+            elif level == "group":
+                self.clear(value, self.extent(value.size // self.loop.columns))
             elif value.operation in REDUCTIONS and level == "scalar":
                 start = literal(NEUTRAL[value.operation], *self.total_type(value))
                 self.totals[value] = self.code.variable(start)
@@ -130,9 +239,13 @@ class KernelWriter:
 
     def read_ahead(self, value: LoweredValue, level: Level) -> None:
         """Read what a value needs of a level before the loop that computes it begins."""
-        for operand, at in zip(value.inputs, self.loop.fits[value].operands, strict=True):
+        for operand, at, access in self.operands_of(value):
             if at == level and operand.source not in self.loop.levels:
-                self.read(operand, at, 1)
+                self.read(operand, at, 1, access)
+
+    def operands_of(self, value: LoweredValue) -> Iterator[tuple[LoweredValue, Level, Access | None]]:
+        fit = self.loop.fits[value]
+        yield from zip(value.inputs, fit.operands, fit.accesses, strict=True)
 
     # what is computed once in a row
 
@@ -148,7 +261,7 @@ class KernelWriter:
             if level == "row":
                 self.put(value, self.apply(value, 1))
             elif number is None:
-                self.accumulate(value, as_kind(self.code, self.read(value.inputs[0], "row", 1), "double"))
+                self.accumulate(value, as_kind(self.code, self.operand(value, 1), "double"))
         if number is None:
             self.registers = {key: held for key, held in self.registers.items() if key[1] == "scalar"}
 
@@ -199,14 +312,28 @@ class KernelWriter:
             elif value.operation not in REDUCTIONS:
                 result = self.registers[value, "full"] = self.apply(value, self.lanes)
                 if value in self.stored:
-                    self.save(value, result, self.index("full"), mask)
-            elif self.loop.levels[value] == "column":
-                self.add_at(value, self.read(value.inputs[0], "full", self.lanes), self.column)
+                    self.save(value, result, self.index("full", self.home(value)), mask)
+            elif self.loop.levels[value] == "column" and value not in self.totals:
+                self.add_at(value, self.operand(value, self.lanes), self.column)
+            elif self.loop.levels[value] == "group":
+                index = self.index("full", self.loop.fits[value].result)
+                self.add_at(value, self.operand(value, self.lanes), index)
             else:
-                self.accumulate(value, self.read(value.inputs[0], "full", self.lanes))
+                self.accumulate(value, self.operand(value, self.lanes))
         self.registers, self.mask = held, None
 
-    def index(self, level: Level) -> Number:
+    def operand(self, value: LoweredValue, width: int) -> Number:
+        """Read what a reduction reduces."""
+        ((operand, level, access),) = self.operands_of(value)
+        return self.read(operand, level, width, access)
+
+    def index(self, level: Level, access: Access | None = None) -> Number:
+        """Return where the next elements of a level are."""
+        if access is not None:
+            start = self.start(access)
+            if access.step == NONE or level in ("row", "scalar"):
+                return start
+            return start + self.column * self.extent(access.step)
         if level == "full":
             return self.row_start + self.column
         return {"row": self.row, "column": self.column, "scalar": ZERO}[level]
@@ -217,17 +344,12 @@ class KernelWriter:
         if operand.width > 1 and self.mask is not None:
             neutral = literal(NEUTRAL[value.operation], operand.kind, operand.width)
             operand = self.code.select(self.mask, operand, neutral)
-        self.code.assign(self.totals[value], self.combine(value, total, operand))
-
-    def combine(self, value: LoweredValue, total: Number, operand: Number) -> Number:
-        if value.operation in ("max", "min"):
-            return self.code.intrinsic("maximum" if value.operation == "max" else "minimum", total, operand)
-        return total + operand
+        self.code.assign(self.totals[value], combine(self.code, value.operation, total, operand))
 
     def add_at(self, value: LoweredValue, operand: Number, index: Number) -> None:
         address = self.code.address(self.place_of(value), self.kind, index)
         total = self.code.load(address, self.kind, self.lanes, self.mask)
-        self.code.store(self.combine(value, total, operand), address, self.mask)
+        self.code.store(combine(self.code, value.operation, total, operand), address, self.mask)
 
     # memory
 
@@ -235,29 +357,37 @@ class KernelWriter:
         if value in self.stored:
             if result.kind == "i1":
                 result = self.code.cast("zext", result, "i8")
-            self.code.store(result, self.code.address(self.place_of(value), result.kind, index), mask)
+            home = self.homes[value].base if value in self.homes else value
+            self.code.store(result, self.code.address(self.place_of(home), result.kind, index), mask)
 
-    def read(self, operand: LoweredValue, level: Level, width: int) -> Number:
+    def read(self, operand: LoweredValue, level: Level, width: int, access: Access | None = None) -> Number:
         """Return an operand at a level, from a register or from memory, side by side ``width`` times."""
         value = operand.source
         actual: Level = self.loop.levels.get(value, level)
-        key = (value, actual)
+        key = (operand if access is not None else value, actual)
         if key not in self.registers and value in self.loop.repeated:
             self.registers[key] = self.apply(value, self.lanes)
         elif key not in self.registers and value.operation == "constant" and value.attribute in LITERALS:
             self.registers[key] = literal(value.attribute, "double")
         elif key not in self.registers:
             wide = self.lanes if actual in ("full", "column") else 1
-            self.registers[key] = self.load(value, self.index(actual), wide)
+            if value in self.homes:
+                access = self.home(value)
+            self.registers[key] = self.load(value, self.index(actual, access), wide, access)
         return self.code.splat(self.registers[key], width)
 
-    def load(self, value: LoweredValue, index: Number, width: int) -> Number:
+    def load(self, value: LoweredValue, index: Number, width: int, access: Access | None = None) -> Number:
         """Read a value in memory at an index, as the type it is computed in."""
         is_source = value.operation == "source"
         laid_out = self.sources[value.attribute] if is_source else {**KINDS, "float": self.kind}[value.type]
         kind, _, unsigned = laid_out.partition(" ")
-        address = self.code.address(self.place_of(value), kind, index)
-        loaded = self.code.load(address, kind, width, self.mask if width > 1 else None)
+        place = self.place_of(self.homes[value].base if value in self.homes else value)
+        mask = self.mask if width > 1 else None
+        if width > 1 and access is not None and access.step != ONE_ELEMENT:
+            apart = self.code.lanes(width) * self.code.splat(self.extent(access.step), width)
+            loaded = self.code.gather(place, kind, self.code.splat(index, width) + apart, mask)
+        else:
+            loaded = self.code.load(self.code.address(place, kind, index), kind, width, mask)
         if value.type == "bool":
             return loaded.differs(0)
         if value.type == "int":
@@ -274,31 +404,11 @@ class KernelWriter:
         if operation in ("take", "uniform", "is_class"):
             special: Callable[[LoweredValue, int], Number] = getattr(self, operation)
             return special(value, width)
-        kind = self.computed_in(value)
-        operands = []
-        for k, (operand, at) in enumerate(zip(value.inputs, self.loop.fits[value].operands, strict=True)):
-            # numbers that are the same everywhere are computed once, whatever they meet
-            read = self.read(operand, at, 1 if at == "scalar" else width)
-            operands.append(as_kind(self.code, read, "i1" if operation == "where" and k == 0 else kind))
-        if (
-            operation == "divide" and value.inputs[1].source.type == "weak" and operands[1].width == 1 < width
-        ):  # one division, then products; others may be too small for it
-            operation, operands[1] = "multiply", self.code.binary("fdiv", literal(1, kind), operands[1])
-        try:
-            return elementwise(self.code, operation, [self.code.splat(o, width) for o in operands], kind)
-        except NotImplementedError as error:
-            assert value.line is not None
-            raise UnsupportedLineError(value.line, str(error)) from None
-
-    def computed_in(self, value: LoweredValue) -> str:
-        operands = value.inputs[1:] if value.operation == "where" else value.inputs
-        types = {operand.source.type for operand in operands}
-        if value.operation.startswith("logical"):
-            return "i1"
-        for kind, name in (("float", self.kind), ("single", "float"), ("int", "i64")):
-            if kind in types or value.type == kind:
-                return name
-        return "double" if "weak" in types else "i1"
+        operands = (  # numbers that are the same everywhere are computed once, whatever they meet
+            self.read(operand, at, 1 if at == "scalar" else width, access)
+            for operand, at, access in self.operands_of(value)
+        )
+        return apply_elementwise(self.code, value, operands, self.kind, width)
 
     def take(self, value: LoweredValue, width: int) -> Number:
         """Read the row of a table that an index names."""

@@ -40,6 +40,8 @@ def find_ahead(schedule: StepSchedule) -> Ahead | None:
     products = [step for step in schedule.steps if isinstance(step, Product)]
     updates = {step.target.target: step for step in products if step.target is not None}
     for step in products:
+        if not step.is_of_two_matrices:
+            continue
         (x, x_transposed), (w, w_transposed) = (operand.matrix for operand in step.value.inputs)
         if step.target is not None or x_transposed or w_transposed or len(x.shape) != 2:
             continue
@@ -113,6 +115,36 @@ def product_text(kind: str, integer: str) -> str:
     code.call(
         function.text, "void", row_major, *layouts, rows, columns, k, alpha, a, lda, b, ldb, beta, c, ldc
     )
+    return module(code.define())
+
+
+def stacked_product_text(kind: str, integer: str, axes: int) -> str:
+    """Return the code of a step that multiplies stacks of matrices: C ← A B for each place of a stack of so many axes.
+
+    Its arguments: the library's function · the layouts of A and B · rows, columns and inner size · A, the length of its
+    rows · the same of B and C · of each axis of the stack, the last one first: its size, and how far apart the matrices
+    of A, B and C are along it. A chunk is some places of the stack.
+    """
+    code = Code()
+    function, *matrices = (code.argument(place, "ptr") for place in (0, 6, 8, 10))
+    layouts = [code.cast("trunc", code.argument(place), "i32") for place in (1, 2)]
+    sizes = [code.argument(place) for place in (3, 4, 5, 7, 9, 11)]
+    if integer == "i32":
+        sizes = [code.cast("trunc", size, integer) for size in sizes]
+    m, n, k, lda, ldb, ldc = sizes
+    stack = [[code.argument(12 + 4 * axis + place) for place in range(4)] for axis in range(axes)]
+    row_major, one, none = literal(CBLAS_ROW_MAJOR, "i32"), literal(1, kind), literal(0, kind)
+    with code.loop(*code.part) as rest:
+        starts = [ZERO, ZERO, ZERO]
+        for size, *strides in stack:
+            index = rest % size
+            rest = rest // size
+            starts = [start + index * stride for start, stride in zip(starts, strides, strict=True)]
+        a, b, c = (
+            Number(code.address(matrix.text, kind, start), "ptr")
+            for matrix, start in zip(matrices, starts, strict=True)
+        )
+        code.call(function.text, "void", row_major, *layouts, m, n, k, one, a, lda, b, ldb, none, c, ldc)
     return module(code.define())
 
 

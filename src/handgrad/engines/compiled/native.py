@@ -80,6 +80,10 @@ class Native:
         processor = llvm.get_host_cpu_name() + llvm.get_host_cpu_features().flatten()
         return f"{llvmlite.__version__} {llvm.llvm_version_info} {self.machine.triple} {processor}"
 
+    def has(self, feature: str) -> bool:
+        """Whether the processor has instructions of this name, as LLVM has it."""
+        return bool(llvm.get_host_cpu_features().get(feature))
+
     @property
     def triple(self) -> str:
         return str(self.machine.triple)

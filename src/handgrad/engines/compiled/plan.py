@@ -14,39 +14,27 @@ from numpy.typing import NDArray
 
 from handgrad.engines.compiled.batch_loop import (
     SLICE_SECONDS,
-    STEP_SIZE,
     Choice,
     Control,
-    check_text,
     driver_text,
     helpers,
 )
-from handgrad.engines.compiled.blas import CBLAS_NO_TRANS, CBLAS_TRANS, Blas
-from handgrad.engines.compiled.fusion import Check, FusedLoop, Product, StepSchedule
-from handgrad.engines.compiled.ir import LANES
-from handgrad.engines.compiled.loops import FLOATS, Kernel
+from handgrad.engines.compiled.blas import Blas
+from handgrad.engines.compiled.elementwise import FLOATS
+from handgrad.engines.compiled.fusion import Step, StepSchedule
+from handgrad.engines.compiled.loops import Kernel
 from handgrad.engines.compiled.matrix_products import (
     Ahead,
     Carried,
-    product_text,
-    row_product_text,
-    row_update_text,
 )
 from handgrad.engines.compiled.native import native
-from handgrad.engines.compiled.sparse_rows import SparseRows, sparse_product_text
+from handgrad.engines.compiled.sparse_rows import SparseRows
+from handgrad.engines.compiled.step_table import StepTable
+from handgrad.engines.compiled.window_steps import WindowProduct
 from handgrad.engines.engine import Epoch, NonFiniteLossError
-from handgrad.program.lowered import Extent, Lowered, LoweredValue
+from handgrad.program.lowered import Lowered, LoweredValue
 
 Array = NDArray[Any]
-
-MIN_FLOPS_PER_CHUNK = 2e6
-"""A product is divided when each chunk has more floating-point operations than this, …"""
-
-MIN_ELEMENTS_PER_CHUNK = 12_288
-"""… a loop when each chunk has more elements. Both are calibrated by `benchmarks/threads.py`."""
-
-PRODUCT_UNIT = 16
-"""Chunks of a product are multiples of so many rows or columns: what BLAS holds in registers at a time."""
 
 SHORTEST = 1e-7
 """The least time that a batch is taken to need, in seconds: a clock may show none."""
@@ -65,7 +53,7 @@ class Plan:
         self,
         lowered: Lowered,
         schedule: StepSchedule,
-        kernels: Mapping[FusedLoop, Kernel],
+        kernels: Mapping[Step, Kernel],
         arrays: Mapping[str, Array],
         blas: Blas,
         *,
@@ -81,7 +69,7 @@ class Plan:
         self.order = np.zeros(batch_size + 1, np.int64)  # a batch's rows, and the next
         self.carried = Carried(ahead if batch_size == 1 else None, self.order, dtype)
         stored = schedule.stored.union(*(kernel.stored for kernel in kernels.values()))
-        computed = [value for value in stored if not value.target]
+        computed = [value for value in stored if not value.target and value not in schedule.homes]
         self.memory = allocate(computed, schedule, dtype, batch_size)
         self.sources = [value for value in lowered.values if value.operation == "source"]
         self.sparse = {v: sparse[v.attribute] for v in self.sources if v.attribute in sparse}
@@ -90,11 +78,19 @@ class Plan:
         for value in lowered.values:
             if value.target or value.operation == "load":
                 self.memory[value] = arrays[value.target or value.attribute]
+            elif value.operation == "filled" and value.attribute in self.memory:
+                self.memory[value] = self.memory[value.attribute]
+            elif value.operation == "table":
+                self.memory[value] = value.attribute
             elif value.operation == "scalar":
                 self.memory[value] = self.numbers[value.attribute]
             elif value.operation == "order":
                 self.memory[value] = self.order
         self.addresses = {value: array.ctypes.data for value, array in self.memory.items()}
+        products = (step for step in schedule.steps if isinstance(step, WindowProduct))
+        self.copies = np.zeros(
+            threads * max((step.contractions.memory for step in products), default=0), dtype
+        )
         self.looked_up = list(_looked_up(lowered))
         self.has_rate = "learning_rate" in lowered.names
         self.tables: dict[int, StepTable] = {}
@@ -179,11 +175,13 @@ class Plan:
 
     def result(self, value: LoweredValue, n: int) -> Any:
         """Return a copy of what a run on ``n`` rows computed."""
-        shape, base = tuple(size.at(n) for size in value.shape), value.base
+        shape, view = tuple(size.at(n) for size in value.shape), value.view
+        base = view.base
         if base.operation in ("constant", "size"):
             return base.attribute.at(n) if base.operation == "size" else base.attribute
-        numbers = self.memory[base].reshape(-1)[: base.size.at(n)]
-        return numbers.reshape(shape).copy() if shape else numbers[0]
+        numbers = self.memory[base].reshape(-1)[view.offset.at(n) : base.size.at(n)]
+        strides = tuple(stride.at(n) * numbers.itemsize for stride in view.strides)
+        return np.lib.stride_tricks.as_strided(numbers, shape, strides).copy() if shape else numbers[0]
 
 
 def _looked_up(lowered: Lowered) -> Iterator[tuple[str, int]]:
@@ -204,110 +202,6 @@ def _check_rows(name: str, numbers: Array, rows: int) -> None:
         raise IndexError(f"{name} holds {wrong}, and there are {rows} rows")
 
 
-class StepTable:
-    """Every address and number that native code is called with, for batches of ``n`` rows."""
-
-    def __init__(self, plan: Plan, n: int) -> None:
-        self.n, self.addresses, self.sums, self.carried = n, plan.addresses, plan.sums, plan.carried
-        self.kind, self.threads, self.blas = plan.kind, plan.threads, plan.blas
-        self.sparse = plan.sparse
-        self.numbers: dict[str, Array] = {}  # those that are in memory because loops read them there
-        self.arguments: list[Array] = []
-        self.records: list[tuple[int, int, int, int, int]] = []
-        for step in plan.schedule.steps:
-            match step:
-                case FusedLoop():
-                    self.add_loop(step, plan.kernels[step])
-                case Product():
-                    self.add_product(step)
-                case Check():
-                    self.add_check(step)
-        self.steps = np.array(self.records, np.int64).reshape(-1, STEP_SIZE)
-
-    @property
-    def is_divided(self) -> bool:
-        """Whether any step has chunks that can be done at the same time."""
-        return any(chunks > 1 for _, _, _, chunks, _ in self.records)
-
-    def add(self, text: str, arguments: list[int], extent: int, chunks: int = 1, unit: int = 1) -> None:
-        """Add a step, divided into up to so many chunks, whose length is a multiple of ``unit``."""
-        held = np.array(arguments, np.int64)
-        self.arguments.append(held)
-        chunks, length = self.divided(extent, chunks, unit)
-        self.records.append((native().address(text), held.ctypes.data, extent, chunks, length))
-
-    def divided(self, extent: int, chunks: int, unit: int) -> tuple[int, int]:
-        if chunks <= 1:
-            return 1, extent
-        length = -(-extent // (chunks * unit)) * unit
-        return -(-extent // length), length
-
-    def address(self, value: LoweredValue) -> int:
-        """Return the address of a value; numbers that follow from the size of the batch are put somewhere now."""
-        if value in self.addresses:
-            return self.addresses[value]
-        is_constant = value.operation == "constant"
-        return self.number(value.attribute if is_constant else float(value.attribute.at(self.n)))
-
-    def number(self, number: float) -> int:
-        exact = float(number).hex()  # 0.0 and -0.0 are two numbers
-        array = self.numbers.setdefault(exact, np.array([number], float))
-        return array.ctypes.data
-
-    def add_loop(self, loop: FusedLoop, kernel: Kernel) -> None:
-        rows, columns = loop.rows.at(self.n), loop.columns.at(self.n)
-        operands = (o.at(self.n) if isinstance(o, Extent) else self.address(o) for o in kernel.operands)
-        by_rows = loop.direction == "rows"
-        extent, unit = (rows, 1) if by_rows else (columns, LANES[self.kind])
-        chunks = min(self.threads, rows * columns // MIN_ELEMENTS_PER_CHUNK, extent)
-        self.add(kernel.text, [rows, columns, *operands], extent, chunks * (loop.direction != "not"), unit)
-
-    def add_product(self, step: Product) -> None:
-        left, right = step.value.inputs
-        (a, a_transposed), (b, b_transposed) = left.matrix, right.matrix
-        k, n = (left.shape[-1].at(self.n), right.shape[1].at(self.n) if len(right.shape) > 1 else 1)
-        m = step.value.size.at(self.n) // n
-        target = step.value if step.target is None else step.target.inputs[0]
-        scale = self.number(1.0) if step.scale is None else self.address(step.scale)
-        at_b, at_c, sign = self.address(b), self.address(target), int(step.sign)
-        if a.operation == "take" and (rows := a.inputs[0]) in self.sparse:
-            arguments = [self.address(rows), self.address(a.inputs[1]), self.n, a_transposed, m, n]
-            arguments += [at_b, at_c, scale, sign, step.target is not None]
-            text = sparse_product_text(self.kind, self.sparse[rows])
-            self.add(text, arguments, n, min(self.threads, m * n // MIN_ELEMENTS_PER_CHUNK), PRODUCT_UNIT)
-            return
-        at_a = self.address(a)
-        row_product = m == 1 and step.target is None and not b_transposed
-        row_update = k == 1 and step.target is not None
-        # by columns all of A is packed twice; that should be the smaller
-        by_columns = n >= m or row_product or row_update
-        if row_product:
-            text, arguments = row_product_text(self.kind), [at_b, k, n, at_a, at_c]
-            arguments += self.carried.for_product(step)
-        elif row_update:
-            text, arguments = row_update_text(self.kind), [at_c, m, n, at_a, at_b, scale, sign]
-            arguments += self.carried.for_update(step, self.addresses)
-        else:
-            text = product_text(self.kind, self.blas.integer)
-            name = "sgemm" if self.kind == "float" else "dgemm"
-            function = self.blas.function(name, m * n * k, b_transposed)
-            layouts = (
-                CBLAS_TRANS if transposed else CBLAS_NO_TRANS for transposed in (a_transposed, b_transposed)
-            )
-            lda, ldb = m if a_transposed else k, k if b_transposed else n
-            apart = (0, ldb if b_transposed else 1, 1) if by_columns else (1 if a_transposed else lda, 0, n)
-            arguments = [function, *layouts, m, n, k, scale, sign, step.target is not None]
-            arguments += [at_a, lda, at_b, ldb, at_c, n, *apart, by_columns]
-        extent = n if by_columns else m
-        chunks = min(self.threads, int(2 * m * n * k / MIN_FLOPS_PER_CHUNK), extent // PRODUCT_UNIT)
-        self.add(text, arguments, extent, chunks, PRODUCT_UNIT)
-
-    def add_check(self, step: Check) -> None:
-        values = [value.base for value in step.reads]
-        kinds = [self.kind if value.type == "float" else "double" for value in values]
-        self.add(check_text(*kinds), [*map(self.address, values), self.sums.ctypes.data], 1)
-
-
 def allocate(
     values: Iterable[LoweredValue], schedule: StepSchedule, dtype: str, batch_size: int
 ) -> dict[LoweredValue, Array]:
@@ -315,7 +209,7 @@ def allocate(
     types = {value: np.dtype(TYPES.get(value.type, dtype)) for value in values}
     bytes_of = {value: value.size.at(batch_size) * kind.itemsize for value, kind in types.items()}
     offsets, total = arrange(
-        (value, size, schedule.made[value], schedule.last_use.get(value, schedule.made[value]))
+        (value, size, schedule.begun[value], schedule.last_use.get(value, schedule.made[value]))
         for value, size in bytes_of.items()
     )
     room = np.zeros(total + ALIGNMENT, np.uint8)

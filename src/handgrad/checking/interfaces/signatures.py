@@ -1,0 +1,140 @@
+"""What a function's signature and its source tell: its parameters and their roles, what it calls what it returns."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Literal, NamedTuple
+
+from handgrad.checking.interfaces.names import RATES, SAVED, is_upstream_name, plain
+
+
+class Role(NamedTuple):
+    """What one parameter of a backward is given."""
+
+    parameter: str
+    kind: Literal["argument", "place", "output", "saved", "upstream", "rate"]
+    which: Any = (
+        None  # the argument's name, the output's number, or the number of the upstream gradient's output
+    )
+
+
+def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return a function's named parameters, without ``self`` of a bound method."""
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {n: p for n, p in inspect.signature(function).parameters.items() if p.kind not in kinds}
+
+
+def required(function: Callable[..., Any]) -> list[str]:
+    """Return the parameters of a function that have no default."""
+    return [name for name, each in parameters_of(function).items() if each.default is each.empty]
+
+
+def definition_of(function: Callable[..., Any]) -> ast.FunctionDef | None:
+    """Return a function's syntax tree, or None where there is no source."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+    return next((node for node in tree.body if isinstance(node, ast.FunctionDef)), None)
+
+
+def returned_names(function: Callable[..., Any]) -> list[str]:
+    """Return what the last ``return`` of a function calls its values: "" for what has no name.
+
+    An entry of a container has its key for a name, or the container's: ``grads["dW"]`` is ``dW``, ``hs[-1]`` is ``hs``.
+    """
+    return [_name_of(each) for each in returned_values(function)]
+
+
+def _name_of(value: ast.expr) -> str:
+    match value:
+        case ast.Subscript(slice=ast.Constant(str(key))):
+            return key
+        case ast.Subscript(value=container):
+            return _name_of(container)
+    return getattr(value, "id", getattr(value, "attr", ""))
+
+
+def returned_values(function: Callable[..., Any]) -> list[ast.expr]:
+    """Return the values of a function's last ``return``; of a name that was made as a tuple, what is in it."""
+    definition = definition_of(function)
+    returned = list(_returned(definition))[-1:] if definition else []
+    lists = returned and isinstance(returned[0], ast.List)
+    return [
+        each for value in returned for each in _parts(value, definition, ast.List if lists else ast.Tuple)
+    ]
+
+
+def inner_names(function: Callable[..., Any]) -> dict[int, list[str]]:
+    """Return the names in each tuple or list among what a function returns: ``return loss, (dW, db)``."""
+    definition = definition_of(function)
+    values = enumerate(returned_values(function))
+    found = {
+        k: [_name_of(each) for each in _parts(value, definition, ast.Tuple | ast.List)] for k, value in values
+    }
+    return {k: names for k, names in found.items() if all(names) and len(set(names)) == len(names) > 1}
+
+
+def _parts(value: ast.expr, definition: ast.FunctionDef | None, kind: Any = ast.Tuple) -> list[ast.expr]:
+    """Return what is in a tuple, or in the one that a name was made as, the only time that it is assigned; else the value."""
+    if isinstance(value, ast.Name) and definition is not None:
+        stored = [each for each in ast.walk(definition) if isinstance(each, ast.Name) and each.id == value.id]
+        made = [
+            each.value for each in ast.walk(definition)
+            if isinstance(each, ast.Assign) and [ast.unparse(target) for target in each.targets] == [value.id]
+        ]  # fmt: skip
+        if len(made) == 1 == sum(isinstance(each.ctx, ast.Store) for each in stored) and isinstance(
+            made[0], kind
+        ):
+            value = made[0]
+    return value.elts if isinstance(value, kind) else [value]
+
+
+def _returned(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield what a function returns; functions within it are not entered."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Return) and child.value is not None:
+            yield child.value
+        elif not isinstance(child, ast.FunctionDef):
+            yield from _returned(child)
+
+
+def roles_of(
+    backward: Callable[..., Any],
+    arguments: Collection[str],
+    outputs: list[str],
+    *,
+    saves: bool,
+    arrays: int = 1,
+) -> list[Role]:
+    """Return what each parameter of a backward is given; those left to their defaults are not among them.
+
+    ``arguments`` are the names of forward's parameters and of the inputs, ``outputs`` what forward calls what it
+    returns. It ``saves`` where it returns more than one value, of which the last may be a cache: not if all of them
+    are ``arrays``, each with an upstream gradient.
+    """
+    roles: list[Role] = []
+    parameters = parameters_of(backward)
+    upstream = 0
+    for name, parameter in parameters.items():
+        optional = parameter.default is not parameter.empty
+        last = len(roles) == len(parameters) - 1
+        if saves and (plain(name) in SAVED or plain(name).endswith("cache")):
+            roles.append(Role(name, "saved"))
+        elif name in outputs and (saves or name not in arguments):
+            roles.append(Role(name, "output", outputs.index(name)))
+        elif name in arguments:
+            roles.append(Role(name, "argument", name))
+        elif plain(name) in RATES:
+            roles.append(Role(name, "rate"))
+        elif optional and not is_upstream_name(name):
+            continue
+        elif saves and upstream and last and not (upstream < arrays and is_upstream_name(name)):
+            roles.append(Role(name, "saved"))
+        else:
+            roles.append(Role(name, "upstream", upstream))
+            upstream += 1
+    return roles

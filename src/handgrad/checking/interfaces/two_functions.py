@@ -1,0 +1,231 @@
+"""A forward and a backward that are functions, or methods of one object, in a world of their author's values."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import operator
+from collections.abc import Mapping
+from contextlib import nullcontext
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from handgrad.checking.interfaces.adapted_pair import Found, Run, adapt, left_by, rate_of
+from handgrad.checking.interfaces.calling import (
+    Function,
+    World,
+    by_returned_name,
+    call,
+    in_world,
+    trial_of,
+    variables_of,
+)
+from handgrad.checking.interfaces.implied_loss import OUTPUT
+from handgrad.checking.interfaces.names import (
+    RATES,
+    SAVED,
+    SUFFIXES,
+    Path,
+    arrays_in,
+    get,
+    is_floating,
+    is_target,
+    is_upstream_name,
+    plain,
+)
+from handgrad.checking.interfaces.own_objects import Pair
+from handgrad.checking.interfaces.signatures import (
+    Role,
+    definition_of,
+    inner_names,
+    parameters_of,
+    required,
+    returned_names,
+    roles_of,
+)
+from handgrad.checking.interfaces.tensors import is_array, to_numpy
+from handgrad.checking.subject import CheckError
+
+RATE = 0.01  # where an update takes a learning rate
+
+
+def of_two(
+    forward: Function,
+    backward: Function,
+    world: World,
+    loss: Function | None = None,
+    takes: Mapping[str, Path] = MappingProxyType({}),
+) -> Pair:
+    """Return a forward and a backward, which starts from an upstream gradient or from a ``loss`` of forward's results.
+
+    What ``takes`` names is given what is at a path of the world.
+    """
+    names, gradient_names = as_taken(forward, backward, world), returned_names(backward)
+    inner = inner_names(backward)
+    trial = trial_of(forward, world)
+    several = isinstance(trial, tuple) and len(trial) > 1
+    roles = roles_of(
+        backward, {*parameters_of(forward), *world}, names if several else [], saves=several,
+        arrays=sum(map(is_floating, trial)) if several else 1,
+    )  # fmt: skip
+    nested = _nested_names(forward) if several else {}
+    roles = [
+        role._replace(kind="output", which=nested[role.parameter])
+        if role.kind in ("upstream", "saved") and role.parameter in nested
+        else role
+        for role in roles
+    ]
+    roles = [
+        Role(role.parameter, "place", takes[role.parameter]) if role.parameter in takes else role
+        for role in roles
+    ]
+    if loss is not None:  # what is neither target nor input is the prediction
+        roles = [role._replace(kind="output", which=0) if role.kind == "upstream" else role for role in roles]
+    upstreams = [role.parameter for role in roles if role.kind == "upstream"]
+    attribute = gradient_attribute(backward) if upstreams else ""
+    carrier = upstream_of(backward) if not upstreams and loss is None else ()
+
+    def run_forward(world: World) -> Run:
+        result = call(forward, world)
+        if loss is None:
+            return list(result[: max(1, len(upstreams))]) if several else [result], result
+        if loss == forward:
+            return [result], result
+        by_name = by_returned_name(result, names)
+        implied = OUTPUT in parameters_of(loss)
+        known = by_name if isinstance(by_name, dict) and not implied else {}
+        taken = parameters_of(loss) if implied else required(loss)
+        missing = next(
+            (name for name in taken if name not in world | known), ""
+        )  # yhat, where forward returns a
+        grows = isinstance(result, list) and len({np.shape(each) for each in result}) > 1  # layer by layer
+        parts = result if several or grows else (result,)
+        known |= {missing: _output(parts, world)} if missing else {}
+        return [call(loss, {**world, **known})], result
+
+    def run_backward(world: World, result: Any, upstream: list[Any], *, inside: bool = False) -> Found:
+        before = {path: np.array(value) for path, value in arrays_in(world).items()}
+        given = {
+            role.parameter: _value(role, world, result, upstream)
+            for role in roles
+            if role.kind != "argument" or role.which in world  # else it keeps its default
+        }
+        for name in upstreams if attribute else ():
+            setattr(result, attribute, given[name])
+            given[name] = result
+        if carrier:
+            setattr(get(world["self"], carrier[:-1]), carrier[-1][1:], upstream[0])
+        variables: dict[str, Any] = {}
+        with variables_of(backward, variables) if inside else nullcontext():
+            returned = in_world(backward, world)(**given)
+        rate = RATE if any(role.kind == "rate" for role in roles) else rate_of(world)
+        found = left_by(world, before, by_returned_name(returned, gradient_names, inner), rate)
+        found |= {("inside", *path): value for path, value in arrays_in(variables).items()}
+        if upstreams or carrier:
+            return found
+        shape = np.shape(to_numpy(upstream[0]))
+        returned = (to_numpy(value) for (kind, *_), value in found.items() if kind == "returned")
+        if np.prod(shape) > 1 and any(np.shape(value) != shape for value in returned):
+            raise CheckError(
+                f"{backward.__name__} takes no upstream gradient, and {forward.__name__} returns no loss",
+                given=f"{forward.__name__} returns an array of shape {shape}",
+                fix="give the method that computes the loss, which backward differentiates",
+            )
+        return times(upstream[0], found)
+
+    run_inside = functools.partial(run_backward, inside=True)
+    return adapt(
+        world, run_forward, run_backward, backward.__name__, run_inside=run_inside, of_loss=loss is not None
+    )
+
+
+def _nested_names(forward: Function) -> dict[str, tuple[int, int]]:
+    """Return the place of each value of the tuples that forward returns, by name: ``return y, (Q, K, P)``."""
+    return {
+        name: (k, place)
+        for k, names in inner_names(forward).items()
+        for place, name in enumerate(names)
+        if plain(name) not in SAVED and not name.endswith("cache")
+    }
+
+
+def as_taken(forward: Function, backward: Function, world: World) -> list[str]:
+    """Return what forward calls what it returns, with the one that backward calls otherwise by backward's name.
+
+    That is so where backward starts from a target: what it takes else is forward's.
+    """
+    names, taken = returned_names(forward), required(backward)
+    known = {*names, *parameters_of(forward), *world}
+    others = [
+        name for name in taken
+        if not (name in known or is_target((name,)) or is_upstream_name(name) or plain(name) in RATES | SAVED)
+    ]  # fmt: skip
+    left = [name for name in names if name not in taken]
+    starts = any(is_target((name,)) for name in taken)
+    if not (starts and len(names) > 1 and len(others) == len(left) == 1):
+        return names
+    return [others[0] if name == left[0] else name for name in names]
+
+
+def _output(results: tuple[Any, ...] | list[Any], world: World) -> Any:
+    """Return which of forward's results a loss compares: the last of a target's shape, or the first."""
+    shapes = [np.shape(value) for name, value in world.items() if is_target((name,))]
+    arrays = [each for each in results if is_array(each)]  # and no cache
+    counts = {
+        shape[0] for shape in shapes if len(shape) == 1
+    }  # the last activation is compared with its classes
+    labelled = [each for each in arrays if np.ndim(each) == 2 and counts & {*np.shape(each)}]
+    last = (
+        labelled[-1] if labelled else results[-1 if isinstance(results, list) else 0]
+    )  # a list of activations
+    return next((each for each in reversed(arrays) if np.shape(each) in shapes), last)
+
+
+def _value(role: Role, world: World, result: Any, upstream: list[Any]) -> Any:
+    match role.kind:
+        case "argument":
+            return world[role.which]
+        case "place":
+            return get(world, role.which)
+        case "output":
+            which = role.which if isinstance(role.which, tuple) else (role.which,)
+            return functools.reduce(operator.getitem, which, result) if isinstance(result, tuple) else result
+        case "saved":
+            return result[-1]
+        case "rate":
+            return RATE
+        case "upstream":
+            part = upstream[min(role.which, len(upstream) - 1)]
+            return part[()] if np.ndim(part) == 0 else part
+
+
+def times(upstream: Any, gradients: Found) -> Found:
+    """Return gradients of a loss times its upstream gradient."""
+    return {path: np.asarray(to_numpy(value)) * to_numpy(upstream) for path, value in gradients.items()}
+
+
+def gradient_attribute(backward: Function) -> str:
+    """Return the attribute that holds gradients where arrays carry them: ``g`` of ``w.g = x.T @ y.g``."""
+    definition = definition_of(backward)
+    parameters = parameters_of(backward)
+    for node in ast.walk(definition) if definition else ():
+        match node:
+            case ast.Attribute(value=ast.Name(id), attr=attribute, ctx=ast.Store()) if id in parameters:
+                return attribute
+    return ""
+
+
+def upstream_of(backward: Function) -> Path:
+    """Return the path of the upstream gradient that a method reads from the output: ``out.g`` of ``self.out.g``."""
+    definition = definition_of(backward)
+    carried: dict[type, list[str]] = {ast.Load: [], ast.Store: []}
+    for node in ast.walk(definition) if definition else ():
+        match node:
+            case ast.Attribute(ast.Attribute(ast.Name("self"), owner), name, context) if (
+                plain(name) in SUFFIXES
+            ):
+                carried[type(context)].append(f"{owner}.{name}")
+    read = [each for each in carried[ast.Load] if each not in carried[ast.Store]]
+    return tuple(f".{each}" for each in read[0].split(".")) if read and carried[ast.Store] else ()

@@ -1,0 +1,249 @@
+"""A program in short print: blocks that repeat once, long rules as calls, and what those rules are at the end.
+
+Repetition is found in the lines, up to their names: of a `Repeat`, and of layers that Python code makes again and again.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from handgrad.program.printing import WIDEST_CODE
+from handgrad.program.program import Program, ProgramLine
+from handgrad.rules import RULES, Rule
+from handgrad.rules.rule_source import blocks
+
+NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
+LONG = 4  # lines of a forward that are written as a call
+WORTH = 6  # rows, at least, that a fold saves
+LONGEST = 4  # layers that repeat together
+
+
+@dataclass(frozen=True)
+class PrintedRow:
+    """A row in print: code, shape and reason, how far it is indented, and the layer or block that it belongs to."""
+
+    code: str
+    shape: str = ""
+    reason: str = ""
+    block: str = ""
+    indent: int = 0
+
+    @property
+    def made(self) -> str:
+        """The first name that it makes."""
+        return re.split(r",| [-+*/]?= ", self.code)[0]
+
+
+def fold(program: Program) -> list[tuple[str, list[PrintedRow]]]:
+    """Return the phases of a program with their rows, then the rules that are called in them.
+
+    Examples
+    --------
+    >>> from handgrad import Linear, MeanSquaredError, Network, Repeat, Tanh
+    >>> network = Network(Repeat(Linear(4, 4), Tanh(), times=9), loss=MeanSquaredError())
+    >>> for row in dict(fold(network.program()))["forward"]:
+    ...     print("  " * row.indent + row.code)
+    9 × block, from z1 … a1 to z9 … a9; a1 is the next one's x
+      z1 = x @ W1 + b1
+      a1 = np.tanh(z1)
+    """
+    lines = _without_aliases(program)
+    called = _called(lines)
+    reading = Counter(name for line in lines for name in line.reads | {*program.outputs})
+    phases = []
+    for phase, group in groupby(lines, key=lambda line: line.phase):
+        nodes = ([*node] for _, node in groupby(group, key=lambda line: (line.layer, line.call)))
+        rows = [row for node in nodes for row in _rows(node, program, called, reading)]
+        phases.append((phase, _folded(rows, phase)))
+    return [*phases, *([("rules", [*_texts(called)])] if called else [])]
+
+
+def render_folded(program: Program, width: int = 110) -> str:
+    """Return the folded program as text of so many columns; a reason that comes again, or has no place, is left out."""
+    phases, known = fold(program), set[str]()
+    shown = [("  " * (row.indent + 1) + row.code, row) for _, rows in phases for row in rows]
+    code = max((len(text) for text, row in shown if row.shape and len(text) <= WIDEST_CODE + 4), default=0)
+    column = max((len(row.shape) for text, row in shown if len(text) <= code), default=0)
+    page = [f"{program.title} · n rows"]
+    for phase, rows in phases:
+        page += ["", phase] if phase == "rules" else [phase]
+        for row in rows:
+            line = f"{'  ' * (row.indent + 1) + row.code:<{code}}  {row.shape:<{column}}"
+            reason, plain = f"{line}   {row.reason}", re.sub(r"\d+", "", row.reason)
+            page.append((line if plain in known or len(reason) > width else reason).rstrip())
+            known |= {plain} if page[-1] == reason else set()
+    return "\n".join(page)
+
+
+def _without_aliases(program: Program) -> list[ProgramLine]:
+    """Leave out the backward lines that only give a value or a number another name."""
+    names: dict[str, str] = {}
+    lines = []
+    for line in program.lines:
+        expression, loop = (
+            NAME.sub(lambda match: names.get(match[0], match[0]), text)
+            for text in (line.expression, line.loop)
+        )
+        is_name = expression.isidentifier() or expression == "1.0"
+        if line.phase == "backward" and is_name and line.makes and line.target not in program.outputs:
+            names[line.target] = expression
+        else:
+            lines.append(replace(line, expression=expression, loop=loop))
+    return lines
+
+
+def _called(lines: Sequence[ProgramLine]) -> dict[str, Rule]:
+    """Return the long rules of one value, as norms, activations and losses; attention is written out."""
+    rules = {line.rule: RULES[line.rule] for line in lines if line.rule in RULES}
+
+    def is_long(rule: Rule) -> bool:
+        values = [name for name in rule.differentiable if len(name) == 1 and name.islower()]
+        lines, plain = rule.forward.lines, rule.sample is rule.state is None
+        return len(lines) >= LONG and len(values) == 1 and plain and not any(line.loop for line in lines)
+
+    return {name: rule for name, rule in rules.items() if is_long(rule)}
+
+
+def _rows(
+    node: Sequence[ProgramLine], program: Program, called: Mapping[str, Rule], reading: Mapping[str, int]
+) -> Iterator[PrintedRow]:
+    """Yield a row for each line of a rule, one for a long rule; the gradients of its parameters share a row."""
+    first = node[0]
+    if first.rule in called and first.phase in ("forward", "loss", "backward"):
+        inside = Counter(name for line in node for name in line.reads)
+        kept = [line for line in node if reading[line.target] > inside[line.target]]
+        call = first.call if first.phase != "backward" else f"{first.rule}.backward(d{first.undoes})"
+        yield _joined(
+            kept if first.phase == "backward" else node[-1:], call
+        )  # what its backward reads, it has
+        return
+    shared = [line for line in node if _shares(line, program)]
+    if len(shared) > 1:
+        joined = _joined(shared, ", ".join(line.expression for line in shared))
+        others = [*_each([line for line in node if line not in shared])]
+        yield from (joined, *others) if first.phase == "loss" else (*others, joined)
+    else:
+        yield from _each(node)
+
+
+def _each(lines: Sequence[ProgramLine]) -> Iterator[PrintedRow]:
+    """Yield a row for each line, and before those of a loop the loop."""
+    for block in blocks(lines):
+        row = _row(block[0])
+        if block[0].loop:
+            yield PrintedRow(f"{block[0].loop}:", block=row.block)
+        yield from (replace(_row(line), indent=int(bool(line.loop))) for line in block)
+
+
+def _shares(line: ProgramLine, program: Program) -> bool:
+    """Whether a line shares its row with others of its rule: gradients of parameters, and what a loss is made of."""
+    if line.loop:
+        return False
+    if line.phase == "loss":
+        return line.target in ("total", "count")
+    return line.phase == "backward" and line.target.partition("_")[0][1:] in program.parameters
+
+
+def _row(line: ProgramLine) -> PrintedRow:
+    shape = line.shown_shape if line.phase != "update" else ""
+    block = line.call if line.phase == "update" else _block(line.layer)
+    return PrintedRow(str(line), shape, line.reason, block)
+
+
+def _joined(lines: Sequence[ProgramLine], code: str) -> PrintedRow:
+    """Return a row that makes several values at once."""
+    names, shapes = ", ".join(line.target for line in lines), ", ".join(line.shown_shape for line in lines)
+    return PrintedRow(
+        f"{names} = {code}", shapes, lines[0].reason if len(lines) > 1 else "", _block(lines[0].layer)
+    )
+
+
+def _block(layer: str) -> str:
+    """Return the layer or block that a line belongs to: ``"layer 3, Repeat → block 2"``."""
+    first, *inner = layer.split(" → ")
+    return f"{first} → {inner[0]}" if inner and inner[0].startswith("block ") else first
+
+
+def _folded(rows: Sequence[PrintedRow], phase: str) -> list[PrintedRow]:
+    """Put one of blocks that are alike in place of them all: forward the first, which backward comes last."""
+    units = [[*group] for _, group in groupby(rows, key=lambda row: row.block)]
+    folded: list[PrintedRow] = []
+    place = 0
+    while place < len(units):
+        saved, negative, times = max(_repeated(units, place, period) for period in range(1, LONGEST + 1))
+        if saved < WORTH:
+            folded += units[place]
+            place += 1
+            continue
+        period = -negative
+        end = place + period * times
+        alike = [
+            [row for unit in units[start : start + period] for row in unit]
+            for start in range(place, end, period)
+        ]
+        folded.append(PrintedRow(_heading(alike, phase)))
+        folded += [replace(row, indent=row.indent + 1) for row in alike[-1 if phase == "backward" else 0]]
+        place = end
+    return folded
+
+
+def _repeated(units: Sequence[Sequence[PrintedRow]], place: int, period: int) -> tuple[int, int, int]:
+    """Return how many rows it saves to fold so many units from a place on, with the period and how often they come."""
+
+    def at(start: int) -> tuple[tuple[str, str], ...]:
+        return _canonical([row for unit in units[start : start + period] for row in unit])
+
+    times = 1
+    while place + (times + 1) * period <= len(units) and at(place + times * period) == at(place):
+        times += 1
+    return (times - 1) * len(at(place)), -period, times
+
+
+def _canonical(rows: Sequence[PrintedRow]) -> tuple[tuple[str, str], ...]:
+    """Return rows with their names numbered as they come, so that blocks that differ in names alone are equal."""
+    numbers: dict[str, str] = {}
+
+    def number(match: re.Match[str]) -> str:
+        return numbers.setdefault(match[0], f"#{len(numbers)}")
+
+    return tuple((NAME.sub(number, row.code), row.shape) for row in rows)
+
+
+def _heading(blocks: Sequence[Sequence[PrintedRow]], phase: str) -> str:
+    first, second, *_, last = (*blocks, blocks[-1])
+    if phase == "update":
+        return f"{len(blocks)} ×, for each from {first[-1].made} to {last[-1].made}"
+    ends = " to ".join(f"{block[0].made} … {block[-1].made}" for block in (first, last))
+    if phase == "backward":
+        from_before = " and ".join(after for _, after in _taken(blocks[-2], last))
+        order = "the last one first" + (f"; the one before this makes {from_before}" if from_before else "")
+        return f"{len(blocks)} × block, from {ends}, {order}"
+    links = (f"; {made} is the next one's {name}" for name, made in _taken(first, second) if name != made)
+    return f"{len(blocks)} × block, from {ends}{''.join(links)}"
+
+
+def _taken(one: Sequence[PrintedRow], other: Sequence[PrintedRow]) -> list[tuple[str, str]]:
+    """Return which value that a block makes the next one reads, after what the block itself reads in its place."""
+    names = [
+        [*dict.fromkeys(name for row in block for name in NAME.findall(row.code))] for block in (one, other)
+    ]
+    made = {name for row in one for name in NAME.findall(row.code.partition("=")[0])}
+    return [(name, taken) for name, taken in zip(*names, strict=True) if name not in made and taken in made]
+
+
+def _texts(called: Mapping[str, Rule]) -> Iterator[PrintedRow]:
+    """Yield the lines of rules, forward and backward, in their own letters."""
+    for name, rule in called.items():
+        heads = {
+            f"{name}({', '.join(rule.forward.arguments)})": rule.forward,
+            f"{name}.backward(d{rule.output})": rule.backward_text,
+        }
+        for head, text in heads.items():
+            yield PrintedRow(head)
+            for line in text.lines:
+                yield PrintedRow(f"{line.target} = {ast.unparse(line.expression)}", "", line.reason, indent=1)

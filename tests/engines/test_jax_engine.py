@@ -1,0 +1,198 @@
+"""The JAX engine runs the same lines: one device or several, an epoch whole or in parts."""
+
+# ruff: noqa: RET504 - rules return names
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from handgrad import (
+    Adam,
+    BatchNorm,
+    Cosine,
+    Dropout,
+    HandgradNotice,
+    Layer,
+    Linear,
+    Network,
+    ReLU,
+    SoftmaxCrossEntropy,
+    train,
+)
+from handgrad.engines import Epoch, ReferenceEngine
+from handgrad.engines.jax_engine import BATCHES_AT_A_TIME, JaxEngine
+from handgrad.explaining.execution import execute_rule
+from handgrad.rules import rule
+
+from ..rules.table import TABLE, Row
+from .agreement import BOUNDS, Case, Training, check_agreement, check_same, evaluated, outputs
+from .test_compiled_agreement import CLASSES, FEATURES, HIDDEN, NETWORKS, OUTPUTS, X
+
+pytestmark = pytest.mark.peers
+
+SHORT_LAST = 6
+"""Rows of a batch: the last one has fewer."""
+
+
+def everything(dtype: str) -> Network:
+    """Return a network whose step draws a mask, and means over all rows."""
+    layers = [
+        Linear(FEATURES, HIDDEN, bias=False),
+        BatchNorm(),
+        ReLU(),
+        Dropout(0.3),
+        Linear(HIDDEN, OUTPUTS),
+    ]
+    return Network(*layers, loss=SoftmaxCrossEntropy(), dtype=dtype)
+
+
+EVERYTHING = Case(everything, {"x": X[2], "t": CLASSES[2]}, Adam(0.01, clip_norm=0.5), 0.01)
+
+
+# Tracing takes a second: a third axis is only tested rule by rule, below.
+@pytest.mark.parametrize("name", [name for name in NETWORKS if "rank 3" not in name])
+def test_a_training_is_the_reference_s(name: str) -> None:
+    """Parameters, states, slots and losses after two epochs with a short last batch."""
+    reference, jax = (
+        Training(engine(), NETWORKS[name], "float64") for engine in (ReferenceEngine, JaxEngine)
+    )
+    check_agreement(jax.run(SHORT_LAST), reference.run(SHORT_LAST), "float64", name)
+
+
+@pytest.mark.parametrize("dtype", BOUNDS)
+def test_everything_is_the_reference_s(dtype: str) -> None:
+    """Training, each gradient, and outside training; masks are drawn with the same bits."""
+    engines = ReferenceEngine, JaxEngine
+    for size in (1, SHORT_LAST, len(X[2])):
+        reference, jax = (Training(engine(), EVERYTHING, dtype).run(size) for engine in engines)
+        check_agreement(jax, reference, dtype, f"batches of {size}")
+    for kind in (outputs, evaluated):
+        reference, jax = (kind(engine(), EVERYTHING, dtype) for engine in engines)
+        check_agreement(jax, reference, dtype, kind.__name__)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.rule.name)
+def test_every_rule_is_numpy_s(row: Row) -> None:
+    """Forward and backward lines, at the first options of the table."""
+    execution = execute_rule(
+        row.rule, list(row.inputs(np.random.default_rng(0), 2).values()), **row.options[0]
+    )
+    program, given = execution.program, execution.given
+    bound = JaxEngine().bind(program, {name: given[name] for name in program.shapes})
+    rows = {value.name: given[value.name] for value in program.inputs}
+    found = bound.run(**rows, **{name: given.get(name, 1) for name in program.scalars})
+    assert found
+    for name, value in found.items():
+        np.testing.assert_allclose(value, execution.values[name], rtol=1e-11, atol=1e-13, err_msg=name)
+
+
+def test_an_epoch_in_parts_is_the_whole_to_the_last_bit() -> None:
+    """As callbacks and checkpoints cut it; there are more batches than are sent at once."""
+    rows = 2 * (BATCHES_AT_A_TIME + 3) + 1
+    rng = np.random.default_rng(1)
+    arrays = {"x": rng.normal(size=(rows, FEATURES)), "t": rng.integers(0, OUTPUTS, rows)}
+    case = Case(everything, arrays, EVERYTHING.optimiser, 0.01)
+    steps = -(-rows // 2)
+    epoch = Epoch(arrays, rng.permutation(rows), 2, np.full(steps, 0.01), 1, 7)
+    whole, cut = Training(JaxEngine(), case, "float32"), Training(JaxEngine(), case, "float32")
+    total = whole.bound.epoch(epoch)
+    so_far = 0.0, 0.0
+    for first, last in ((0, 3), (3, 65), (65, steps)):
+        so_far = cut.bound.epoch(epoch.part(first, last, *so_far))
+    assert so_far == total
+    check_same(cut.kept, whole.kept)
+
+
+def test_several_devices_compute_what_one_does(tmp_path) -> None:
+    """Means, batch norm, masks and the norm of all gradients are of all rows; one that does not divide goes to each."""
+    script = tmp_path / "devices.py"
+    script.write_text(
+        textwrap.dedent("""
+        import sys
+        import jax, numpy as np
+        from handgrad import Adam, BatchNorm, Dropout, Linear, Network, ReLU, SoftmaxCrossEntropy, train
+        rng = np.random.default_rng(0)
+        x, t = rng.normal(size=(50, 5)), rng.integers(0, 3, 50)
+        layers = [Linear(5, 19, bias=False), BatchNorm(), ReLU(), Dropout(0.3), Linear(19, 3)]
+        network = Network(*layers, loss=SoftmaxCrossEntropy(), dtype="float64")
+        history = train(network, x, t, epochs=3, batch_size=8, optimiser=Adam(0.01, clip_norm=0.5), engine=sys.argv[1])
+        assert history.facts["engine"] == sys.argv[1]
+        np.savez(sys.argv[2], devices=jax.device_count(), loss=[r.loss for r in history.epochs], **network.arrays)
+    """)
+    )
+    found = {}
+    for engine, devices in (("reference", 1), ("jax", 1), ("jax", 2), ("jax", 4)):
+        flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}", "JAX_PLATFORMS": "cpu"}
+        file = tmp_path / f"{engine}{devices}.npz"
+        subprocess.run([sys.executable, script, engine, file], check=True, env={**os.environ, **flags})
+        with np.load(file) as arrays:
+            found[engine, devices] = dict(arrays)
+        assert found[engine, devices].pop("devices") == devices
+    for kind, arrays in found.items():
+        check_agreement(arrays, found["reference", 1], "float64", str(kind))
+
+
+def test_train_takes_it_with_a_schedule_and_validation() -> None:
+    runs = []
+    for engine in ("jax", "reference"):
+        network = everything("float64")
+        history = train(
+            network,
+            X[2],
+            CLASSES[2],
+            validation=0.3,
+            epochs=3,
+            batch_size=5,
+            schedule=Cosine(warmup=1),
+            engine=engine,
+        )
+        assert history.facts["engine"] == engine
+        losses = [(record.loss, record.validation_loss) for record in history.epochs]
+        runs.append(network.arrays | {"losses": np.array(losses)})
+    check_agreement(runs[0], runs[1], "float64", "train")
+
+
+def test_sparse_rows_are_sent_as_they_are_needed() -> None:
+    from scipy.sparse import csr_array
+
+    weights = []
+    for rows in (X[2] * (X[2] > 0), csr_array(X[2] * (X[2] > 0))):
+        network = everything("float32")
+        train(network, rows, CLASSES[2], epochs=2, batch_size=5, engine="jax")
+        weights.append(network.arrays)
+    check_same(*weights)
+
+
+@rule("... -> ...")
+def contiguous(z):
+    """Copy z, with a function that jax.numpy does not have."""
+    y = np.ascontiguousarray(z)
+    return y
+
+
+@contiguous.backward
+def contiguous_backward(dy):
+    dz = dy
+    return dz
+
+
+class Contiguous(Layer):
+    """The layer of `contiguous`."""
+
+    def connect(self, graph, x):  # noqa: D102
+        return graph.apply(contiguous, x)
+
+
+def test_a_line_that_jax_cannot_run_is_named_and_the_reference_engine_takes_over() -> None:
+    network = Network(Linear(FEATURES, OUTPUTS), Contiguous(), loss=SoftmaxCrossEntropy())
+    with pytest.warns(
+        HandgradNotice, match=r"the jax engine is not used.*`y1 = np\.ascontiguousarray\(z1\)`.*JAX"
+    ):
+        history = train(network, X[2], CLASSES[2], epochs=1, engine="jax")
+    assert history.facts["engine"] == "reference"

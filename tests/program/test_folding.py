@@ -1,0 +1,157 @@
+"""Programs in short print: what repeats once, in both directions and in the updates; the whole of GPT-2 on two screens."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from handgrad import (
+    RNN,
+    SGD,
+    AdamW,
+    BatchNorm,
+    Conv2d,
+    Flatten,
+    LayerNorm,
+    Linear,
+    MaxPool2d,
+    MeanSquaredError,
+    Network,
+    ReLU,
+    Repeat,
+    Reshape,
+    Residual,
+    SoftmaxCrossEntropy,
+    Tanh,
+)
+from handgrad.interop import gpt2
+from handgrad.program.folding import fold, render_folded
+from handgrad.program.shapes_only import everywhere
+
+from ..rules.table import TABLE, Row
+
+
+def codes(network: Network, phase: str) -> list[str]:
+    return [row.code for row in dict(fold(network.program(AdamW())))[phase]]
+
+
+def test_gpt2_is_two_screens_and_its_block_one() -> None:
+    """A screen is 50 lines of 110 columns; the texts of its rules come after them."""
+    network = gpt2()
+    page = render_folded(network.program(AdamW()), 110).splitlines()
+    step = page[: page.index("rules")]
+    assert len(step) <= 2 * 50
+    assert max(map(len, page)) <= 110
+    assert sum(line.startswith("    ") for line in step[: step.index("update")]) <= 50
+    assert "_drawn" not in vars(network), "no array was drawn"
+    heads = [line for line in page if " ×" in line]
+    assert heads == [
+        "  12 × block, from y2 … r9 to y79 … r86; r9 is the next one's h2",
+        "  12 × block, from da85 … dr79 to da8 … dh2, the last one first; the one before this makes dr9",
+        "  196 ×, for each from E1 to beta86",
+    ]
+    for line in (
+        "y2 = layer_norm(h2, gamma2, beta2)",
+        "s6 = y3 @ y4.mT / y3.shape[-1] ** 0.5",
+        "p6 = e6 / e6.sum(axis=-1, keepdims=True)",
+        "r9 = r7 + z9",
+        "dW8, db8 = rows(y8).T @ rows(dz8), rows(dz8).sum(axis=0)",
+        "dgamma8, dbeta8, dr7_y8 = layer_norm.backward(dy8)",
+        "dr7 = dr9 + dr7_y8",
+        "dE1 = dE1_z87 + dE1_h1",
+    ):
+        assert sum(line in shown for shown in page) == 1, line
+
+
+def test_the_step_of_lenet_is_one_screen() -> None:
+    network = Network(
+        Reshape((28, 28, 1)), Conv2d(1, 6, 5, padding=2), ReLU(), MaxPool2d(2), Conv2d(6, 16, 5), ReLU(), MaxPool2d(2),
+        Flatten(), Linear(400, 120), ReLU(), Linear(120, 84), ReLU(), Linear(84, 10),
+        loss=SoftmaxCrossEntropy(), inputs=784,
+    )  # fmt: skip
+    page = render_folded(network.program(SGD(momentum=0.9)), 110).splitlines()
+    assert len(page[1 : page.index("rules") - 1]) <= 50, "below its title"
+    assert max(map(len, page)) <= 110
+
+
+def block() -> list[Any]:
+    return [Residual(LayerNorm(), Linear(6, 6)), Tanh()]
+
+
+def test_layers_made_again_and_again_fold_as_repeated_ones_do() -> None:
+    written = Network(*(layer for _ in range(5) for layer in block()), loss=MeanSquaredError(), inputs=6)
+    repeated = Network(Repeat(*block(), times=5), loss=MeanSquaredError(), inputs=6)
+    assert fold(written.program(AdamW())) != []
+    for phase in ("forward", "loss", "backward", "update"):
+        assert codes(written, phase) == codes(repeated, phase)
+    assert codes(repeated, "forward") == [
+        "5 × block, from y1 … a1 to y5 … a5; a1 is the next one's x",
+        "y1 = layer_norm(x, gamma1, beta1)",
+        "z1 = y1 @ W1 + b1",
+        "r1 = x + z1",
+        "a1 = np.tanh(r1)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "other", [Linear(6, 6, bias=False), Linear(6, 6, layout="out_in")], ids=["bias", "layout"]
+)
+def test_a_block_that_differs_ends_the_fold(other: Linear) -> None:
+    """It is written out, and what comes after it too; its names alone may differ."""
+    alike = [Linear(6, 6) if k != 6 else other for k in range(9)]
+    network = Network(*(part for layer in alike for part in (layer, Tanh())), loss=MeanSquaredError())
+    heads = [code for phase in ("forward", "backward") for code in codes(network, phase) if " × " in code]
+    assert heads[0] == "6 × block, from z1 … a1 to z6 … a6; a1 is the next one's x"
+    assert heads[1].startswith("5 × block, from e6 … dW6 to e2 … dW2, the last one first"), (
+        "x has no gradient"
+    )
+
+
+def test_what_is_not_in_a_program_is_not_in_its_fold() -> None:
+    """Every value that a row makes, and every gradient, is one of the program's; none is left out but the rules' own."""
+    network = Network(
+        Linear(5, 6), BatchNorm(), ReLU(), Residual(Linear(6, 6)), Linear(6, 3), loss=SoftmaxCrossEntropy()
+    )
+    program = network.program(SGD())
+    made = {line.target for line in program.lines}
+    phases = dict(fold(program))
+    rows = [
+        row.code for phase, rows in phases.items() if phase != "rules" for row in rows if "×" not in row.code
+    ]
+    names = {name for code in rows for name in re.split(r" [-+]?= ", code)[0].split(", ")}
+    assert names <= made
+    assert {f"d{name}" for name in network.parameters} <= names
+
+
+def test_a_loop_over_time_stays_a_loop() -> None:
+    network = Network(RNN(3, 4), Flatten(), Linear(20, 2), loss=SoftmaxCrossEntropy(), inputs=(5, 3))
+    rows = dict(fold(network.program()))["backward"]
+    (place,) = (k for k, row in enumerate(rows) if row.code == "for t1 in reversed(range(x.shape[1])):")
+    assert [row.indent for row in rows[place : place + 5]] == [0, 1, 1, 1, 0]
+
+
+def test_a_reason_is_printed_where_it_comes_first() -> None:
+    network = Network(Linear(5, 6), ReLU(), Linear(6, 3), loss=SoftmaxCrossEntropy())
+    page = render_folded(network.program(), 160)
+    assert page.count("the rows add up") == 1
+
+
+WITHOUT_LOOPS = [row for row in TABLE if not any(line.loop for line in row.rule.forward.lines)]
+
+
+@pytest.mark.parametrize("row", WITHOUT_LOOPS, ids=lambda row: row.rule.name)
+def test_shapes_are_those_of_the_numbers(row: Row) -> None:
+    """Of every line of every rule, on arrays that have one number each, in float32."""
+    rule = row.rule
+    arrays = {name: np.asarray(array) for name, array in row.inputs(np.random.default_rng(0), 2).items()}
+    floats = {name: array.astype(np.float32) for name, array in arrays.items() if array.dtype.kind == "f"}
+    arrays, options = arrays | floats, rule.settings(row.options[0])
+    of_one = {name: everywhere(array[(0,) * array.ndim], array.shape) for name, array in arrays.items()}
+    with np.errstate(all="ignore"):
+        found, shown = rule.forward.run(options | arrays), rule.forward.run(options | of_one)
+    for name in rule.forward.locals:
+        assert np.shape(shown[name]) == np.shape(found[name]), name
+        assert np.result_type(shown[name]) == np.result_type(found[name]), name

@@ -1,0 +1,72 @@
+"""What is generated: drawn from the network's own probabilities of the last window, and what cannot be."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from handgrad import ConfigurationError, Embedding, Flatten, Linear, Network, generate
+from handgrad.layers import gpt_layers
+
+ENTRIES, PLACES = 7, 6
+
+
+@pytest.fixture(scope="module")
+def network() -> Network:
+    """Return a network whose logits are far apart, with a last layer of its own."""
+    *layers, _ = gpt_layers(ENTRIES, 8, 2, 2)
+    made = Network(*layers, Linear(8, ENTRIES), inputs=(PLACES,), dtype="float64")
+    rng = np.random.default_rng(0)
+    for array in made.parameters.values():
+        array[...] += rng.normal(size=array.shape)
+    return made
+
+
+def test_the_likeliest_is_that_of_the_whole_window(network: Network) -> None:
+    """However few places the prompt has, and when there are more than the window holds."""
+    seen = [3, 1]
+    for index in islice(generate(network, seen, temperature=0), 9):
+        window = seen[-PLACES:]
+        x = np.array([window + [5] * (PLACES - len(window))])
+        assert index == network.output(x)[0, len(window) - 1].argmax()
+        seen.append(index)
+    assert len(set(seen)) > 2
+
+
+def test_indices_come_as_often_as_their_probabilities(network: Network) -> None:
+    """Over seeds, for a temperature and for the three likeliest alone."""
+    logits = network.output(np.array([[4, 2, 0, 0, 0, 0]]))[0, 1]
+    likeliest = logits >= np.sort(logits)[-3]
+    for top_k, known in ((None, np.ones(ENTRIES)), (3, likeliest)):
+        draws = [next(generate(network, [4, 2], temperature=1.7, top_k=top_k, seed=k)) for k in range(400)]
+        shares = np.exp(logits / 1.7) * known
+        expected = 400 * shares / shares.sum()
+        found = np.bincount(draws, minlength=ENTRIES)
+        assert (np.abs(found - expected) <= 4 * np.sqrt(expected) + 1e-9).all()
+
+
+def test_the_same_seed_gives_the_same_indices(network: Network) -> None:
+    drawn = [[*islice(generate(network, [0], seed=seed), 30)] for seed in (5, 5, 6)]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        (Linear(PLACES, 3),),
+        (Embedding(ENTRIES, 4), Flatten(), Linear(4 * PLACES, 3)),
+        (Embedding(ENTRIES, 4),),
+    ],
+    ids=["values", "one-answer", "features"],
+)
+def test_another_network_is_refused(layers: tuple) -> None:
+    """It needs logits of what comes next, for each place."""
+    with pytest.raises(ConfigurationError, match="does not predict each next index of a sequence"):
+        generate(Network(*layers, inputs=(PLACES,)), [1])
+
+
+def test_nothing_follows_an_empty_prompt(network: Network) -> None:
+    with pytest.raises(ConfigurationError, match="the prompt is empty"):
+        generate(network, [])
