@@ -7,7 +7,16 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from handgrad import ConfigurationError, Embedding, Flatten, Linear, Network, generate
+from handgrad import (
+    ConfigurationError,
+    Embedding,
+    Flatten,
+    Linear,
+    Network,
+    Reshape,
+    SelfAttention,
+    generate,
+)
 from handgrad.layers import gpt_layers
 
 ENTRIES, PLACES = 7, 6
@@ -70,3 +79,35 @@ def test_another_network_is_refused(layers: tuple) -> None:
 def test_nothing_follows_an_empty_prompt(network: Network) -> None:
     with pytest.raises(ConfigurationError, match="the prompt is empty"):
         generate(network, [])
+
+
+@pytest.mark.parametrize("index", [-1, ENTRIES])
+def test_an_index_without_an_entry_is_refused(network: Network, index: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"the prompt's index {index} has no entry"):
+        generate(network, [2, index])
+
+
+def test_a_network_that_sees_what_comes_after_is_refused() -> None:
+    """What is filled in after the prompt would change what follows it."""
+    network = Network(Embedding(ENTRIES, 8), SelfAttention(8), Linear(8, ENTRIES), inputs=(PLACES,))
+    with pytest.raises(ConfigurationError, match="predicts at a place depends on later ones"):
+        generate(network, [1])
+
+
+def test_a_network_of_whole_windows_is_refused() -> None:
+    """Its weights are of a window's places."""
+    layers = (
+        Embedding(ENTRIES, 4),
+        Flatten(),
+        Linear(4 * PLACES, ENTRIES * PLACES),
+        Reshape((PLACES, ENTRIES)),
+    )
+    with pytest.raises(ConfigurationError, match=f"takes windows of {PLACES} places only"):
+        generate(Network(*layers, inputs=(PLACES,)), [1])
+
+
+def test_logits_that_are_not_finite_are_told() -> None:
+    network = Network(*gpt_layers(ENTRIES, 8, 2, 1), inputs=(PLACES,))
+    next(iter(network.parameters.values()))[...] = np.nan
+    with pytest.raises(ConfigurationError, match="gives logits that are not finite"):
+        next(generate(network, [1]))

@@ -257,7 +257,9 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
             ):
                 raise ConfigurationError(
                     f"network.{name}: network.{'layers' if layers else 'transformer'} sets this already",
-                    fix="leave one of them out",
+                    fix="leave one of them out"
+                    if layers
+                    else "a text's sizes are --width, --heads and --blocks",
                 )
         return layers
 

@@ -148,16 +148,11 @@ def rnn_backward(dh, cache):
 """
 
 
-CALLER_FIRST = pytest.mark.xfail(
-    reason="the caller's start is matched with another gradient, and repaired first"
-)
-
-
 @pytest.mark.parametrize(
     ("text", "line"),
     [
         (LAYER, "return grad * (self.x > 0).float()"),
-        pytest.param(STEP, 'dWh = cache["prev_h"].t() @ draw', marks=CALLER_FIRST),
+        (STEP, 'dWh = cache["prev_h"].t() @ draw'),
     ],
 )
 def test_functions_of_tensors_that_a_file_never_calls_are_drawn_tensors(

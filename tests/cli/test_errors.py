@@ -137,6 +137,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "export runs/pets --torch 'a file'/w": (1, "a file/w: cannot be written: a file is no folder"),
     "export runs/pets --torch runs": (2, "Invalid value for '--torch': File 'runs' is a directory."),
     "show runs/nowhere": (1, "runs/nowhere: there is no built-in data set and no folder of this name"),
+    "show gpt2 --hidden 3": (1, "gpt2 is a published network, which has its own settings"),
     "show runs/pets --epochs 3": (1, "runs/pets is a run, which has its own settings"),
     "show runs/pets --config x.toml": (1, "runs/pets is a run, which has its own settings"),
     "write --out 'a file'/x": (1, "a file/x/data.npz: cannot be written: Not a directory"),

@@ -54,19 +54,22 @@ def show_command(
     handgrad show runs/digits --evaluation
     handgrad show gpt2 --unfold
     """
-    if source in GPT2:
-        optimiser = "training__optimiser__type"
-        configuration = configuration_from(
-            None, config, settings | {optimiser: settings[optimiser] or "AdamW"}
-        )
-        network = gpt2(cast("Size", source))
-    elif source is not None and is_run(source):
+    if source is not None and is_run(source):
         refuse_settings(source, "a run", config, settings)
         run, configuration = load_run(source), read_settings(Path(source))
         network = run.network
         show_columns(run.columns, configuration.data.drop)
         if facts := read_facts(Path(source)):
             click.echo(f"{source}: engine {engine_text(facts)}", err=True)
+    elif source in GPT2:
+        optimiser = {
+            name: value for name, value in settings.items() if name.startswith("training__optimiser__")
+        }
+        others = {name: value for name, value in settings.items() if name not in optimiser}
+        refuse_settings(str(source), "a published network", config, others)
+        optimiser["training__optimiser__type"] = optimiser["training__optimiser__type"] or "AdamW"
+        configuration = configuration_from(None, None, others | optimiser)
+        network = gpt2(cast("Size", source))
     else:
         configuration = configuration_from(source, config, settings)
         network = Experiment(configuration).network

@@ -25,7 +25,7 @@ def elman(x, W, U, b):
     Source
         Elman, Finding Structure in Time, Cognitive Science 14 (1990); Werbos, Backpropagation Through Time (1990).
     """
-    z = x @ W + b  # what x says, at all times at once: only h waits for the time before
+    z = x @ W + b  # the input's part, of all times in one product: only h needs the time before
     h = np.zeros((x.shape[0], x.shape[1] + 1, U.shape[0]), x.dtype)  # the start is 0
     for t in range(x.shape[1]):
         h[:, t + 1] = np.tanh(z[:, t] + h[:, t] @ U)
@@ -39,7 +39,7 @@ def elman_backward(dy, x, W, U, h):
     dz = np.zeros_like(dy)
     for t in reversed(range(x.shape[1])):
         dh[:, t + 1] += dy[:, t]  # h was put out, and carried on: both add up
-        dz[:, t] = dh[:, t + 1] * (1 - h[:, t + 1] ** 2)  # the slope of tanh is 1 - tanh²
+        dz[:, t] = dh[:, t + 1] * (1 - h[:, t + 1] ** 2)  # the derivative of tanh is 1 - tanh²
         dh[:, t] = dz[:, t] @ U.T  # carried to the time before
     dx = dz @ W.T
     dW = rows(x).T @ rows(dz)  # the same W serves every row and time: they add up
@@ -65,7 +65,9 @@ def lstm(x, W, U, b):
     Source
         Hochreiter and Schmidhuber, Neural Computation 9 (1997); Gers, Schmidhuber and Cummins (2000) for f.
     """
-    z = split_last(x @ W + b, 4)  # what x says, at all times at once: only h waits for the time before
+    z = split_last(
+        x @ W + b, 4
+    )  # the input's part, of all times in one product: only h needs the time before
     h = np.zeros((x.shape[0], x.shape[1] + 1, U.shape[0]), x.dtype)  # the start is 0
     c = np.zeros_like(h)
     u = np.zeros_like(z)
@@ -74,11 +76,11 @@ def lstm(x, W, U, b):
     g = np.zeros_like(i)
     o = np.zeros_like(i)
     for t in range(x.shape[1]):
-        u[:, t] = split_last(h[:, t] @ U, 4)  # what h says
-        i[:, t] = sigmoid(z[:, t, 0] + u[:, t, 0])  # what enters
-        f[:, t] = sigmoid(z[:, t, 1] + u[:, t, 1])  # what stays
+        u[:, t] = split_last(h[:, t] @ U, 4)  # the state's part
+        i[:, t] = sigmoid(z[:, t, 0] + u[:, t, 0])  # the input gate
+        f[:, t] = sigmoid(z[:, t, 1] + u[:, t, 1])  # the forget gate
         g[:, t] = np.tanh(z[:, t, 2] + u[:, t, 2])
-        o[:, t] = sigmoid(z[:, t, 3] + u[:, t, 3])  # what leaves
+        o[:, t] = sigmoid(z[:, t, 3] + u[:, t, 3])  # the output gate
         c[:, t + 1] = f[:, t] * c[:, t] + i[:, t] * g[:, t]
         h[:, t + 1] = o[:, t] * np.tanh(c[:, t + 1])
     y = h[:, 1:]
@@ -93,9 +95,9 @@ def lstm_backward(dy, x, W, U, h, c, i, f, g, o):
     for t in reversed(range(x.shape[1])):
         dh[:, t + 1] += dy[:, t]  # h was put out, and carried on: both add up
         dc[:, t + 1] += dh[:, t + 1] * o[:, t] * (1 - np.tanh(c[:, t + 1]) ** 2)  # as h, c is used twice
-        dz[:, t, 0] = dc[:, t + 1] * g[:, t] * i[:, t] * (1 - i[:, t])  # the slope of σ is σ (1 - σ)
+        dz[:, t, 0] = dc[:, t + 1] * g[:, t] * i[:, t] * (1 - i[:, t])  # the derivative of σ is σ (1 - σ)
         dz[:, t, 1] = dc[:, t + 1] * c[:, t] * f[:, t] * (1 - f[:, t])
-        dz[:, t, 2] = dc[:, t + 1] * i[:, t] * (1 - g[:, t] ** 2)  # the slope of tanh is 1 - tanh²
+        dz[:, t, 2] = dc[:, t + 1] * i[:, t] * (1 - g[:, t] ** 2)  # the derivative of tanh is 1 - tanh²
         dz[:, t, 3] = dh[:, t + 1] * np.tanh(c[:, t + 1]) * o[:, t] * (1 - o[:, t])
         dc[:, t] = dc[:, t + 1] * f[:, t]  # carried to the time before
         dh[:, t] = join_last(dz[:, t]) @ U.T  # carried to the time before
@@ -117,19 +119,21 @@ def gru(x, W, U, b, c):
         r, z = σ(x_t W + h_(t-1) U + b), each with its own columns; n = tanh(x_t W + b + r (h_(t-1) U + c)),
         h_t = (1 - z) n + z h_(t-1)
     Differs
-        r multiplies what h says after its product with U, as in PyTorch and cuDNN; Cho et al. multiply h before. c is n's
-        part of PyTorch's second bias, whose other parts are in b; PyTorch has W (3 H, D), U (3 H, H).
+        r multiplies the state's part after its product with U, as in PyTorch and cuDNN; Cho et al. multiply h before. c is
+        n's part of PyTorch's second bias, whose other parts are in b; PyTorch has W (3 H, D), U (3 H, H).
     Source
         Cho et al., arXiv 1406.1078.
     """
-    v = split_last(x @ W + b, 3)  # what x says, at all times at once: only h waits for the time before
+    v = split_last(
+        x @ W + b, 3
+    )  # the input's part, of all times in one product: only h needs the time before
     h = np.zeros((x.shape[0], x.shape[1] + 1, U.shape[0]), x.dtype)  # the start is 0
     u = np.zeros_like(v)
     r = np.zeros_like(v[:, :, 0])
     z = np.zeros_like(r)
     n = np.zeros_like(r)
     for t in range(x.shape[1]):
-        u[:, t] = split_last(h[:, t] @ U, 3)  # what h says
+        u[:, t] = split_last(h[:, t] @ U, 3)  # the state's part
         r[:, t] = sigmoid(v[:, t, 0] + u[:, t, 0])
         z[:, t] = sigmoid(v[:, t, 1] + u[:, t, 1])
         n[:, t] = np.tanh(v[:, t, 2] + r[:, t] * (u[:, t, 2] + c))
@@ -145,11 +149,13 @@ def gru_backward(dy, x, W, U, c, h, u, r, z, n):
     du = np.zeros_like(u)
     for t in reversed(range(x.shape[1])):
         dh[:, t + 1] += dy[:, t]  # h was put out, and carried on: both add up
-        dv[:, t, 2] = dh[:, t + 1] * (1 - z[:, t]) * (1 - n[:, t] ** 2)  # the slope of tanh is 1 - tanh²
-        dv[:, t, 0] = dv[:, t, 2] * (u[:, t, 2] + c) * r[:, t] * (1 - r[:, t])  # the slope of σ is σ (1 - σ)
+        dv[:, t, 2] = dh[:, t + 1] * (1 - z[:, t]) * (1 - n[:, t] ** 2)  # the derivative of tanh is 1 - tanh²
+        dv[:, t, 0] = (
+            dv[:, t, 2] * (u[:, t, 2] + c) * r[:, t] * (1 - r[:, t])
+        )  # the derivative of σ is σ (1 - σ)
         dv[:, t, 1] = dh[:, t + 1] * (h[:, t] - n[:, t]) * z[:, t] * (1 - z[:, t])
-        du[:, t, :2] = dv[:, t, :2]  # r and z add what x and h say
-        du[:, t, 2] = dv[:, t, 2] * r[:, t]  # n multiplies what h says by r
+        du[:, t, :2] = dv[:, t, :2]  # r and z are of the sum of both parts
+        du[:, t, 2] = dv[:, t, 2] * r[:, t]  # in n, r multiplies the state's part
         dh[:, t] = (
             dh[:, t + 1] * z[:, t] + join_last(du[:, t]) @ U.T
         )  # carried to the time before, on two ways

@@ -137,7 +137,7 @@ class ArgumentSearch:
         best = tried[0]
         for start in tried[:STARTS]:
             reached = self._climbed(start, end)
-            if reached[0][0] > best[0][0] or start is tried[0]:
+            if start is tried[0] or _gets_further(reached[0][0], best[0][0]):
                 best = reached
             if best[0][0][0] >= UNSUMMED:
                 break
@@ -153,9 +153,9 @@ class ArgumentSearch:
                 for changed in self._neighbours(reached[1], defaults=defaults):
                     left -= 1
                     trial = self._trial(changed)
-                    if trial[0] > (better or reached)[0][0]:
+                    if _gets_further(trial[0], (better or reached)[0][0]):
                         better = (trial, changed)
-                    if trial[0][0] >= UNSUMMED or left <= 0 or time.process_time() > end:
+                    if (better or reached)[0][0][0] >= UNSUMMED or left <= 0 or time.process_time() > end:
                         break
                 if better is not None:
                     break
@@ -280,6 +280,13 @@ class ArgumentSearch:
         return (
             ", ".join(f"{role} {shown(value)}" for role, value in items if value is not OMITTED) or "nothing"
         )
+
+
+def _gets_further(one: Score, other: Score) -> bool:
+    """Whether one trial is the better: where both run to the end, first by how many gradients are matched."""
+    if min(one[0], other[0]) >= MISSHAPEN:
+        return one[::-1] > other[::-1]
+    return one > other
 
 
 def _initialised(functions: Mapping[str, FunctionType], drawn: Options) -> dict[str, Any]:
