@@ -29,7 +29,7 @@ SLIPS: dict[str, tuple[str, str]] = {
     "train(Network, x, t)": ("train: network is the class Network", "make one: Network(…)"),
     "train(n, x, t, 10)": (
         "train: 10 is one argument too many",
-        "by name it takes sample_weight, validation, epochs, batch_size, optimiser, schedule, patience, seed, shuffle, engine, progress, after_epoch, after_batch, checkpoints",
+        "by name it takes sample_weight, validation, epochs, batch_size, optimiser, schedule, patience, seed, shuffle, engine, devices, progress, after_epoch, after_batch, checkpoints",
     ),
     "train(n, x, t, x=x)": ("train: x is given twice", ""),
     "train(n, x, t, epoch=3)": ("train: there is no argument 'epoch'", "did you mean 'epochs'?"),
@@ -50,6 +50,11 @@ SLIPS: dict[str, tuple[str, str]] = {
     "train(n, x, t, epochs=True)": ("train: epochs is True", "give a whole number, 1 or more"),
     'train(n, x, t, batch_size="32")': ("train: batch_size is '32'", "give a whole number, 1 or more"),
     "train(n, x, t, batch_size=0)": ("train: batch_size is 0", "give a whole number, 1 or more"),
+    "train(n, x, t, devices=0)": ("train: devices is 0", "give a whole number, 1 or more"),
+    "train(n, x, t, devices=2)": (
+        "training.devices: devices are of the jax engine, and the engine is compiled",
+        "choose the engine jax, or leave devices out",
+    ),
     "train(n, x, t, patience=0)": ("train: patience is 0", "give a whole number, 1 or more"),
     "train(n, x, t, patience=3)": ("train: patience needs validation rows", "give validation=0.1"),
     "train(n, x, t, seed=None)": ("train: seed is None", "give a whole number, 0 or more"),

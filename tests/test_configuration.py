@@ -42,7 +42,7 @@ def test_every_default() -> None:
         "training": {
             "epochs": None, "batch_size": 32, "optimiser": {"type": "Adam", "learning_rate": 0.003},
             "schedule": "Cosine", "patience": None,
-            "seed": 0, "engine": "compiled",
+            "seed": 0, "engine": "compiled", "devices": None,
         },
     }  # fmt: skip
 

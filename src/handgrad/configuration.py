@@ -18,7 +18,7 @@ from msgspec import Meta
 from handgrad.arrays import Array, Fingerprint, is_sparse
 from handgrad.data import Dataset, Split, Task, split
 from handgrad.data.text import CONTEXT, is_text
-from handgrad.engines import ENGINES
+from handgrad.engines import ENGINES, check_devices
 from handgrad.errors import ConfigurationError
 from handgrad.layers import (
     ACTIVATIONS,
@@ -140,6 +140,7 @@ class TrainingSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True)
     patience: Count | None = None
     seed: Seed = 0
     engine: str = "compiled"
+    devices: Count | None = None
 
 
 class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -217,6 +218,7 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         self.schedule()
         find(self.network.activation, ACTIVATIONS, "network.activation")
         find(self.training.engine, ENGINES, "training.engine")
+        check_devices(self.training.engine, self.training.devices)
         self._explicit()
         if self.network.loss is not None:
             from_table(self.network.loss, "network.loss", LOSSES)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from handgrad import (
     Adam,
     BatchNorm,
+    ConfigurationError,
     Cosine,
     Dropout,
     HandgradNotice,
@@ -109,33 +109,77 @@ def test_an_epoch_in_parts_is_the_whole_to_the_last_bit() -> None:
     check_same(cut.kept, whole.kept)
 
 
+ON_DEVICES = """
+import contextlib, sys
+import numpy as np
+from handgrad import SGD, Adam, BatchNorm, Checkpoints, Dropout, Linear, Network, ReLU, SoftmaxCrossEntropy, train
+from handgrad.engines import Epoch, NonFiniteLossError, bind
+from handgrad.engines.jax_engine import BoundJax
+
+rng = np.random.default_rng(0)
+x, t = rng.normal(size=(50, 5)), rng.integers(0, 3, 50)  # in batches of 8, a last one of 2
+
+def trained(network=None, **settings):
+    layers = [Linear(5, 19, bias=False), BatchNorm(), ReLU(), Dropout(0.3), Linear(19, 3)]
+    network = network or Network(*layers, loss=SoftmaxCrossEntropy(), dtype="float64")
+    common = {"epochs": 3, "batch_size": 8, "optimiser": Adam(0.01, clip_norm=0.5)}
+    return network, train(network, x, t, **common | settings)
+
+def save(name, network, history):
+    loss = [record.loss for record in history.epochs]
+    np.savez(f"{sys.argv[1]}/{name}.npz", devices=history.facts.get("devices", ""), loss=loss, **network.arrays)
+
+save("reference", *trained(engine="reference"))
+for devices in (1, 2, 4):
+    save(devices, *trained(engine="jax", devices=devices))
+
+traces = []
+lines = BoundJax._run
+BoundJax._run = lambda bound, scope: (traces.append(bound), lines(bound, scope))[1]
+folder = sys.argv[1] + "/checkpoints"
+trained(engine="jax", checkpoints=Checkpoints(folder, minutes=0), after_epoch=lambda record: record.epoch == 2)
+network, history = trained(engine="jax", checkpoints=Checkpoints(folder, minutes=0, resume=True))
+save("resumed", network, history)
+for bound in set(traces):  # when it is bound; whole batches; the short last one
+    assert traces.count(bound) == 3, traces.count(bound)
+
+def batches(x):
+    network = Network(Linear(5, 3), loss=SoftmaxCrossEntropy(), dtype="float64")
+    bound = bind("jax", network.program(SGD()).keeping("total", "count"), network.arrays, 4)
+    with contextlib.suppress(NonFiniteLossError):
+        bound.epoch(Epoch({"x": x, "t": t}, np.arange(len(x)), 8, np.full(6, 0.1)))
+    return network.arrays
+
+before = batches(x[:16])
+x[20] = np.inf  # in the third batch
+for name, array in batches(x[:48]).items():
+    np.testing.assert_array_equal(array, before[name])
+"""
+
+
 def test_several_devices_compute_what_one_does(tmp_path) -> None:
-    """Means, batch norm, masks and the norm of all gradients are of all rows; one that does not divide goes to each."""
-    script = tmp_path / "devices.py"
-    script.write_text(
-        textwrap.dedent("""
-        import sys
-        import jax, numpy as np
-        from handgrad import Adam, BatchNorm, Dropout, Linear, Network, ReLU, SoftmaxCrossEntropy, train
-        rng = np.random.default_rng(0)
-        x, t = rng.normal(size=(50, 5)), rng.integers(0, 3, 50)
-        layers = [Linear(5, 19, bias=False), BatchNorm(), ReLU(), Dropout(0.3), Linear(19, 3)]
-        network = Network(*layers, loss=SoftmaxCrossEntropy(), dtype="float64")
-        history = train(network, x, t, epochs=3, batch_size=8, optimiser=Adam(0.01, clip_norm=0.5), engine=sys.argv[1])
-        assert history.facts["engine"] == sys.argv[1]
-        np.savez(sys.argv[2], devices=jax.device_count(), loss=[r.loss for r in history.epochs], **network.arrays)
-    """)
-    )
+    """Means, batch norm, masks and the norm of all gradients are of all rows; one that does not divide goes to each.
+
+    A training that is resumed gives the same bits, nothing is traced for another epoch or after a checkpoint, and a loss that
+    is not finite leaves the weights of the step before.
+    """
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", ON_DEVICES, tmp_path], check=True, env={**os.environ, **flags})
     found = {}
-    for engine, devices in (("reference", 1), ("jax", 1), ("jax", 2), ("jax", 4)):
-        flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}", "JAX_PLATFORMS": "cpu"}
-        file = tmp_path / f"{engine}{devices}.npz"
-        subprocess.run([sys.executable, script, engine, file], check=True, env={**os.environ, **flags})
-        with np.load(file) as arrays:
-            found[engine, devices] = dict(arrays)
-        assert found[engine, devices].pop("devices") == devices
-    for kind, arrays in found.items():
-        check_agreement(arrays, found["reference", 1], "float64", str(kind))
+    for name in ("reference", "1", "2", "4", "resumed"):
+        with np.load(tmp_path / f"{name}.npz") as arrays:
+            found[name] = dict(arrays)
+        devices = str(found[name].pop("devices"))
+        assert devices == {"reference": "", "resumed": "4 cpu"}.get(name, f"{name} cpu")
+        check_agreement(found[name], found["reference"], "float64", name)
+    check_same(found["resumed"], found["4"])
+
+
+def test_more_devices_than_there_are() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"training.devices: 99 are asked for, and JAX has \d+ \(cpu\)"
+    ):
+        train(everything("float32"), X[2], CLASSES[2], engine="jax", devices=99)
 
 
 def test_train_takes_it_with_a_schedule_and_validation() -> None:

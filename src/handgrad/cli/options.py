@@ -83,6 +83,7 @@ SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("training.patience", "--patience", {"type": int, "help": "Stop after so many epochs without a lower validation loss."}),
     ("training.seed", "--seed", {"type": int, "help": "Of the split, the weights, the order and the masks [0]."}),
     ("training.engine", "--engine", {"metavar": "NAME", "help": f"What runs the program: one of {', '.join(ENGINES)} [compiled]."}),
+    ("training.devices", "--devices", {"type": int, "help": "How many devices the engine jax divides a batch among; by default all."}),
 ]  # fmt: skip
 
 

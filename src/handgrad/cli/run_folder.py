@@ -46,6 +46,8 @@ if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
     from handgrad.explaining.snapshots import Recorder
 
 RUNS, RATES = Path("runs"), "learning_rate.png"
+FREE = ("epochs", "patience", "devices")
+"""Settings of a training that may be others when it is resumed."""
 
 
 @contextmanager
@@ -230,20 +232,18 @@ def ended(folder: Path, training: TrainingSettings) -> History | None:
 def resumed(folder: Path, given: Callable[[Path], Configuration]) -> Configuration:
     """Return the settings of the run to be resumed; ``given`` returns those of the command line, over a file's.
 
-    Epochs and patience may be others; another setting that differs is a `ConfigurationError`.
+    `FREE` ones may be others; another setting that differs is a `ConfigurationError`.
     """
     before, now = read_settings(folder), given(folder / "config.toml")
     ours, theirs = _flat(located(now, before)), _flat(before)
-    for name in sorted((ours.keys() | theirs.keys()) - {"training.epochs", "training.patience"}):
+    for name in sorted((ours.keys() | theirs.keys()) - {f"training.{name}" for name in FREE}):
         if ours.get(name) != theirs.get(name):
             raise ConfigurationError(
                 f"{name} is {ours.get(name)}, and the run in {folder} has {theirs.get(name)}",
                 fix="leave it out to resume, or begin a new training without --resume",
             )
-    longer = msgspec.structs.replace(
-        before.training, epochs=now.training.epochs, patience=now.training.patience
-    )
-    return msgspec.structs.replace(before, training=longer)
+    free = {name: getattr(now.training, name) for name in FREE}
+    return msgspec.structs.replace(before, training=msgspec.structs.replace(before.training, **free))
 
 
 def located(configuration: Configuration, found: Configuration | None = None) -> Configuration:

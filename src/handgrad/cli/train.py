@@ -301,6 +301,7 @@ def _train(experiment: Experiment, run_folder: RunFolder, *, as_json: bool) -> H
             patience=settings.patience,
             seed=settings.seed,
             engine=settings.engine,
+            devices=settings.devices,
             after_epoch=after_epoch,
             checkpoints=run_folder,
         )

@@ -8,7 +8,7 @@ from typing import Any
 from handgrad.engines.engine import BoundProgram, Engine, Epoch, NonFiniteLossError
 from handgrad.engines.jax_engine import JaxEngine
 from handgrad.engines.reference import ReferenceEngine
-from handgrad.errors import EngineError, MissingPackageError, notify
+from handgrad.errors import ConfigurationError, EngineError, MissingPackageError, notify
 from handgrad.program import Program
 from handgrad.program.lowered import UnsupportedLineError
 
@@ -34,10 +34,23 @@ DEFAULT_ENGINE = "compiled"
 """What training uses unless it is asked for another."""
 
 
-def bind(name: str, program: Program, arrays: Mapping[str, Any]) -> BoundProgram:
-    """Bind a program to an engine, or to the reference engine, with a notice, where that engine cannot run it."""
+def check_devices(name: str, devices: int | None) -> None:
+    """Raise `ConfigurationError` where a number of devices goes with an engine that has none to choose from."""
+    if devices is not None and name != "jax":
+        raise ConfigurationError(
+            f"training.devices: devices are of the jax engine, and the engine is {name}",
+            fix="choose the engine jax, or leave devices out",
+        )
+
+
+def bind(name: str, program: Program, arrays: Mapping[str, Any], devices: int | None = None) -> BoundProgram:
+    """Bind a program to an engine, or to the reference engine, with a notice, where that engine cannot run it.
+
+    ``devices`` is how many of each process the jax engine uses; all by default.
+    """
     try:
-        return ENGINES[name]().bind(program, arrays)
+        engine = ENGINES[name]() if devices is None else JaxEngine(devices)
+        return engine.bind(program, arrays)
     except (UnsupportedLineError, EngineError, MissingPackageError) as error:
         notify(f"the {name} engine is not used, training goes on with the reference engine: {error}")
         return ReferenceEngine().bind(program, arrays)

@@ -8,7 +8,7 @@ all gradients is of all rows, as it is written.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from handgrad.arrays import dense
 from handgrad.engines.engine import Array, Epoch, NonFiniteLossError, convert
-from handgrad.errors import need
+from handgrad.errors import ConfigurationError, need
 from handgrad.program import Program, ProgramLine
 from handgrad.program.lines_in_python import code_of
 from handgrad.program.lowered import UnsupportedLineError
@@ -28,20 +28,36 @@ BYTES_AT_A_TIME, BATCHES_AT_A_TIME = 32 << 20, 512
 
 
 class JaxEngine:
-    """Runs programs through XLA; raises `MissingPackageError` without JAX."""
+    """Runs programs through XLA, on so many devices of each process, all by default.
 
-    def __init__(self) -> None:
-        self.jax = need("jax", "the jax engine")
+    Raises `MissingPackageError` without JAX, `ConfigurationError` where there are fewer devices.
+    """
+
+    def __init__(self, devices: int | None = None) -> None:
+        self.jax = jax = need("jax", "the jax engine")
+        found = [jax.local_devices(process) for process in range(jax.process_count())]
+        fewest = min(map(len, found))
+        if devices is not None and devices > fewest:
+            kind = found[0][0].platform
+            raise ConfigurationError(
+                f"training.devices: {devices} are asked for, and JAX has {fewest} ({kind})",
+                fix="ask for no more, or for none, which takes all"
+                + f"; XLA_FLAGS=--xla_force_host_platform_device_count={devices} simulates them"
+                * (kind == "cpu"),
+            )
+        self.devices = [each for its in found for each in its[:devices]]
 
     def bind(self, program: Program, arrays: Mapping[str, Array]) -> BoundJax:
         """Prepare a program to run on ``arrays``, which hold what its updates made when an epoch is over."""
-        return BoundJax(self.jax, program, arrays)
+        return BoundJax(self.jax, self.devices, program, arrays)
 
 
 class BoundJax:
     """A program that JAX traces, with the arrays it keeps."""
 
-    def __init__(self, jax: Any, program: Program, arrays: Mapping[str, Array]) -> None:
+    def __init__(
+        self, jax: Any, devices: Sequence[Any], program: Program, arrays: Mapping[str, Array]
+    ) -> None:
         self.jax, self.program = jax, program
         self.kept = {name: arrays[name] for name in program.shapes}
         self.inputs = {value.name: value for value in program.inputs}
@@ -49,8 +65,10 @@ class BoundJax:
             name: np.dtype(np.int64 if value.kind in ("index", "class") else program.dtype)
             for name, value in self.inputs.items()
         }
-        sharding, devices = jax.sharding, jax.devices()
-        mesh = jax.make_mesh((len(devices),), ("rows",), axis_types=(sharding.AxisType.Auto,))
+        sharding = jax.sharding
+        mesh = jax.make_mesh(
+            (len(devices),), ("rows",), axis_types=(sharding.AxisType.Auto,), devices=devices
+        )
         self.everywhere = sharding.NamedSharding(mesh, sharding.PartitionSpec())
         self.by_rows = sharding.NamedSharding(mesh, sharding.PartitionSpec(None, "rows"))
         self.names = _names(jax)

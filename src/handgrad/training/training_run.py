@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from handgrad.arguments import Count, Seed, judged
 from handgrad.arrays import Array, Fingerprint
-from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError, bind
+from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError, bind, check_devices
 from handgrad.engines.engine import rows_at_a_time
 from handgrad.errors import ConfigurationError, TrainingError, nearest, notify
 from handgrad.layers import Adam, Constant, Optimiser, Schedule
@@ -46,6 +46,7 @@ def train(
     seed: Seed = 0,
     shuffle: bool = True,
     engine: str = "compiled",
+    devices: Count | None = None,
     progress: bool | None = None,
     after_epoch: Callable[[EpochRecord], object] | None = None,
     after_batch: Callable[[BatchRecord], None] | None = None,
@@ -77,6 +78,8 @@ def train(
     engine
         Its name in `handgrad.engines.ENGINES`: "compiled", "reference" (NumPy, line by line), … Where it cannot run a
         line, the reference engine takes over, with a notice that names the line.
+    devices
+        How many devices the jax engine divides the rows of a batch among; all that JAX has when not given.
     progress
         Whether to show a bar; by default where standard error is a terminal.
     after_epoch, after_batch
@@ -112,14 +115,16 @@ def train(
     """
     if engine not in ENGINES:
         raise ConfigurationError(f"train: no engine is called {engine!r}", fix=nearest(engine, ENGINES))
+    check_devices(engine, devices)
     training, watched = divide_rows(network, x, t, sample_weight, validation, seed)
     optimiser, schedule = optimiser or Adam(), schedule or Constant()
     if patience is not None and watched is None:
         raise ConfigurationError("train: patience needs validation rows", fix="give validation=0.1")
     network.standardise(training.arrays["x"], training.arrays["t"], training.order)
     run = TrainingRun(
-        network, training, watched, optimiser, batch_size, seed, shuffle, engine, after_batch, checkpoints
-    )
+        network, training, watched, optimiser, batch_size, seed, shuffle, engine, devices, after_batch,
+        checkpoints,
+    )  # fmt: skip
     rates = schedule.rates(optimiser.learning_rate, epochs, run.steps)
     with checkpoints or nullcontext():
         if checkpoints is not None:
@@ -154,7 +159,7 @@ class TrainingRun:
 
     def __init__(
         self, network: Network, training: Subset, watched: Subset | None, optimiser: Optimiser,
-        batch_size: int, seed: int, shuffle: bool, engine: str,
+        batch_size: int, seed: int, shuffle: bool, engine: str, devices: int | None,
         after_batch: Callable[[BatchRecord], None] | None, checkpoints: CheckpointStore | None,
     ) -> None:  # fmt: skip
         assert network.loss is not None
@@ -166,11 +171,11 @@ class TrainingRun:
         self.program = network.program(optimiser, weighted=weighted).keeping("total", "count")
         slots = {name: np.zeros(shape, network.dtype) for name, shape in self.program.slots.items()}
         self.arrays: dict[str, Array] = {**network.arrays, **slots}
-        self.step: BoundProgram = bind(engine, self.program, self.arrays)
+        self.step: BoundProgram = bind(engine, self.program, self.arrays, devices)
         self.loss_program = network.loss_program(weighted=watched is not None and "w" in watched.arrays)
         if watched is not None:
             self.validation, self.prediction = (
-                bind(self.step.facts["engine"], program, self.arrays)
+                bind(self.step.facts["engine"], program, self.arrays, devices)
                 for program in (self.loss_program, network.evaluation_program(prediction=True))
             )
         self.history = History(metric_name(network.loss))
