@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from peers.workload import Array, Workload
+from peers.workload import Array, Batches, Workload
 
 
 class Peer(Protocol):
@@ -51,8 +51,8 @@ FLOOR = tuple(name for name in PEERS if name.startswith("products"))
 """The peers that only multiply matrices; the fastest of them is the floor."""
 
 
-def load(name: str, workload: Workload) -> type[Peer]:
+def load(name: str, workload: Batches) -> type[Peer]:
     """Import a peer's adapter; a workload of another kind has its own."""
-    module, adapter = getattr(workload, "peers", PEERS)[name].split(":")
+    module, adapter = (workload.peers or PEERS)[name].split(":")
     found: type[Peer] = getattr(importlib.import_module(module), adapter)
     return found

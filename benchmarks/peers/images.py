@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from peers.workload import Array
+from peers.workload import Array, Batches
 
 PEERS = {
     "handgrad": "peers.image_networks:Compiled",
@@ -27,8 +27,10 @@ BLOCKS = ((16, 16, 1), (16, 32, 2), (32, 64, 2))
 
 
 @dataclass(frozen=True)
-class Images:
+class Images(Batches):
     """A network of images, softmax cross-entropy, float32, SGD, rows shuffled each epoch."""
+
+    peers = PEERS
 
     network: Literal["LeNet-5", "ResNet-8"]
     batch: int = 64
@@ -40,16 +42,6 @@ class Images:
     def name(self) -> str:
         """A short name, with the batch size."""
         return f"{self.network}/{self.batch}"
-
-    @property
-    def rows(self) -> int:
-        """How many images an epoch goes over."""
-        return self.batch * self.steps
-
-    @property
-    def peers(self) -> dict[str, str]:
-        """Where each adapter is."""
-        return PEERS
 
     @property
     def image(self) -> tuple[int, int, int]:

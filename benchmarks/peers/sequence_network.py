@@ -4,12 +4,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from handgrad import LSTM, Last, Linear, Network, SoftmaxCrossEntropy
 from peers import ours, products
 from peers.sequences import Sequences
-from peers.workload import Array
 
 
 class Compiled(ours.Compiled):
@@ -25,10 +22,6 @@ class Compiled(ours.Compiled):
         )
         network.arrays["U1"][...] = workload.recurrent()
         return network
-
-    def scores(self, x: Array) -> Array | None:
-        batches = np.split(x, range(self.workload.batch, len(x), self.workload.batch))
-        return np.concatenate([super(Compiled, self).scores(batch) for batch in batches])
 
 
 class OneThread(products.OneThread, Compiled):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peers.workload import Array
+from peers.workload import Array, Batches
 
 PEERS = {
     "handgrad": "peers.sequence_network:Compiled",
@@ -20,8 +20,10 @@ PEERS = {
 
 
 @dataclass(frozen=True)
-class Sequences:
+class Sequences(Batches):
     """An LSTM and a linear layer on its last time, softmax cross-entropy, Adam, float32, rows shuffled each epoch."""
+
+    peers = PEERS
 
     features: int = 128
     width: int = 128
@@ -36,16 +38,6 @@ class Sequences:
     def name(self) -> str:
         """A short name, with the batch size."""
         return f"LSTM {self.width}, {self.times} times/{self.batch}"
-
-    @property
-    def rows(self) -> int:
-        """How many sequences an epoch goes over."""
-        return self.batch * self.steps
-
-    @property
-    def peers(self) -> dict[str, str]:
-        """Where each adapter is."""
-        return PEERS
 
     def data(self) -> tuple[Array, Array]:
         """Return sequences, and the classes that a random linear map gives the mean of their last eight times."""

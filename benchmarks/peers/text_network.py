@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from handgrad import (
     GELU,
     AdamW,
@@ -22,7 +20,6 @@ from handgrad import (
 from handgrad.layers import Optimiser
 from peers import ours, products
 from peers.texts import CLIP_NORM, WEIGHT_DECAY, Texts
-from peers.workload import Array
 
 
 class Compiled(ours.Compiled):
@@ -49,9 +46,6 @@ class Compiled(ours.Compiled):
 
     def optimiser(self, workload: Texts) -> Optimiser:  # type: ignore[override] - of texts
         return AdamW(workload.rate, weight_decay=WEIGHT_DECAY, clip_norm=CLIP_NORM)
-
-    def scores(self, x: Array) -> Array | None:  # one text after the other: NumPy keeps all intermediates
-        return np.concatenate([super(Compiled, self).scores(text[None]) for text in x])
 
 
 class OneThread(products.OneThread, Compiled):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peers.workload import Array
+from peers.workload import Array, Batches
 
 PEERS = {
     "handgrad": "peers.text_network:Compiled",
@@ -22,7 +22,7 @@ WEIGHT_DECAY, CLIP_NORM = 0.01, 1.0
 
 
 @dataclass(frozen=True)
-class Texts:
+class Texts(Batches):
     """A GPT of GPT-2's blocks (GELU by tanh), its own last layer, AdamW with clipped gradients, float32.
 
     Attributes
@@ -32,6 +32,8 @@ class Texts:
     batch, steps
         Texts of a batch, and batches of an epoch.
     """
+
+    peers = PEERS
 
     layers: int = 4
     width: int = 128
@@ -47,16 +49,6 @@ class Texts:
     def name(self) -> str:
         """A short name, with the batch size."""
         return f"GPT {self.layers} x {self.width}, {self.heads} heads, context {self.context}/{self.batch}"
-
-    @property
-    def rows(self) -> int:
-        """How many texts an epoch goes over."""
-        return self.batch * self.steps
-
-    @property
-    def peers(self) -> dict[str, str]:
-        """Where each adapter is."""
-        return PEERS
 
     def data(self) -> tuple[Array, Array]:
         """Return texts in which most characters have one follower, and those followers."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,22 @@ class UnavailableError(Exception):
     """A peer cannot do this, and why."""
 
 
+class Batches:
+    """So many batches of so many rows, the adapters of `peers` apart."""
+
+    peers: ClassVar[Mapping[str, str]] = {}
+    """Where adapters of its own are, by the peer's name."""
+    batch: int
+    steps: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows an epoch goes over."""
+        return self.batch * self.steps
+
+
 @dataclass(frozen=True)
-class Workload:
+class Workload(Batches):
     """Linear layers with ReLU between them, softmax cross-entropy, float32, rows shuffled each epoch.
 
     Attributes
@@ -47,11 +62,6 @@ class Workload:
         special = ("adam",) * (self.optimiser == "adam")
         special += ("dropout",) * self.dropout + ("batch norm",) * self.batch_norm
         return "/".join(("-".join(map(str, self.sizes)), str(self.batch), *special))
-
-    @property
-    def rows(self) -> int:
-        """How many rows an epoch goes over."""
-        return self.batch * self.steps
 
     @property
     def rate(self) -> float:
