@@ -26,7 +26,7 @@ from handgrad.cli import group
 from handgrad.cli.options import SETTINGS
 from handgrad.configuration import DataSettings, NetworkSettings, TrainingSettings
 from handgrad.data.sources import FORMATS
-from handgrad.interop.counterparts import COUNTERPARTS, UNSUPPORTED_LOSSES, UNSUPPORTED_MODULES
+from handgrad.interop.counterparts import COUNTERPARTS, UNSUPPORTED_LOSSES, UNSUPPORTED_MODULES, Counterpart
 from handgrad.layers import INITIALISERS, LAYERS, LOSSES, OPTIMISERS, SCHEDULES
 
 TABLES = {"data": DataSettings, "network": NetworkSettings, "training": TrainingSettings}
@@ -176,10 +176,21 @@ def counterparts(which: str) -> str:
     return table(
         ["handgrad", "PyTorch", "options", "arrays"],
         (
-            (f"`{row.layer.__name__}`", f"`{row.module}`", _pairs(row.options), _pairs(row.arrays))
+            (
+                f"`{row.layer.__name__}`",
+                f"`{row.module}`",
+                _pairs(row.options),
+                _pairs({**row.arrays, **_joined(row)}),
+            )
             for row in COUNTERPARTS
         ),
     )
+
+
+def _joined(row: Counterpart) -> dict[str, str]:
+    """Return arrays that are part of a tensor, or a sum of several tensors."""
+    owns = dict.fromkeys(own for parts in row.joined.values() for own in parts)
+    return {own: "` + `".join(name for name, parts in row.joined.items() if own in parts) for own in owns}
 
 
 def formats() -> str:

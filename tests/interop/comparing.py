@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from handgrad import SGD, Network, train
 from handgrad.interop import to_torch, to_torch_loss
-from handgrad.interop.counterparts import state_views
+from handgrad.interop.torch_state import state_tensors
 from handgrad.rules.primitives import uniform
 
 from .networks import Drawn
@@ -77,8 +77,8 @@ class Pair:
         share = 1 if self.network.dtype == "float32" else 1e-3
         scale = share * max(float(np.abs(gradient).max()) for gradient in gradients.values())
         parameters, found = dict(self.module.named_parameters()), {}
-        for name, gradient in state_views(self.network, gradients).items():
-            found[f"d{name}"] = distance(parameters[name].grad.numpy(), gradient, scale)
+        for name, gradient in state_tensors(self.network, gradients).items():
+            found[f"d{name}"] = distance(parameters[name].grad.numpy(), gradient.whole(), scale)
         return found
 
     def in_training(self) -> dict[str, float]:
@@ -94,9 +94,9 @@ class Pair:
         )  # fmt: skip
         found |= {"loss": distance(loss, np.array(history.epochs[0].loss))}
         state = self.module.state_dict()
-        for name, kept in state_views(network, network.states).items():
+        for name, kept in state_tensors(network, network.states).items():
             if "running" in name:
-                found[name] = distance(state[name].numpy(), kept)
+                found[name] = distance(state[name].numpy(), kept.whole())
         return found
 
 

@@ -42,6 +42,7 @@ from handgrad.specs import to_table
 
 from .comparing import Pair, distance
 from .networks import COUNT, drawn, layers_in
+from .test_torch_axes import NETWORKS, network
 
 peers = pytest.mark.peers
 
@@ -52,6 +53,7 @@ LOST = ("layout", "initialiser")
 def test_the_drawn_networks_have_every_layer_and_loss_with_a_counterpart() -> None:
     """The networks leave no row of the table out; a layer without a row is refused by name."""
     found = {type(layer) for number in range(COUNT) for layer in layers_in(drawn(number).network.body)}
+    found |= {type(layer) for kind in NETWORKS for layer in layers_in(network(kind).body)}
     assert found == {row.layer for row in COUNTERPARTS} - {StandardiseTargets} | {Residual, Sequential}
     losses = {type(drawn(number).network.loss) for number in range(COUNT)}
     assert losses == {MeanSquaredError, Huber, BinaryCrossEntropy, SoftmaxCrossEntropy}

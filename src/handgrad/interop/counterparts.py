@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
-
-from numpy.typing import NDArray
+from typing import Any, Literal, NamedTuple
 
 from handgrad import layers
 from handgrad.errors import ConversionError
 from handgrad.layers import Layer, Repeat, Residual, Sequential
-from handgrad.network import Network
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -23,7 +18,10 @@ class Counterpart:
 
     ``options`` and ``arrays`` are the module's names of the layer's fields and arrays, ``features`` of the length of a row
     (where the layer takes it from its input), ``fixed`` what the module needs in any case, ``choices`` PyTorch's words for
-    values of options.
+    values of options. ``order`` is the order of the axes of the largest arrays in PyTorch. ``joined`` are tensors of several
+    arrays, one below the other; an array that an earlier tensor has too is the sum of both. ``demanded`` is what options of
+    the module must be, because the layer has none of them. ``channels`` is the axis in which the module has the channels or
+    features: of an activation, any.
     """
 
     layer: type[Layer]
@@ -33,18 +31,84 @@ class Counterpart:
     features: str = ""
     fixed: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[Any, str] = field(default_factory=dict)
+    order: tuple[int, ...] = ()
+    joined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    demanded: Mapping[str, Any] = field(default_factory=dict)
+    channels: Literal["any", "second", "last"] = "any"
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The module's names of all its arrays."""
+        return (*dict.fromkeys(self.arrays.values()), *self.joined)
 
 
 SCALED = {"gamma": "weight", "beta": "bias"}
 RUNNING = {"running_mean": "running_mean", "running_var": "running_var"}
 
+AFFINE = {"W": "weight", "b": "bias"}
+WINDOWS = {
+    "inputs": "in_channels", "outputs": "out_channels", "size": "kernel_size", "stride": "stride", "padding": "padding",
+    "dilation": "dilation",
+}  # fmt: skip
+POOLS = {"size": "kernel_size", "stride": "stride", "padding": "padding"}
+STATES = {"inputs": "input_size", "outputs": "hidden_size"}
+MATRICES = {"W": "weight_ih_l0", "U": "weight_hh_l0"}
+BIASES = {"bias_ih_l0": ("b",), "bias_hh_l0": ("b",)}
+ONE_LAYER = {
+    "num_layers": 1, "bias": True, "batch_first": True, "bidirectional": False, "proj_size": 0,
+}  # fmt: skip
+
 COUNTERPARTS = (
     Counterpart(
-        layers.Linear, "Linear", {"inputs": "in_features", "outputs": "out_features"}, {"W": "weight", "b": "bias"}
+        layers.Linear, "Linear", {"inputs": "in_features", "outputs": "out_features"}, AFFINE, channels="last"
     ),
     Counterpart(
-        layers.Embedding, "Embedding", {"entries": "num_embeddings", "features": "embedding_dim"}, {"E": "weight"}
+        layers.Embedding, "Embedding", {"entries": "num_embeddings", "features": "embedding_dim"}, {"E": "weight"},
+        demanded={"padding_idx": None, "max_norm": None, "scale_grad_by_freq": False}, channels="last",
     ),
+    Counterpart(
+        layers.Conv1d, "Conv1d", WINDOWS, AFFINE, order=(2, 1, 0),
+        demanded={"groups": 1, "padding_mode": "zeros"}, channels="second",
+    ),
+    Counterpart(
+        layers.Conv2d, "Conv2d", WINDOWS | {"groups": "groups"}, AFFINE, order=(3, 2, 0, 1),
+        demanded={"padding_mode": "zeros"}, channels="second",
+    ),
+    Counterpart(
+        layers.ConvTranspose2d, "ConvTranspose2d", WINDOWS, AFFINE, order=(3, 2, 0, 1),
+        demanded={"output_padding": 0, "groups": 1, "padding_mode": "zeros"}, channels="second",
+    ),
+    Counterpart(
+        layers.MaxPool2d, "MaxPool2d", POOLS, demanded={"dilation": 1, "ceil_mode": False, "return_indices": False},
+        channels="second",
+    ),
+    Counterpart(
+        layers.AvgPool2d, "AvgPool2d", POOLS,
+        demanded={"ceil_mode": False, "count_include_pad": True, "divisor_override": None}, channels="second",
+    ),
+    Counterpart(layers.GlobalAvgPool2d, "GlobalAvgPool2dModule", channels="second"),
+    Counterpart(layers.Flatten, "Flatten", demanded={"start_dim": 1, "end_dim": -1}),
+    Counterpart(layers.Reshape, "ReshapeModule", {"shape": "shape"}),
+    Counterpart(
+        layers.RNN, "RNNModule", STATES, MATRICES, order=(1, 0), joined=BIASES,
+        demanded=ONE_LAYER | {"nonlinearity": "tanh"}, channels="last",
+    ),
+    Counterpart(
+        layers.LSTM, "LSTMModule", STATES, MATRICES, order=(1, 0), joined=BIASES, demanded=ONE_LAYER, channels="last"
+    ),
+    Counterpart(
+        layers.GRU, "GRUModule", STATES, MATRICES, order=(1, 0), joined=BIASES | {"bias_hh_l0": ("b", "c")},
+        demanded=ONE_LAYER, channels="last",
+    ),
+    Counterpart(layers.Last, "LastModule", channels="last"),
+    Counterpart(
+        layers.SelfAttention, "SelfAttentionModule",
+        {"features": "embed_dim", "heads": "num_heads", "causal": "causal"},
+        {"W4": "out_proj.weight", "b4": "out_proj.bias"}, order=(1, 0),
+        joined={"in_proj_weight": ("W1", "W2", "W3"), "in_proj_bias": ("b1", "b2", "b3")},
+        demanded={"batch_first": True, "dropout": 0.0, "bias_k": None, "add_zero_attn": False}, channels="last",
+    ),
+    Counterpart(layers.Positions, "PositionsModule", {}, {"P": "weight"}, "shape", channels="last"),
     Counterpart(layers.ReLU, "ReLU"),
     Counterpart(layers.LeakyReLU, "LeakyReLU", {"slope": "negative_slope"}),
     Counterpart(layers.ELU, "ELU", {"alpha": "alpha"}),
@@ -53,19 +117,27 @@ COUNTERPARTS = (
     Counterpart(layers.Sigmoid, "Sigmoid"),
     Counterpart(layers.Tanh, "Tanh"),
     # Below PyTorch's threshold of 20, what it leaves out is seen in float64.
-    Counterpart(layers.Softplus, "Softplus", fixed={"threshold": 40.0}),
+    Counterpart(layers.Softplus, "Softplus", fixed={"threshold": 40.0}, demanded={"beta": 1}),
     Counterpart(layers.Softmax, "Softmax", fixed={"dim": -1}),
     Counterpart(layers.Dropout, "Dropout", {"rate": "p"}),
     Counterpart(
         layers.BatchNorm, "BatchNorm1d", {"epsilon": "eps", "momentum": "momentum"}, SCALED | RUNNING, "num_features"
     ),
-    Counterpart(layers.LayerNorm, "LayerNorm", {"epsilon": "eps"}, SCALED, "normalized_shape"),
+    Counterpart(
+        layers.GroupNorm, "GroupNorm", {"groups": "num_groups", "epsilon": "eps"}, SCALED, "num_channels",
+        channels="second",
+    ),
+    Counterpart(layers.LayerNorm, "LayerNorm", {"epsilon": "eps"}, SCALED, "normalized_shape", channels="last"),
+    Counterpart(
+        layers.RMSNorm, "RMSNorm", {"epsilon": "eps"}, {"gamma": "weight"}, "normalized_shape", channels="last"
+    ),
     Counterpart(
         layers.Standardise, "StandardiseModule", {"over": "over"}, {"mean": "mean", "deviation": "deviation"},
         "features",
     ),
     Counterpart(
         layers.StandardiseTargets, "StandardiseTargetsModule", {}, {"t_mean": "mean", "t_deviation": "deviation"}, "features",
+        channels="last",
     ),
 )  # fmt: skip
 
@@ -115,34 +187,18 @@ def places(body: Sequential, path: str = "", title: str = "") -> Iterator[LayerP
             yield LayerPlace(layer, inner_path, inner_title)
 
 
-def state_views(network: Network, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """Return arrays of a network as a ``state_dict`` has them: views by the names ``"0.weight"``, ``"1.running_mean"``."""
-    found: dict[str, Array] = {}
-    graph = network.graph()
-    for place in places(network.body):
-        names = graph.names_of(place.layer)
-        called = place.counterpart.arrays if names or getattr(place.layer, "tied", None) else {}
-        for argument, name in names.items():
-            if name in arrays:
-                is_transposed = argument == "W" and getattr(place.layer, "layout", "") == "in_out"
-                found[f"{place.path}.{called[argument]}"] = arrays[name].T if is_transposed else arrays[name]
-    return found
-
-
-NO_IMAGES = "handgrad's have channels last, (n, H, W, C): build the network of them, and set its arrays"
-NO_SEQUENCES = "build the network of handgrad's own, and set its arrays"
-
 UNSUPPORTED_MODULES = {
-    "BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm*": NO_IMAGES,
-    "Conv*, *Pool*, Upsample*, Pixel*": NO_IMAGES,
-    "RNN*, LSTM*, GRU*, MultiheadAttention, Transformer*": NO_SEQUENCES,
+    "BatchNorm3d, Conv3d, *Pool3d, InstanceNorm*, Upsample*, Pixel*, ZeroPad*": "write a rule and a layer of your own, "
+    "and build the network of them",
+    "MaxPool1d, AvgPool1d, ConvTranspose1d": "make the sequences images of one row, for the module with 2d in its name",
+    "AdaptiveAvgPool*, AdaptiveMaxPool*": "AdaptiveAvgPool2d(1) before Flatten has a counterpart, GlobalAvgPool2d",
+    "RNNCell, LSTMCell, GRUCell, Transformer*": "RNN, LSTM, GRU and MultiheadAttention have counterparts",
     "DataParallel, DistributedDataParallel": "give its .module",
-    "Flatten": "it may stand first, before flat rows: leave it out, and give the network flat rows",
     "Lazy*": "run the model once on a batch: then it knows its sizes",
     "LogSoftmax": "leave it out, and give the loss CrossEntropyLoss, which has it inside",
     "Parametrized*": "torch.nn.utils.parametrize.remove_parametrizations makes it a plain module again",
     "PReLU": "LeakyReLU has a counterpart; its slope is not trained",
-    "RMSNorm": "LayerNorm has a counterpart",
+    "Unflatten": "of one channel, or one place, it has a counterpart; else use handgrad.interop.modules.ReshapeModule",
 }
 """What to do about modules that people have often, by patterns of their names."""
 
@@ -158,12 +214,14 @@ UNSUPPORTED_LOSSES = {
 }
 """What to do about losses that only one of the two libraries has."""
 
-NORMALISATION_OPTIONS = {
-    "BatchNorm1d": "give affine=True, track_running_stats=True",
-    "BatchNormOfRows": "give affine=True, track_running_stats=True",
+MISSING_ARRAYS = {
+    "BatchNorm": "give affine=True, track_running_stats=True",
+    "GroupNorm": "give affine=True",
     "LayerNorm": "give elementwise_affine=True, bias=True",
+    "RMSNorm": "give elementwise_affine=True",
+    "SelfAttention": "give bias=True, and neither kdim nor vdim",
 }
-"""With which every array of a layer is there."""
+"""With which every array of a layer is there; else it is its bias."""
 
 
 def unsupported_module(module: Any, place: str) -> ConversionError:
@@ -178,37 +236,53 @@ def unsupported_module(module: Any, place: str) -> ConversionError:
     return ConversionError(f"{place}: handgrad has no counterpart of {kind}", fix=next(known, own))
 
 
-def unsupported_option(module: Any, counterpart: Counterpart, axes: int) -> tuple[str, str] | None:
-    """Return which option of a module has no counterpart, and the fix; ``axes`` are those of one row of its input."""
-    kind = type(module).__name__
-    for called in counterpart.arrays.values():
-        if getattr(module, called) is None and (kind, called) != ("Linear", "bias"):
+def plain(value: Any) -> Any:
+    """Return one number for a tuple of equal ones: PyTorch has stride=(2, 2) for 2."""
+    return value[0] if isinstance(value, tuple) and len(set(value)) == 1 else value
+
+
+def unsupported_option(
+    module: Any, counterpart: Counterpart, axes: int, *, first: bool
+) -> tuple[str, str] | None:
+    """Return which option of a module has no counterpart, and the fix.
+
+    ``axes`` are those of one row of its input, whose channels come ``first`` in PyTorch, or last.
+    """
+    kind, own = type(module).__name__, counterpart.layer.__name__
+    for name, needed in counterpart.demanded.items():
+        if (value := plain(getattr(module, name, needed))) != needed:
             return (
-                f"it has no {called}, and handgrad's {counterpart.layer.__name__} does",
-                NORMALISATION_OPTIONS.get(kind, ""),
+                f"{name} is {value!r}, and handgrad's {own} has {name}={needed!r}",
+                f"give {name}={needed!r}",
             )
+    for called in counterpart.tensors:
+        optional = "bias" in getattr(counterpart.layer, "__dataclass_fields__", ()) and called == "bias"
+        if getattr(module, called.partition(".")[0]) is None and not optional:
+            fix = MISSING_ARRAYS.get(own, "give bias=True")
+            return f"it has no {called}, and handgrad's {own} does", fix
     match kind:
-        case "Softplus" if module.beta != 1 or module.threshold < 20:
-            return f"beta is {module.beta} and threshold {module.threshold}", "beta=1, threshold=20 has one"
-        case "Softmax" if module.dim not in (-1, axes):
-            return f"dim is {module.dim}, and handgrad's is the last", "give dim=-1"
-        case "BatchNorm1d" if axes > 1:
+        case "ReshapeModule" if module.channels_first != (len(module.shape) == 3):
+            has = ("first, and these axes are no image's", "last, and PyTorch's modules take them first")[
+                len(module.shape) == 3
+            ]
+            return f"its images have channels {has}", f"give channels_first={not module.channels_first}"
+        case "Softplus" if module.threshold < 20:
+            return f"threshold is {module.threshold}", "give threshold=20"
+        case "Softmax" if module.dim not in ((1, -axes) if first else (-1, axes)):
+            return (
+                f"dim is {module.dim}, and handgrad's is that of channels or features",
+                f"give dim={1 if first else -1}",
+            )
+        case "BatchNorm1d" if axes > 1 and not first:
             return (
                 f"it takes the second of {axes + 1} axes, and handgrad's BatchNorm the last",
                 "use handgrad.interop.modules.BatchNormOfRows in the model",
             )
-        case "BatchNorm1d" | "BatchNormOfRows" if module.momentum is None:
+        case "BatchNorm1d" | "BatchNorm2d" | "BatchNormOfRows" if module.momentum is None:
             return "momentum is None: an average over all batches", "give a number"
-        case "LayerNorm" if len(module.normalized_shape) > 1:
+        case "LayerNorm" | "RMSNorm" if len(module.normalized_shape) > 1:
             return (
                 f"it normalises {len(module.normalized_shape)} axes, and handgrad's the last",
                 "give the network flat rows",
             )
-        case "Embedding":
-            for name in ("padding_idx", "max_norm"):
-                if (value := getattr(module, name)) is not None:
-                    return f"{name} is {value}, and handgrad's Embedding has none", f"give {name}=None"
-            if module.scale_grad_by_freq:
-                problem = "scale_grad_by_freq changes the gradient, and handgrad's Embedding has none"
-                return problem, "give scale_grad_by_freq=False"
     return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,10 +18,11 @@ from handgrad.interop.counterparts import (
     COUNTERPARTS,
     UNSUPPORTED_LOSSES,
     Counterpart,
-    places,
+    plain,
     unsupported_module,
     unsupported_option,
 )
+from handgrad.interop.torch_state import channels_first, check_axes, state_tensors
 from handgrad.interop.weights import to_state
 from handgrad.layers import BatchNorm, Layer, Linear, Loss, Repeat, Residual, Sequential
 from handgrad.network import Network
@@ -41,8 +44,9 @@ def to_torch(network: Network) -> Any:
     Returns
     -------
     torch.nn.Sequential
-        In training mode, as every new module: call ``.eval()`` to predict. Its numbers are copies. `Residual` and
-        `Standardise` become modules of ``handgrad.interop.modules``.
+        In training mode, as every new module: call ``.eval()`` to predict. Its numbers are copies. What PyTorch has no
+        module of, `Residual` for one, becomes one of ``handgrad.interop.modules``. It takes images as PyTorch does,
+        channels first: (n, C, H, W), which are ``x.movedim(-1, 1)``; see the page on PyTorch for the axes of sequences.
 
     Raises
     ------
@@ -50,8 +54,7 @@ def to_torch(network: Network) -> Any:
         When a layer has no counterpart; it names the layer and its place.
     """
     torch = need("torch", "to_torch")
-    for place in places(network.body):
-        _ = place.counterpart  # every layer has one, or the error names the first that has none
+    check_axes(network)
     made = _modules(network).to(getattr(torch, network.dtype))
     made.load_state_dict({name: torch.tensor(array) for name, array in to_state(network).items()})
     return made
@@ -84,12 +87,11 @@ def from_torch(
     Parameters
     ----------
     module
-        The model. ``nn.Identity`` is passed over, and so is ``nn.Flatten`` in the first place, because the network
-        takes flat rows.
+        The model. ``nn.Identity`` is passed over, and so is ``nn.Flatten`` of rows that are flat.
     loss
         A loss module of ``torch.nn``, or a loss of handgrad's.
     inputs
-        The shape of one row, where the modules do not have it; as for `handgrad.Network`.
+        The shape of one row, where the modules do not have it; as for `handgrad.Network`: of images (H, W, C).
     seed
         Of later random draws: the weights are the model's.
 
@@ -106,15 +108,26 @@ def from_torch(
     torch = need("torch", "from_torch")
     if not isinstance(module, torch.nn.Module):
         raise ConversionError(f"{module!r} is no module of PyTorch's")
-    reader = _TorchReader(1 if inputs is None or isinstance(inputs, int) else len(inputs))
+    reader = _TorchReader(module, 1 if inputs is None or isinstance(inputs, int) else len(inputs))
     plain = type(module) is torch.nn.Sequential
     found = reader.sequence(module if plain else torch.nn.Sequential(module))
     if not found:
         raise ConversionError(f"{type(module).__name__} holds no layers")
     given = loss if loss is None or isinstance(loss, Loss) else _loss_from(loss)
+    _check_channels_last(found, inputs)
     network = Network(*found, loss=given, inputs=inputs, seed=seed, dtype=reader.dtype())
     reader.fill(network)
     return network
+
+
+def _check_channels_last(found: list[Layer], inputs: Any) -> None:
+    """Check that ``inputs`` has no channels first, as the module's own input has."""
+    channels = getattr(found[0], "inputs", None)
+    if isinstance(inputs, tuple) and len(inputs) > 1 and inputs[-1] != channels == inputs[0]:
+        raise ConversionError(
+            f"inputs={inputs} has the {channels} channels first, and handgrad has them last",
+            fix=f"give inputs={(*inputs[1:], channels)}",
+        )
 
 
 def _modules(network: Network) -> Any:
@@ -139,12 +152,30 @@ def _modules(network: Network) -> Any:
         options = {name: row.choices.get(value, value) for name, value in values.items()}
         options |= row.fixed
         if row.features:
-            first = next(iter(graph.names_of(layer).values()))
-            options[row.features] = len(network.arrays[first])
-        if isinstance(layer, Linear):
+            shape = network.arrays[next(iter(graph.names_of(layer).values()))].shape
+            options[row.features] = shape if len(shape) > 1 else shape[0]
+        if hasattr(layer, "bias"):
             options["bias"] = layer.bias
-        of_rows = isinstance(layer, BatchNorm) and len(network.output_shape) > 2
-        return (own.BatchNormOfRows if of_rows else _module_class(row, nn, own))(**options)
+        return _in_place(layer, row, options)
+
+    def _in_place(layer: Layer, row: Counterpart, options: dict[str, Any]) -> Any:
+        """Make the module for the axes that it is given, and makes."""
+        given = graph.inputs[id(layer)].shape[1:]
+        first = channels_first(network, given)
+        match layer:
+            case layers.BatchNorm() if len(given) > 1:
+                return (
+                    nn.BatchNorm2d if len(given) == 3 else nn.BatchNorm1d if first else own.BatchNormOfRows
+                )(**options)
+            case layers.Softmax() if first:
+                options["dim"] = 1
+            case layers.Standardise():
+                options["channels_first"] = first
+            case layers.Reshape() if first:
+                return nn.Flatten()
+            case layers.Reshape():
+                options["channels_first"] = channels_first(network, layer.shape)
+        return _module_class(row, nn, own)(**options)
 
     return sequential(network.body)
 
@@ -156,26 +187,45 @@ def _module_class(counterpart: Counterpart, nn: Any, own: Any) -> Any:
 class _TorchReader:
     """Makes layers of modules; a module that is used twice becomes one layer."""
 
-    def __init__(self, axes: int) -> None:
-        self.nn = need("torch.nn", "from_torch")
-        self.own = need("handgrad.interop.modules", "from_torch")
+    def __init__(self, module: Any, axes: int) -> None:
+        nn = self.nn = need("torch.nn", "from_torch")
+        own = self.own = need("handgrad.interop.modules", "from_torch")
         self.axes = axes  # of one row of what comes next
-        self.first = True
+        self.sequences_first = any(isinstance(inner, nn.Conv1d) for inner in module.modules())
         self.made: dict[int, tuple[Layer, Any]] = {}
         self.leaves: list[tuple[str, Any, Layer, Counterpart]] = []
-        self.known = {_module_class(row, self.nn, self.own): row for row in COUNTERPARTS}
-        self.known[self.own.BatchNormOfRows] = BY_LAYER[BatchNorm]
+        self.known = {_module_class(row, nn, own): row for row in COUNTERPARTS}
+        for kind in (own.RNNModule, own.LSTMModule, own.GRUModule, own.SelfAttentionModule):
+            self.known[kind.__base__ if kind is own.SelfAttentionModule else kind.__bases__[1]] = self.known[
+                kind
+            ]
+        self.known |= dict.fromkeys((own.BatchNormOfRows, nn.BatchNorm2d), BY_LAYER[BatchNorm])
+
+    @property
+    def first(self) -> bool:
+        """Whether what comes next has its channels first in PyTorch."""
+        return self.axes == 3 or (self.axes == 2 and self.sequences_first)
 
     def sequence(self, module: Any, path: str = "") -> list[Layer]:
         found = []
-        for name, inner in module._modules.items():  # children() leaves out a module that is there already
+        inner_modules = list(module._modules.items())  # children() leaves out a module that is there already
+        for number, (name, inner) in enumerate(inner_modules, 1):
             shown = repr(inner)
             if len(shown) > 80 or "\n" in shown:
                 shown = type(inner).__name__
             place = f"module {path}{name}, {shown}"
+            is_flattened = number < len(inner_modules) and type(inner_modules[number][1]) is self.nn.Flatten
+            if (
+                type(inner) is self.nn.AdaptiveAvgPool2d
+                and plain(inner.output_size) == 1
+                and not is_flattened
+            ):
+                raise ConversionError(
+                    f"{place}: its averages are (n, C, 1, 1), and handgrad's GlobalAvgPool2d gives (n, C)",
+                    fix="put nn.Flatten() right after it",
+                )
             if (layer := self.layer(inner, f"{path}{name}", place)) is not None:
                 found.append(layer)
-                self.first = False
         return found
 
     def layer(self, module: Any, path: str, place: str) -> Layer | None:
@@ -187,11 +237,8 @@ class _TorchReader:
                 f"{place} has hooks, and a layer has none", fix="remove them, or make a rule of what they do"
             )
         kind = type(module)
-        flat_already = (  # a module that flattens rows which are flat, where they come in
-            kind is self.nn.Flatten and self.first and self.axes == 1
-            and (module.start_dim, module.end_dim) == (1, -1)
-        )  # fmt: skip
-        if kind is self.nn.Identity or flat_already:
+        all_axes = kind is self.nn.Flatten and (module.start_dim, module.end_dim) == (1, -1)
+        if kind is self.nn.Identity or (all_axes and self.axes == 1):
             return None
         layer: Layer
         if kind is self.own.ResidualModule:
@@ -217,30 +264,67 @@ class _TorchReader:
         return layer
 
     def leaf(self, module: Any, path: str, place: str) -> Layer:
-        row = self.known.get(type(module))
-        if row is None:
-            raise unsupported_module(module, place)
-        if problem := unsupported_option(module, row, self.axes):
-            raise ConversionError(f"{place}: {problem[0]}", fix=problem[1])
-        words = {word: value for value, word in row.choices.items()}
-        values = {name: getattr(module, called) for name, called in row.options.items()}
-        options = {name: words.get(value, value) for name, value in values.items()}
-        if row.layer is Linear:
-            options |= {"bias": module.bias is not None, "layout": "out_in"}
-        try:
-            layer = row.layer(**options)
-        except HandgradError as error:
-            raise ConversionError(f"{place}: {error.problem}", given=error.given, fix=error.fix) from None
-        self.axes += row.module == "Embedding"
-        self.leaves.append((path, module, layer, row))
+        if (layer := self.of_own_shape(module)) is None:
+            row = self.known.get(type(module))
+            if row is None:
+                raise unsupported_module(module, place)
+            self.axes = _AXES_BEFORE.get(row.layer, 3 if type(module) is self.nn.BatchNorm2d else self.axes)
+            if problem := unsupported_option(module, row, self.axes, first=self.first):
+                raise ConversionError(f"{place}: {problem[0]}", fix=problem[1])
+            try:
+                layer = row.layer(**self.options(module, row))
+            except HandgradError as error:
+                raise ConversionError(f"{place}: {error.problem}", given=error.given, fix=error.fix) from None
+            self.leaves.append((path, module, layer, row))
+        self.axes = self.axes_after(layer)
         return layer
 
-    def tensors(self) -> Iterator[tuple[str, Any, str, Layer]]:
-        """Yield every tensor with its name, the layer that has it, and the name in that layer's rule."""
+    def of_own_shape(self, module: Any) -> Layer | None:
+        """Return the layer of a module with a counterpart for some shapes only."""
+        match type(module):
+            case self.nn.AdaptiveAvgPool2d if plain(module.output_size) == 1:
+                return layers.GlobalAvgPool2d()
+            case self.nn.Unflatten if module.dim == 1 and len(module.unflattened_size) == 3:
+                channels, *places = module.unflattened_size
+                return layers.Reshape((*places, channels)) if 1 in (channels, math.prod(places)) else None
+        return None
+
+    def options(self, module: Any, row: Counterpart) -> dict[str, Any]:
+        words = {word: value for value, word in row.choices.items()}
+        values = {
+            name: getattr(module, called) for name, called in row.options.items() if hasattr(module, called)
+        }
+        if row.channels == "second":
+            values = {name: plain(value) for name, value in values.items()}
+        options = {name: words.get(value, value) for name, value in values.items()}
+        if isinstance(options.get("padding"), str):
+            options["padding"] = _padding(module)
+        if row.layer in (layers.Linear, layers.Conv2d):
+            options["bias"] = module.bias is not None
+        if row.layer is Linear:
+            options["layout"] = "out_in"
+        if row.options.keys() == {"size", "stride", "padding"} and options["stride"] == options["size"]:
+            options["stride"] = None
+        if options.get("epsilon", 0) is None:  # of RMSNorm: that of its numbers
+            options["epsilon"] = float(np.finfo(str(module.weight.dtype).removeprefix("torch.")).eps)
+        return options
+
+    def axes_after(self, layer: Layer) -> int:
+        match layer:
+            case layers.Embedding():
+                return self.axes + 1
+            case layers.Flatten() | layers.GlobalAvgPool2d() | layers.Last():
+                return 1
+            case layers.Reshape():
+                return len(layer.shape)
+        return self.axes
+
+    def tensors(self) -> Iterator[tuple[str, Any, Layer, str]]:
+        """Yield every tensor with its name, the layer that has it, and its name in the module."""
         for path, module, layer, row in self.leaves:
-            for argument, called in row.arrays.items():
-                if (tensor := getattr(module, called)) is not None:
-                    yield f"{path}.{called}", tensor, argument, layer
+            for called in row.tensors:
+                if (tensor := attrgetter(called)(module)) is not None:
+                    yield f"{path}.{called}", tensor, layer, called
 
     def dtype(self) -> DType:
         kinds: dict[Any, str] = {}
@@ -260,10 +344,10 @@ class _TorchReader:
         return next(iter(kinds), "float32")
 
     def fill(self, network: Network) -> None:
-        graph = network.graph()
+        own = {(id(each.layer), each.name): each for each in state_tensors(network, network.arrays).values()}
         owners: dict[int, str] = {}
         frozen = []
-        for name, tensor, argument, layer in self.tensors():
+        for name, tensor, layer, called in self.tensors():
             other = owners.setdefault(id(tensor), name)
             if other != name:
                 raise ConversionError(
@@ -272,12 +356,27 @@ class _TorchReader:
                 )
             if tensor.is_meta:
                 raise ConversionError(f"{name} has no numbers: it is on the device meta")
-            array = graph.names_of(layer)[argument]
-            network.arrays[array][...] = np.asarray(tensor.detach().cpu())
-            if array in graph.parameters and not tensor.requires_grad:
+            own[id(layer), called].fill(np.asarray(tensor.detach().cpu()))
+            if isinstance(tensor, self.nn.Parameter) and not tensor.requires_grad:
                 frozen.append(name)
         if frozen:
             notify(f"{', '.join(frozen)} need no gradient in the model; handgrad trains every parameter")
+
+
+def _padding(module: Any) -> Any:
+    """Return the padding that PyTorch's word for it is; the word where it differs from side to side."""
+    reach = plain(
+        tuple(gap * (size - 1) for gap, size in zip(module.dilation, module.kernel_size, strict=True))
+    )
+    even = isinstance(reach, int) and reach % 2 == 0
+    return 0 if module.padding == "valid" else reach // 2 if even else module.padding
+
+
+_AXES_BEFORE = (
+    dict.fromkeys((layers.Conv2d, layers.ConvTranspose2d, layers.MaxPool2d, layers.AvgPool2d, layers.GroupNorm), 3)
+    | dict.fromkeys((layers.Conv1d, layers.RNN, layers.LSTM, layers.GRU, layers.SelfAttention), 2)
+)  # fmt: skip
+"""How many axes a row has that a layer is given, where the layer says it."""
 
 
 def _loss_to(loss: Any, dtype: str) -> Any:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from handgrad.arguments import judged
 from handgrad.errors import ConversionError, DataError
 from handgrad.files import Tensors, write_tensors
-from handgrad.interop.counterparts import places, state_views
+from handgrad.interop.counterparts import places
+from handgrad.interop.torch_state import StateTensor, state_tensors
 from handgrad.layers import BatchNorm
 from handgrad.network import Network
 from handgrad.rules import show_shape
@@ -25,7 +26,7 @@ COUNTER = "num_batches_tracked"
 
 def to_state(network: Network) -> dict[str, Array]:
     """Return what the ``state_dict`` of the network's PyTorch module holds: copies, in PyTorch's layout."""
-    state = {name: np.array(view, order="C") for name, view in state_views(network, network.arrays).items()}
+    state = {name: tensor.numbers() for name, tensor in state_tensors(network, network.arrays).items()}
     counted = (place.path for place in places(network.body) if type(place.layer) is BatchNorm)
     return state | {f"{path}.{COUNTER}": np.zeros((), np.int64) for path in counted}
 
@@ -80,17 +81,17 @@ def load_torch_weights(network: Network, path: str | Path, *, layers: Sequence[s
     with Tensors.open_anywhere(path, DataError) as tensors:
         found = tensors.shapes()
         _check_names(path, wanted, found)
-        for name, own in wanted.items():
-            _check_array(f"{path}: {name}", found[name], own)
+        for name, tensor in wanted.items():
+            _check_array(f"{path}: {name}", found[name], (tensor.shape, network.dtype))
         arrays = {name: tensors.read(name) for name in wanted}
     _check_shared(path, wanted, arrays)
-    for name, own in wanted.items():
-        own[...] = arrays[name]
+    for name, tensor in wanted.items():
+        tensor.fill(arrays[name])
 
 
-def _renamed(network: Network, layers: Sequence[str] | None) -> dict[str, Array]:
+def _renamed(network: Network, layers: Sequence[str] | None) -> dict[str, StateTensor]:
     """Return the network's arrays by the names they are to have in the file."""
-    names = state_views(network, network.arrays)
+    names = state_tensors(network, network.arrays)
     if layers is None:
         return names
     own = list(dict.fromkeys(name.rpartition(".")[0] for name in names))
@@ -105,7 +106,7 @@ def _renamed(network: Network, layers: Sequence[str] | None) -> dict[str, Array]
     return {f"{called[path]}.{last}": view for path, _, last, view in parts}
 
 
-def _check_names(path: Path, wanted: Mapping[str, Array], found: Mapping[str, Any]) -> None:
+def _check_names(path: Path, wanted: Mapping[str, StateTensor], found: Mapping[str, Any]) -> None:
     there = [name for name in found if name.rpartition(".")[2] != COUNTER]
     missing, more = [n for n in wanted if n not in found], [n for n in there if n not in wanted]
     if not missing and not more:
@@ -125,20 +126,20 @@ def _listed(names: list[str]) -> str:
     return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown or "nothing"
 
 
-def _check_array(place: str, found: tuple[tuple[int, ...], str], own: Array) -> None:
-    shape, kind = found
-    if found != (own.shape, own.dtype.name):
+def _check_array(place: str, found: tuple[tuple[int, ...], str], own: tuple[tuple[int, ...], str]) -> None:
+    if found != own:
+        given, needed = (f"{kind}{show_shape(shape)}" for shape, kind in (found, own))
         raise DataError(
-            f"{place} is {kind}{show_shape(shape)} in the file, and the network needs {own.dtype}{show_shape(own.shape)}",
-            fix=f"save the model as {own.dtype}" if shape == own.shape else "",
+            f"{place} is {given} in the file, and the network needs {needed}",
+            fix=f"save the model as {own[1]}" if found[0] == own[0] else "",
         )
 
 
-def _check_shared(path: Path, wanted: Mapping[str, Array], arrays: Mapping[str, Array]) -> None:
-    """Check that an array that layers share is the same under each of its names."""
-    first: dict[int, str] = {}
-    for name, own in wanted.items():
-        other = first.setdefault(own.ctypes.data, name)
+def _check_shared(path: Path, wanted: Mapping[str, StateTensor], arrays: Mapping[str, Array]) -> None:
+    """Check that the arrays of a layer that is used twice are the same under each of their names."""
+    first: dict[tuple[int, str], str] = {}
+    for name, tensor in wanted.items():
+        other = first.setdefault((id(tensor.layer), tensor.name), name)
         if other != name and arrays[name].tobytes() != arrays[other].tobytes():
             raise DataError(
                 f"{path}: {other} and {name} are one array in the network, and differ in the file"

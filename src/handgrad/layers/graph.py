@@ -141,6 +141,8 @@ class Graph:
         What the network keeps, by name: trained by gradients, or not.
     part, origin
         Written into what is made next: "forward" or "loss", and the layer, for people.
+    inputs
+        What each layer of a `Sequential` is given where it is used first, by the layer's id.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -152,6 +154,7 @@ class Graph:
     _taken: set[str] = field(default_factory=lambda: set(RESERVED))
     _kept: dict[tuple[int, str], Value] = field(default_factory=dict)
     _owners: list[object] = field(default_factory=list)  # held, so that no other object takes their id
+    inputs: dict[int, Value] = field(default_factory=dict)
 
     def input(self, name: str, shape: Shape, kind: str) -> Value:
         """Add an array that comes with every batch."""

@@ -79,6 +79,7 @@ class Sequential(Layer):
         for position, layer in enumerate(self.layers, 1):
             name = type(layer).__name__ if isinstance(layer, Sequential) else repr(layer)
             graph.origin = f"{outer + ' → ' if outer else ''}layer {position}, {name}"
+            graph.inputs.setdefault(id(layer), x)
             x = layer.connect(graph, x)
         graph.origin = outer
         return x
@@ -114,6 +115,7 @@ class Residual(Sequential):
         if self.shortcut is not None:
             outer = graph.origin
             graph.origin = f"{outer} → shortcut, {self.shortcut!r}"
+            graph.inputs.setdefault(id(self.shortcut), x)
             x = self.shortcut.connect(graph, x)
             graph.origin = outer
         return graph.apply(rules.add, x, y)
