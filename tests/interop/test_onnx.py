@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,22 @@ import pytest
 from numpy.typing import NDArray
 
 from handgrad import (
+    GRU,
+    LSTM,
+    RNN,
     AvgPool2d,
     BatchNorm,
     BinaryCrossEntropy,
     Conv1d,
     Conv2d,
     ConversionError,
+    ConvTranspose2d,
     Dropout,
     Embedding,
     Flatten,
     GlobalAvgPool2d,
     GroupNorm,
+    Last,
     Layer,
     Linear,
     MaxPool2d,
@@ -40,7 +46,8 @@ from handgrad import (
     Tanh,
 )
 from handgrad.interop import to_onnx
-from handgrad.layers import gpt_layers
+from handgrad.layers import Graph, Value, gpt_layers
+from handgrad.rules import rule
 
 from .comparing import distance
 from .networks import COUNT, drawn
@@ -109,6 +116,10 @@ IMAGES: dict[str, tuple[tuple[Layer, ...], tuple[int, ...]]] = {
         ),
         (9, 11, 3),
     ),
+    "transposed": (
+        (ConvTranspose2d(2, 5, (3, 2), stride=2, padding=1, dilation=2), Tanh(), ConvTranspose2d(5, 3, 3, stride=4)),
+        (4, 5, 2),
+    ),
     "sequence": ((Conv1d(2, 5, 3, stride=2, padding=1), Tanh()), (8, 2)),
 }  # fmt: skip
 
@@ -122,6 +133,56 @@ def test_windows_of_images_are_exported(tmp_path: Path, name: str) -> None:
     to_onnx(network, tmp_path / "m.onnx")
     x = np.random.default_rng(0).normal(-2, 1, (12, *row))
     assert apart(network, tmp_path / "m.onnx", x) <= BOUND
+
+
+@peers
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", [RNN, LSTM, GRU])
+def test_loops_over_time_are_one_operator(tmp_path: Path, kind: type[RNN | LSTM | GRU], dtype: str) -> None:
+    """With the gates in ONNX's order, and biases of both kinds."""
+    import onnx
+
+    network = Network(Standardise(), kind(3, 5), kind(5, 4), Last(), Linear(4, 2), inputs=(7, 3), dtype=dtype)
+    rng = np.random.default_rng(0)
+    for array in network.parameters.values():
+        array[...] = rng.normal(0, 0.7, array.shape)
+    to_onnx(network, tmp_path / "m.onnx")
+    assert apart(network, tmp_path / "m.onnx", rng.normal(size=(12, 7, 3))) <= BOUND
+    nodes = [node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node]
+    assert nodes.count(kind.__name__) == 2
+
+
+@rule("N T D -> N T D")
+def running_sum(x):  # type: ignore[no-untyped-def] # as rules are written
+    """Add up over time."""
+    h = np.zeros((x.shape[0], x.shape[1] + 1, x.shape[2]), x.dtype)
+    for t in range(x.shape[1]):
+        h[:, t + 1] = h[:, t] + x[:, t]
+    y = h[:, 1:]
+    return y
+
+
+@running_sum.backward
+def running_sum_backward(dy, x):  # type: ignore[no-untyped-def] # as rules are written
+    dh = np.zeros_like(dy)
+    dx = dh + dy
+    return dx
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunningSum(Layer):
+    """A layer of one's own with a loop over time."""
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        return graph.apply(running_sum, x, layer=self)
+
+
+@peers
+def test_a_loop_of_ones_own_is_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConversionError, match=r"ONNX has no counterpart of a loop over time but those of RNN, GRU and"
+    ):
+        to_onnx(Network(RunningSum(), inputs=(4, 3)), tmp_path / "m.onnx")
 
 
 @peers

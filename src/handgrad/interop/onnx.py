@@ -17,9 +17,10 @@ from handgrad.errors import ConversionError, need
 from handgrad.files import write_file
 from handgrad.network import Network
 from handgrad.program import Program, ProgramLine
-from handgrad.program.lowered import Extents, LoweredValue, UnsupportedLineError, users_of
+from handgrad.program.lowered import Extents, LoweredValue, UnsupportedLineError
 from handgrad.program.lowering import lower
 from handgrad.program.operations import COMPARISONS
+from handgrad.program.windows import WindowGeometry
 from handgrad.rules import Shape
 from handgrad.rules.primitives import windows
 
@@ -44,6 +45,9 @@ SINGLE = {
     "cos": "Cos", "tan": "Tan", "sinh": "Sinh", "cosh": "Cosh", "arctan": "Atan", "arcsin": "Asin", "arccos": "Acos",
 }  # fmt: skip
 """Those that onnxruntime has in float32 only."""
+
+RECURRENT = {"elman": ("RNN", [0]), "gru": ("GRU", [1, 0, 2]), "lstm": ("LSTM", [0, 3, 1, 2])}
+"""The operators of ONNX for rules with a loop over time, and the order of the gates in them."""
 
 
 @judged
@@ -89,7 +93,7 @@ def to_onnx(
     if sum(array.nbytes for array in network.arrays.values()) > MOST_BYTES:
         raise ConversionError("the weights are over 2 GB, which is the most an ONNX file holds")
     try:
-        nodes = Nodes(program, network.arrays)
+        nodes = Nodes(network, program)
     except UnsupportedLineError as error:
         raise ConversionError(
             f"line {error}",
@@ -126,9 +130,9 @@ def _without_standardisation(program: Program) -> Program:
 class Nodes:
     """The nodes and initialisers of one program; raises `UnsupportedLineError` at a line without a counterpart."""
 
-    def __init__(self, program: Program, arrays: Mapping[str, Array]) -> None:
+    def __init__(self, network: Network, program: Program) -> None:
         self.onnx = need("onnx", "to_onnx")
-        self.program, self.arrays = program, arrays
+        self.program, self.arrays = program, network.arrays
         self.nodes: list[Any] = []
         self.initialisers: dict[str, Any] = {}
         self.names: dict[LoweredValue, str] = {}
@@ -137,10 +141,26 @@ class Nodes:
         self.result = lowered.names[program.outputs[0]]
         targets = {lowered.names[line.target]: line.target for line in reversed(program.lines)}
         self.targets = {value: name for value, name in targets.items() if value is not self.result}
-        needed = users_of([self.result])
+        self.recurrent = {
+            lowered.names[node.output.name]: (node, lowered.names[node.inputs[0].name])
+            for node in network.nodes()
+            if node.rule.name in RECURRENT
+        }
+        needed = self.needed()
         for value in (value for value in lowered.values if value in needed):
             self.line = value.line
-            self.names[value] = self.lower(value)
+            self.names[value] = self.states(value) if value in self.recurrent else self.lower(value)
+
+    def needed(self) -> set[LoweredValue]:
+        """Return what the result needs; of a loop over time that is one operator, the sequences it is given."""
+        needed: set[LoweredValue] = set()
+        waiting = [self.result]
+        while waiting:
+            value = waiting.pop()
+            if value not in needed:
+                needed.add(value)
+                waiting += [self.recurrent[value][1]] if value in self.recurrent else value.inputs
+        return needed
 
     def graph(self, output: str, shape: Shape) -> Any:
         helper, (rows,) = self.onnx.helper, self.program.inputs
@@ -221,6 +241,8 @@ class Nodes:
                 return self.reshape(names[0], value.shape, output)
             case "windows":
                 return self.windows(value, output)
+            case "add_windows":
+                return self.add_windows(value, output)
             case "broadcast":
                 return node("Expand", self.cast(inputs[0], "float"), self.sizes(value.shape))
             case "is_class":
@@ -247,7 +269,9 @@ class Nodes:
         if operation in SAME:
             return node(SAME[operation], *self.operands(value))
         line = self.line or self.program.lines[0]
-        raise UnsupportedLineError(line, f"ONNX has no counterpart of {operation}")
+        is_filled = operation in ("memory", "filled")
+        kind = "a loop over time but those of RNN, GRU and LSTM" if is_filled else operation
+        raise UnsupportedLineError(line, f"ONNX has no counterpart of {kind}")
 
     def operands(self, value: LoweredValue) -> list[str]:
         """Return the operands of an elementwise operation as numbers of one type."""
@@ -285,7 +309,7 @@ class Nodes:
         return self.node("Reshape", name, self.constant(sizes, "int64"), output=output)
 
     def windows(self, value: LoweredValue, output: str) -> str:
-        """Add the padding, and gather each place of each window by its number among all places of the image."""
+        """Add the padding, and gather each place of each window from all places of the image."""
         geometry, fill = value.attribute
         down, across = geometry.padding
         pads = self.constant([0, down, across, 0] * 2, "int64")
@@ -293,14 +317,66 @@ class Nodes:
         padded = self.node(
             "Pad", self.node("Reshape", self.names[value.inputs[0]], image), pads, self.constant(fill)
         )
-        sizes = [length + 2 * around for length, around in zip(geometry.sizes, geometry.padding, strict=True)]
-        numbers = np.arange(math.prod(sizes)).reshape(*sizes, 1)
-        places = windows(numbers, geometry.size, geometry.stride, 0, geometry.dilation)[..., 0]
-        flat = self.node("Reshape", padded, self.constant([-1, numbers.size, geometry.channels], "int64"))
+        places = _places(geometry)
+        flat = self.node(
+            "Reshape", padded, self.constant([-1, _padded(geometry).size, geometry.channels], "int64")
+        )
         taken = self.node(
             "Gather", flat, self.initialiser(f"places {len(self.initialisers)}", places), axis=1
         )
         return self.reshape(taken, value.shape, output)
+
+    def add_windows(self, value: LoweredValue, output: str) -> str:
+        """Gather for each place of the image all that windows have there, with a 0 for the rest, and sum it."""
+        geometry = value.attribute
+        given = _places(geometry).ravel()
+        inside = _padded(geometry)[
+            tuple(slice(k, k + n) for k, n in zip(geometry.padding, geometry.sizes, strict=True))
+        ]
+        having = [np.flatnonzero(given == place) for place in inside.ravel()]
+        most = max(map(len, having))
+        numbers = np.array([[*found, *[given.size] * (most - len(found))] for found in having])
+        rows = self.constant([-1, given.size, geometry.channels], "int64")
+        flat = self.node("Reshape", self.names[value.inputs[0]], rows)
+        with_zero = self.node("Pad", flat, self.constant([0, 0, 0, 0, 1, 0], "int64"), self.constant(0))
+        parts = self.node(
+            "Gather", with_zero, self.initialiser(f"places {len(self.initialisers)}", numbers), axis=1
+        )
+        return self.reshape(
+            self.node("ReduceSum", parts, self.constant([2], "int64"), keepdims=0), value.shape, output
+        )
+
+    def states(self, value: LoweredValue) -> str:
+        """Add the operator for a loop over time, which takes and returns times first."""
+        node, sequences = self.recurrent[value]
+        operator, order = RECURRENT[node.rule.name]
+        kept = {
+            argument: self.arrays[given.name] for argument, given in node.arguments.items() if argument != "x"
+        }
+
+        def by_gates(array: Array) -> Array:
+            """Return the columns of all gates as rows, in the operator's order, with an axis for the one direction."""
+            parts = np.split(array, len(order), axis=-1)
+            return np.concatenate([parts[gate] for gate in order], axis=-1).T[None]
+
+        second = np.zeros_like(kept["b"])  # the operators have a bias of the state's part too
+        if "c" in kept:
+            second[-len(kept["c"]) :] = kept["c"]
+        weights = [
+            by_gates(kept["W"]),
+            by_gates(kept["U"]),
+            np.concatenate([by_gates(kept["b"]), by_gates(second)], axis=1),
+        ]
+        names = [
+            self.initialiser(f"{value.line} {k}", array.astype("float32")) for k, array in enumerate(weights)
+        ]
+        options: dict[str, Any] = {"linear_before_reset": 1} if operator == "GRU" else {}
+        times_first = self.node("Transpose", self.cast(sequences, "single"), perm=[1, 0, 2])
+        states = self.node(operator, times_first, *names, hidden_size=len(kept["U"]), **options)
+        rows_first = self.node(
+            "Transpose", self.node("Squeeze", states, self.constant([1], "int64")), perm=[1, 0, 2]
+        )
+        return self.node("Cast", rows_first, to=self.kind("float"), output=self.targets.get(value, ""))
 
     def sizes(self, shape: Extents) -> str:
         one = self.constant([1], "int64")
@@ -317,3 +393,15 @@ class Nodes:
         n = self.node("Gather", self.node("Shape", "x"), self.constant(0, "int64"))
         kind = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self.node("Mul", self.node("Cast", n, to=kind), self.constant(factor, dtype))
+
+
+def _padded(geometry: WindowGeometry) -> Array:
+    """Return the numbers of an image's places, with those of the padding."""
+    sizes = [length + 2 * around for length, around in zip(geometry.sizes, geometry.padding, strict=True)]
+    return np.arange(math.prod(sizes)).reshape(sizes)
+
+
+def _places(geometry: WindowGeometry) -> Array:
+    """Return the number of each place of each window among those of the padded image."""
+    numbers = _padded(geometry)[..., None]
+    return windows(numbers, geometry.size, geometry.stride, 0, geometry.dilation)[..., 0]
