@@ -159,14 +159,14 @@ def running_sum(x):  # type: ignore[no-untyped-def] # as rules are written
     for t in range(x.shape[1]):
         h[:, t + 1] = h[:, t] + x[:, t]
     y = h[:, 1:]
-    return y
+    return y  # noqa: RET504 - as rules are written
 
 
 @running_sum.backward
 def running_sum_backward(dy, x):  # type: ignore[no-untyped-def] # as rules are written
     dh = np.zeros_like(dy)
     dx = dh + dy
-    return dx
+    return dx  # noqa: RET504 - as rules are written
 
 
 @dataclass(frozen=True, eq=False, repr=False)
