@@ -109,7 +109,9 @@ def test_the_defaults_are_left_out() -> None:
 def test_layers_of_layers_go_there_and_back() -> None:
     """As deep as they are."""
     shortened = Residual(Linear(3, 3), shortcut=Sequential(Tanh(), Linear(3, 3)))
-    inner = Sequential(Tanh(), Repeat(Residual(ReLU()), shortened, times=3))
+    inner = Sequential(
+        Tanh(), Repeat(Residual(ReLU()), shortened, times=3), Repeat(ReLU(), times=2, recompute=True)
+    )
     made = Residual(Linear(3, 3), inner, Linear(3, 3, bias=False))
     assert same(from_table(to_table(made), "layers[0]", LAYERS), made)
 

@@ -107,6 +107,7 @@ class TransformerSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=Tr
     width: Count = 128
     heads: Count = 4
     blocks: Count = 4
+    recompute: bool = False
 
 
 class NetworkSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -274,7 +275,8 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
                 f"network.transformer: {dataset.name} is no text", fix="leave it out, or train on a text"
             )
         classes, dropout = len(dataset.classes), self.network.dropout
-        return [*gpt_layers(classes, sizes.width, sizes.heads, sizes.blocks, dropout)]
+        made = gpt_layers(classes, sizes.width, sizes.heads, sizes.blocks, dropout, recompute=sizes.recompute)
+        return [*made]
 
     def _hidden(self, inputs: tuple[int, ...], outputs: int) -> list[Layer]:
         settings = self.network

@@ -23,7 +23,7 @@ def to_table(made: Layer | Loss | Optimiser | Schedule) -> dict[str, Any]:
     """Return a layer, loss, optimiser or schedule as a table of its type and what is not at its default."""
     table: dict[str, Any] = {"type": type(made).__name__}
     if isinstance(made, Sequential):
-        own = {name: getattr(made, name) for name in made.settings if getattr(made, name) is not None}
+        own = {name: getattr(made, name) for name in made.settings if getattr(made, name)}
         own = {name: to_table(value) if isinstance(value, Layer) else value for name, value in own.items()}
         return table | own | {"layers": [to_table(layer) for layer in made.layers]}
     for field in fields(made):  # type: ignore[arg-type]

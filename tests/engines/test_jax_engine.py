@@ -22,6 +22,7 @@ from handgrad import (
     Linear,
     Network,
     ReLU,
+    Repeat,
     SoftmaxCrossEntropy,
     train,
 )
@@ -63,6 +64,17 @@ def test_a_training_is_the_reference_s(name: str) -> None:
         Training(engine(), NETWORKS[name], "float64") for engine in (ReferenceEngine, JaxEngine)
     )
     check_agreement(jax.run(SHORT_LAST), reference.run(SHORT_LAST), "float64", name)
+
+
+def test_blocks_that_are_computed_again_give_the_same_training() -> None:
+    def network(dtype: str) -> Network:
+        block = Linear(FEATURES, FEATURES), BatchNorm(), ReLU(), Dropout(0.3)
+        layers = Repeat(*block, times=3, recompute=True), Linear(FEATURES, OUTPUTS)
+        return Network(*layers, loss=SoftmaxCrossEntropy(), dtype=dtype)
+
+    case = Case(network, {"x": X[2], "t": CLASSES[2]})
+    reference, jax = (Training(engine(), case, "float64") for engine in (ReferenceEngine, JaxEngine))
+    check_agreement(jax.run(SHORT_LAST), reference.run(SHORT_LAST), "float64", "recompute")
 
 
 @pytest.mark.parametrize("dtype", BOUNDS)

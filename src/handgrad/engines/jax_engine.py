@@ -157,7 +157,12 @@ class BoundJax:
         """Run the lines; an update in place gives its name a new value."""
         if "n" in self.program.reads:
             scope["n"] = scope[self.program.inputs[0].name].shape[0]
+        again = before = ""
         for block in blocks(self.program.lines):
+            if block[0].again != again:
+                again = block[0].again
+                self._apart(again, before, scope)
+            before = block[-1].target
             try:
                 if block[0].loop:
                     self._loop(block, scope)
@@ -166,6 +171,13 @@ class BoundJax:
             except Exception as error:  # whatever jax.numpy has against it
                 raise UnsupportedLineError(block[0], f"JAX: {error}".partition("\n")[0]) from error
         return scope
+
+    def _apart(self, again: str, gradient: str, scope: dict[str, Any]) -> None:
+        """Let XLA compute a block again only when this gradient is there, and not take what forward has computed."""
+        lines = [line for line in self.program.lines if line.again == again != ""]
+        reads = frozenset().union(*(line.reads for line in lines)).intersection(scope) | {gradient}
+        arrays = {name: scope[name] for name in sorted(reads) if lines and hasattr(scope[name], "dtype")}
+        scope |= self.jax.lax.optimization_barrier(arrays)
 
     def _loop(self, block: list[ProgramLine], scope: dict[str, Any]) -> None:
         """Run a loop as XLA's own, which does not grow with its length; each line gives its array a new value."""

@@ -108,7 +108,7 @@ def execute_network(network: Network, x: Any, t: Any, w: Any = None, *, seed: in
     rows = len(batch["t"])
     if not rows:
         raise ConfigurationError("the batch has no rows", fix="give one row or more")
-    program = network.program(weighted=w is not None).without_updates()
+    program = network.program(weighted=w is not None).without_updates().saving_all()
     given: Scope = {v.name: convert(dense(batch[v.name]), v, program.dtype) for v in program.inputs}
     given |= {**network.arrays, "n": rows, "seed": seed, "step": 1}
     return Execution(program, network.nodes(weighted=w is not None), given, rows)

@@ -153,7 +153,13 @@ class SwiGLU(Layer):
 
 @judged
 def gpt_layers(
-    entries: Count, features: Count, heads: Count, blocks: Count, dropout: Fraction = 0.0
+    entries: Count,
+    features: Count,
+    heads: Count,
+    blocks: Count,
+    dropout: Fraction = 0.0,
+    *,
+    recompute: bool = False,
 ) -> tuple[Layer, ...]:
     """Return the layers of GPT-2 for windows of indices (n, T), to logits of what comes after each (n, T, V).
 
@@ -170,6 +176,8 @@ def gpt_layers(
         How many heads attention has, and how many blocks there are.
     dropout
         Of what each part of a block adds, and of the first block's input.
+    recompute
+        Whether backward computes each block again, as `Repeat` has it.
 
     Examples
     --------
@@ -193,6 +201,7 @@ def gpt_layers(
             Residual(LayerNorm(), SelfAttention(features, heads, causal=True, initialiser=start), *drop),
             Residual(LayerNorm(), *inner, *drop),
             times=blocks,
+            recompute=recompute,
         ),
         LayerNorm(),
         Linear(features, entries, bias=False, layout="out_in", tied="E1"),

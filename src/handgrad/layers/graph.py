@@ -101,6 +101,8 @@ class Node:
         Tells the random draws of one step apart.
     part
         "forward" or "loss".
+    recomputed
+        The block whose forward lines run again before its backward lines, "" where their values are saved.
     """
 
     rule: Rule
@@ -110,6 +112,7 @@ class Node:
     suffix: str
     stream: int
     part: str
+    recomputed: str = ""
 
     @property
     def layer(self) -> str:
@@ -139,8 +142,8 @@ class Graph:
         In the order they run.
     parameters, states
         What the network keeps, by name: trained by gradients, or not.
-    part, origin
-        Written into what is made next: "forward" or "loss", and the layer, for people.
+    part, origin, recomputed
+        Written into what is made next: "forward" or "loss", the layer, for people, and `Node.recomputed`.
     inputs
         What each layer of a `Sequential` is given where it is used first, by the layer's id.
     """
@@ -150,6 +153,7 @@ class Graph:
     states: dict[str, Parameter] = field(default_factory=dict)
     part: str = "forward"
     origin: str = ""
+    recomputed: str = ""
     _number: int = 1
     _taken: set[str] = field(default_factory=lambda: set(RESERVED))
     _kept: dict[tuple[int, str], Value] = field(default_factory=dict)
@@ -198,7 +202,8 @@ class Graph:
         output = Value(f"{rule.output}{suffix}", shape, "value", self.origin, sized_by)
         self._taken |= {f"{name}{suffix}" for name in _locals(rule)}
         stream = len(self.nodes) + 1
-        self.nodes.append(Node(rule, settings, tuple(arguments.values()), output, suffix, stream, self.part))
+        values = tuple(arguments.values())
+        self.nodes.append(Node(rule, settings, values, output, suffix, stream, self.part, self.recomputed))
         return output
 
     def array(self, name: str) -> Value:

@@ -67,7 +67,7 @@ class Sequential(Layer):
 
     def __repr__(self) -> str:
         given = {name: getattr(self, name) for name in self.settings}
-        own = (f"{name}={value!r}" for name, value in given.items() if value is not None)
+        own = (f"{name}={value!r}" for name, value in given.items() if value)
         return f"{type(self).__name__}({', '.join([*map(repr, self.layers), *own])})"
 
     def input_shape(self) -> tuple[int, ...] | None:  # noqa: D102 - as in Layer
@@ -130,6 +130,10 @@ class Repeat(Sequential):
         One block; its output has the shape of its input.
     times : int
         How many blocks.
+    recompute : bool, default False
+        Whether only each block's input is saved for backward, which then runs the block's forward lines again before its
+        backward lines: less memory, for one more forward. Known as gradient checkpointing: Chen, Xu, Zhang and Guestrin,
+        Training Deep Nets with Sublinear Memory Cost (2016).
 
     Examples
     --------
@@ -138,11 +142,11 @@ class Repeat(Sequential):
     ['W1', 'W2', 'W3', 'b1', 'b2', 'b3']
     """
 
-    settings = ("times",)
+    settings = ("times", "recompute")
 
-    def __init__(self, *layers: Layer, times: Count) -> None:
+    def __init__(self, *layers: Layer, times: Count, recompute: bool = False) -> None:
         super().__init__(*layers)
-        self.times = times
+        self.times, self.recompute = times, recompute
 
     @cached_property
     def blocks(self) -> tuple[Sequential, ...]:
@@ -150,11 +154,13 @@ class Repeat(Sequential):
         return tuple(Sequential(*deepcopy(self.layers)) for _ in range(self.times))
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
-        outer = graph.origin
+        outer, recomputed = graph.origin, graph.recomputed
         for number, block in enumerate(self.blocks, 1):
             graph.origin = f"{outer} → block {number}"
+            if self.recompute:
+                graph.recomputed = recomputed or graph.origin
             x = block.connect(graph, x)
-        graph.origin = outer
+        graph.origin, graph.recomputed = outer, recomputed
         return x
 
 

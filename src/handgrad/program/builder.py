@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from handgrad.layers import Graph, Node, Optimiser, Value
 from handgrad.program.lines_in_python import measure
-from handgrad.program.program import Phase, Program, ProgramLine
+from handgrad.program.program import AGAIN, Phase, Program, ProgramLine
 from handgrad.rules import (
     ForLoop,
     Rule,
@@ -102,6 +102,14 @@ def _backward(node: Node, gradients: dict[str, str]) -> Iterator[ProgramLine]:
     return _of_node(node, node.rule.backward_text, names, "backward")
 
 
+def _again(graph: Graph, block: str) -> Iterator[ProgramLine]:
+    """Write the forward lines of a block a second time, its random masks too."""
+    for node in graph.nodes:
+        if node.recomputed == block != "":
+            for line in (*_sample(node), *_forward(node)):
+                yield replace(line, phase="backward", again=block, reason=AGAIN)
+
+
 def _state(node: Node) -> Iterator[ProgramLine]:
     if node.rule.state is not None:
         yield from _of_node(node, node.rule.state, _own(node, node.rule.state) | node.names, "update")
@@ -128,7 +136,11 @@ def _all_backward(graph: Graph, loss: Value) -> tuple[list[ProgramLine], set[str
     lines = [ProgramLine("dloss", "=", "1.0", "backward", "loss", "", reason, undoes=loss.name)]
     nodes, uses = _undone(graph, loss)
     parts: dict[str, list[str]] = {}
+    block = ""
     for node in nodes:
+        if node.recomputed != block:
+            block = node.recomputed
+            lines += _again(graph, block)
         names = {f"d{node.rule.output}": f"d{node.output.name}"}
         received = {argument: node.arguments[argument].name for argument in node.rule.differentiable}
         for argument, name in received.items():

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from handgrad.program.printing import WIDEST_CODE
-from handgrad.program.program import Program, ProgramLine
+from handgrad.program.program import AGAIN, Program, ProgramLine
 from handgrad.rules import RULES, Rule
 from handgrad.rules.rule_source import blocks
 
@@ -114,13 +114,17 @@ def _rows(
 ) -> Iterator[PrintedRow]:
     """Yield a row for each line of a rule, one for a long rule; the gradients of its parameters share a row."""
     first = node[0]
+    is_backward = first.phase == "backward" and not first.again
+    if first.again and first.rule in called:
+        output = called[first.rule].output
+        if re.sub(r"\d*$", "", node[-1].target) != output:  # of which only a part is needed again
+            yield from _each(node)
+            return
     if first.rule in called and first.phase in ("forward", "loss", "backward"):
         inside = Counter(name for line in node for name in line.reads)
         kept = [line for line in node if reading[line.target] > inside[line.target]]
-        call = first.call if first.phase != "backward" else f"{first.rule}.backward(d{first.undoes})"
-        yield _joined(
-            kept if first.phase == "backward" else node[-1:], call
-        )  # what its backward reads, it has
+        call = f"{first.rule}.backward(d{first.undoes})" if is_backward else first.call
+        yield _joined(kept if is_backward else node[-1:], call)  # what its backward reads, it has
         return
     shared = [line for line in node if _shares(line, program)]
     if len(shared) > 1:
@@ -146,7 +150,8 @@ def _shares(line: ProgramLine, program: Program) -> bool:
         return False
     if line.phase == "loss":
         return line.target in ("total", "count")
-    return line.phase == "backward" and line.target.partition("_")[0][1:] in program.parameters
+    is_gradient = line.target.partition("_")[0][1:] in program.parameters
+    return line.phase == "backward" and is_gradient and not line.again
 
 
 def _row(line: ProgramLine) -> PrintedRow:
@@ -159,7 +164,10 @@ def _joined(lines: Sequence[ProgramLine], code: str) -> PrintedRow:
     """Return a row that makes several values at once."""
     names, shapes = ", ".join(line.target for line in lines), ", ".join(line.shown_shape for line in lines)
     return PrintedRow(
-        f"{names} = {code}", shapes, lines[0].reason if len(lines) > 1 else "", _block(lines[0].layer)
+        f"{names} = {code}",
+        shapes,
+        lines[0].reason if len(lines) > 1 or lines[0].again else "",
+        _block(lines[0].layer),
     )
 
 
@@ -221,7 +229,8 @@ def _heading(blocks: Sequence[Sequence[PrintedRow]], phase: str) -> str:
     ends = " to ".join(f"{block[0].made} … {block[-1].made}" for block in (first, last))
     if phase == "backward":
         from_before = " and ".join(after for _, after in _taken(blocks[-2], last))
-        order = "the last one first" + (f"; the one before this makes {from_before}" if from_before else "")
+        order = "each computed again first, " * (last[0].reason == AGAIN) + "the last one first"
+        order += f"; the one before this makes {from_before}" if from_before else ""
         return f"{len(blocks)} × block, from {ends}, {order}"
     links = (f"; {made} is the next one's {name}" for name, made in _taken(first, second) if name != made)
     return f"{len(blocks)} × block, from {ends}{''.join(links)}"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.program.functions import fixed, whole
-from handgrad.program.lowered import Extent, Lowered, LoweredValue, Type, UnsupportedLineError
+from handgrad.program.lowered import GIVEN, Extent, Lowered, LoweredValue, Type, UnsupportedLineError
 from handgrad.program.program import Program, ProgramLine
 from handgrad.program.time_loops import TimeLoops
 from handgrad.rules.rule_source import blocks
@@ -34,7 +34,11 @@ NO_MATHEMATICS = (
 def lower(program: Program) -> Lowered:
     """Lower a program; raises `UnsupportedLineError` at the first line that cannot be."""
     lowering = Lowering(program)
+    again = ""
     for block in blocks(program.lines):
+        if block[0].again != again:
+            again = block[0].again
+            lowering.forget({line.target for line in program.lines if line.again == again != ""})
         lowering.lower_block(block)
     return Lowered(
         tuple(lowering.values), lowering.names, frozenset(lowering.updates), tuple(lowering.assigned),
@@ -61,6 +65,14 @@ class Lowering(TimeLoops):
             self.names[name] = self.value("load", (), tuple(map(Extent, sizes)), "float", name)
         for name in program.scalars:
             self.names[name] = self.value("scalar", (), (), "int" if name == "seed" else "weak", name)
+
+    def forget(self, names: set[str]) -> None:
+        """Compute again what the lines that make these names have computed."""
+        self.known = {
+            key: value
+            for key, value in self.known.items()
+            if value.line is None or value.line.target not in names or value.operation in GIVEN
+        }
 
     def lower_block(self, block: list[ProgramLine]) -> None:
         self.line = block[0]

@@ -39,6 +39,26 @@ def _indented(line: ProgramLine) -> str:
     return f"    {line}" if line.loop else str(line)
 
 
+def _released(program: Program) -> dict[ProgramLine, list[str]]:
+    """Return the values that a block computed again no longer needs, by its line after which they are deleted."""
+    again = {f"{line.again} → " for line in program.lines if line.again}
+    alive = {*program.outputs}
+    found: dict[ProgramLine, list[str]] = {}
+    runs = groupby(
+        reversed(blocks(program.lines)),
+        lambda block: next((name for name in again if block[0].layer.startswith(name)), ""),
+    )
+    for name, run in runs:
+        pieces = [*run]
+        made = dict.fromkeys(line.target for block in reversed(pieces) for line in block if line.makes)
+        if name and (dead := [target for target in made if target not in alive]):
+            found[pieces[0][0]] = dead
+        for block in pieces:
+            alive -= {line.target for line in block if line.makes}
+            alive.update(*(line.reads for line in block))
+    return found
+
+
 def render_html(program: Program) -> str:
     """Return the program as a table for a notebook."""
     rows: list[tuple[str, ...]] = []
@@ -56,6 +76,7 @@ def function_source(program: Program, name: str) -> str:
     if "n" in program.reads:
         body.append("    n = x.shape[0]")
     phase = ""
+    released = _released(program)
     for block in blocks(program.lines):
         line = block[0]
         if phase == "loss" and line.phase != "loss":
@@ -69,6 +90,8 @@ def function_source(program: Program, name: str) -> str:
         body += [f"    {line.loop}:"] if line.loop else []
         for line in block:
             body.append(f"    {_indented(line)}  # {line.shown_shape}{'  ' * bool(line.reason)}{line.reason}")
+        if line in released:
+            body.append(f"    del {', '.join(released[line])}")
     outputs = ", ".join(program.outputs)
     body.append(f"    return {outputs}" if len(program.outputs) > 1 else f"    return ({outputs},)")
     return "\n".join(body) + "\n"

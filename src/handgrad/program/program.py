@@ -18,6 +18,9 @@ from handgrad.program.printing import render_html, render_text
 from handgrad.rules import PRIMITIVES, Shape, show_shape
 from handgrad.rules.rule_source import backward_slice
 
+AGAIN = "computed again, not saved"
+"""The reason of a forward line that runs again in backward."""
+
 Phase = Literal["sample", "forward", "loss", "backward", "update"]
 
 
@@ -45,6 +48,8 @@ class ProgramLine:
         Sizes, ``n`` for rows, in a loop those of one time; None until measured.
     dtype
         The element type; "" until measured.
+    again
+        The block whose forward lines run a second time here, before its backward lines; "" for the other lines.
     index, loop
         In a loop: which part of the target it writes, ``":, t1 + 1"``, and the loop, ``"for t1 in range(x.shape[1])"``;
         lines of one loop follow one another.
@@ -63,6 +68,7 @@ class ProgramLine:
     dtype: str = ""
     index: str = ""
     loop: str = ""
+    again: str = ""
 
     def __str__(self) -> str:
         return f"{self.place} {self.operator} {self.expression}"
@@ -212,6 +218,10 @@ class Program(HTMLReprMixin):
     def keeping(self, *outputs: str) -> Program:
         """Return the same program without the lines that none of these outputs (nor an update) needs."""
         return replace(self, lines=tuple(backward_slice(self.lines, outputs)), outputs=outputs)
+
+    def saving_all(self) -> Program:
+        """Return the same program with every value of forward saved for backward, and none computed again."""
+        return replace(self, lines=tuple(line for line in self.lines if not line.again))
 
     def without_updates(self) -> Program:
         """Return the same program up to its gradients, which it leaves to the caller."""

@@ -153,12 +153,14 @@ def source_of_block(block: Sequence[Any]) -> str:
 def backward_slice(lines: Iterable[Any], wanted: Iterable[str]) -> list[Any]:
     """Return the lines that some names need, in order, and those that change an array in place with what they need.
 
-    Of a loop all or none: at another time, each line may need each.
+    Of a loop all or none: at another time, each line may need each. Of a name that is made twice, what comes before the
+    second time needs the first.
     """
     needed, found = set(wanted), []
     for block in reversed(blocks(lines)):
         if any(line.target in needed or (line.operator != "=" and not line.index) for line in block):
             found += reversed(block)
+            needed -= {line.target for line in block if line.operator == "=" and not line.index}
             needed.update(*(line.reads for line in block))
     return found[::-1]
 

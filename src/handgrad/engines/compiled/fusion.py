@@ -96,14 +96,19 @@ class StepSchedule:
         self.steps: list[Step] = []
         self.made: dict[LoweredValue, int] = {}
         self.touching: dict[LoweredValue, set[int]] = {}  # the steps that read or compute a value
+        self.again: dict[str, int] = {}  # the first step that computes something of a block again
         self.barrier = 0  # the number of the first step that may change a parameter, state or slot
         self.checked, self.updates = checked, lowered.updates
         self.wanted = tuple(value.base for value in wanted)
         self.users = users_of((*wanted, *lowered.assigned), lowered.loops)
         self.loop_of = {value: loop for loop in lowered.loops for value in loop.values}
         self.spans: dict[TimeLoop, range] = {}  # the steps of each loop over time
+        # a product that is done late holds what it reads, which computing again is there to release
+        saves_memory = any(value.line is not None and value.line.again for value in lowered.values)
         self.accumulated = {
-            value: product for value in lowered.assigned if (product := self._accumulated(value)) is not None
+            value: product
+            for value in (() if saves_memory else lowered.assigned)
+            if (product := self._accumulated(value)) is not None
         }
         self.absorbed = {
             part for value, step in self.accumulated.items() for part in (value.inputs[1], step.value)
@@ -209,6 +214,8 @@ class StepSchedule:
         first = max((self._ready(v) for v in self._needed(operands) if v in self.made), default=0)
         if value in self.updates:
             first = max(first, self.barrier)
+        if value.line is not None and value.line.again:  # not where forward has its operands
+            first = max(first, self.again.setdefault(value.line.again, len(self.steps)))
         if value.target:  # after all that reads what it overwrites
             first = max(first, *self.touching.get(value.inputs[0].base, ()), 0)
         # what has nothing in common stays apart, so that every network has the same few loops
