@@ -68,7 +68,7 @@ def test_a_training_is_the_reference_s(name: str) -> None:
 
 def test_blocks_that_are_computed_again_give_the_same_training() -> None:
     def network(dtype: str) -> Network:
-        block = Linear(FEATURES, FEATURES), BatchNorm(), ReLU(), Dropout(0.3)
+        block = Linear(FEATURES, FEATURES, bias=False), BatchNorm(), ReLU(), Dropout(0.3)
         layers = Repeat(*block, times=3, recompute=True), Linear(FEATURES, OUTPUTS)
         return Network(*layers, loss=SoftmaxCrossEntropy(), dtype=dtype)
 
