@@ -78,11 +78,11 @@ def test_without_a_word_the_digits_network_is_explained(handgrad: Command) -> No
 def test_a_line_has_its_shape_reason_chain_and_jacobian(handgrad: Command) -> None:
     """All there is to say of one gradient."""
     said = handgrad("explain", "moons", "--hidden", "8", "--standardise", "none", "--line", "dW1").stdout
-    assert "  shape          2×8: I = 2, O1 = 8\n" in said
-    assert "  same shape as  W1, whose gradient it is\n" in said
-    assert "  because        the same W1 serves every row: the rows add up\n" in said
-    assert "  undoes         z1 = x @ W1 + b1\n" in said
-    assert "  check          right: 16 entries" in said
+    assert "  shape           2×8: I = 2, O1 = 8\n" in said
+    assert "  same shape as   W1, whose gradient it is\n" in said
+    assert "  because         the same W1 serves every row: the rows add up\n" in said
+    assert "  differentiates  z1 = x @ W1 + b1\n" in said
+    assert "  check           right: 16 entries" in said
     assert "  dW1 = x.T @ dz1\n        2×32  32×8\n" in said
     assert "Jacobian z1:W1" in said
     assert "stored     x[0] ⊗ I" in said

@@ -121,8 +121,9 @@ def test_a_sentence_from_one_row_speaks_of_that_row() -> None:
     rng = np.random.default_rng(4)
     x, t = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
     why = {f"{each.output}:{each.input}": each.explanation for each in explain(network, x, t).jacobians}
-    assert "so row 0's part of dz1[0] is dy1[0] times 4 numbers, entry by entry." in why["y1:z1"]
-    assert "so row 0's part of db1 is dz1[0] unchanged, and the parts of all rows add up." in why["z1:b1"]
+    assert "no single row's Jacobian gives it. For row 0 alone: " in why["y1:z1"]
+    assert "so what y1[0] sends back to z1[0] is dy1[0] times 4 numbers, entry by entry." in why["y1:z1"]
+    assert "what they send back adds up, so db1[o1] = Σ_n dz1[n, o1]. For row 0 alone: " in why["z1:b1"]
     (whole,) = explain(network, x, t, jacobians=["z1:b1"]).jacobians
     assert "z1[0]" not in whole.explanation
 

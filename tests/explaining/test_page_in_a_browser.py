@@ -130,7 +130,7 @@ def test_the_drawing_is_reached_and_moved_through_with_keys(open_page: Open, moo
     first = page.evaluate("document.activeElement.getAttribute('aria-label')")
     page.keyboard.press("ArrowDown")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") != first
-    page.get_by_role("button", name="dW1 (2, 6)").focus()
+    page.get_by_role("button", name="dW1 (2, 6)", exact=True).focus()
     page.keyboard.press("Enter")
     assert "the shape of W1" in _shown(page)
 
@@ -276,6 +276,75 @@ def test_the_switch_changes_the_colours(open_page: Open, moons: Explanation) -> 
     page.click("#theme")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == before
     assert page.evaluate(picture) == canvas
+
+
+VIEWS = [(1024, 640), (1280, 720), (1366, 768), (1920, 1080), (390, 844), (360, 740)]
+
+
+@pytest.mark.parametrize(("width", "height"), VIEWS)
+def test_controls_line_and_card_are_in_view_at_every_step(
+    open_page: Open, moons: Explanation, width: int, height: int
+) -> None:
+    page = open_page(moons, size={"width": width, "height": height})
+    for line in moons.lines:
+        seen = page.evaluate("""() => {
+          const box = (s) => document.querySelector(s).getBoundingClientRect();
+          const [line, card, list] = [box("[aria-current=step]"), box(".card:not([hidden])"), box("#program")];
+          const controls = box("[data-step=on]");
+          return { list: line.top >= list.top && Math.min(line.bottom, line.top + 24) <= list.bottom,
+                   line: [line.top, Math.min(line.bottom, line.top + 24)], card: [card.top, card.top + 120],
+                   controls: [controls.top, controls.bottom] };
+        }""")
+        assert seen.pop("list"), line
+        for part, (top, bottom) in seen.items():
+            assert top >= 0, (part, line)
+            assert bottom <= height, (part, line)
+        page.click("[data-step=on]")
+
+
+def test_a_link_to_a_line_opens_at_it(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons, size={"width": 1024, "height": 640})
+    number = _number(moons, "dW2")
+    page.click(f"#line-{number}")
+    page.wait_for_timeout(500)
+    assert page.evaluate("location.hash") == f"#line-{number}"
+    page.reload()
+    page.wait_for_selector("html[data-ready]", state="attached")
+    page.wait_for_timeout(300)
+    assert page.evaluate("scrollY") == 0
+    assert page.locator(".card:visible").get_attribute("id") == f"card-{number}"
+
+
+def test_the_keys_step_wherever_the_focus_is(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons)
+    for key, number in [("ArrowRight", 1), ("End", len(moons.lines) - 1), ("Home", 0)]:
+        page.keyboard.press(key)
+        assert page.locator(".card:visible").get_attribute("id") == f"card-{number}"
+    page.focus("#theme")
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".card:visible").get_attribute("id") == "card-1"
+
+
+def test_paper_has_every_card(open_page: Open, moons: Explanation) -> None:
+    page = open_page(moons)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert page.locator(".card:visible").count() == len(moons.lines)
+    assert page.locator(".card canvas:visible").count() > len(moons.lines)
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    assert page.locator(".card:visible").count() == 1
+
+
+def test_without_javascript_every_line_is_read(browser: Any, moons: Explanation, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(render_page(moons), encoding="utf-8")
+    context = browser.new_context(viewport=DESK, java_script_enabled=False)
+    page = context.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    assert page.locator(".card:visible").count() == len(moons.lines)
+    assert page.locator(".stepper:visible, .slot:visible, canvas:visible, #theme:visible").count() == 0
+    assert "Without JavaScript" in page.locator("noscript").inner_text()
+    context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -59,7 +59,7 @@ def explain_command(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Explain gradients: every shape and why, which line undoes which, Jacobians, and what went dead.
+    """Explain gradients: every shape and why, which line differentiates which, Jacobians, and what went dead.
 
     SOURCE is a run folder, a configuration (.toml), data as for `handgrad train` with the same settings, or
     FILE.py:NAME, a network or a rule of your own. The batch is the first rows that training did not see; for a

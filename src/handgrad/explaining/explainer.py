@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -14,9 +15,10 @@ import numpy as np
 
 from handgrad.arguments import Seed, judged
 from handgrad.errors import ConfigurationError
+from handgrad.explaining.batch_gradient import telling_row
 from handgrad.explaining.execution import Execution, execute_network, execute_rule
 from handgrad.explaining.health import measure_health
-from handgrad.explaining.jacobians import NotFiniteError, jacobian_record
+from handgrad.explaining.jacobians import Dependency, NotFiniteError, jacobian_record
 from handgrad.explaining.line_checks import witnesses
 from handgrad.explaining.record import (
     Block,
@@ -33,6 +35,7 @@ from handgrad.explaining.tex import Formula, derivative_to_tex
 from handgrad.layers import Node, Optimiser
 from handgrad.network import Network
 from handgrad.program import ProgramLine
+from handgrad.program.lines_in_python import evaluate
 from handgrad.rules import Rule
 from handgrad.rules.rule_source import backward_slice, substitute
 
@@ -66,7 +69,8 @@ def explain(
     sample_weight
         A weight for each row.
     jacobians
-        Of which values, as ``"z1:W1"``; by default of every rule with respect to its inputs, for row 0.
+        Of which values, as ``"z1:W1"``; by default of every rule with respect to its inputs, for a row that
+        sends a gradient through most of them.
     example
         The row whose Jacobians are wanted; None for the whole batch.
     optimiser
@@ -86,8 +90,48 @@ def explain(
         arrays = [x, *([t] if t is not None else []), *more]
         return explain_execution(execute_rule(subject, arrays, seed=seed), pairs, example)
     execution = execute_network(subject, x, t, sample_weight, seed=seed)
-    health = measure_health(execution, subject, optimiser)
-    return replace(explain_execution(execution, pairs, example), health=health)
+    found = explain_execution(execution, pairs, example)
+    return replace(
+        found,
+        lines=(*found.lines, *_updates(execution, subject, optimiser, len(found.lines))),
+        health=measure_health(execution, subject, optimiser),
+    )
+
+
+def _updates(
+    execution: Execution, network: Network, optimiser: Optimiser | None, start: int
+) -> Iterator[ExplainedLine]:
+    """Yield the optimiser's lines, plain SGD's if none is given: they are not run, the weights stay as they are."""
+    program = network.program(*([optimiser] if optimiser else []), weighted="w" in execution.given)
+    scope = {"learning_rate": 1.0, **{name: np.zeros(shape) for name, shape in program.slots.items()}}
+    known = execution.values | scope
+    formula = Formula(known, execution.gradient_of, lambda shape: tuple(map(str, shape)))
+    with np.errstate(all="ignore"):
+        for number, line in enumerate(program.phase("update"), start):
+            if line.operator == "=":
+                known[line.target] = evaluate(line.expression, known)
+            tex = formula.line(line.place, line.operator, line.expression)
+            yield replace(_plain_line(number, line, known.keys()), tex=tex)
+
+
+def _plain_line(number: int, line: ProgramLine, known: Set[str]) -> ExplainedLine:
+    """Return a line with what it reads of the known values, without its formula."""
+    read = line.reads & known
+    return ExplainedLine(
+        number=number,
+        target=line.target,
+        operator=line.operator,
+        expression=line.expression,
+        phase=line.phase,
+        layer=line.layer,
+        rule=line.rule,
+        reason=line.reason,
+        undoes=line.undoes,
+        reads=tuple(dict.fromkeys(name for name in re.findall(r"\w+", line.expression) if name in read)),
+        tex="",
+        index=line.index,
+        loop=line.loop,
+    )
 
 
 def explain_execution(
@@ -124,14 +168,21 @@ def _jacobians(
         yield jacobian_record(execution, axes, output, of, example)
     if pairs:
         return
+    unasked = [
+        (node.output.name, of)
+        for node in execution.nodes
+        for of in dict.fromkeys(node.arguments[argument].name for argument in node.rule.differentiable)
+    ]
+    if not unasked:
+        return
     single = len(execution.nodes) == 1 and example is None
-    for node in execution.nodes:
-        output = node.output.name
-        for of in dict.fromkeys(node.arguments[argument].name for argument in node.rule.differentiable):
-            whole = single and _entries(execution, output, of, execution.rows) <= MAX_UNASKED_BATCH
-            if whole or _entries(execution, output, of, 1) <= MAX_UNASKED:
-                with suppress(NotFiniteError):
-                    yield jacobian_record(execution, axes, output, of, None if whole else example or 0)
+    if example is None:
+        example = telling_row([Dependency(execution, output, of) for output, of in unasked])
+    for output, of in unasked:
+        whole = single and _entries(execution, output, of, execution.rows) <= MAX_UNASKED_BATCH
+        if whole or _entries(execution, output, of, 1) <= MAX_UNASKED:
+            with suppress(NotFiniteError):
+                yield jacobian_record(execution, axes, output, of, None if whole else example)
 
 
 def _entries(execution: Execution, output: str, of: str, rows: int) -> int:
@@ -150,23 +201,20 @@ def _line(
     execution: Execution, axes: AxisNames, checked: Mapping[str, Witness], number: int, line: ProgramLine
 ) -> ExplainedLine:
     node = execution.node_of(line.undoes if line.phase == "backward" else line.target)
-    known = line.reads & execution.values.keys()
-    return ExplainedLine(
-        number=number,
-        target=line.target,
-        operator=line.operator,
-        expression=line.expression,
-        phase=line.phase,
-        layer=line.layer,
-        rule=line.rule,
-        reason=line.reason,
-        undoes=line.undoes,
-        reads=tuple(dict.fromkeys(name for name in re.findall(r"\w+", line.expression) if name in known)),
+    backward = line.phase == "backward"
+    last = [each.target for each in execution.backward if each.undoes == line.undoes and each.rule][-1:]
+    return replace(
+        _plain_line(number, line, execution.values.keys()),
         tex=_formula(execution, axes, node).line(line.place, line.operator, line.expression),
-        witness=checked.get(line.target) if line.phase == "backward" else None,
-        index=line.index,
-        loop=line.loop,
+        witness=checked.get(line.target) if backward else None,
+        derived=_derivation_of(node.rule) if backward and node and last == [line.target] else "",
     )
+
+
+def _derivation_of(rule: Rule) -> str:
+    """Return the section of a rule's docstring that derives its gradient, or ""."""
+    found = re.search(r"^Gradient\n((?:    .*\n)+)", f"{inspect.getdoc(rule) or ''}\n", re.MULTILINE)
+    return " ".join(found[1].split()) if found else ""
 
 
 def _drawing(execution: Execution) -> Iterator[Block]:

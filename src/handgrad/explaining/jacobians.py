@@ -13,8 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.errors import ConfigurationError, ProgramError, nearest
+from handgrad.explaining.batch_gradient import Rows, gradient_formula, indices, rows_of, telling_row
 from handgrad.explaining.execution import Execution
-from handgrad.explaining.jacobian_structure import EXACT, StoredForm, as_sparse, name_stored, proof, recognise
+from handgrad.explaining.jacobian_structure import (
+    EXACT,
+    Named,
+    StoredForm,
+    as_sparse,
+    name_stored,
+    proof,
+    recognise,
+)
 from handgrad.explaining.record import AddedTooEarly, Jacobian
 from handgrad.explaining.shape_ledger import AxisNames, sample
 from handgrad.finite_differences import numerical_jacobian
@@ -201,12 +210,18 @@ def jacobian_record(
     full = dependency.full()
     letters = tuple(axes.of(name)[len(dependency.index(name)) :] for name in (output, of))
     outputs = len(letters[0])
-    tolerance, named = EXACT if dependency.is_analytic else NUMERICAL, list(_candidates(dependency))
+    tolerance, whole = EXACT if dependency.is_analytic else NUMERICAL, list(_candidates(dependency))
+    named = list(_of_row(dependency, whole))
     stored = recognise(full, outputs, tolerance)
     name = name_stored(stored, named)
     if "numbers" in name:  # it is no value of the program
         stored = as_sparse(stored, tolerance)
         name = name_stored(stored, named)
+    rows = rows_of(dependency) if dependency.is_analytic else "none"
+    everywhere = (axes.of(output), axes.of(of))
+    formula = gradient_formula(dependency, indices(dependency, stored, rows, everywhere), whole)
+    why = _why(dependency, stored, letters[0], name, full.size)
+    of_row = "" if rows == "none" or example is not None else _of_one_row(dependency, whole, outputs)
     return Jacobian(
         output=output,
         input=of,
@@ -215,7 +230,8 @@ def jacobian_record(
         input_sizes=full.shape[outputs:],
         structure=stored.kind,
         stored=name,
-        explanation=_why(dependency, stored, letters[0], name, full.size),
+        explanation=_explain(dependency, rows, formula, why, of_row),
+        formula=formula,
         stored_numbers=stored.numbers,
         full_numbers=full.size,
         stored_operations=stored.operations,
@@ -228,8 +244,45 @@ def jacobian_record(
     )
 
 
+def _explain(dependency: Dependency, rows: Rows, formula: str, why: str, of_row: str) -> str:
+    """Explain the batch's Jacobian, then one row's: each sentence states which rows it is of."""
+    if rows == "none":
+        return why + (f" So {formula}." if formula else "")
+    of_batch = _of_batch(dependency, rows) + (f", so {formula}." if formula else ".")
+    if dependency.example is not None:
+        return f"{of_batch} For row {dependency.example} alone: {why}"
+    return f"{of_batch} For the whole batch: {why} {of_row}"
+
+
+def _of_one_row(dependency: Dependency, named: Named, outputs: int) -> str:
+    """Name the structure that the whole batch's Jacobian has for one row alone."""
+    row = telling_row([dependency])
+    alone = Dependency(dependency.execution, dependency.output, dependency.input, row)
+    found = recognise(alone.full(), outputs - len(alone.index(dependency.output)))
+    return f"For row {row} alone it is {found.kind}: {name_stored(found, [*_of_row(alone, named)])}."
+
+
+def _of_batch(dependency: Dependency, rows: Rows) -> str:
+    """Return how the rows of the batch depend on each other, without the full stop."""
+    count, output, of = dependency.execution.rows, dependency.output, dependency.input
+    match rows:
+        case "shared":
+            return f"All {count} rows share {of}, each with a Jacobian of its own, and what they send back adds up"
+        case "summed":
+            return f"{output} depends on all {count} rows of {of}, and sends back to each of them its own row's part"
+        case "joined":
+            return (
+                f"Rows meet here: a row of {output} depends on other rows of {of} too. What reaches a row of d{of} comes "
+                f"from other rows of d{output} as well, and no single row's Jacobian gives it"
+            )
+    return (
+        f"Each of the {count} rows of {output} depends on its own row of {of} and on no other: the batch's Jacobian is "
+        f"{count} blocks, one for each row, and 0 outside of them"
+    )
+
+
 def _why(dependency: Dependency, stored: StoredForm, letters: tuple[str, ...], name: str, full: int) -> str:
-    """Explain why the stored form is enough."""
+    """Explain why the stored form is enough, of the row it is of or of the batch."""
     output, of = (dependency.label(each) for each in (dependency.output, dependency.input))
     saved = f"{stored.numbers:,} number{'s' * (stored.numbers != 1)} in place of {full:,}"
     along = ", ".join(letters[stored.outputs.index(axis)] for axis in stored.shared if stored.sizes[axis] > 1)
@@ -240,21 +293,16 @@ def _why(dependency: Dependency, stored: StoredForm, letters: tuple[str, ...], n
             return f"Nothing in {output} moves with {of} here: every entry is 0."
         case "diagonal":
             product = "unchanged" if name == "I" else f"times {name[5:-1]}, entry by entry"
-            if output == dependency.output and of == dependency.input:
-                gradient = f"d{of} is d{output} {product}"
-            else:  # other rows may reach the input too: a shared weight, the rows of a batch norm
-                summed = "" if of != dependency.input else ", and the parts of all rows add up"
-                gradient = f"row {dependency.example}'s part of d{of} is d{output} {product}{summed}"
             return (
                 f"Each entry of {output} depends on the entry of {of} at its own place and on no other of {of}: off "
-                f"the diagonal all is 0. A diagonal matrix times a vector is an elementwise product, so {gradient}. "
-                f"{saved}."
+                f"the diagonal all is 0. A diagonal matrix times a vector is an elementwise product, so what "
+                f"{output} sends back to {of} is d{output} {product}. {saved}."
             )
         case "kronecker":
             block = name.removesuffix(" ⊗ I")
             return (
                 f"{own_place}, and in the same way at all {places:,} places: one block, {block}, is repeated, and "
-                f"the rest is 0. {saved}."
+                f"the rest is 0 (⊗ I). {saved}."
             )
         case "block diagonal":
             return (
@@ -274,7 +322,7 @@ def _why(dependency: Dependency, stored: StoredForm, letters: tuple[str, ...], n
             )
     if full == 1:
         return f"{output} and {of} are one number each here, and so is the Jacobian: {name}."
-    return f"Every entry of {output} depends on every entry of {of}, each in its own way: {full:,} numbers."
+    return f"Every entry of {output} may depend on every entry of {of}: {full:,} numbers."
 
 
 def _added(dependency: Dependency) -> AddedTooEarly | None:
@@ -306,22 +354,28 @@ def _candidates(dependency: Dependency) -> Iterator[tuple[str, Array]]:
     if len(dependency.nodes) != 1:
         return
     (node,) = dependency.nodes
-    exact, row = dependency.execution.exact, dependency.example
+    exact = dependency.execution.exact
     for argument, value in node.arguments.items():
         if node.rule.forward.kinds[argument] == "index":
-            indices = exact[value.name] if row is None else exact[value.name][row]
-            name = value.name if row is None else f"{value.name}[{row}]"
-            yield f"I[{name}]", np.eye(len(exact[dependency.input]))[indices]
+            yield f"I[{value.name}]", np.eye(len(exact[dependency.input]))[exact[value.name]]
     scope, expressions = _rule_scope(node, f"d{dependency.input}", exact)
     for text in dict.fromkeys(expressions):
         try:
             with np.errstate(all="ignore"):
-                found = np.asarray(evaluate(text, scope), np.float64)
+                yield text, np.asarray(evaluate(text, scope), np.float64)
         except (TypeError, ValueError, IndexError, NameError, AttributeError):
             continue  # what an upstream of ones does not go through
-        own = text if text.isidentifier() else f"({text})"
+
+
+def _of_row(dependency: Dependency, named: Named) -> Iterator[tuple[str, Array]]:
+    """Yield the chosen row of each value, and matrices transposed too."""
+    row = dependency.example
+    for text, found in named:
+        indexed = text.startswith("I[")
+        own = text if text.isidentifier() or indexed else f"({text})"
         if row is not None and found.ndim and found.shape[0] == dependency.execution.rows:
-            found, text, own = found[row], f"{own}[{row}]", f"{own}[{row}]"
+            own = text = f"{text[:-1]}[{row}]]" if indexed else f"{own}[{row}]"
+            found = found[row]
         yield text, found
         if found.ndim == 2:
             yield f"{own}.T", found.T

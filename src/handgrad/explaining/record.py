@@ -96,7 +96,8 @@ class Witness:
 class ExplainedLine:
     """A line of the program, as `ProgramLine`, with its place from 0, its formula in TeX, and its check if it is backward.
 
-    ``reads`` are the names of the values it reads, in the order they appear.
+    ``reads`` are the names of the values it reads, in the order they appear; ``derived`` is how its rule's docstring
+    derives the gradients, at the last line that makes one.
     """
 
     number: int
@@ -113,6 +114,7 @@ class ExplainedLine:
     witness: Witness | None = None
     index: str = ""
     loop: str = ""
+    derived: str = ""
 
     def __str__(self) -> str:
         place = f"{self.target}[{self.index}]" if self.index else self.target
@@ -177,6 +179,8 @@ class Jacobian:
         is enough.
     stored_numbers, full_numbers, stored_operations, full_operations
         How many numbers each form has, and how many multiplications a vector-Jacobian product takes with it.
+    formula
+        The gradient of the whole batch by indices, ``dW1[i, o] = Σ_n x[n, i] · dz1[n, o]``; "" where it is no such sum.
     proof
         The largest difference between the two forms' vector-Jacobian products, relative to the full one's.
     sample
@@ -202,6 +206,7 @@ class Jacobian:
     output_axes: tuple[str, ...] = ()
     input_axes: tuple[str, ...] = ()
     added: AddedTooEarly | None = None
+    formula: str = ""
 
     @property
     def facts(self) -> dict[str, str]:
@@ -317,6 +322,8 @@ class Explanation(HTMLReprMixin):
     ----------
     title, rows
         The program's title, and the rows of the batch.
+    origin
+        Whose weights these are, and which rows; "" where that is not known.
     loss
         On the batch; None for a rule, and where it is not finite.
     drawing, lines
@@ -341,6 +348,7 @@ class Explanation(HTMLReprMixin):
     jacobians: tuple[Jacobian, ...]
     health: Health
     snapshots: tuple[Snapshot, ...] = ()
+    origin: str = ""
     format: int = FORMAT
 
     def __str__(self) -> str:

@@ -16,7 +16,7 @@ SHOWN = 6  # numbers of a row, and rows of an array, that are printed
 def show_overview(explanation: Explanation) -> str:
     """Show the ledger of every value, and every line with its reason and its witness."""
     parts = [explanation.heading, "values\n" + "\n".join(_ledger(explanation))]
-    for phase in ("sample", "forward", "loss", "backward"):
+    for phase in ("sample", "forward", "loss", "backward", "update"):
         texts = []
         for block in blocks(line for line in explanation.lines if line.phase == phase):
             inside = 4 * bool(block[0].loop)
@@ -33,7 +33,7 @@ def show_overview(explanation: Explanation) -> str:
 
 
 def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -> str:
-    """Show one line: its value's shape, its reason, what it undoes, the chain rule up to it, and its check."""
+    """Show one line: its value's shape, its reason, what it differentiates, the chain rule up to it, and its check."""
     lines = [line for line in explanation.lines if line.target == target and line.phase != "update"]
     if not lines:
         known = [line.target for line in explanation.lines]
@@ -44,7 +44,12 @@ def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -
         facts[lines[1].loop] = "; ".join(filled)
     if entry.gradient_of:
         facts["same shape as"] = f"{entry.gradient_of}, whose gradient it is"
-    facts |= {"because": line.reason, "undoes": str(explanation.undone(line) or ""), "layer": line.layer}
+    facts |= {
+        "because": line.reason,
+        "differentiates": str(explanation.undone(line) or ""),
+        "layer": line.layer,
+    }
+    facts["derived"] = line.derived
     facts["saved for"] = ", ".join(entry.kept_for)
     facts["check"] = str(line.witness or "")
     parts = [_table(target, facts)]

@@ -84,6 +84,8 @@ class Formula(ast.NodeVisitor):
 
     def name(self, name: str) -> str:
         """Write a name; that of a gradient as a derivative of the loss."""
+        if name == "dloss":  # 1: ∂L/∂L within a fraction is no help
+            return r"\mathrm{d}L"
         if name not in self.gradients:
             return name_to_tex(name)
         of = self.gradients[name]
@@ -180,7 +182,8 @@ class Formula(ast.NodeVisitor):
                 case = rf"{written[1]} & {self._condition(arguments[0])} \\ {written[2]} & \text{{else}}"
                 return rf"\begin{{cases}} {case} \end{{cases}}", ATOM
             case "np.full_like":
-                return rf"{inner._at(arguments[1], PRODUCT)} \, \mathbf{{1}}", PRODUCT
+                number = inner._at(arguments[1], PRODUCT)
+                return (r"\mathbf{1}", ATOM) if number == "1" else (rf"{number} \, \mathbf{{1}}", PRODUCT)
             case "rows":
                 return written[0], self.visit(arguments[0])[1]
             case "one_hot" | "add_rows_at":  # the last argument only lends its shape

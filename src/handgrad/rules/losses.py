@@ -172,7 +172,8 @@ def softmax_cross_entropy(z, q: Probabilities):
     """Measure how far softmax(z) is from the target probabilities q, which add up to 1: ``l = -Σ_c q_c log p_c``.
 
     Gradient
-        dz = (p - q) dl, p = softmax(z): softmax and cross-entropy together leave the error.
+        dz = (p - q) dl, p = softmax(z): the q_c add up to 1, so l = log Σ_k exp z_k - Σ_k q_k z_k. By z_c, the first term has
+        the derivative exp z_c / Σ_k exp z_k = p_c, the second q_c.
     Stable
         the row's largest is subtracted first, and log p = s - log Σ eˢ takes no logarithm of 0.
     Differs

@@ -22,6 +22,20 @@ FOLDER = files(__name__)
 MODULES = ("dom", "heatmap", "drawing", "program", "training", "main")
 """The page's own modules, each before those that import it."""
 
+WORDS = {
+    "dW1": "the gradient of the loss with respect to W1: how much the loss changes for each entry, ∂L/∂W1",
+    "Jacobian": "of z by x: the derivative of each entry of z with respect to each entry of x, ∂z/∂x",
+    "upstream gradient": "the gradient of a line's output, which its backward line multiplies by the Jacobian",
+    "diagonal": "off the diagonal all is 0: the product is entry by entry",
+    "kronecker": "A ⊗ I: one block A, repeated along a diagonal, and 0 between the blocks",
+    "block diagonal": "blocks along a diagonal, each its own, and 0 between them",
+    "diagonal plus low rank": "a diagonal and a few columns times a few rows: everything meets, through a few numbers",
+    "sparse": "most entries are 0",
+    "Σ_n": "the sum over the rows n of the batch",
+    "proof": "the stored form and the whole Jacobian, each multiplied by the same random upstream gradient",
+}
+"""What the page's own terms mean."""
+
 PHASES = {"sample": "Draw", "forward": "Forward", "loss": "Loss", "backward": "Backward", "update": "Update"}
 
 
@@ -38,6 +52,7 @@ def render_page(explanation: Explanation) -> str:
         links=links,
         # each factor once: it is the same in every derivation
         factors={factor.line: factor for derivation in derivations for factor in derivation.factors},
+        words=WORDS,
         data=_as_json(_page_data(explanation, links)),
         script=Markup(script),  # these two are the package's own files
         style=Markup(style),

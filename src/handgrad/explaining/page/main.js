@@ -13,10 +13,19 @@ let showInDrawing = () => {};
 const program = stepThrough(record, (number) => showInDrawing(number));
 const place = document.getElementById("drawing");
 if (place) showInDrawing = drawNetwork(place, record, (number) => program.choose(number));
-const narrow = matchMedia("(max-width: 760px)");
+const narrow = matchMedia("(max-width: 1280px)");
 if (narrow.matches) document.getElementById("drawing-pane")?.removeAttribute("open");
 
-program.choose(Number(location.hash.match(/^#line-(\d+)$/)?.[1] ?? 0));
+measureHead();
+addEventListener("resize", measureHead);
+const linked = location.hash.match(/^#line-(\d+)$/);
+program.choose(Number(linked?.[1] ?? 0));
+addEventListener("load", () => requestAnimationFrame(() => {
+  measureHead();
+  if (!linked) return;
+  scrollTo(0, 0); // the line is in its list: the browser has scrolled the whole page to it
+  program.again();
+}));
 const drawTraining = moveThrough(record);
 for (const part of document.querySelectorAll("#jacobians details")) {
   part.addEventListener("toggle", () => part.open && fillJacobians(record, part));
@@ -24,6 +33,27 @@ for (const part of document.querySelectorAll("#jacobians details")) {
 for (const part of document.querySelectorAll("details")) {
   part.addEventListener("toggle", () => part.open && part.id === "drawing-pane" && program.again());
 }
+
+/** How much of the window is above the panes. */
+function measureHead() {
+  const panes = document.querySelector(".panes");
+  const above = panes.getBoundingClientRect().top + scrollY;
+  document.documentElement.style.setProperty("--above", `${Math.ceil(above) + 12}px`);
+}
+
+/** On paper every card has its figures, and every part is open. */
+const opened = [];
+addEventListener("beforeprint", () => {
+  record.lines.forEach((line, number) => program.fill(number));
+  for (const part of document.querySelectorAll("details:not([open])")) {
+    opened.push(part);
+    part.open = true;
+  }
+  for (const part of document.querySelectorAll("#jacobians details")) fillJacobians(record, part);
+});
+addEventListener("afterprint", () => {
+  for (const part of opened.splice(0)) part.open = false;
+});
 
 const button = document.getElementById("theme");
 function nameTheme() {

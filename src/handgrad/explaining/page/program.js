@@ -29,6 +29,7 @@ export function stepThrough(record, onMove) {
     document.getElementById("cards").scrollTop = 0;
     markPair(record, current, "paired");
     onMove(current);
+    address(current);
   };
 
   const inOrder = [...document.querySelectorAll(".line")];
@@ -48,14 +49,22 @@ export function stepThrough(record, onMove) {
     if (!link) return;
     event.preventDefault();
     choose(numberOf(link), { focus: true });
-    document.getElementById("step").scrollIntoView({ block: "nearest" });
+    if (document.getElementById("program").getBoundingClientRect().bottom < 60) scrollTo(0, 0);
   });
   document.addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const free = document.activeElement === document.body || document.activeElement?.dataset.step;
-    if (step && free && !event.altKey && !event.ctrlKey && !event.metaKey) choose(current + step);
+    const to = { ArrowLeft: current - 1, ArrowRight: current + 1, Home: 0, End: lines.length - 1 }[event.key];
+    const busy = document.activeElement?.closest("input:not(#position), select, canvas, summary, .hit, .line, [tabindex='0']:not(button)");
+    if (to === undefined || event.defaultPrevented || busy || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    choose(to);
   });
-  return { choose, again: () => choose(current) };
+  return { choose, again: () => choose(current), fill: (number) => fillCard(record, document.getElementById(`card-${number}`)) };
+}
+
+/** Keep the address that of the line, so that a link to it can be copied; not at every step of a slider. */
+function address(number) {
+  clearTimeout(address.soon);
+  address.soon = setTimeout(() => history.replaceState(null, "", `#line-${number}`), 300);
 }
 
 /** The number at the end of an id or a link: line-12. */

@@ -1,0 +1,159 @@
+"""What is stated of a batch holds of all its rows: each sentence, and each formula by indices, against the numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from handgrad import (
+    GELU,
+    BatchNorm,
+    Dropout,
+    Embedding,
+    LayerNorm,
+    Linear,
+    MeanSquaredError,
+    Network,
+    ReLU,
+    Residual,
+    SoftmaxCrossEntropy,
+    Tanh,
+)
+from handgrad.explaining.execution import Execution, execute_network, execute_rule
+from handgrad.explaining.explainer import explain_execution
+from handgrad.explaining.jacobians import Dependency, jacobian_record
+from handgrad.explaining.record import Jacobian
+from handgrad.explaining.shape_ledger import AxisNames
+from handgrad.program.lines_in_python import evaluate
+
+from ..rules.table import CASES, Case
+
+Array = NDArray[Any]
+FACTOR = re.compile(r"(?P<name>I\[\w+\]|\w+|\(.+\))(?:\[(?P<letters>[^\[\]]*)\])?$")
+SHARED = Linear(6, 6)
+
+
+def number_of(text: str, of: str, execution: Execution) -> tuple[Array, list[str]]:
+    """Return the numbers and the letters of a factor: ``(z1 > 0)[n, o1]``."""
+    found = FACTOR.fullmatch(text)
+    assert found, text
+    name, letters = found["name"], [each for each in (found["letters"] or "").split(", ") if each]
+    if name.startswith("I["):
+        table = execution.exact[of]
+        return np.eye(len(table))[execution.exact[name[2:-1]]], letters
+    return np.asarray(evaluate(name, execution.exact), float), letters
+
+
+def computed(formula: str, of: str, execution: Execution) -> tuple[str, Array]:
+    """Compute a formula as it is written, term by term, and return the name of its gradient."""
+    left, _, right = formula.partition(" = ")
+    target, _, wanted = left.partition("[")
+    letters = [each for each in wanted.removesuffix("]").split(", ") if each]
+    sums = re.match(r"Σ_(\w+′*|\{[^}]*\}) ", right)
+    summed = sums[1].strip("{}").split(", ") if sums else []
+    factors = [number_of(each, of, execution) for each in right[sums.end() if sums else 0 :].split(" · ")]
+    used = {letter for _, own in factors for letter in own}
+    assert used - {"0"} - {*letters} == {*summed}, formula  # every letter is of the result, or summed over
+    codes = {letter: k for k, letter in enumerate(dict.fromkeys([*letters, *sorted(used)]))}
+    operands: list[Any] = []
+    for value, own in factors:
+        assert value.ndim == len(own), formula
+        taken = value[tuple(0 if letter == "0" else slice(None) for letter in own)]
+        operands += [taken, [codes[letter] for letter in own if letter != "0"]]
+    known = [letter for letter in letters if letter in used]
+    product = np.einsum(*operands, [codes[letter] for letter in known])
+    constant = tuple(k for k, letter in enumerate(letters) if letter not in used)
+    return target, np.asarray(np.expand_dims(product, constant))
+
+
+def holds(jacobian: Jacobian, execution: Execution) -> None:
+    """Compare what the sentences of a Jacobian state of the batch with the program's numbers."""
+    rows, why = execution.rows, jacobian.explanation
+    pair = Dependency(execution, jacobian.output, jacobian.input)
+    if jacobian.formula:
+        target, found = computed(jacobian.formula, jacobian.input, execution)
+        whole = Dependency(execution, jacobian.output, jacobian.input)
+        right = execution.exact.get(target, whole.pull(execution.exact[f"d{jacobian.output}"]))
+        scale = np.abs(right).max()
+        np.testing.assert_allclose(np.broadcast_to(found, np.shape(right)), right, rtol=0, atol=1e-10 * scale)
+        assert jacobian.formula in why
+    if rows == 1:
+        assert not re.search(r"\brows\b", why)
+        return
+    if "no other: the batch's" in why or "Rows meet here" in why:
+        meets = False
+        for row in range(rows):
+            upstream = np.zeros(np.shape(execution.exact[jacobian.output]))
+            upstream[row] = np.random.default_rng(row).normal(size=upstream.shape[1:])
+            others = np.delete(pair.pull(upstream), row, axis=0)
+            meets |= bool(np.abs(others).max(initial=0) > 1e-9)
+        assert meets == ("Rows meet here" in why), why
+    if re.match(r"All \d+ rows share", why):
+        assert execution.shapes[jacobian.input][:1] != ("n",)
+        assert "what they send back adds up" in why
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_is_stated_of_a_rule_holds_for_the_whole_batch(case: Case, rank: int) -> None:
+    for rows in (1, 4):
+        inputs, _ = case.draw(3, rank, batch=rows)
+        execution = execute_rule(case.rule, list(inputs.values()), **case.options)
+        for of in case.rule.differentiable:
+            for example in (None, execution.rows - 1):
+                holds(
+                    jacobian_record(execution, AxisNames(execution), case.rule.output, of, example), execution
+                )
+
+
+NETWORKS = {
+    "batch norm": Network(Linear(3, 6), BatchNorm(), ReLU(), Linear(6, 2), loss=SoftmaxCrossEntropy()),
+    "residual": Network(
+        Linear(3, 6),
+        Tanh(),
+        Residual(LayerNorm(), Linear(6, 6), GELU()),
+        Linear(6, 2),
+        loss=MeanSquaredError(),
+    ),
+    "shared": Network(Linear(3, 6), SHARED, Tanh(), SHARED, Linear(6, 2), loss=SoftmaxCrossEntropy()),
+    "dropout": Network(Linear(3, 5), Dropout(0.4), Linear(5, 1), loss=MeanSquaredError()),
+    "texts": Network(Embedding(11, 4), Linear(4, 3), inputs=6, loss=SoftmaxCrossEntropy()),
+}
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_what_is_stated_of_a_network_holds_for_the_whole_batch(name: str, rows: int) -> None:
+    network, rng = NETWORKS[name], np.random.default_rng(8)
+    if name == "batch norm" and rows == 1:
+        rows = 2  # one row has no variance
+    x = rng.integers(0, 11, (rows, 6)) if name == "texts" else rng.normal(size=(rows, 3))
+    classes = rng.integers(0, 2, x.shape if name == "texts" else rows)
+    regression = isinstance(network.loss, MeanSquaredError)
+    t = rng.normal(size=(rows, *network.output_shape[1:])) if regression else classes
+    execution = execute_network(network, x, t)
+    found = explain_execution(execution).jacobians
+    for each in found:
+        holds(each, execution)
+    formulas = {f"{each.output}:{each.input}": each.formula for each in found}
+    if rows > 1:
+        assert all(formulas[pair] for pair in ("z1:W1", "z1:b1"))
+    if name == "batch norm":
+        assert formulas["y1:gamma1"] == "dgamma1[o1] = Σ_n xhat1[n, o1] · dy1[n, o1]"
+        assert not formulas["y1:z1"]
+    if name == "shared":  # one use has a gradient of its own; z3 depends on W2 through z2 too
+        assert formulas["z2:W2"].startswith("dW2_z2[")
+        assert not formulas["z3:W2"]
+
+
+def test_rows_that_pass_nothing_are_not_what_is_shown() -> None:
+    """Row 0's units are all dead; the first row that is not is taken."""
+    network = Network(Linear(2, 4), ReLU(), Linear(4, 2), loss=MeanSquaredError(), dtype="float64")
+    network.parameters["W1"][...], network.parameters["b1"][...] = 1.0, 0.0
+    x = np.array([[-1.0, -2.0], [-1.0, -1.0], [2.0, 1.0]])
+    found = explain_execution(execute_network(network, x, np.ones((3, 2)))).jacobians
+    assert {each.example for each in found} == {2}
