@@ -244,7 +244,8 @@ def test_other_networks_are_explained_and_all_their_lines_are_right(name: str) -
             assert line.witness.verdict == "right", (line.target, line.witness)
     shown = {number for block in explanation.drawing for number in block.lines}
     added = {line.number for line in explanation.lines if line.phase == "backward" and not line.rule}
-    assert shown | added == {line.number for line in explanation.lines}
+    updates = {line.number for line in explanation.lines if line.phase == "update"}
+    assert shown | added | updates == {line.number for line in explanation.lines}
     assert list(explanation.derivations)[: len(network.parameters)] == list(network.parameters)
     made = {line.target for line in explanation.lines if line.phase == "backward"}
     assert {f"d{of}" for of in explanation.derivations} <= made
