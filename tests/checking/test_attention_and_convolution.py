@@ -39,7 +39,7 @@ ROW_TERM = "dp - (dp * p).sum(axis=-1, keepdims=True)"
 MEAN_IS_NO_SUM = ("batch-mean-vs-sum", "constant-factor")
 NOT_SUMMED = ("broadcast-not-summed", "missing-term")
 MOVED = ("wrong-position",)
-DW = "dW = (rows(u).T @ rows(dz)).reshape(W.shape)"
+DW = "diagonal_blocks(rows(u).T @ rows(dz), groups, W.shape[-2])"
 ADDED_UP = "add_windows(du, x.shape[-3:-1], W.shape[:2], stride, padding, dilation)"
 LARGEST = "np.where(first_largest(u), np.expand_dims(dy, -2), 0)"
 TURNED_BACK = "dy1 * c + dy2 * s, dy2 * c - dy1 * s"
@@ -66,19 +66,22 @@ PLANTED = [
     Planted("rotary_positions", "x", TURNED_BACK, "dy2 * c - dy1 * s, dy1 * c + dy2 * s", (*MOVED, "swapped-gradients")),
     Planted("conv2d", "b", "rows(dz).sum(axis=0)", "rows(dz[0]).sum(axis=0)", NOT_SUMMED),
     Planted("conv2d", "b", "rows(dz).sum(axis=0)", "rows(dz[:, 0]).sum(axis=0)", NOT_SUMMED),
-    Planted("conv2d", "W", DW, f"{DW}[::-1, ::-1]", MOVED),
-    Planted("conv2d", "W", DW, f"{DW} / x.shape[0]", ("batch-mean-vs-sum",)),
-    Planted("conv2d", "x", "dz @ rows(W).T", "dz @ rows(W[::-1, ::-1]).T", MOVED),
-    Planted("conv2d", "x", "dz @ rows(W).T", "dz @ rows(W.swapaxes(0, 1)).T", ("transposed", *MOVED)),
+    Planted("conv2d", "W", DW, "(rows(u).T @ rows(dz)).reshape(W.shape)[::-1, ::-1]", MOVED),
+    Planted("conv2d", "W", DW, f"1 / x.shape[0] * {DW}", ("batch-mean-vs-sum",)),
+    Planted("conv2d", "x", "rows(block_diagonal(W, groups))", "rows(W[::-1, ::-1])", MOVED),
+    Planted("conv2d", "x", "rows(block_diagonal(W, groups))", "rows(W.swapaxes(0, 1))", ("transposed", *MOVED)),
     Planted("conv2d", "x", ADDED_UP, f"{ADDED_UP}[:, ::-1]", MOVED),
-    Planted("conv1d", "W", DW, f"{DW}[::-1]", MOVED),
-    Planted("conv1d", "x", "dz @ rows(W).T", "dz @ rows(W[::-1]).T", MOVED),
+    Planted("conv1d", "W", DW, "(rows(u).T @ rows(dz)).reshape(W.shape)[::-1]", MOVED),
+    Planted("conv1d", "x", "rows(block_diagonal(W, groups))", "rows(W[::-1])", MOVED),
     Planted("conv1d", "b", "rows(dz).sum(axis=0)", "rows(dz).mean(axis=0)", MEAN_IS_NO_SUM),
-    Planted("conv_transpose2d", "W", ".reshape(W.shape)", ".reshape(W.shape)[::-1, ::-1]", MOVED),
+    Planted("conv_transpose2d", "W", "rows(du).T @ rows(x)", "(rows(du).T @ rows(x)).reshape(W.shape)[::-1, ::-1]", MOVED),
     Planted("conv_transpose2d", "b", "rows(dz).sum(axis=0)", "rows(dz[0]).sum(axis=0)", NOT_SUMMED),
-    Planted("depthwise_conv2d", "b", "rows(dz).sum(axis=0)", "rows(dz[0]).sum(axis=0)", NOT_SUMMED),
-    Planted("depthwise_conv2d", "x", "dy * rows(W)", "dy * rows(W[::-1, ::-1])", MOVED),
-    Planted("depthwise_conv2d", "W", "du.sum(axis=0)", "du.mean(axis=0)", MEAN_IS_NO_SUM),
+    Planted("conv2d of groups", "x", "block_diagonal(W, groups)", "np.tile(W, (1, 1, groups, 1))", ("missing-local-derivative", "wrong-local-derivative", "missing-term")),
+    Planted("conv2d of groups", "x", "block_diagonal(W, groups)", "block_diagonal(W, groups)[:, :, ::-1]", MOVED),
+    Planted("conv2d of groups", "W", DW, "(rows(u).T @ rows(dz)).reshape(-1, groups, W.shape[-2], W.shape[-1]).sum(axis=1)", ("missing-local-derivative", "wrong-local-derivative", "missing-term")),
+    Planted("conv2d of groups", "W", DW, "diagonal_blocks(rows(u).T @ rows(dz)[:, ::-1], groups, W.shape[-2])", MOVED),
+    Planted("conv1d of groups", "x", "block_diagonal(W, groups)", "block_diagonal(W[::-1], groups)", MOVED),
+    Planted("conv_transpose2d of groups", "W", "rows(du).T @ rows(x)", "rows(du).T @ rows(x) / groups", ("constant-factor",)),
     Planted("max_pool2d", "x", LARGEST, LARGEST.replace("(u)", "(-u)"), MOVED),
     Planted("max_pool2d", "x", LARGEST, f"2 * {LARGEST}", ("constant-factor",)),
     Planted("max_pool2d", "x", LARGEST, "np.expand_dims(dy, -2) * np.ones_like(u)", ("missing-local-derivative",)),
@@ -95,8 +98,8 @@ IDS = [f"{n}-{planted.rule}-d{planted.argument}" for n, planted in enumerate(PLA
 @cache
 def report_of(planted: Planted) -> Report:
     """Check the rule with the mistake, without a search for a repair: there is no file to mend."""
-    row = ROWS[planted.rule]
-    rule, options = row.rule, row.options[0]
+    row = ROWS[planted.rule.removesuffix(" of groups")]
+    rule, options = row.rule, row.options[planted.rule.endswith("of groups")]
     function = wrong_backward(rule, planted)
     arguments = inspect.signature(function).parameters
 
@@ -109,7 +112,7 @@ def report_of(planted: Planted) -> Report:
         return dict(zip(rule.differentiable, found if isinstance(found, tuple) else (found,), strict=True))
 
     with patch("handgrad.checking.check.mend", return_value=None):
-        return check(forward, backward, row.inputs(np.random.default_rng(1), 2))
+        return check(forward, backward, row.inputs(np.random.default_rng(1), 2, options))
 
 
 def wrong_backward(rule: Rule, planted: Planted) -> Callable[..., Any]:

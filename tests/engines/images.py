@@ -77,6 +77,20 @@ IMAGES: dict[str, Case] = {
             Conv2d(19, 19, (5, 4), groups=19, padding=2, bias=False),
         ],
     ),
+    "groups": case(
+        (7, 8, 6),
+        lambda: [
+            Conv2d(6, 15, (3, 2), groups=3, stride=2, padding=1), Tanh(), Conv2d(15, 30, 3, groups=15, padding=1),
+            Tanh(), Conv2d(30, 20, 1, groups=5, bias=False), Tanh(), ConvTranspose2d(20, 6, 3, stride=2, groups=2),
+            ConvTranspose2d(6, 6, 2, groups=6),
+        ],
+    ),
+    "large groups": case(
+        (5, 4, 128), lambda: [Conv2d(128, 128, 3, padding=1, groups=2), Tanh(), Conv2d(128, 64, 2, groups=2)]
+    ),
+    "groups of a sequence": case(
+        (17, 4), lambda: [Conv1d(4, 6, 3, groups=2, padding=1), Tanh(), Conv1d(6, 6, 4, groups=6, stride=2)]
+    ),
     "transposed": case(
         (4, 5, 3),
         lambda: [ConvTranspose2d(3, 6, 4, stride=2, padding=1), Tanh(), ConvTranspose2d(6, 2, (3, 2), dilation=2)],

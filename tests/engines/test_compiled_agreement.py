@@ -420,7 +420,7 @@ def test_every_rule_of_the_table_is_here() -> None:
 )
 def test_every_rule_is_compiled(row: Row) -> None:
     """An embedding's table has to be a parameter."""
-    inputs = row.inputs(np.random.default_rng(0), 2)
+    inputs = row.inputs(np.random.default_rng(0), 2, row.options[0])
     lower(execute_rule(row.rule, list(inputs.values()), **row.options[0]).program)
 
 

@@ -151,7 +151,7 @@ def test_smaller_tiles_give_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["LeNet", "ResNet", "pools that overlap", "transposed", "a sequence", "depthwise"]
+    "name", ["LeNet", "ResNet", "pools that overlap", "transposed", "a sequence", "depthwise", "groups"]
 )
 def test_windows_are_not_stored(name: str) -> None:
     """Convolutions and pools read images where they are, and no product with windows is one of BLAS."""

@@ -93,7 +93,7 @@ def test_everything_is_the_reference_s(dtype: str) -> None:
 def test_every_rule_is_numpy_s(row: Row) -> None:
     """Forward and backward lines, at the first options of the table."""
     execution = execute_rule(
-        row.rule, list(row.inputs(np.random.default_rng(0), 2).values()), **row.options[0]
+        row.rule, list(row.inputs(np.random.default_rng(0), 2, row.options[0]).values()), **row.options[0]
     )
     program, given = execution.program, execution.given
     bound = JaxEngine().bind(program, {name: given[name] for name in program.shapes})

@@ -26,9 +26,10 @@ Array = NDArray[Any]
 def large(row: Row) -> list[Array]:
     """Draw the arguments of a rule with 17 rows and axes of 19, 23, …: a low rank saves numbers."""
     rule = row.rule
-    letters = dict.fromkeys(axis for axes in rule.signature.inputs for axis in axes if axis not in row.sizes)
+    fixed = row.fixed_sizes(row.options[0])
+    letters = dict.fromkeys(axis for axes in rule.signature.inputs for axis in axes if axis not in fixed)
     sizes: dict[str, tuple[int, ...]] = {axis: (n,) for axis, n in zip(letters, (17, 19, 23), strict=False)}
-    sizes |= {axis: n if isinstance(n, tuple) else (n,) for axis, n in row.sizes.items()}
+    sizes |= fixed
     rng, drawn = np.random.default_rng(5), {}
     kinds = rule.forward.kinds
     pairs = zip(kinds, rule.signature.inputs, strict=True)

@@ -121,6 +121,7 @@ IMAGES: dict[str, tuple[tuple[Layer, ...], tuple[int, ...]]] = {
         (4, 5, 2),
     ),
     "sequence": ((Conv1d(2, 5, 3, stride=2, padding=1), Tanh()), (8, 2)),
+    "groups": ((Conv2d(4, 6, 3, groups=2), Conv2d(6, 6, 2, groups=6, padding=1), Conv1d(6, 9, 2, groups=3)), (6, 5, 4)),
 }  # fmt: skip
 
 

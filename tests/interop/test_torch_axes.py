@@ -75,6 +75,8 @@ NETWORKS: dict[str, tuple[Callable[[], tuple[Layer, ...]], int | tuple[int, ...]
         (11, 9, 2),
     ),
     "depthwise without a bias": (lambda: (Conv2d(4, 4, (2, 3), groups=4, bias=False),), (5, 6, 4)),
+    "groups": (lambda: (Conv2d(4, 6, (2, 3), groups=2), Tanh(), ConvTranspose2d(6, 9, 2, groups=3)), (4, 4, 4)),
+    "groups of sequences": (lambda: (Conv1d(4, 6, 2, groups=2), Tanh(), Conv1d(6, 6, 2, groups=6)), (7, 4)),
     "transposed": (lambda: (ConvTranspose2d(2, 5, (3, 2), stride=2, padding=1, dilation=2),), (4, 5, 2)),
     "images of rows": (lambda: (Linear(10, 72), Reshape((4, 3, 6)), ConvTranspose2d(6, 3, 3)), 10),
     "convolution of sequences": (

@@ -19,6 +19,7 @@ from handgrad import (
     Layer,
     Linear,
     MaxPool2d,
+    MeanSquaredError,
     Network,
     ReLU,
     Reshape,
@@ -95,14 +96,24 @@ def test_a_program_says_each_shape() -> None:
     assert list(shapes.values())[-1] == ("n", 5)
 
 
-def test_groups_are_one_or_each_channel() -> None:
-    with pytest.raises(
-        ConfigurationError, match="4 inputs and 6 outputs are one group, or each is its own"
-    ) as caught:
-        Conv2d(4, 6, 3, groups=4)
-    assert caught.value.fix == "give groups=1, or groups=4 with 4 outputs"
-    with pytest.raises(ConfigurationError, match="4 inputs and 4 outputs"):
-        Conv2d(4, 4, 3, groups=3)
+@pytest.mark.parametrize("kind", [Conv1d, Conv2d, ConvTranspose2d])
+def test_groups_divide_the_channels(kind: type[Conv2d]) -> None:
+    with pytest.raises(ConfigurationError, match="8 inputs and 12 outputs are not 8 groups") as caught:
+        kind(8, 12, 3, groups=8)
+    assert caught.value.fix == "give groups that divide both: 1, 2, 4"
+
+
+def test_one_group_is_not_written() -> None:
+    """The lines of a convolution are those of a textbook, and those of groups name the blocks."""
+    texts = [
+        str(
+            Network(Conv2d(4, 6, 3, groups=groups), loss=MeanSquaredError(), inputs=(5, 5, 4))
+            .program()
+            .line("z1")
+        )
+        for groups in (1, 2)
+    ]
+    assert texts == ["z1 = u1 @ rows(W1) + b1", "z1 = u1 @ rows(block_diagonal(W1, 2)) + b1"]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +122,7 @@ def test_groups_are_one_or_each_channel() -> None:
         ([Conv2d(1, 2, 5)], (4, 9, 1), ShapeError, "layer 1, Conv2d(1, 2, 5): P = "),
         ([Conv2d(1, 2, 5)], (4, 9, 1), ShapeError, " is 0, and an axis is 1 or longer"),
         ([Conv2d(1, 2, 3)], (9,), ShapeError, "x has 2 axes (n, 9) where the signature has N... H V I"),
-        ([Conv2d(3, 2, 3)], (9, 9, 1), ShapeError, "axis I is 1 in x(n, 9, 9, 1)[3] but 3 in W"),
+        ([Conv2d(3, 2, 3)], (9, 9, 1), ShapeError, "axis J = I // groups is 1, but 3 in W1(3, 3, 3, 2)[2]"),
         ([MaxPool2d(2, padding=2)], (9, 9, 1), ConfigurationError, "the padding is more than half of the window (2, 2)"),
         ([AvgPool2d((2, 3))], (9, 9, 1), ConfigurationError, "the window is not square"),
         ([Reshape((4, 5))], (21,), ShapeError, "(4, 5) holds 20 numbers, and a row of x(n, 21) 21"),
@@ -131,6 +142,7 @@ def test_what_does_not_fit_is_named(
         (lambda: Conv2d(3, 4, (3, 2), stride=2, padding=1), (9, 8, 3), ("n", 5, 5, 4)),
         (lambda: Conv2d(3, 4, 3, dilation=3), (9, 8, 3), ("n", 3, 2, 4)),
         (lambda: Conv1d(3, 4, 5, padding=2), (9, 3), ("n", 9, 4)),
+        (lambda: Conv1d(6, 4, 5, groups=2), (9, 6), ("n", 5, 4)),
         (lambda: ConvTranspose2d(3, 4, 3, stride=2, padding=1), (5, 4, 3), ("n", 9, 7, 4)),
         (lambda: MaxPool2d(3, stride=2, padding=1), (9, 8, 3), ("n", 5, 4, 3)),
         (lambda: AvgPool2d(2), (9, 8, 3), ("n", 4, 4, 3)),

@@ -146,7 +146,10 @@ WITHOUT_LOOPS = [row for row in TABLE if not any(line.loop for line in row.rule.
 def test_shapes_are_those_of_the_numbers(row: Row) -> None:
     """Of every line of every rule, on arrays that have one number each, in float32."""
     rule = row.rule
-    arrays = {name: np.asarray(array) for name, array in row.inputs(np.random.default_rng(0), 2).items()}
+    arrays = {
+        name: np.asarray(array)
+        for name, array in row.inputs(np.random.default_rng(0), 2, row.options[0]).items()
+    }
     floats = {name: array.astype(np.float32) for name, array in arrays.items() if array.dtype.kind == "f"}
     arrays, options = arrays | floats, rule.settings(row.options[0])
     of_one = {name: everywhere(array[(0,) * array.ndim], array.shape) for name, array in arrays.items()}

@@ -82,8 +82,9 @@ def check_contract(case: Case, rank: int, dtype: str) -> None:
     gradients = case.rule.gradients(upstream, *arguments, **case.options)
 
     shapes_given = {name: v.shape for name, v in inputs.items()}
-    sizes = case.rule.signature.bind(case.rule.name, shapes_given)
-    output, settings = values[case.rule.output], case.rule.settings(case.options)
+    settings = case.rule.settings(case.options)
+    sizes = case.rule.signature.bind(case.rule.name, shapes_given, settings)
+    output = values[case.rule.output]
     assert np.shape(output) == case.rule.signature.output_shape(sizes, settings), (
         f"{case}: the signature is another's"
     )

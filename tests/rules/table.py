@@ -124,15 +124,18 @@ class Row:
     options: tuple[Mapping[str, Any], ...] = ({},)
     jacobians: Mapping[str, str] = field(default_factory=dict)
 
-    def inputs(self, rng: Generator, rank: int, *, batch: int | None = None) -> dict[str, Array]:
+    def inputs(
+        self, rng: Generator, rank: int, options: Mapping[str, Any], *, batch: int | None = None
+    ) -> dict[str, Array]:
         """Draw every argument in float64: all sizes differ, and ``batch`` replaces the first when given."""
         axes = [axis for argument in self.rule.signature.inputs for axis in argument]
-        letters = [a for a in dict.fromkeys(axes) if not a.endswith("...") and a not in self.sizes]
+        fixed = self.fixed_sizes(options)
+        letters = [a for a in dict.fromkeys(axes) if not a.endswith("...") and a not in fixed]
         sizes = rng.choice(np.arange(3, 10), len(letters) + rank, replace=False).tolist()
         known = {letter: (sizes.pop(),) for letter in letters}
         sizes[0] = batch or sizes[0]
         known |= {"N...": tuple(sizes[: rank - 1]), "A...": tuple(sizes), "...": tuple(sizes)}
-        known |= {letter: size if isinstance(size, tuple) else (size,) for letter, size in self.sizes.items()}
+        known |= fixed
         kinds = self.rule.forward.kinds
         drawn: dict[str, Array] = {}
         pairs = list(zip(kinds, self.rule.signature.inputs, strict=True))
@@ -140,6 +143,14 @@ class Row:
             shape = tuple(size for axis in argument for size in known[axis])
             drawn[name] = self.draws.get(name, BY_KIND.get(kinds[name], normal))(rng, shape, drawn)
         return {name: drawn[name] for name in kinds}
+
+    def fixed_sizes(self, options: Mapping[str, Any]) -> dict[str, Shape]:
+        """Return ``sizes``, and those of the arguments' axes that have a formula, at a setting of the options."""
+        signature = self.rule.signature
+        known = {axis: size if isinstance(size, tuple) else (size,) for axis, size in self.sizes.items()}
+        computed = signature.computed.keys() & {axis for axes in signature.inputs for axis in axes}
+        settings = self.rule.settings(options)
+        return known | {axis: signature.computed_size(axis, known, settings) for axis in computed}
 
 
 def _last_to_second(v: Any) -> Any:
@@ -178,12 +189,6 @@ def _channels_first(function: str) -> Callable[..., Any]:
     return peer
 
 
-def _depthwise(torch: Any, x: Any, W: Any, *b: Any, **options: Any) -> Any:
-    """Convolve each channel by itself."""
-    peer = _channels_first("conv2d")
-    return peer(torch, x, W.unsqueeze(2), *b, groups=W.shape[-1], **options)
-
-
 def _rotated(torch: Any, x: Any, base: float) -> Any:
     """Turn pairs of features as complex numbers."""
     first, second = x.chunk(2, -1)
@@ -207,7 +212,10 @@ def _through_time(function: str) -> Callable[..., Any]:
 
 
 IMAGE = {"H": 5, "V": 7, "K": 3, "L": 2, "I": 2, "O": 4}
-STRIDES = ({"stride": 1, "padding": 0, "dilation": 1}, {"stride": 2, "padding": 1, "dilation": 2})
+STRIDES = (
+    {"stride": 1, "padding": 0, "dilation": 1, "groups": 1},
+    {"stride": 2, "padding": 1, "dilation": 2, "groups": 2},
+)
 POOLS = (
     {"size": (2, 2), "stride": 2, "padding": 0},
     {"size": (3, 2), "stride": 1, "padding": 1},
@@ -228,7 +236,7 @@ TABLE: tuple[Row, ...] = (
     Row(
         rules.lstm,
         _through_time("lstm"),
-        sizes={"T": 4, "D": 3, "H": 2, "G": 8},
+        sizes={"T": 4, "D": 3, "H": 2},
         jacobians={
             "x": "block diagonal: 17×4×2×4×3 numbers",
             "W": "full: 17×4×2×3×8 numbers",
@@ -239,7 +247,7 @@ TABLE: tuple[Row, ...] = (
     Row(
         rules.gru,
         _through_time("gru"),
-        sizes={"T": 4, "D": 3, "H": 2, "G": 6},
+        sizes={"T": 4, "D": 3, "H": 2},
         jacobians={
             "x": "block diagonal: 17×4×2×4×3 numbers",
             "W": "full: 17×4×2×3×6 numbers",
@@ -299,31 +307,13 @@ TABLE: tuple[Row, ...] = (
     Row(
         rules.conv_transpose2d,
         _channels_first("conv_transpose2d"),
-        sizes={"P": 3, "Q": 4, "K": 3, "L": 2, "I": 2, "O": 5},
+        sizes={"P": 3, "Q": 4, "K": 3, "L": 2, "I": 2, "O": 6},
         options=STRIDES,
         jacobians={
             "x": "sparse: 720 of 3,000 entries",
             "W": "sparse: 6,120 of 12,750 entries",
             "b": "kronecker: 1 ⊗ I",
         },
-    ),
-    Row(
-        rules.depthwise_conv2d,
-        _depthwise,
-        sizes={"H": 6, "V": 5, "K": 3, "L": 2, "C": 4},
-        options=STRIDES,
-        jacobians={
-            "x": "sparse: 384 of 1,920 entries",
-            "W": "block diagonal: 17×4×4×4×3×2 numbers",
-            "b": "kronecker: 1 ⊗ I",
-        },
-    ),
-    Row(
-        rules.depthwise_conv2d_without_bias,
-        _depthwise,
-        sizes={"H": 6, "V": 5, "K": 3, "L": 2, "C": 4},
-        options=STRIDES,
-        jacobians={"x": "sparse: 384 of 1,920 entries", "W": "block diagonal: 17×4×4×4×3×2 numbers"},
     ),
     Row(
         rules.max_pool2d,
@@ -696,7 +686,7 @@ class Case:
     ) -> tuple[dict[str, Array], Array]:
         """Draw the arguments and an upstream gradient of both signs, in the output's shape."""
         rng = np.random.default_rng(seed)
-        inputs = self.row.inputs(rng, rank, batch=batch)
+        inputs = self.row.inputs(rng, rank, self.options, batch=batch)
         inputs = {name: v.astype(dtype) if v.dtype == np.float64 else v for name, v in inputs.items()}
         output = self.rule(*inputs.values(), **self.options)
         return inputs, np.asarray(rng.normal(size=np.shape(output)), dtype)

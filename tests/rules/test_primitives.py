@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handgrad.rules import PRIMITIVES, primitive
-from handgrad.rules.primitives import add_rows_at, normal_cdf, one_hot, rows, uniform
+from handgrad.rules.primitives import (
+    add_rows_at,
+    block_diagonal,
+    diagonal_blocks,
+    normal_cdf,
+    one_hot,
+    rows,
+    uniform,
+)
 
 GOLDEN = 0x9E3779B97F4A7C15
 KEYS = st.tuples(*[st.integers(0, 2**62)] * 3)
@@ -42,6 +50,17 @@ def test_rows_added_at_repeated_indices_add_up(dtype: str) -> None:
     assert found.dtype == dtype
     np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == "float32" else 1e-14)
     assert not table.any()
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_diagonal_blocks_are_the_adjoint_of_block_diagonal(groups: int) -> None:
+    """⟨block_diagonal(W), V⟩ = ⟨W, diagonal_blocks(V)⟩; what is outside of the blocks counts for neither."""
+    rng = np.random.default_rng(0)
+    W, V = rng.normal(size=(5, 2, 12)), rng.normal(size=(5 * groups * 2, 12))
+    put = rows(block_diagonal(W, groups))
+    assert put.shape == V.shape
+    assert np.count_nonzero(put) == W.size
+    assert np.sum(put * V) == pytest.approx(np.sum(rows(W) * diagonal_blocks(V, groups, 2)), rel=1e-12)
 
 
 @given(key=KEYS, shape=st.lists(st.integers(0, 6), max_size=3).map(tuple))

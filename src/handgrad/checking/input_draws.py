@@ -285,7 +285,7 @@ def _shapes(rule: Rule, sizes: Sequence[int], *, two: bool) -> dict[str, tuple[i
         both = next(spread, None) if axis.endswith("...") else None
         letters[axis] = both or (next(left),)
     for axis in rule.signature.computed.keys() & letters.keys():
-        letters[axis] = tuple(map(int, rule.signature.computed_size(axis, letters)))
+        letters[axis] = tuple(map(int, rule.signature.computed_size(axis, letters, rule.forward.options)))
     return {
         name: tuple(size for axis in axes for size in letters[axis])
         for name, axes in zip(rule.forward.arguments, rule.signature.inputs, strict=True)

@@ -124,7 +124,7 @@ def execute_rule(rule: Rule, arrays: Collection[Any], *, seed: int = 0, **option
     shapes = {name: _with_rows(given[name].shape, axes[name]) for name in names}
     inputs = tuple(Value(name, shapes[name], kinds[name], rule.name, rule.name) for name in names)
     settings = rule.settings(options)
-    made = rule.signature.output_shape(rule.signature.bind(rule.name, shapes), settings, rule.name)
+    made = rule.signature.output_shape(rule.signature.bind(rule.name, shapes, settings), settings, rule.name)
     output = Value(rule.output, made, "value", rule.name, rule.name)
     node = Node(rule, settings, inputs, output, "", 1, "forward")
     program = write_rule(node, title=f"rule {rule.name}: {rule.signature}")

@@ -48,7 +48,7 @@ RUNNING = {"running_mean": "running_mean", "running_var": "running_var"}
 AFFINE = {"W": "weight", "b": "bias"}
 WINDOWS = {
     "inputs": "in_channels", "outputs": "out_channels", "size": "kernel_size", "stride": "stride", "padding": "padding",
-    "dilation": "dilation",
+    "dilation": "dilation", "groups": "groups",
 }  # fmt: skip
 POOLS = {"size": "kernel_size", "stride": "stride", "padding": "padding"}
 STATES = {"inputs": "input_size", "outputs": "hidden_size"}
@@ -68,15 +68,15 @@ COUNTERPARTS = (
     ),
     Counterpart(
         layers.Conv1d, "Conv1d", WINDOWS, AFFINE, order=(2, 1, 0),
-        demanded={"groups": 1, "padding_mode": "zeros"}, channels="second",
+        demanded={"padding_mode": "zeros"}, channels="second",
     ),
     Counterpart(
-        layers.Conv2d, "Conv2d", WINDOWS | {"groups": "groups"}, AFFINE, order=(3, 2, 0, 1),
+        layers.Conv2d, "Conv2d", WINDOWS, AFFINE, order=(3, 2, 0, 1),
         demanded={"padding_mode": "zeros"}, channels="second",
     ),
     Counterpart(
         layers.ConvTranspose2d, "ConvTranspose2d", WINDOWS, AFFINE, order=(3, 2, 0, 1),
-        demanded={"output_padding": 0, "groups": 1, "padding_mode": "zeros"}, channels="second",
+        demanded={"output_padding": 0, "padding_mode": "zeros"}, channels="second",
     ),
     Counterpart(
         layers.MaxPool2d, "MaxPool2d", POOLS, demanded={"dilation": 1, "ceil_mode": False, "return_indices": False},

@@ -243,6 +243,8 @@ class Nodes:
                 return self.windows(value, output)
             case "add_windows":
                 return self.add_windows(value, output)
+            case "block_diagonal":
+                return self.block_diagonal(value, output)
             case "broadcast":
                 return node("Expand", self.cast(inputs[0], "float"), self.sizes(value.shape))
             case "is_class":
@@ -377,6 +379,16 @@ class Nodes:
             "Transpose", self.node("Squeeze", states, self.constant([1], "int64")), perm=[1, 0, 2]
         )
         return self.node("Cast", rows_first, to=self.kind("float"), output=self.targets.get(value, ""))
+
+    def block_diagonal(self, value: LoweredValue, output: str) -> str:
+        """Repeat the rows for each group, and keep what is in its own columns."""
+        (blocks,), groups = value.inputs, value.attribute
+        height, columns = (size.factor for size in blocks.shape[-2:])
+        split = self.node(
+            "Reshape", self.names[blocks], self.constant([-1, 1, height, groups, columns // groups], "int64")
+        )
+        own = self.constant(np.eye(groups).reshape(groups, 1, groups, 1))
+        return self.reshape(self.node("Mul", split, own), value.shape, output)
 
     def sizes(self, shape: Extents) -> str:
         one = self.constant([1], "int64")

@@ -106,8 +106,6 @@ def _in_order(layer: Layer, order: tuple[int, ...], own: str, array: Array) -> A
     """Return an array with its axes in PyTorch's order."""
     if getattr(layer, "layout", "") == "in_out" and own == "W":
         return array.T
-    if getattr(layer, "groups", 1) > 1 and own == "W":  # of each channel by itself
-        array = array[:, :, None] if array.ndim == 3 else array
     return array.transpose(order) if array.ndim == len(order) else array
 
 

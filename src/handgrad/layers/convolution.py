@@ -48,11 +48,12 @@ class Conv2d(Layer):
     dilation : int, default 1
         How far the entries of a window are apart.
     groups : int, default 1
-        As many as channels, of which the output has the same number: each is mapped by itself, with W (K, L, C).
+        How many parts the channels of the input, and those of the output, are divided into: each part of the output sees one
+        of the input. With as many as channels the convolution is depthwise.
     bias : bool, default True
         Whether there is a b (O,); it starts at 0.
     initialiser : str, default "he_normal"
-        The name of one of `handgrad.INITIALISERS`, for W (K, L, I, O).
+        The name of one of `handgrad.INITIALISERS`, for W (K, L, I / groups, O).
 
     Examples
     --------
@@ -73,21 +74,11 @@ class Conv2d(Layer):
     initialiser: str = "he_normal"
 
     def __post_init__(self) -> None:
-        if self.groups not in (1, self.inputs) or (self.groups > 1 and self.inputs != self.outputs):
-            raise ConfigurationError(
-                f"{self!r}: {self.inputs} inputs and {self.outputs} outputs are one group, or each is its own",
-                fix=f"give groups=1, or groups={self.inputs} with {self.inputs} outputs",
-            )
+        _check_groups(self)
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
-        if self.groups > 1:
-            rule = rules.depthwise_conv2d if self.bias else rules.depthwise_conv2d_without_bias
-            places = math.prod(_pair(self.size))
-            weights = Parameter((*_pair(self.size), self.inputs), self.initialiser, places, places)
-            kept = [weights, Parameter((self.outputs,), "zeros")][: 1 + self.bias]
-        else:
-            rule = rules.conv2d if self.bias else rules.conv2d_without_bias
-            kept = _kept(_pair(self.size), self.inputs, self.outputs, self.initialiser, bias=self.bias)
+        rule = rules.conv2d if self.bias else rules.conv2d_without_bias
+        kept = _kept(self, _pair(self.size))[: 1 + self.bias]
         return graph.apply(rule, x, *kept, layer=self, **_spacing(self))
 
 
@@ -111,8 +102,10 @@ class Conv1d(Layer):
         How many zeros are put before and after the sequence.
     dilation : int, default 1
         How far the entries of a window are apart.
+    groups : int, default 1
+        As of `Conv2d`.
     initialiser : str, default "he_normal"
-        The name of one of `handgrad.INITIALISERS`, for W (size, I, O).
+        The name of one of `handgrad.INITIALISERS`, for W (size, I / groups, O).
 
     Examples
     --------
@@ -128,11 +121,14 @@ class Conv1d(Layer):
     stride: Count = 1
     padding: CountOrZero = 0
     dilation: Count = 1
+    groups: Count = 1
     initialiser: str = "he_normal"
 
+    def __post_init__(self) -> None:
+        _check_groups(self)
+
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
-        kept = _kept((self.size,), self.inputs, self.outputs, self.initialiser)
-        return graph.apply(rules.conv1d, x, *kept, layer=self, **_spacing(self))
+        return graph.apply(rules.conv1d, x, *_kept(self, (self.size,)), layer=self, **_spacing(self))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,8 +151,10 @@ class ConvTranspose2d(Layer):
         How many zeros are put around the image, on each side, where `Conv2d` goes back from z to x.
     dilation : int, default 1
         How far the entries of a window are apart.
+    groups : int, default 1
+        As of `Conv2d`.
     initialiser : str, default "he_normal"
-        The name of one of `handgrad.INITIALISERS`, for W (K, L, O, I).
+        The name of one of `handgrad.INITIALISERS`, for W (K, L, O / groups, I).
 
     Examples
     --------
@@ -172,12 +170,19 @@ class ConvTranspose2d(Layer):
     stride: Count = 1
     padding: CountOrZero = 0
     dilation: Count = 1
+    groups: Count = 1
     initialiser: str = "he_normal"
+
+    def __post_init__(self) -> None:
+        _check_groups(self)
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
         size = _pair(self.size)
-        fans = self.inputs * math.prod(size), self.outputs * math.prod(size)
-        weights = Parameter((*size, self.outputs, self.inputs), self.initialiser, *fans)
+        fan_in, fan_out = (
+            channels // self.groups * math.prod(size) for channels in (self.inputs, self.outputs)
+        )
+        shape = (*size, self.outputs // self.groups, self.inputs)
+        weights = Parameter(shape, self.initialiser, fan_in, fan_out)
         bias = Parameter((self.outputs,), "zeros")
         return graph.apply(rules.conv_transpose2d, x, weights, bias, layer=self, **_spacing(self))
 
@@ -288,17 +293,30 @@ def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
     return (size, size) if isinstance(size, int) else size
 
 
-def _kept(
-    size: tuple[int, ...], inputs: int, outputs: int, initialiser: str, *, bias: bool = True
-) -> list[Parameter]:
-    """Return W, and b where there is one."""
-    places = math.prod(size)
-    weights = Parameter((*size, inputs, outputs), initialiser, inputs * places, outputs * places)
-    return [weights, Parameter((outputs,), "zeros")] if bias else [weights]
+def _kept(layer: Conv1d | Conv2d, size: tuple[int, ...]) -> list[Parameter]:
+    """Return W and b."""
+    fan_in, fan_out = (
+        channels // layer.groups * math.prod(size) for channels in (layer.inputs, layer.outputs)
+    )
+    weights = Parameter(
+        (*size, layer.inputs // layer.groups, layer.outputs), layer.initialiser, fan_in, fan_out
+    )
+    return [weights, Parameter((layer.outputs,), "zeros")]
+
+
+def _check_groups(layer: Conv1d | Conv2d | ConvTranspose2d) -> None:
+    """Refuse groups that do not divide the channels, of the input and of the output."""
+    if layer.inputs % layer.groups or layer.outputs % layer.groups:
+        most = math.gcd(layer.inputs, layer.outputs)
+        raise ConfigurationError(
+            f"{layer!r}: {layer.inputs} inputs and {layer.outputs} outputs are not {layer.groups} groups of equally many",
+            fix=f"give groups that divide both: {', '.join(str(n) for n in range(1, most + 1) if most % n == 0)}",
+        )
 
 
 def _spacing(layer: Conv1d | Conv2d | ConvTranspose2d) -> dict[str, int]:
-    return {"stride": layer.stride, "padding": layer.padding, "dilation": layer.dilation}
+    spacing = {"stride": layer.stride, "padding": layer.padding, "dilation": layer.dilation}
+    return {**spacing, "groups": layer.groups}
 
 
 def _pooling(layer: MaxPool2d | AvgPool2d) -> dict[str, object]:

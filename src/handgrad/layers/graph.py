@@ -277,7 +277,7 @@ class Graph:
     def _output_shape(self, rule: Rule, arguments: Mapping[str, Value], settings: Mapping[str, Any]) -> Shape:
         shapes = {argument: value.shape for argument, value in arguments.items()}
         try:
-            sizes = rule.signature.bind(rule.name, shapes)
+            sizes = rule.signature.bind(rule.name, shapes, settings)
         except ShapeError as error:
             outer = (v for v in arguments.values() if v.sized_by != self.origin)
             made = (f"{v.name}{show_shape(v.shape)} comes from {v.sized_by}" for v in outer)

@@ -39,7 +39,7 @@ class WindowGeometry:
 
 
 class Windows(Functions):
-    """The primitives of windows."""
+    """The primitives of windows, and of groups of their channels."""
 
     def primitive_windows(
         self,
@@ -69,6 +69,17 @@ class Windows(Functions):
         geometry = _geometry(lengths, v.shape[-1], size, (stride, padding, dilation))
         shape = (*v.shape[: -2 - len(size)], *lengths, v.shape[-1])
         return self.value("add_windows", (self.contiguous(v),), shape, v.type, geometry)
+
+    def primitive_block_diagonal(self, v: LoweredValue, groups: Any) -> LoweredValue:
+        *around, height, columns = v.shape
+        shape = (*around, height * Extent(whole(groups)), columns)
+        return self.value("block_diagonal", (self.contiguous(v),), shape, v.type, whole(groups))
+
+    def primitive_diagonal_blocks(self, v: LoweredValue, groups: Any, height: Any) -> LoweredValue:
+        shape = (v.shape[0] // Extent(whole(groups)), v.shape[1])
+        return self.value(
+            "diagonal_blocks", (self.contiguous(v),), shape, v.type, (whole(groups), whole(height))
+        )
 
     def primitive_first_largest(self, u: LoweredValue) -> LoweredValue:
         return self.value("first_largest", (self.contiguous(u),), u.shape, "bool")

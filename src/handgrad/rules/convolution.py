@@ -6,7 +6,16 @@ H and V are the sizes of an image, K and L those of a window, P and Q count the 
 
 import numpy as np
 
-from handgrad.rules.primitives import add_windows, first_largest, join_last, rows, split_last, windows
+from handgrad.rules.primitives import (
+    add_windows,
+    block_diagonal,
+    diagonal_blocks,
+    first_largest,
+    join_last,
+    rows,
+    split_last,
+    windows,
+)
 from handgrad.rules.rule import rule
 
 __all__ = [
@@ -15,8 +24,6 @@ __all__ = [
     "conv2d",
     "conv2d_without_bias",
     "conv_transpose2d",
-    "depthwise_conv2d",
-    "depthwise_conv2d_without_bias",
     "global_average_pool2d",
     "max_pool2d",
     "reshape",
@@ -24,97 +31,113 @@ __all__ = [
 
 _P = "(H + 2 * padding - dilation * (K - 1) - 1) // stride + 1"
 _Q = "(V + 2 * padding - dilation * (L - 1) - 1) // stride + 1"
+_J = "I // groups"
 _POOLED_P = "(H + 2 * padding - size[0]) // stride + 1"
 _POOLED_Q = "(V + 2 * padding - size[1]) // stride + 1"
 
 
-@rule("N... H V I, K L I O, O -> N... P Q O", P=_P, Q=_Q)
-def conv2d(x, W, b, *, stride=1, padding=0, dilation=1):
+@rule("N... H V I, K L J O, O -> N... P Q O", P=_P, Q=_Q, J=_J)
+def conv2d(x, W, b, *, stride=1, padding=0, dilation=1, groups=1):
     """Map every window affinely: cross-correlation, which deep learning calls convolution.
 
     Shapes
-        x (N..., H, V, I), W (K, L, I, O), b (O,) -> z (N..., P, Q, O): channels last.
+        x (N..., H, V, I), W (K, L, I / groups, O), b (O,) -> z (N..., P, Q, O): channels last.
     Formula
-        z_pqo = b_o + Σ_kli x_(stride p + dilation k - padding)(stride q + dilation l - padding)i W_klio
+        z_pqo = b_o + Σ_kli x_(stride p + dilation k - padding)(stride q + dilation l - padding)i W_klio; of several groups,
+        each has as many neighbouring channels of x and of z, and W_klio is 0 where i and o are in two of them.
     Gradient
         dW = uᵀ dz and db = Σ dz over all windows u; dx adds dz Wᵀ up where each window was taken.
     Differs
-        PyTorch has channels first: x (N, I, H, V), W (O, I, K, L).
+        PyTorch has channels first: x (N, I, H, V), W (O, I / groups, K, L).
     Source
-        Dumoulin and Visin, arXiv 1603.07285.
+        Dumoulin and Visin, arXiv 1603.07285; groups: Krizhevsky, Sutskever and Hinton, ImageNet Classification (2012), and
+        Howard et al., MobileNets, arXiv 1704.04861, for one for each channel.
     """
     u = join_last(windows(x, W.shape[:2], stride, padding, dilation))  # a row for each window
-    z = u @ rows(W) + b
+    z = u @ rows(block_diagonal(W, groups)) + b
     return z
 
 
 @conv2d.backward
-def conv2d_backward(dz, x, W, u, *, stride, padding, dilation):
-    du = split_last(dz @ rows(W).T, W.shape[0] * W.shape[1])  # a window reaches every channel of z
+def conv2d_backward(dz, x, W, u, *, stride, padding, dilation, groups):
+    du = split_last(
+        dz @ rows(block_diagonal(W, groups)).T, W.shape[0] * W.shape[1]
+    )  # a window reaches every channel of z
     dx = add_windows(du, x.shape[-3:-1], W.shape[:2], stride, padding, dilation)  # windows overlap: add up
-    dW = (rows(u).T @ rows(dz)).reshape(W.shape)  # the same W serves every window: the windows add up
+    dW = diagonal_blocks(rows(u).T @ rows(dz), groups, W.shape[-2]).reshape(
+        W.shape
+    )  # the same W serves every window: the windows add up
     db = rows(dz).sum(axis=0)  # b was added to every window: the windows add up
     return dx, dW, db
 
 
-@rule("N... H V I, K L I O -> N... P Q O", P=_P, Q=_Q)
-def conv2d_without_bias(x, W, *, stride=1, padding=0, dilation=1):
+@rule("N... H V I, K L J O -> N... P Q O", P=_P, Q=_Q, J=_J)
+def conv2d_without_bias(x, W, *, stride=1, padding=0, dilation=1, groups=1):
     """Map every window without a bias; otherwise as `conv2d`."""
     u = join_last(windows(x, W.shape[:2], stride, padding, dilation))  # a row for each window
-    z = u @ rows(W)
+    z = u @ rows(block_diagonal(W, groups))
     return z
 
 
 @conv2d_without_bias.backward
-def conv2d_without_bias_backward(dz, x, W, u, *, stride, padding, dilation):
-    du = split_last(dz @ rows(W).T, W.shape[0] * W.shape[1])  # a window reaches every channel of z
+def conv2d_without_bias_backward(dz, x, W, u, *, stride, padding, dilation, groups):
+    du = split_last(
+        dz @ rows(block_diagonal(W, groups)).T, W.shape[0] * W.shape[1]
+    )  # a window reaches every channel of z
     dx = add_windows(du, x.shape[-3:-1], W.shape[:2], stride, padding, dilation)  # windows overlap: add up
-    dW = (rows(u).T @ rows(dz)).reshape(W.shape)  # the same W serves every window: the windows add up
+    dW = diagonal_blocks(rows(u).T @ rows(dz), groups, W.shape[-2]).reshape(
+        W.shape
+    )  # the same W serves every window: the windows add up
     return dx, dW
 
 
-@rule("N... T I, K I O, O -> N... P O", P="(T + 2 * padding - dilation * (K - 1) - 1) // stride + 1")
-def conv1d(x, W, b, *, stride=1, padding=0, dilation=1):
+@rule("N... T I, K J O, O -> N... P O", P="(T + 2 * padding - dilation * (K - 1) - 1) // stride + 1", J=_J)
+def conv1d(x, W, b, *, stride=1, padding=0, dilation=1, groups=1):
     """Map every window of a sequence affinely; otherwise as `conv2d`.
 
     Shapes
-        x (N..., T, I), W (K, I, O), b (O,) -> z (N..., P, O)
+        x (N..., T, I), W (K, I / groups, O), b (O,) -> z (N..., P, O)
     Source
         Dumoulin and Visin, arXiv 1603.07285.
     """
     u = join_last(windows(x, W.shape[:1], stride, padding, dilation))  # a row for each window
-    z = u @ rows(W) + b
+    z = u @ rows(block_diagonal(W, groups)) + b
     return z
 
 
 @conv1d.backward
-def conv1d_backward(dz, x, W, u, *, stride, padding, dilation):
-    du = split_last(dz @ rows(W).T, W.shape[0])  # a window reaches every channel of z
+def conv1d_backward(dz, x, W, u, *, stride, padding, dilation, groups):
+    du = split_last(dz @ rows(block_diagonal(W, groups)).T, W.shape[0])  # a window reaches every channel of z
     dx = add_windows(du, x.shape[-2:-1], W.shape[:1], stride, padding, dilation)  # windows overlap: add up
-    dW = (rows(u).T @ rows(dz)).reshape(W.shape)  # the same W serves every window: the windows add up
+    dW = diagonal_blocks(rows(u).T @ rows(dz), groups, W.shape[-2]).reshape(
+        W.shape
+    )  # the same W serves every window: the windows add up
     db = rows(dz).sum(axis=0)  # b was added to every window: the windows add up
     return dx, dW, db
 
 
 @rule(
-    "N... P Q O, K L I O, I -> N... H V I",
+    "N... P Q O, K L J O, I -> N... H V I",
+    J=_J,
     H="(P - 1) * stride - 2 * padding + dilation * (K - 1) + 1",
     V="(Q - 1) * stride - 2 * padding + dilation * (L - 1) + 1",
 )
-def conv_transpose2d(x, W, b, *, stride=1, padding=0, dilation=1):
+def conv_transpose2d(x, W, b, *, stride=1, padding=0, dilation=1, groups=1):
     """Add a window up for every entry: the backward of `conv2d` in x, run forward.
 
     Shapes
-        x (N..., P, Q, O), W (K, L, I, O), b (I,) -> z (N..., H, V, I), with H = (P - 1) stride - 2 padding +
+        x (N..., P, Q, O), W (K, L, I / groups, O), b (I,) -> z (N..., H, V, I), with H = (P - 1) stride - 2 padding +
         dilation (K - 1) + 1
     Gradient
         dx is `conv2d` of dz with the same W; dW = (windows of dz)ᵀ x.
     Differs
-        PyTorch has channels first and W (O, I, K, L).
+        PyTorch has channels first and W (O, I / groups, K, L).
     Source
         Dumoulin and Visin, arXiv 1603.07285, chapter 4.
     """
-    v = split_last(x @ rows(W).T, W.shape[0] * W.shape[1])  # the window that each entry gives
+    v = split_last(
+        x @ rows(block_diagonal(W, groups)).T, W.shape[0] * W.shape[1]
+    )  # the window that each entry gives
     h = (x.shape[-3] - 1) * stride - 2 * padding + dilation * (W.shape[0] - 1) + 1
     w = (x.shape[-2] - 1) * stride - 2 * padding + dilation * (W.shape[1] - 1) + 1
     z = add_windows(v, (h, w), W.shape[:2], stride, padding, dilation) + b
@@ -122,61 +145,14 @@ def conv_transpose2d(x, W, b, *, stride=1, padding=0, dilation=1):
 
 
 @conv_transpose2d.backward
-def conv_transpose2d_backward(dz, x, W, *, stride, padding, dilation):
+def conv_transpose2d_backward(dz, x, W, *, stride, padding, dilation, groups):
     du = join_last(windows(dz, W.shape[:2], stride, padding, dilation))  # what each entry's window reached
-    dx = du @ rows(W)
-    dW = (rows(du).T @ rows(x)).reshape(W.shape)  # the same W serves every entry: the entries add up
+    dx = du @ rows(block_diagonal(W, groups))
+    dW = diagonal_blocks(rows(du).T @ rows(x), groups, W.shape[-2]).reshape(
+        W.shape
+    )  # the same W serves every entry: the entries add up
     db = rows(dz).sum(axis=0)  # b was added everywhere
     return dx, dW, db
-
-
-@rule("N... H V C, K L C, C -> N... P Q C", P=_P, Q=_Q)
-def depthwise_conv2d(x, W, b, *, stride=1, padding=0, dilation=1):
-    """Map every window of each channel by weights of its own: a convolution with as many groups as channels.
-
-    Shapes
-        x (N..., H, V, C), W (K, L, C), b (C,) -> z (N..., P, Q, C): channels last.
-    Formula
-        z_pqc = b_c + Σ_kl x_(stride p + dilation k - padding)(stride q + dilation l - padding)c W_klc
-    Gradient
-        dW = Σ u dz and db = Σ dz over all windows u; dx adds dz W up where each window was taken.
-    Source
-        Howard and others, MobileNets, arXiv 1704.04861.
-    """
-    u = windows(x, W.shape[:2], stride, padding, dilation)
-    z = (u * rows(W)).sum(axis=-2) + b
-    return z
-
-
-@depthwise_conv2d.backward
-def depthwise_conv2d_backward(dz, x, W, u, *, stride, padding, dilation):
-    dy = np.expand_dims(dz, -2)  # a window reaches its own channel of z alone
-    dx = add_windows(
-        dy * rows(W), x.shape[-3:-1], W.shape[:2], stride, padding, dilation
-    )  # windows overlap: add up
-    du = (dy * u).reshape(-1, *u.shape[-2:])
-    dW = du.sum(axis=0).reshape(W.shape)  # the same W serves every window: the windows add up
-    db = rows(dz).sum(axis=0)  # b was added to every window: the windows add up
-    return dx, dW, db
-
-
-@rule("N... H V C, K L C -> N... P Q C", P=_P, Q=_Q)
-def depthwise_conv2d_without_bias(x, W, *, stride=1, padding=0, dilation=1):
-    """Map every window of each channel without a bias; otherwise as `depthwise_conv2d`."""
-    u = windows(x, W.shape[:2], stride, padding, dilation)
-    z = (u * rows(W)).sum(axis=-2)
-    return z
-
-
-@depthwise_conv2d_without_bias.backward
-def depthwise_conv2d_without_bias_backward(dz, x, W, u, *, stride, padding, dilation):
-    dy = np.expand_dims(dz, -2)  # a window reaches its own channel of z alone
-    dx = add_windows(
-        dy * rows(W), x.shape[-3:-1], W.shape[:2], stride, padding, dilation
-    )  # windows overlap: add up
-    du = (dy * u).reshape(-1, *u.shape[-2:])
-    dW = du.sum(axis=0).reshape(W.shape)  # the same W serves every window: the windows add up
-    return dx, dW
 
 
 @rule("N... H V C -> N... P Q C", P=_POOLED_P, Q=_POOLED_Q)

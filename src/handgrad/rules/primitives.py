@@ -180,6 +180,43 @@ def split_last(v: Array, parts: int) -> Array:
 
 
 @primitive
+def block_diagonal(W: Array, groups: int) -> Array:
+    """Return ``W`` (…, I / groups, O) as (…, I, O): each group of columns in rows of its own, and 0 elsewhere.
+
+    Of one group it is ``W`` itself, and a program leaves it out. Its adjoint is `diagonal_blocks`.
+
+    Examples
+    --------
+    >>> block_diagonal(np.array([[1, 2, 3, 4]]), 2)
+    array([[1, 2, 0, 0],
+           [0, 0, 3, 4]])
+    """
+    if groups == 1:
+        return W
+    blocks = np.expand_dims(split_last(W, groups), -4)  # (…, 1, I / groups, groups, O / groups)
+    own = np.eye(groups, dtype=bool).reshape(groups, 1, groups, 1)
+    return np.where(own, blocks, 0).reshape(*W.shape[:-2], groups * W.shape[-2], W.shape[-1])
+
+
+@primitive
+def diagonal_blocks(v: Array, groups: int, height: int) -> Array:
+    """Return of a matrix (… I, O) what is within groups, as (… I / groups, O): where `block_diagonal` puts its argument.
+
+    ``height`` is I / groups. A program leaves it out where there is one group.
+
+    Examples
+    --------
+    >>> diagonal_blocks(np.array([[1, 2, 8, 9], [8, 9, 3, 4]]), 2, 1)
+    array([[1, 2, 3, 4]])
+    """
+    if groups == 1:
+        return v
+    blocks = v.reshape(-1, groups, height, groups, v.shape[-1] // groups)
+    own = np.eye(groups, dtype=bool).reshape(groups, 1, groups, 1)
+    return np.where(own, blocks, 0).sum(axis=1).reshape(-1, v.shape[-1])
+
+
+@primitive
 def windows(
     x: Array,
     size: tuple[int, ...],

@@ -68,7 +68,7 @@ class Rule:
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Run the forward on arrays, as the ordinary function it is, after checking their shapes."""
         self.settings(options)
-        return self.function(*self._arrays(arguments), **options)
+        return self.function(*self._arrays(arguments, options), **options)
 
     @property
     def output(self) -> str:
@@ -160,10 +160,10 @@ class Rule:
 
     def values(self, *arguments: Array, **options: Any) -> dict[str, Any]:
         """Run the forward lines and return every name they define, arguments and options included."""
-        known = dict(zip(self.forward.arguments, self._arrays(arguments), strict=True))
+        known = dict(zip(self.forward.arguments, self._arrays(arguments, options), strict=True))
         return self.forward.run({**self.settings(options), **known})
 
-    def _arrays(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _arrays(self, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> tuple[Any, ...]:
         """Bind the signature to arrays, so that none is broadcast where the mathematics has no such axis.
 
         Lists and numbers become arrays; what is one, of any library, stays what it is.
@@ -177,7 +177,8 @@ class Rule:
         for name, each in zip(names, arguments, strict=True):
             if isinstance(each, np.ndarray) and each.dtype.kind in "OSU":
                 raise DataError(f"{self.name}: {name} holds {each.dtype}, not numbers")
-        self.signature.bind(self.name, dict(zip(names, map(np.shape, arguments), strict=True)))
+        shapes = dict(zip(names, map(np.shape, arguments), strict=True))
+        self.signature.bind(self.name, shapes, self.forward.options | options)
         return arguments
 
     def settings(self, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,9 @@ class Signature:
         axes = f"{', '.join(' '.join(axes) for axes in self.inputs)} -> {' '.join(self.output)}".strip()
         return "; ".join([axes, *(f"{axis} = {formula}" for axis, formula in self.computed.items())])
 
-    def bind(self, place: str, shapes: Mapping[str, Shape]) -> dict[str, Shape]:
+    def bind(
+        self, place: str, shapes: Mapping[str, Shape], options: Mapping[str, Any] | None = None
+    ) -> dict[str, Shape]:
         """Return the size of every axis (as a tuple of one, or several for ``N...``).
 
         Parameters
@@ -119,6 +121,8 @@ class Signature:
             Named in the error, for example ``"linear"``.
         shapes
             The shape of each argument, in the signature's order.
+        options
+            The rule's, for the formulas of axes that arguments have.
 
         Raises
         ------
@@ -140,7 +144,9 @@ class Signature:
                     )
                 seen.setdefault(axis, f"{name}{show_shape(shape)}[{position}]")
         for axis, formula in self.computed.items():
-            if axis in sizes and sizes[axis] != (wanted := self._computed(axis, formula, sizes, {}, place)):
+            if axis in sizes and sizes[axis] != (
+                wanted := self._computed(axis, formula, sizes, options or {}, place)
+            ):
                 raise ShapeError(
                     f"{place}: axis {axis} = {formula} is {_size(wanted)}, but {_size(sizes[axis])} in {seen[axis]}",
                     given=self._given(shapes),
@@ -165,9 +171,9 @@ class Signature:
             known[name] = self._computed(axis, formula, sizes, options or {}, place)
         return tuple(size for axis in self.output for size in known[axis])
 
-    def computed_size(self, axis: str, sizes: Mapping[str, Shape]) -> Shape:
-        """Return how long an axis with a formula is, from the sizes of others alone."""
-        return self._computed(axis, self.computed[axis], sizes, {}, "the rule")
+    def computed_size(self, axis: str, sizes: Mapping[str, Shape], options: Mapping[str, Any]) -> Shape:
+        """Return how long an axis with a formula is, from the sizes of others and the rule's options."""
+        return self._computed(axis, self.computed[axis], sizes, options, "the rule")
 
     def _computed(
         self, axis: str, formula: str, sizes: Mapping[str, Shape], options: Mapping[str, Any], place: str

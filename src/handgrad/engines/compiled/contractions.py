@@ -1,8 +1,9 @@
 """Products of windows that are read where they are: convolution, its gradients, transposed convolution.
 
 Each is ``result[t, o] = Σ_c source[t + c] · matrix[c, o]``, where t and c go through loops whose entries are a fixed distance
-apart in all three arrays. A convolution's t are the places of its windows, its c the entries of one. For dW it is the other
-way round, and for dx the windows are those of dz, of which a stride skips some.
+apart in all three arrays; or, column by column, ``result[t, o] = Σ_c source[t + c + o] · matrix[c, o]``. A convolution's
+t are the places of its windows, its c the entries of one. For dW it is the other way round, and for dx the windows are those
+of dz, of which a stride skips some.
 
 Some t's and o's are summed in registers together: each number of ``source`` and each vector of ``matrix`` that is read
 serves several sums. An image with padding is first copied with zeros around it, one at a time, into memory that caches hold.
@@ -74,7 +75,7 @@ class Contraction:
 
     The result has ``columns`` neighbours for each of its entries, and so does the matrix, in which the last loop over the
     result does not move. Entries that ``overlap`` in the
-    result are added up there.
+    result are added up there. ``by_column``: each column of the result reads one of the source.
     """
 
     over: tuple[StridedLoop, ...]
@@ -82,6 +83,7 @@ class Contraction:
     columns: int
     start: tuple[int, int, int] = (0, 0, 0)
     overlap: bool = False
+    by_column: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,8 @@ class Tile:
         def work(tile: Tile) -> float:
             held = tile.vectors * tile.last * tile.outer
             rounds = blocks / tile.vectors * -(-last.count // tile.last) * outer / tile.outer
+            if contraction.by_column:  # every product reads a vector of the source, for which it waits
+                return rounds * (tile.vectors + held)
             return rounds * max(held, tile.vectors + tile.last * tile.outer, LATENCY)
 
         def candidates() -> Iterator[Tile]:
@@ -302,8 +306,11 @@ class _Writer:
                 for c, mask in zip(columns, masks, strict=True)
             ]
             for (offset, _, _), sums in zip(self.points, self.sums, strict=True):
-                x = code.splat(code.load(code.address(here, kind, literal(offset, "i64")), kind), width)
-                for variable, vector in zip(sums, vectors, strict=True):
+                there = literal(offset, "i64", 1, code)
+                x = code.splat(code.load(code.address(here, kind, there), kind), width)
+                for variable, vector, c, mask in zip(sums, vectors, columns, masks, strict=True):
+                    if self.contraction.by_column:
+                        x = code.load(code.address(here, kind, there + c), kind, width, mask)
                     total = code.recall(variable, kind, width)
                     code.assign(variable, code.intrinsic("fmuladd", x, vector, total))
         adds = self.is_first is not None or self.contraction.overlap

@@ -16,31 +16,52 @@ from handgrad.engines.compiled.ir import LANES
 from handgrad.program.windows import WindowGeometry
 
 
-def products_of_windows(g: WindowGeometry, outputs: int) -> ImageContractions:
-    """``z = windows(x) @ W``: (P, Q, K L I) times (K L I, O)."""
+@dataclass(frozen=True)
+class _Groups:
+    """How channels of images and outputs are divided: ``count`` groups of so many ``channels`` and ``outputs`` each.
+
+    A group for each channel, with one output, is no group but a column.
+    """
+
+    count: int
+    channels: int
+    outputs: int
+    by_column: bool
+
+    @classmethod
+    def of(cls, groups: int, channels: int, outputs: int) -> _Groups:
+        if groups == channels == outputs > 1:
+            return cls(1, 1, outputs, by_column=True)
+        return cls(groups, channels // groups, outputs // groups, by_column=False)
+
+
+def products_of_windows(g: WindowGeometry, outputs: int, groups: int = 1) -> ImageContractions:
+    """``z = windows(x) @ W``: (P, Q, K L I) times (K L I, O), of which only blocks on a diagonal are there."""
     padding, row = _padded(g)
+    each = _Groups.of(groups, g.channels, outputs)
     (p, q), (down, across), d = g.counts, g.size, g.dilation
-    rows = g.places * g.channels
-    width = _block(rows, outputs)
-    blocks = outputs // width
+    rows = g.places * each.channels
+    width = _block(rows, each.outputs)
+    blocks = each.outputs // width
     over = (
+        StridedLoop(each.count, each.channels, blocks * rows * width, each.outputs),
         StridedLoop(blocks, 0, rows * width, width),
         StridedLoop(p, g.stride * row, 0, q * outputs),
         StridedLoop(q, g.stride * g.channels, 0, outputs),
     )
     along = (
-        StridedLoop(down, d * row, across * g.channels * width),
-        StridedLoop(across, d * g.channels, g.channels * width),
-        StridedLoop(g.channels, 1, width),
+        StridedLoop(down, d * row, across * each.channels * width),
+        StridedLoop(across, d * g.channels, each.channels * width),
+        StridedLoop(each.channels, 1, width),
     )
-    contraction = Contraction(_over(over), merged(along), width)
+    contraction = Contraction(_over(over), merged(along), width, by_column=each.by_column)
     sizes = (g.sizes[0] * g.sizes[1] * g.channels, 0, p * q * outputs)
     copied = (
         StridedLoop(rows, outputs, 0, width),
-        StridedLoop(blocks, width, 0, rows * width),
+        StridedLoop(outputs // width, width, 0, rows * width),
         StridedLoop(width, 1, 0, 1),
     )
-    return ImageContractions((contraction,), sizes, padding, copied if blocks > 1 else ())
+    return ImageContractions((contraction,), sizes, padding, copied if outputs > width else ())
 
 
 LARGE = 2**15
@@ -61,17 +82,19 @@ def _over(loops: tuple[StridedLoop, ...]) -> tuple[StridedLoop, ...]:
     return (*few, StridedLoop(1)) if few[-1].matrix else few
 
 
-def products_with_windows(g: WindowGeometry, outputs: int) -> ImageContractions:
-    """``dW = windows(x).T @ dz``, summed over images: (K L I, P Q) times (P Q, O)."""
+def products_with_windows(g: WindowGeometry, outputs: int, groups: int = 1) -> ImageContractions:
+    """``dW = windows(x).T @ dz``, summed over images: (K L I, P Q) times (P Q, O), the blocks on a diagonal alone."""
     padding, row = _padded(g)
+    each = _Groups.of(groups, g.channels, outputs)
     (p, q), (down, across), d = g.counts, g.size, g.dilation
     over = (
-        StridedLoop(down, d * row, 0, across * g.channels * outputs),
-        StridedLoop(across, d * g.channels, 0, g.channels * outputs),
-        StridedLoop(g.channels, 1, 0, outputs),
+        StridedLoop(each.count, each.channels, each.outputs, each.outputs),
+        StridedLoop(down, d * row, 0, across * each.channels * outputs),
+        StridedLoop(across, d * g.channels, 0, each.channels * outputs),
+        StridedLoop(each.channels, 1, 0, outputs),
     )
     along = (StridedLoop(p, g.stride * row, q * outputs), StridedLoop(q, g.stride * g.channels, outputs))
-    contraction = Contraction(merged(over), merged(along), outputs)
+    contraction = Contraction(_over(over), merged(along), each.outputs, by_column=each.by_column)
     sizes = (g.sizes[0] * g.sizes[1] * g.channels, p * q * outputs, 0)
     return ImageContractions((contraction,), sizes, padding)
 
@@ -112,13 +135,15 @@ def _phases(length: int, reach: int, padding: int, stride: int, dilation: int) -
     return phases
 
 
-def sums_of_windows(g: WindowGeometry, outputs: int) -> ImageContractions:
-    """``dx = add_windows(dz @ W.T)``: (P, Q, O) times (O, K L I), added up."""
+def sums_of_windows(g: WindowGeometry, outputs: int, groups: int = 1) -> ImageContractions:
+    """``dx = add_windows(dz @ W.T)``: (P, Q, O) times (O, K L I), blocks on a diagonal of it, added up."""
     (p, q), (h, v), vector = g.counts, g.sizes, LANES["float"]
     gathered = h * v * math.prod(g.size) * -(-g.channels // vector) * outputs / g.stride**2
     scattered = p * q * g.size[0] * -(-(g.size[1] * g.channels) // vector) * (outputs + ADDING)
-    can_scatter = g.dilation == 1 and not any(g.padding)
-    return _scattered(g, outputs) if can_scatter and scattered < gathered else _gathered(g, outputs)
+    can_scatter = g.dilation == groups == 1 and not any(g.padding)
+    if can_scatter and scattered < gathered:
+        return _scattered(g, outputs)
+    return _gathered(g, outputs, _Groups.of(groups, g.channels, outputs))
 
 
 ADDING = 6
@@ -144,7 +169,7 @@ def _scattered(g: WindowGeometry, outputs: int) -> ImageContractions:
     return ImageContractions((contraction,), sizes, copied=copied)
 
 
-def _gathered(g: WindowGeometry, outputs: int) -> ImageContractions:
+def _gathered(g: WindowGeometry, outputs: int, each: _Groups) -> ImageContractions:
     """Sum for each entry of dx over the windows that reach it."""
     (p, q), (h, v), inputs = g.counts, g.sizes, g.channels
     down, across = (
@@ -153,12 +178,15 @@ def _gathered(g: WindowGeometry, outputs: int) -> ImageContractions:
     )
     (above, below), (left, right) = (_margins(phases, n) for phases, n in ((down, p), (across, q)))
     padding = Padding(p, q * outputs, (above, left * outputs), (below, right * outputs))
-    width = _block(g.places * outputs, inputs)
-    blocks, row, place = inputs // width, padding.length, outputs * width
+    # of a group for each channel, columns of dx are columns of dz
+    columns, summed = (inputs, 1) if each.by_column else (each.channels, each.outputs)
+    width = _block(g.places * summed, columns)
+    blocks, row, place = columns // width, padding.length, summed * width
     contractions = []
     for a in down:
         for b in across:
             over = (
+                StridedLoop(each.count, summed, blocks * g.places * place, columns),
                 StridedLoop(blocks, 0, g.places * place, width),
                 StridedLoop(a.count, row, 0, g.stride * v * inputs),
                 StridedLoop(b.count, outputs, 0, g.stride * inputs),
@@ -166,22 +194,26 @@ def _gathered(g: WindowGeometry, outputs: int) -> ImageContractions:
             along = (
                 StridedLoop(a.places[2], -a.step * row, a.places[1] * g.size[1] * place),
                 StridedLoop(b.places[2], -b.step * outputs, b.places[1] * place),
-                StridedLoop(outputs, 1, width),
+                StridedLoop(summed, 1, width),
             )
             start = (
                 (a.start + above) * row + (b.start + left) * outputs,
                 (a.places[0] * g.size[1] + b.places[0]) * place,
                 (a.first * v + b.first) * inputs,
             )
-            contractions.append(Contraction(_over(over), merged(along), width, start))
+            contractions.append(
+                Contraction(_over(over), merged(along), width, start, by_column=each.by_column)
+            )
     is_padded = above or below or left or right
     sizes = (p * q * outputs, 0, h * v * inputs)
     copied = (
-        StridedLoop(g.places, inputs * outputs, 0, place),
+        StridedLoop(g.places, each.channels * outputs, 0, place),
+        StridedLoop(each.count, summed, 0, blocks * g.places * place),
         StridedLoop(blocks, width * outputs, 0, g.places * place),
         StridedLoop(width, outputs, 0, 1),
-        StridedLoop(outputs, 1, 0, width),
+        StridedLoop(summed, 1, 0, width),
     )
+    copied = () if each.by_column else copied
     return ImageContractions(tuple(contractions), sizes, padding if is_padded else None, copied)
 
 

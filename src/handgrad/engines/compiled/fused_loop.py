@@ -14,6 +14,7 @@ Direction: TypeAlias = Literal["rows", "columns", "not"]
 
 SPECIAL = frozenset({
     "take", "add_rows_at", "uniform", "is_class", "copy", "concatenate", "windows", "add_windows", "first_largest",
+    "block_diagonal", "diagonal_blocks",
 })  # fmt: skip
 """Operations whose place in a loop is fixed."""
 

@@ -7,7 +7,7 @@ else that has a value for every place of every window is computed on the way, wh
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -111,9 +111,13 @@ class WindowSteps:
                 self.absorb(value.inputs[0])
         for value in needed:
             self.find(value)
+        for value in needed:
+            if value.operation == "block_diagonal":
+                self.absorb_blocks(value)
         in_memory = {*wanted, *self.reads()}
         for value in self.inside:
-            computed_there = all(user in self.inside or user in self.steps for user in self.readers(value))
+            known = self.inside.keys() | self.steps.keys() | self.absorbed
+            computed_there = known.issuperset(self.readers(value))
             if computed_there and value not in in_memory:
                 self.absorbed.add(value)
             else:
@@ -134,6 +138,8 @@ class WindowSteps:
         step: WindowStep | None = None
         if value.operation == "product":
             step = _product(value)
+        elif value.operation == "diagonal_blocks":
+            step = self.within_groups(value)
         elif value.operation == "add_windows":
             step = self.added(value) or self.loop(value, value.inputs[0])
         elif value.operation in REDUCTIONS and value.inputs[0].base in self.inside:
@@ -159,7 +165,30 @@ class WindowSteps:
         if not transposed or [size.factor for size in w.shape][1:] != [rows] or not dz.is_contiguous:
             return None
         self.absorbed.add(product)
-        return WindowProduct(value, dz.base, w.base, sums_of_windows(geometry, dz.shape[-1].factor))
+        matrix, groups = _blocks(w)
+        return WindowProduct(value, dz.base, matrix, sums_of_windows(geometry, dz.shape[-1].factor, groups))
+
+    def within_groups(self, value: LoweredValue) -> WindowProduct:
+        """Return the step that computes those blocks of a product with windows which are on its diagonal."""
+        product, (groups, _) = value.inputs[0].base, value.attribute
+        found = _product(product, groups) if product.operation == "product" else None
+        if found is None or any(user is not value for user in self.readers(product)):
+            assert value.line is not None
+            raise UnsupportedLineError(
+                value.line, "blocks of anything but a product with windows are not compiled"
+            )
+        self.absorbed.add(product)
+        self.steps.pop(product)
+        return replace(found, value=value)
+
+    def absorb_blocks(self, value: LoweredValue) -> None:
+        """Take a matrix that is 0 but for blocks on its diagonal as done: steps read the blocks."""
+        if any(user not in self.steps and user not in self.absorbed for user in self.readers(value)):
+            assert value.line is not None
+            raise UnsupportedLineError(
+                value.line, "blocks that multiply anything but windows are not compiled"
+            )
+        self.absorbed.add(value)
 
     def loop(self, value: LoweredValue, operand: LoweredValue) -> WindowLoop:
         """Return the loop that computes a value, with all that its operand needs at every place."""
@@ -190,8 +219,8 @@ class WindowSteps:
             yield from (operand.source for operand in value.inputs if operand not in self.inside)
 
 
-def _product(value: LoweredValue) -> WindowProduct | None:
-    """Return a product with windows as contractions of images, or None."""
+def _product(value: LoweredValue, groups: int = 1) -> WindowProduct | None:
+    """Return a product with windows as contractions of images, or None; of dW in so many groups, the blocks alone."""
     left, right = value.inputs
     (windows, is_transposed), transposed_right = left.matrix, right.operation == "transpose"
     if windows.operation != "windows" or transposed_right or not right.is_contiguous:
@@ -204,5 +233,14 @@ def _product(value: LoweredValue) -> WindowProduct | None:
     plain = whole.is_contiguous and whole.shape[-1].factor == entries and x.is_contiguous
     if not plain or len(right.shape) != 2 or (fill and any(geometry.padding)):
         return None
-    make = products_with_windows if is_transposed else products_of_windows
-    return WindowProduct(value, x.base, right.base, make(geometry, right.shape[1].factor))
+    outputs = right.shape[1].factor
+    if is_transposed:
+        return WindowProduct(value, x.base, right.base, products_with_windows(geometry, outputs, groups))
+    matrix, groups = _blocks(right)
+    return WindowProduct(value, x.base, matrix, products_of_windows(geometry, outputs, groups))
+
+
+def _blocks(matrix: LoweredValue) -> tuple[LoweredValue, int]:
+    """Return what has a matrix's numbers in memory, and how many blocks of it are on its diagonal, with 0 around them."""
+    base = matrix.base
+    return (base.inputs[0].base, base.attribute) if base.operation == "block_diagonal" else (base, 1)
