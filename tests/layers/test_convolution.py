@@ -122,7 +122,7 @@ def test_one_group_is_not_written() -> None:
         ([Conv2d(1, 2, 5)], (4, 9, 1), ShapeError, "layer 1, Conv2d(1, 2, 5): P = "),
         ([Conv2d(1, 2, 5)], (4, 9, 1), ShapeError, " is 0, and an axis is 1 or longer"),
         ([Conv2d(1, 2, 3)], (9,), ShapeError, "x has 2 axes (n, 9) where the signature has N... H V I"),
-        ([Conv2d(3, 2, 3)], (9, 9, 1), ShapeError, "axis J = I // groups is 1, but 3 in W1(3, 3, 3, 2)[2]"),
+        ([Conv2d(3, 2, 3)], (9, 9, 1), ShapeError, "axis J = I // groups is 1, but 3 in W(3, 3, 3, 2)[2]"),
         ([MaxPool2d(2, padding=2)], (9, 9, 1), ConfigurationError, "the padding is more than half of the window (2, 2)"),
         ([AvgPool2d((2, 3))], (9, 9, 1), ConfigurationError, "the window is not square"),
         ([Reshape((4, 5))], (21,), ShapeError, "(4, 5) holds 20 numbers, and a row of x(n, 21) 21"),

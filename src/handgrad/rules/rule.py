@@ -178,7 +178,7 @@ class Rule:
             if isinstance(each, np.ndarray) and each.dtype.kind in "OSU":
                 raise DataError(f"{self.name}: {name} holds {each.dtype}, not numbers")
         shapes = dict(zip(names, map(np.shape, arguments), strict=True))
-        self.signature.bind(self.name, shapes, self.forward.options | options)
+        self.signature.bind(self.name, shapes, {**self.forward.options, **options})
         return arguments
 
     def settings(self, options: Mapping[str, Any]) -> dict[str, Any]:

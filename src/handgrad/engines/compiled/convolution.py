@@ -213,8 +213,9 @@ def _gathered(g: WindowGeometry, outputs: int, each: _Groups) -> ImageContractio
         StridedLoop(width, outputs, 0, 1),
         StridedLoop(summed, 1, 0, width),
     )
-    copied = () if each.by_column else copied
-    return ImageContractions(tuple(contractions), sizes, padding if is_padded else None, copied)
+    return ImageContractions(
+        tuple(contractions), sizes, padding if is_padded else None, () if each.by_column else copied
+    )
 
 
 def _margins(phases: list[_Phase], count: int) -> tuple[int, int]:
