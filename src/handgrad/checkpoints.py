@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from handgrad.arguments import NonNegative, judged
 from handgrad.arrays import Array, Fingerprint
+from handgrad.engines.cluster import is_first
 from handgrad.errors import RunError, notify
 from handgrad.files import FolderLock, Tensors, write_tensors
 from handgrad.training import History
@@ -31,7 +32,8 @@ class Checkpoints(CheckpointStore):
     """Saves a training's state in a folder, so that it can be resumed after an interruption.
 
     A state is saved at the end of an epoch, where that takes less than a hundredth of the time, and whenever the last
-    is some minutes old. Files are replaced atomically. While it trains, no other process can use the folder.
+    is some minutes old. Files are replaced atomically. While it trains, no other process can use the folder. Of several
+    processes that train together the first writes, and all read from the same folder what they resume.
 
     Parameters
     ----------
@@ -81,13 +83,16 @@ class Checkpoints(CheckpointStore):
         self.between = 60 * minutes
         self.lock = FolderLock(self.folder)
         self.last, self.cost = time.monotonic(), 0.0
+        self.writes = is_first()
 
     def __enter__(self) -> Checkpoints:
-        self.lock.__enter__()
+        if self.writes:
+            self.lock.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.lock.__exit__(*error)
+        if self.writes:
+            self.lock.__exit__(*error)
 
     @property
     def seconds(self) -> float:
@@ -107,10 +112,12 @@ class Checkpoints(CheckpointStore):
     def is_due(self, *, between_epochs: bool) -> bool:
         """Whether to save a state now."""
         since = time.monotonic() - self.last
-        return since >= self.between or (between_epochs and self.cost <= MAX_SHARE * since)
+        return self.writes and (since >= self.between or (between_epochs and self.cost <= MAX_SHARE * since))
 
     def save(self, state: TrainingState) -> None:
         """Save a state; where that cannot be done, keep the one before and warn."""
+        if not self.writes:
+            return
         started = time.monotonic()
         try:
             write_checkpoint(self.path, state, self.notes)

@@ -25,6 +25,7 @@ from handgrad.cli.options import Experiment, read_settings
 from handgrad.configuration import Configuration, TrainingSettings, write_configuration
 from handgrad.data.builtin import BUILT_IN
 from handgrad.data.sources import takes
+from handgrad.engines.cluster import is_first
 from handgrad.errors import ConfigurationError, DataError, RunError, notify
 from handgrad.files import read_file, write_file
 from handgrad.runs import (
@@ -53,6 +54,9 @@ FREE = ("epochs", "patience", "devices")
 @contextmanager
 def new_folder(name: str) -> Iterator[Path]:
     """Make a run folder named after data and time; delete it when it stays empty."""
+    if not is_first():
+        yield RUNS
+        return
     first = RUNS / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     try:
         RUNS.mkdir(parents=True, exist_ok=True)
@@ -106,13 +110,17 @@ class RunFolder(Checkpoints):
 
     def save(self, state: TrainingState) -> None:
         """Write a state, and the settings; where that cannot be done, warn."""
-        with problems_as_notices("training goes on without a new checkpoint"):
-            self.begin()
-            super().save(state)
+        if self.writes:
+            with problems_as_notices("training goes on without a new checkpoint"):
+                self.begin()
+                super().save(state)
 
     @contextmanager
     def callback(self, *, as_json: bool) -> Iterator[Callable[[EpochRecord], None]]:
         """Give what is to be called after each epoch: it writes the history, snapshots and events."""
+        if not self.writes:
+            yield lambda record: None
+            return
         recorder = self._recorder() if self.notes.get("snapshots") else None
         journal = Journal(self.folder, self.past)
         events = self.notes.get("tensorboard")
@@ -175,6 +183,8 @@ def folder_of_new(out: Path, *, overwrite: bool) -> Path | None:
     A run that is in ``out`` is replaced when the new one is finished, and only with ``overwrite``, or where a person at
     the terminal agrees; else it is a `RunError`.
     """
+    if not is_first():
+        return out
     if (out / "arriving").exists():
         replace_run(out)
     if not holds_run(out):
@@ -191,7 +201,7 @@ def folder_of_new(out: Path, *, overwrite: bool) -> Path | None:
 
 def folder_to_resume(out: Path) -> Path:
     """Return where the training that was last begun for ``out`` is: in ``out``, or where it is to replace the run there."""
-    if (out / "arriving").exists():
+    if (out / "arriving").exists() and is_first():
         replace_run(out)
     folder = out / "new" if holds_run(out / "new") else out
     if not holds_run(folder):
@@ -273,7 +283,8 @@ def terminated_as_interrupted() -> Iterator[list[int]]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         came.append(number)
-        raise KeyboardInterrupt
+        if len(came) == 1:  # a scheduler sends it to a process and to its parent, which hands it on
+            raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, stop)
     try:

@@ -15,6 +15,7 @@ import numpy as np
 
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.checkpoints import read_past
+from handgrad.cli.cluster import in_cluster
 from handgrad.cli.console import engine_text, show_columns, show_results
 from handgrad.cli.evaluation import Evaluation
 from handgrad.cli.likely_cause import find_cause, heavy_tails
@@ -43,7 +44,8 @@ from handgrad.cli.run_folder import (
 )
 from handgrad.configuration import Configuration, write_configuration
 from handgrad.data.sources import BY_SUFFIX
-from handgrad.errors import RunError, TrainingError, notify
+from handgrad.engines.cluster import check_same, is_first
+from handgrad.errors import EngineError, RunError, TrainingError, notify
 from handgrad.files import FolderLock
 from handgrad.network import Network
 from handgrad.runs import Run, load_run, replace_run, save_run, target_names
@@ -81,6 +83,25 @@ PAGE, PICTURE = "explanation.html", "evaluation.png"
     help="How old the last checkpoint may become.",
 )
 @click.option("--tensorboard", is_flag=True, help="Write event files for TensorBoard into the run folder.")
+@click.option(
+    "--cluster",
+    is_flag=True,
+    help="Train in several processes, on one machine or many: give each the same command. srun, mpirun and Kubernetes "
+    "tell each which it is; elsewhere the next three options do.",
+)
+@click.option(
+    "--coordinator", metavar="HOST:PORT", envvar="HANDGRAD_COORDINATOR", help="Where process 0 listens."
+)
+@click.option(
+    "--processes",
+    metavar="N",
+    type=click.IntRange(1),
+    envvar="HANDGRAD_PROCESSES",
+    help="How many there are.",
+)
+@click.option(
+    "--process", metavar="K", type=click.IntRange(0), envvar="HANDGRAD_PROCESS", help="Which this is, from 0."
+)
 @json_option("Print the results as JSON, and each epoch on standard error.")
 def train_command(
     source: str | None,
@@ -91,6 +112,10 @@ def train_command(
     resume: Path | None,
     checkpoint_minutes: float,
     tensorboard: bool,
+    cluster: bool,
+    coordinator: str | None,
+    processes: int | None,
+    process: int | None,
     as_json: bool,
     **settings: Any,
 ) -> int:
@@ -114,6 +139,34 @@ def train_command(
     Ctrl-C saves the last finished epoch. A training that was interrupted is resumed with --resume, with the same
     results as if it had not been; with --epochs, and --patience, it goes on for longer, a finished one too.
     """
+
+    def run() -> int:
+        return _run(
+            source,
+            config,
+            out,
+            snapshots,
+            overwrite,
+            resume,
+            checkpoint_minutes,
+            tensorboard,
+            as_json,
+            settings,
+        )
+
+    if not cluster:
+        return run()
+    if settings["training__engine"] not in (None, "jax"):
+        raise click.UsageError("--cluster is for --engine jax: the other engines run in one process.")
+    settings["training__engine"] = "jax"
+    return in_cluster(run, coordinator, processes, process)
+
+
+def _run(
+    source: str | None, config: Path | None, out: Path | None, snapshots: int | None, overwrite: bool,
+    resume: Path | None, checkpoint_minutes: float, tensorboard: bool, as_json: bool, settings: dict[str, Any],
+) -> int:  # fmt: skip
+    """Begin a training, or resume one."""
     if resume is None:
         notes = {"snapshots": snapshots or 0, "tensorboard": int(tensorboard)}
         if find := settings[rate := RATE.replace(".", "__")] == FIND:
@@ -135,6 +188,8 @@ def train_command(
     folder = folder_to_resume(resume)
     configuration = resumed(folder, lambda own: configuration_from(source, config or own, settings))
     history = ended(folder, configuration.training)
+    if history is not None and not is_first():
+        return 0
     if history is not None:
         if folder != resume:
             replace_run(resume)
@@ -185,8 +240,11 @@ class _Training:
         self.configuration.training.epochs = experiment.epochs
         network = experiment.network
         found = self.find_learning_rate(experiment) if self.find else None
+        check_same(write_configuration(self.configuration))
         experiment.configuration = located(self.configuration)
         run_folder = RunFolder(self.into, experiment, minutes, self.notes, self.past, found)
+        if not is_first():
+            return 0 if _train(experiment, run_folder, as_json=False).stopped != "interrupted" else 1
         with (
             nullcontext() if self.into == self.out else FolderLock(self.out),
             terminated_as_interrupted() as signals,
@@ -242,7 +300,7 @@ class _Training:
         """End what stops the training with the command that resumes it, where it can be resumed."""
         try:
             yield
-        except (TrainingError, RunError, OSError, MemoryError, KeyboardInterrupt) as error:
+        except (TrainingError, RunError, EngineError, OSError, MemoryError, KeyboardInterrupt) as error:
             if (self.into / CHECKPOINT).exists():
                 error.add_note(f"To resume: {self.command}{self.epochs_left(error)}")
             raise
@@ -256,7 +314,8 @@ class _Training:
     def show(self, experiment: Experiment, history: History, evaluation: Evaluation | None) -> None:
         """Print the results, with what mends a fit that is no better than a constant."""
         remedy, warning = None, evaluation and evaluation.warning
-        if warning and not experiment.dataset.entries and history.stopped != "interrupted":
+        alone = history.facts.get("processes", 1) == 1
+        if warning and alone and not experiment.dataset.entries and history.stopped != "interrupted":
             remedy = find_cause(experiment, history, quiet=self.as_json)
         found = remedy and asdict(remedy)
         noticed = {"heavy_tails": heavy_tails(experiment), "warning": warning, "remedy": found}
@@ -302,6 +361,7 @@ def _train(experiment: Experiment, run_folder: RunFolder, *, as_json: bool) -> H
             seed=settings.seed,
             engine=settings.engine,
             devices=settings.devices,
+            progress=None if is_first() else False,
             after_epoch=after_epoch,
             checkpoints=run_folder,
         )

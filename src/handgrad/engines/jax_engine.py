@@ -2,7 +2,8 @@
 
 The lines are of the whole batch. Only where rows lie is stated here, along the one axis of a mesh: XLA's partitioner
 divides the lines among the devices and puts the sums between them, so that a mean, a batch norm, a mask or the norm of
-all gradients is of all rows, as it is written.
+all gradients is of all rows, as it is written. The devices may be of several processes, on many machines: each gathers the
+rows of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.arrays import dense
+from handgrad.engines.cluster import processes
 from handgrad.engines.engine import Array, Epoch, NonFiniteLossError, convert
 from handgrad.errors import ConfigurationError, need
 from handgrad.program import Program, ProgramLine
@@ -75,6 +77,7 @@ class BoundJax:
         self.batches, self.once = jax.jit(self._batches, donate_argnums=0), jax.jit(self._once)
         kind = f"{len(devices)} {devices[0].device_kind}"
         self.facts = {"engine": "jax", "devices": kind, "jax": jax.__version__}
+        self.facts |= {"processes": processes()} if processes() > 1 else {}
         with jax.enable_x64(True):  # two rows, traced and not run: to hear now what JAX cannot do
             rows = {
                 name: np.zeros([2 if size == "n" else int(size) for size in value.shape], self.types[name])
@@ -87,7 +90,7 @@ class BoundJax:
         jax = self.jax
         with jax.enable_x64(True):
             numbers = np.float64(epoch.total), np.float64(epoch.count), np.int64(0), np.bool(True)
-            state = jax.device_put((self.kept, *numbers), self.everywhere)
+            state = jax.tree.map(self.send, (self.kept, *numbers))
             for first, last, room in self.parts(epoch):
                 rows = self.rows(epoch, first, last, room)  # while the devices compute on the part before
                 if progress is not None:
@@ -150,6 +153,10 @@ class BoundJax:
             return self.jax.make_array_from_callback(shape, where, part)
 
         return {name: gathered(epoch.arrays[name], wanted) for name, wanted in self.types.items()}
+
+    def send(self, array: Any) -> Any:
+        """Send an array, which every process has, to every device."""
+        return self.jax.make_array_from_callback(np.shape(array), self.everywhere, lambda part: array[part])
 
     # what JAX traces
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from handgrad.arguments import Count, Seed, judged
 from handgrad.arrays import Array, Fingerprint
 from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError, bind, check_devices
+from handgrad.engines.cluster import agreed, lost_processes_named
 from handgrad.engines.engine import rows_at_a_time
 from handgrad.errors import ConfigurationError, TrainingError, nearest, notify
 from handgrad.layers import Adam, Constant, Optimiser, Schedule
@@ -126,7 +127,7 @@ def train(
         checkpoints,
     )  # fmt: skip
     rates = schedule.rates(optimiser.learning_rate, epochs, run.steps)
-    with checkpoints or nullcontext():
+    with checkpoints or nullcontext(), lost_processes_named():
         if checkpoints is not None:
             share = validation if isinstance(validation, float) else watched is not None
             run.resume(checkpoints, {
@@ -324,7 +325,7 @@ class TrainingRun:
             return left
         if self.seconds_per_batch is None:  # one, to be measured
             return 1
-        return int(np.clip(self.checkpoints.seconds / self.seconds_per_batch, 1, left))
+        return int(np.clip(agreed(self.checkpoints.seconds / self.seconds_per_batch), 1, left))
 
     def validate(self) -> tuple[float | None, float | None]:
         """Return the loss and the metric of the validation rows."""

@@ -1,0 +1,128 @@
+"""Several processes that train one network together: how they join, what they agree on, how the end of one ends the others.
+
+JAX does all of it: `jax.distributed` finds the processes and notices when one has gone, XLA communicates.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from handgrad.errors import ConfigurationError, EngineError, need
+
+HEARTBEAT_SECONDS = 30
+"""How long a process may be silent before the others end: a network cable that was pulled takes as long to be noticed."""
+
+JOINING_SECONDS = 300
+"""How long the first processes wait for the last."""
+
+LOST = re.compile("Gloo|NCCL|[Cc]oordination|distributed service|heartbeat")
+"""What the messages of JAX have in them where another process has gone."""
+
+
+def join(coordinator: str | None = None, processes: int | None = None, process: int | None = None) -> None:
+    """Join the other processes; what is not given, JAX finds in the environment of srun, mpirun or Kubernetes.
+
+    Parameters
+    ----------
+    coordinator
+        "host:port", where the first process listens.
+    processes, process
+        How many there are, and the number of this one, from 0.
+
+    Raises
+    ------
+    ConfigurationError
+        Where nothing is found.
+    EngineError
+        Where the other processes do not come.
+    """
+    distributed = need("jax", "training in several processes").distributed
+    given = coordinator, processes, process
+    method = None if None in given else "deactivate"
+    try:
+        distributed.initialize(
+            *given,
+            cluster_detection_method=method,
+            initialization_timeout=JOINING_SECONDS,
+            heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+        )
+    except (ValueError, TypeError, IndexError) as error:
+        raise ConfigurationError(
+            f"the other processes are not known: {error}",
+            given=f"coordinator {coordinator}, processes {processes}, process {process}",
+            fix="start each with srun or mpirun, or give coordinator, processes and process, all three",
+        ) from None
+    except RuntimeError as error:
+        raise EngineError(
+            f"the other processes were not found: {str(error).partition(chr(10))[0]}",
+            fix="check that all of them are started, and reach the coordinator's address",
+        ) from None
+
+
+def leave() -> None:
+    """Leave when all have come to this."""
+    need("jax", "training in several processes").distributed.shutdown()
+
+
+def processes() -> int:
+    """Return how many processes train together."""
+    return _jax().process_count() if _joined() else 1
+
+
+def is_first() -> bool:
+    """Whether this is the process that writes what is saved and shown."""
+    return not _joined() or _jax().process_index() == 0
+
+
+def agreed(number: float) -> float:
+    """Return the first process's number, in all: what depends on a clock must not differ."""
+    if processes() == 1:
+        return number
+    together = need("jax.experimental.multihost_utils", "training in several processes")
+    with _jax().enable_x64(True):
+        return float(together.broadcast_one_to_all(np.float64(number)))
+
+
+def check_same(settings: str) -> None:
+    """Raise `ConfigurationError` where this process's settings are not the first's; all have come to this, then."""
+    mine = zlib.crc32(settings.encode())
+    if agreed(mine) != mine:
+        raise ConfigurationError(
+            "the settings or the data of this process are not those of the first one",
+            fix="give each process the same command and the same data",
+        )
+
+
+@contextmanager
+def lost_processes_named() -> Iterator[None]:
+    """Turn what JAX raises where another process has gone into an `EngineError`."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        if processes() == 1 or not LOST.search(str(error)):
+            raise
+        raise lost(str(error).partition("\n")[0]) from None
+
+
+def lost(given: str = "") -> EngineError:
+    """Return the error of a process that has lost another one."""
+    return EngineError(
+        "another process of this training has ended, or cannot be reached",
+        given=given,
+        fix="see what that one reports, and resume the training in all of them",
+    )
+
+
+def _jax() -> Any:
+    return sys.modules["jax"]
+
+
+def _joined() -> bool:
+    return "jax" in sys.modules and bool(_jax().distributed.is_initialized())

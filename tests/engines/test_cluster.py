@@ -1,0 +1,206 @@
+"""Several processes train what one does, and when one is killed the others end and all go on from the checkpoint."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+import yaml
+from safetensors.numpy import load_file
+
+from handgrad.cli.train import train_command
+
+from ..conftest import ENVIRONMENT, Server
+
+pytestmark = pytest.mark.peers
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "cluster"
+BIN = Path(sys.executable).parent
+SECONDS = 60
+"""In which the end of one process must have ended the others; it takes a second or two on a machine that is free."""
+
+NETWORK = [
+    "--hidden",
+    "9",
+    "--normalisation",
+    "batch",
+    "--dropout",
+    "0.2",
+    "--clip-norm",
+    "0.5",
+    "--dtype",
+    "float64",
+]
+TRAINING = [
+    "table.csv",
+    "--target",
+    "y",
+    *NETWORK,
+    "--epochs",
+    "3",
+    "--batch-size",
+    "16",
+    "--engine",
+    "jax",
+    "--validation",
+    "0",
+]
+
+
+class Processes:
+    """Starts a command in several processes that train together, in a folder with a table of 203 rows."""
+
+    def __init__(self, server: Server, folder: Path) -> None:
+        self.server, self.folder = server, folder
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(203, 5)).round(3)  # whatever is split off, the last batch is no whole one
+        with (folder / "table.csv").open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["a", "b", "c", "d", "e", "y"])
+            writer.writerows([*row, "yes" if row @ row > 5 else "no"] for row in x.tolist() and x)
+
+    def start(self, count: int, *arguments: object) -> list[int]:
+        """Start it, with the options that say which process is which; return the numbers of the parents."""
+        with socket.socket() as listening:
+            listening.bind(("localhost", 0))
+            port = listening.getsockname()[1]
+        place = ["--cluster", "--coordinator", f"localhost:{port}", "--processes", count]
+        return [
+            self.server.start(
+                self.folder,
+                ["train", *arguments, *place, "--process", number],
+                [os.devnull, self.folder / f"{number}.out", self.folder / f"{number}.err"],
+            )
+            for number in range(count)
+        ]
+
+    def run(self, count: int, *arguments: object) -> None:
+        """Run it to its end; one process is one that trains alone."""
+        if count == 1:
+            log = self.folder / "0.err"
+            started = [self.server.start(self.folder, ["train", *arguments], [os.devnull, os.devnull, log])]
+        else:
+            started = self.start(count, *arguments)
+        for number, process in enumerate(started):
+            assert self.server.wait(process) == 0, (self.folder / f"{number}.err").read_text()
+
+    def curve(self, run: str) -> np.ndarray:
+        """Return the losses of a run, epoch by epoch."""
+        _, *epochs = map(json.loads, (self.folder / run / "history.jsonl").read_text().splitlines())
+        return np.array([epoch["loss"] for epoch in epochs])
+
+
+@pytest.fixture
+def processes(server: Server, tmp_path: Path) -> Processes:
+    return Processes(server, tmp_path)
+
+
+def test_two_and_four_processes_train_what_one_does(processes: Processes) -> None:
+    """Masks, the means of a batch norm, the norm of all gradients and a short last batch are of all rows."""
+    for count in (1, 2, 4):
+        processes.run(count, *TRAINING, "--out", f"run{count}")
+    for count in (2, 4):
+        np.testing.assert_allclose(processes.curve(f"run{count}"), processes.curve("run1"), rtol=1e-10)
+        weights = (load_file(processes.folder / f"run{n}" / "weights.safetensors") for n in (count, 1))
+        for (name, array), one in zip(next(weights).items(), next(weights).values(), strict=True):
+            if name != "b1":  # before a batch norm its gradient is rounding alone, which Adam makes a step of
+                np.testing.assert_allclose(array, one, rtol=1e-6, atol=1e-7, err_msg=name)
+        for number in range(1, count):  # only the first shows and writes anything
+            for stream in ("out", "err"):
+                assert (processes.folder / f"{number}.{stream}").read_text() == ""
+
+
+def children(process: int) -> list[int]:
+    """Return the processes that a process started."""
+    return [int(each) for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def test_a_killed_process_ends_the_other_and_both_go_on_from_the_checkpoint(processes: Processes) -> None:
+    """At random moments, either process, its parent or its child; the weights are those of an undisturbed run."""
+    moments = random.Random(0)
+    long = [*TRAINING, "--epochs", "20", "--checkpoint-minutes", "0.001"]
+    processes.run(2, *long, "--out", "whole")
+    for number in range(2):
+        run = f"run{number}"
+        started = processes.start(2, *long, "--out", run)
+        checkpoint = processes.folder / run / "checkpoint.safetensors"
+        while not checkpoint.exists():
+            time.sleep(0.01)
+        time.sleep(moments.uniform(0, 0.4))
+        killed = moments.randrange(2)
+        victim = started[killed]
+        os.kill(children(victim)[0] if number else victim, signal.SIGKILL)
+        ended = time.monotonic()
+        assert processes.server.wait(started[1 - killed]) == 1
+        assert time.monotonic() - ended < SECONDS
+        assert processes.server.wait(victim) == (1 if number else -signal.SIGKILL)
+        said = (processes.folder / f"{1 - killed}.err").read_text()
+        assert said.count("Error: another process of this training has ended, or cannot be reached") == 1, (
+            said
+        )
+        assert "Traceback" not in said
+        processes.run(2, "--resume", run)
+        weights = (load_file(processes.folder / each / "weights.safetensors") for each in (run, "whole"))
+        for (name, array), undisturbed in zip(next(weights).items(), next(weights).values(), strict=True):
+            np.testing.assert_array_equal(array, undisturbed, err_msg=name)
+
+
+def test_the_script_for_two_processes_trains_one_network(processes: Processes) -> None:
+    with socket.socket() as listening:
+        listening.bind(("localhost", 0))
+        environment = {
+            **ENVIRONMENT,
+            "PORT": str(listening.getsockname()[1]),
+            "PATH": f"{BIN}:{os.environ['PATH']}",
+        }
+    script = ["bash", EXAMPLES / "two-processes.sh", "run", *TRAINING]
+    done = subprocess.run(script, cwd=processes.folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (processes.folder / "run" / "run.json").exists()
+    assert done.stdout.count("training loss") == 1
+
+
+def test_the_schedulers_files_are_sound() -> None:
+    """As far as a machine without a scheduler can show: they parse, and their options and variables exist."""
+    options = {option for each in train_command.params for option in each.opts}
+    variables = {
+        each.envvar for each in train_command.params if isinstance(each, click.Option) and each.envvar
+    }
+    for path in sorted(EXAMPLES.iterdir()):
+        text = path.read_text()
+        commands = [text]
+        if path.suffix == ".yaml":
+            service, job = yaml.safe_load_all(text)
+            pod = job["spec"]["template"]["spec"]
+            (container,) = pod["containers"]
+            commands = container["args"]
+            values = {each["name"]: each.get("value") for each in container["env"]}
+            assert values.keys() == variables
+            assert (
+                int(values["HANDGRAD_PROCESSES"]) == job["spec"]["completions"] == job["spec"]["parallelism"]
+            )
+            name = job["metadata"]["name"]
+            assert values["HANDGRAD_COORDINATOR"].startswith(f"{name}-0.{service['metadata']['name']}:")
+            assert pod["subdomain"] == service["metadata"]["name"]
+            assert service["spec"]["selector"] == {"job-name": name}
+            assert {each["name"] for each in pod["volumes"]} == {
+                each["name"] for each in container["volumeMounts"]
+            }
+        for command in commands:
+            subprocess.run(["bash", "-n"], input=command, text=True, check=True)
+            words = re.findall(r"^[^#]*?handgrad train(.*)", command, re.MULTILINE)
+            assert len(words) >= 1
+            assert all(set(re.findall(r"--[\w-]+", each)) <= options for each in words)
+        assert set(re.findall(r"HANDGRAD_\w+", text)) <= variables
