@@ -20,6 +20,7 @@ from handgrad.explaining.execution import Execution, execute_network, execute_ru
 from handgrad.explaining.health import measure_health
 from handgrad.explaining.jacobians import Dependency, NotFiniteError, jacobian_record
 from handgrad.explaining.line_checks import witnesses
+from handgrad.explaining.live_program import live_program
 from handgrad.explaining.record import (
     Block,
     Derivation,
@@ -95,6 +96,7 @@ def explain(
         found,
         lines=(*found.lines, *_updates(execution, subject, optimiser, len(found.lines))),
         health=measure_health(execution, subject, optimiser),
+        live=live_program(execution, subject, optimiser),
     )
 
 

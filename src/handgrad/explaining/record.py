@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -315,6 +315,50 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
+class LiveValue:
+    """One operation of the engines' lowered program: its operands' numbers, its shape in n, and what else it needs."""
+
+    operation: str
+    inputs: tuple[int, ...]
+    shape: tuple[str, ...]
+    attribute: Any = None
+
+
+@dataclass(frozen=True)
+class LiveProgram:
+    """A training step that the page runs again at other numbers.
+
+    Attributes
+    ----------
+    values
+        The operations, in order.
+    names, assigned
+        The value of each name before the update, and that which each array has after it.
+    arrays
+        The numbers of each parameter, buffer, slot and input.
+    inputs, parameters
+        Which of these the batch has, and which are trained.
+    output, task
+        The network's last value before the loss, and what is predicted from it.
+    fixed
+        Whether no statistics change while it is trained: then predictions need no batch.
+    learning_rate
+        At which training starts.
+    """
+
+    values: tuple[LiveValue, ...]
+    names: dict[str, int]
+    assigned: dict[str, int]
+    arrays: dict[str, tuple[float, ...]]
+    inputs: tuple[str, ...]
+    parameters: tuple[str, ...]
+    output: str
+    task: str
+    fixed: bool
+    learning_rate: float
+
+
+@dataclass(frozen=True)
 class Explanation(HTMLReprMixin):
     """A program on a batch, explained.
 
@@ -334,6 +378,8 @@ class Explanation(HTMLReprMixin):
         By the value whose gradient it is; parameters first.
     jacobians
         Those asked for, or else those small enough.
+    live
+        The training step as the page runs it; None where the network is too large for that.
     health, snapshots
         Over the batch, and of the training where it was recorded.
     """
@@ -349,6 +395,7 @@ class Explanation(HTMLReprMixin):
     health: Health
     snapshots: tuple[Snapshot, ...] = ()
     origin: str = ""
+    live: LiveProgram | None = None
     format: int = FORMAT
 
     def __str__(self) -> str:

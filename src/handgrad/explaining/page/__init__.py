@@ -19,7 +19,7 @@ from handgrad.rules import show_shape
 from handgrad.rules.rule_source import backward_slice
 
 FOLDER = files(__name__)
-MODULES = ("dom", "heatmap", "drawing", "program", "training", "main")
+MODULES = ("dom", "heatmap", "drawing", "live", "lab", "program", "training", "main")
 """The page's own modules, each before those that import it."""
 
 WORDS = {
@@ -109,6 +109,7 @@ def _page_data(explanation: Explanation, links: Links) -> dict[str, Any]:
             for jacobian in explanation.jacobians
         ],
         "snapshots": explanation.snapshots,
+        "live": explanation.live,
     }
 
 

@@ -5,6 +5,7 @@ const SCALES = {
   light: ["#0b3c8c", "#5b9bd5", "#f4f4f2", "#f0a04b", "#9a4200"],
   dark: ["#a8d0ff", "#3f7fc9", "#23272e", "#c9722b", "#ffd3a6"],
 };
+const DARK = matchMedia("(prefers-color-scheme: dark)"); // asked for every cell of a picture
 const NOT_FINITE = { light: "#c800c8", dark: "#ff5cff" };
 const CLASSES = {
   light: ["#9ecae9", "#f7c79a", "#a9dcc3", "#e3b6d5", "#ece29a", "#c4c4cc"],
@@ -55,7 +56,7 @@ export function roving(items, chosen) {
 /** Which of the two themes is seen. */
 export function theme() {
   const chosen = document.documentElement.dataset.theme;
-  return chosen ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  return chosen ?? (DARK.matches ? "dark" : "light");
 }
 
 /** One of the page's own colours, for what is drawn on a canvas. */

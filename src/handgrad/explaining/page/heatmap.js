@@ -56,7 +56,7 @@ function sideOf(sample, pixels) {
 }
 
 /** A figure of one value: caption, heat map, scale, the value under the pointer, numbers. */
-export function figure(name, entry, { sample = entry?.sample, limit, pixels = 0, numbers = false } = {}) {
+export function figure(name, entry, { sample = entry?.sample, limit, pixels = 0, numbers = false, choose } = {}) {
   if (!sample) return element("p", { class: "muted" }, `${name} is not recorded`);
   const box = element("figure", { class: "heat" }, caption(name, entry, sample));
   if (!sample.shape.length) {
@@ -84,9 +84,15 @@ export function figure(name, entry, { sample = entry?.sample, limit, pixels = 0,
   }
   const frame = element("div", { class: "frame" }, canvas);
   box.append(frame, scale(range), readout);
-  follow(canvas, frame, () => shown === plain, plain, (r, c) => {
+  const cell = follow(canvas, frame, () => shown === plain, plain, (r, c) => {
     readout.textContent = `${name}[${indicesOf(sample, r, c).join(", ")}] = ${digits(plain.at(r, c))}`;
   });
+  if (choose) {
+    canvas.classList.add("chosen-from");
+    const chosen = () => shown === plain && choose(indicesOf(sample, ...cell()));
+    canvas.addEventListener("click", chosen);
+    canvas.addEventListener("keydown", (event) => event.key === "Enter" && chosen());
+  }
   if (numbers) box.append(corner(name, sample, plain, range));
   draw();
   return box;
@@ -152,6 +158,20 @@ function follow(canvas, frame, possible, { rows, columns }, say) {
   });
   canvas.addEventListener("focus", show);
   for (const left of ["blur", "pointerleave"]) canvas.addEventListener(left, () => (cursor.hidden = true));
+  return () => [row, column];
+}
+
+/** Light up some entries of a figure that shows all of its array. */
+export function light(slot, shape, places) {
+  const [frame, canvas] = [slot.querySelector(".frame"), slot.querySelector("canvas")];
+  for (const old of slot.querySelectorAll(".lit")) old.remove();
+  if (!canvas || canvas.width * canvas.height !== shape.reduce((product, size) => product * size, 1)) return;
+  const [width, height] = [canvas.clientWidth / canvas.width, canvas.clientHeight / canvas.height];
+  for (const place of places) {
+    const lit = frame.appendChild(element("span", { class: "lit" }));
+    const [row, column] = [Math.floor(place / canvas.width), place % canvas.width];
+    Object.assign(lit.style, { left: `${column * width}px`, top: `${row * height}px`, width: `${width}px`, height: `${height}px` });
+  }
 }
 
 /** The indices in the whole array of a cell of the sample. */

@@ -2,15 +2,21 @@
 
 import { theme } from "./dom.js";
 import { drawNetwork } from "./drawing.js";
+import { startLab } from "./lab.js";
 import { fillJacobians, stepThrough } from "./program.js";
 import { moveThrough } from "./training.js";
 
+document.documentElement.dataset.script = ""; // the style shows what needs this script
 const record = JSON.parse(document.getElementById("record").textContent);
 record.colours = 0; // counts changes of the theme: what was drawn before is drawn again
 record.pixels = record.ledger.x?.sizes.length === 2 ? record.ledger.x.sizes[1] : 0;
 
 let showInDrawing = () => {};
 const program = stepThrough(record, (number) => showInDrawing(number));
+record.lab = startLab(record, (quick) => {
+  record.colours += 1;
+  program.again(quick);
+});
 const place = document.getElementById("drawing");
 if (place) showInDrawing = drawNetwork(place, record, (number) => program.choose(number));
 const narrow = matchMedia("(max-width: 1280px)");

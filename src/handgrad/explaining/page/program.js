@@ -1,7 +1,8 @@
 /** Stepping through the program, and the card of the current line. */
 
 import { element, roving } from "./dom.js";
-import { figure } from "./heatmap.js";
+import { figure, light } from "./heatmap.js";
+import { entryPanel } from "./lab.js";
 
 /** Wire the list, the buttons, the slider and the links. Returns `choose`, which moves to a line. */
 export function stepThrough(record, onMove) {
@@ -32,6 +33,11 @@ export function stepThrough(record, onMove) {
     address(current);
   };
 
+  const refill = (quick = false) => {
+    fillCard(record, document.getElementById(`card-${current}`), quick);
+    if (!quick) onMove(current);
+  };
+
   const inOrder = [...document.querySelectorAll(".line")];
   roving(inOrder, (index) => choose(numberOf(inOrder[index])));
   lines.forEach((line, number) => {
@@ -58,7 +64,7 @@ export function stepThrough(record, onMove) {
     event.preventDefault();
     choose(to);
   });
-  return { choose, again: () => choose(current), fill: (number) => fillCard(record, document.getElementById(`card-${number}`)) };
+  return { choose, again: refill, fill: (number) => fillCard(record, document.getElementById(`card-${number}`)) };
 }
 
 /** Keep the address that of the line, so that a link to it can be copied; not at every step of a slider. */
@@ -92,17 +98,51 @@ function markPair(record, number, mark) {
 }
 
 /** Fill a card's figures and derivation when it is first seen, and again when colours change. */
-function fillCard(record, card) {
+function fillCard(record, card, quick = false) {
   if (card.dataset.filled === String(record.colours)) return;
   card.dataset.filled = record.colours;
   for (const slot of card.querySelectorAll(".slot[data-value]")) {
     const name = slot.dataset.value;
-    slot.replaceChildren(figure(name, record.ledger[name], { pixels: record.pixels, numbers: "main" in slot.dataset }));
+    const choose = record.lab && ((indices) => chooseEntry(record, card, name, placeOf(record, name, indices)));
+    slot.replaceChildren(figure(name, record.ledger[name], { pixels: record.pixels, numbers: "main" in slot.dataset, choose }));
   }
+  if (record.lab && !quick) showEntry(record, card);
   fillJacobians(record, card);
   for (const list of card.querySelectorAll("[data-factors]")) {
     const factors = record.lines[Number(list.dataset.factors)].factors;
     list.replaceChildren(...factors.map((k) => factor(record, k)));
+  }
+}
+
+function placeOf(record, name, indices) {
+  return indices.reduce((place, index, axis) => place * record.ledger[name].sizes[axis] + index, 0);
+}
+
+function chooseEntry(record, card, name, place) {
+  record.chosen = { card, name, place };
+  document.activeElement?.blur?.();
+  showEntry(record, card);
+}
+
+/** The panel of the chosen entry, of the line's largest one until another is chosen; what it is made of is lit. */
+function showEntry(record, card) {
+  const main = card.querySelector("[data-main]")?.dataset.value;
+  if (record.chosen?.card !== card) {
+    const data = main && record.live.names[main] !== undefined ? record.lab.program.value(main).data : [];
+    if (!data.length) return;
+    record.chosen = { card, name: main, place: data.reduce((best, value, k) => (Math.abs(value) > Math.abs(data[best]) ? k : best), 0) };
+  }
+  const { name, place } = record.chosen;
+  for (const slot of card.querySelectorAll("[data-entry]")) {
+    if (slot.dataset.entry !== name) slot.replaceChildren();
+    else if (!slot.querySelector(".change") || !slot.contains(document.activeElement)) slot.replaceChildren(entryPanel(record.lab, name, place));
+  }
+  const { program } = record.lab;
+  const parts = name in program.given.names && !(name in program.arrays) ? program.leaves(program.given.names[name], place) : [];
+  for (const slot of card.querySelectorAll(".slot[data-value]")) {
+    const own = slot.dataset.value;
+    const lit = own === name ? [place] : parts.filter((part) => part.name === own).map((part) => part.place);
+    if (record.live.names[own] !== undefined) light(slot, program.value(own).shape, lit);
   }
 }
 

@@ -1,0 +1,301 @@
+/** The page's training step at other numbers: what is changed, nudged, traced and trained, and what follows from it. */
+
+import { colourOf, digits, drawn, element, ink } from "./dom.js";
+import { indexOf, LiveProgram } from "./live.js";
+
+const MOST_TERMS = 12; // of a sum that are written out
+
+/** Start the lab. `again` draws what shows numbers, the network too unless it is told to be quick. Returns what the figures of a card need, or null. */
+export function startLab(record, again) {
+  const section = document.getElementById("live");
+  if (!record.live || !section) return null;
+  const lab = { program: new LiveProgram(record.live), record, losses: [], h: 1e-4 };
+  window.handgrad = lab.program; // to be looked at in the browser's console
+  const draw = (quick = false) => {
+    showTraining(lab, quick);
+    updateLedger(lab);
+    again(quick);
+  };
+  lab.again = () => {
+    lab.program.run();
+    draw();
+  };
+  wireTraining(lab, draw);
+  showTraining(lab);
+  return lab;
+}
+
+/** Play, pause, one step, reset, and the learning rate. */
+function wireTraining(lab, draw) {
+  const { program } = lab;
+  const [step, reset, rate] = ["one-step", "reset", "rate"].map((id) => document.getElementById(id));
+  const plays = [...document.querySelectorAll("[data-play]")];
+  let playing = 0;
+  const once = () => {
+    lab.losses.push(lab.program.loss);
+    lab.program.step();
+    if (!Number.isFinite(lab.program.loss)) pause();
+  };
+  const pause = () => {
+    cancelAnimationFrame(playing);
+    playing = 0;
+    for (const button of plays) button.textContent = "▶ Train";
+  };
+  const frame = () => {
+    playing = requestAnimationFrame(frame);
+    once();
+    // the whole page at every fourth step, and at the last
+    draw(playing !== 0 && program.scalars.step % 4 !== 0);
+  };
+  for (const button of plays) {
+    button.addEventListener("click", () => {
+      if (playing) {
+        pause();
+        draw();
+        return;
+      }
+      for (const each of plays) each.textContent = "❚❚ Pause";
+      playing = requestAnimationFrame(frame);
+    });
+  }
+  step.addEventListener("click", () => {
+    pause();
+    once();
+    draw();
+  });
+  reset.addEventListener("click", () => {
+    pause();
+    lab.losses = [];
+    lab.program.reset();
+    draw();
+  });
+  rate.value = lab.program.scalars.learning_rate;
+  rate.addEventListener("input", () => {
+    if (Number(rate.value) > 0) lab.program.scalars.learning_rate = Number(rate.value);
+    lab.again();
+  });
+}
+
+/** Loss, steps, the loss's curve, and the predictions over one or two inputs. */
+function showTraining(lab, quick = false) {
+  const { program } = lab;
+  document.getElementById("live-loss").textContent = `step ${program.scalars.step - 1}, loss ${digits(program.loss)}`;
+  drawCurve(document.getElementById("live-curve"), [...lab.losses, program.loss]);
+  const canvas = document.getElementById("live-predictions");
+  if (canvas && !quick) drawPredictions(lab, canvas);
+}
+
+/** The numbers of the ledger are those of the program, wherever they are shown. */
+function updateLedger({ program, record }) {
+  for (const [name, entry] of Object.entries(record.ledger)) {
+    if (!(name in program.given.names) || !entry.sample) continue;
+    const { shape, data } = program.value(name);
+    const taken = sampled(shape, data, entry.sample);
+    entry.sample = { ...entry.sample, numbers: taken };
+    const finite = Array.from(data).filter(Number.isFinite);
+    const mean = finite.reduce((sum, value) => sum + value, 0) / (finite.length || 1);
+    entry.summary = { ...entry.summary, mean, least: Math.min(...finite), most: Math.max(...finite),
+      zeros: finite.filter((value) => value === 0).length / data.length, not_finite: data.length - finite.length };
+  }
+}
+
+/** The entries of a whole array that its sample has. */
+function sampled(shape, data, sample) {
+  const width = sample.shape.reduce((product, size) => product * size, 1);
+  return Array.from({ length: width }, (_, k) => {
+    const place = indexOf(sample.shape, k).reduce((at, index, axis) => at * shape[axis] + index * sample.steps[axis], 0);
+    return Number.isFinite(data[place]) ? data[place] : null;
+  });
+}
+
+function drawCurve(place, losses) {
+  const known = losses.filter(Number.isFinite);
+  const [low, high] = [Math.min(0, ...known), Math.max(...known, 1e-9)];
+  const points = losses.map((loss, k) => `${8 + (k / Math.max(losses.length - 1, 1)) * 384},${130 - ((loss - low) / (high - low)) * 120}`);
+  const svg = drawn("svg", { class: "chart", viewBox: "0 0 400 150", "aria-hidden": "true" },
+    drawn("path", { class: "grid", d: "M8,130 H392" }), drawn("text", { x: 8, y: 146 }, `${losses.length - 1} steps`),
+    drawn("text", { x: 392, y: 16, "text-anchor": "end" }, `highest ${digits(high)}`),
+    drawn("polyline", { points: losses.map((loss, k) => (Number.isFinite(loss) ? points[k] : "")).join(" ") }));
+  place.replaceChildren(svg);
+  place.setAttribute("aria-label", `Loss over ${losses.length - 1} steps, now ${digits(losses.at(-1))}`);
+}
+
+/** What the network predicts over its one or two inputs, with the batch's rows. */
+function drawPredictions(lab, canvas) {
+  const { program } = lab;
+  const inputs = program.value("x").shape[1];
+  const [x, t] = [program.arrays.x, program.arrays.t];
+  const size = 260;
+  canvas.width = canvas.height = size;
+  const context = canvas.getContext("2d");
+  const range = (axis) => {
+    const own = Array.from(x).filter((_, k) => k % inputs === axis);
+    const [low, high] = [Math.min(...own), Math.max(...own)];
+    const margin = 0.15 * (high - low || 1);
+    return [low - margin, high + margin];
+  };
+  const across = range(0);
+  const at = (value, [low, high]) => ((value - low) / (high - low)) * size;
+  const rows = program.n;
+  if (inputs === 1) {
+    const grid = Array.from({ length: 130 }, (_, k) => across[0] + (k / 129) * (across[1] - across[0]));
+    const found = predictions(program, Float64Array.from(grid), grid.length);
+    const [low, high] = [Math.min(...found, ...t), Math.max(...found, ...t)];
+    const up = [low - 0.1 * (high - low || 1), high + 0.1 * (high - low || 1)];
+    context.strokeStyle = ink("accent");
+    context.beginPath();
+    grid.forEach((value, k) => context.lineTo(at(value, across), size - at(found[k], up)));
+    context.stroke();
+    context.fillStyle = ink("text");
+    for (let row = 0; row < rows; row++) context.fillRect(at(x[row], across) - 2, size - at(t[row], up) - 2, 4, 4);
+    return;
+  }
+  const [up, side] = [range(1), 40];
+  const grid = new Float64Array(2 * side * side);
+  for (let k = 0; k < side * side; k++) {
+    grid[2 * k] = across[0] + (((k % side) + 0.5) / side) * (across[1] - across[0]);
+    grid[2 * k + 1] = up[1] - ((Math.floor(k / side) + 0.5) / side) * (up[1] - up[0]);
+  }
+  const found = predictions(program, grid, side * side);
+  const limit = program.given.task === "regression" ? Math.max(...found.map(Math.abs)) : 1;
+  for (let k = 0; k < side * side; k++) {
+    const value = program.given.task === "regression" ? found[k] : 2 * found[k] - 1;
+    context.fillStyle = `rgb(${colourOf(Number.isFinite(value) ? value : null, limit * 1.4)})`;
+    context.fillRect((k % side) * (size / side), Math.floor(k / side) * (size / side), size / side + 0.6, size / side + 0.6);
+  }
+  context.strokeStyle = ink("surface");
+  context.fillStyle = ink("text");
+  for (let row = 0; row < rows; row++) {
+    const [px, py] = [at(x[2 * row], across), size - at(x[2 * row + 1], up)];
+    context.beginPath();
+    if (t[(row * t.length) / rows] > 0.5) context.rect(px - 3.5, py - 3.5, 7, 7);
+    else context.arc(px, py, 3.8, 0, 7);
+    context.fill();
+    context.stroke();
+  }
+}
+
+/** For each row of other inputs: the probability of class 1 or of yes, or the first output. */
+function predictions(program, x, rows) {
+  const t = new Float64Array((program.arrays.t.length / program.n) * rows);
+  const extra = program.arrays.w ? { w: new Float64Array(rows).fill(1) } : {};
+  const other = program.at({ x, t, ...extra }, program.given.output);
+  const output = other.value(program.given.output);
+  const width = output.data.length / rows;
+  return Array.from({ length: rows }, (_, row) => {
+    const own = output.data.slice(row * width, (row + 1) * width);
+    if (program.given.task === "regression") return own[0];
+    if (width === 1) return 1 / (1 + Math.exp(-own[0]));
+    const most = Math.max(...own);
+    const parts = own.map((z) => Math.exp(z - most));
+    return parts[1] / parts.reduce((sum, part) => sum + part, 0);
+  });
+}
+
+/** What can be done with one entry: changed and nudged where it is given, traced where a line makes it. */
+export function entryPanel(lab, name, place) {
+  const { program } = lab;
+  if (!(name in program.given.names)) return element("p", { class: "muted" }, "not computed in this page");
+  const { shape, data } = program.value(name);
+  const title = element("p", { class: "entry-title" }, element("code", {}, `${at(name, shape, place)} = ${digits(data[place])}`));
+  const panel = element("div", { class: "entry", "aria-live": "polite" }, title);
+  if (name in program.arrays) panel.append(...change(lab, name, place));
+  else panel.append(trace(program, name, place));
+  return panel;
+}
+
+function at(name, shape, place) {
+  return shape.length ? `${name}[${indexOf(shape, place).join(", ")}]` : name;
+}
+
+/** An entry's own number and slider, and beside its gradient the slope between two nudged losses. */
+function change(lab, name, place) {
+  const { program } = lab;
+  const start = program.arrays[name][place];
+  const whole = lab.record.ledger[name]?.dtype.startsWith("int");
+  const number = element("input", { type: "number", step: whole ? 1 : "any", value: start, "aria-label": `${name}, number` });
+  const reach = Math.max(2 * Math.abs(start), 1);
+  const slider = element("input", { type: "range", min: start - reach, max: start + reach, step: whole ? 1 : reach / 200, value: start, "aria-label": `${name}, slider` });
+  const slope = element("div");
+  const set = (value) => {
+    if (!Number.isFinite(value)) return;
+    program.arrays[name] = program.arrays[name].slice();
+    program.arrays[name][place] = whole ? Math.max(0, Math.round(value)) : value;
+    lab.again();
+    if (!whole) slope.replaceChildren(...nudge(lab, name, place));
+  };
+  number.addEventListener("input", () => set((slider.value = number.value, Number(number.value))));
+  slider.addEventListener("input", () => set((number.value = slider.value, Number(slider.value))));
+  if (!whole) slope.replaceChildren(...nudge(lab, name, place));
+  return [element("p", { class: "change" }, number, slider), slope];
+}
+
+/** The loss at w - h and w + h, their difference quotient, the gradient, and the loss's curve through the entry. */
+function nudge(lab, name, place) {
+  const { program } = lab;
+  const moved = (by) => {
+    const array = program.arrays[name].slice();
+    array[place] += by;
+    return program.at({ [name]: array }, "loss").loss;
+  };
+  const h = lab.h;
+  const [below, above] = [moved(-h), moved(h)];
+  const quotient = (above - below) / (2 * h);
+  const gradient = program.given.names[`d${name}`] === undefined ? null : program.value(`d${name}`).data[place];
+  const own = element("select", { "aria-label": "h" }, ...[1, 0.1, 1e-2, 1e-4, 1e-6].map((value) => {
+    const option = element("option", { value }, `h = ${value}`);
+    option.selected = value === h;
+    return option;
+  }));
+  const table = element("dl", { class: "facts nudge" });
+  const fact = (term, text) => table.append(element("div", {}, element("dt", {}, term), element("dd", {}, element("code", {}, text))));
+  fact("(L(w + h) − L(w − h)) / 2h", `(${above.toPrecision(8)} − ${below.toPrecision(8)}) / ${2 * h} = ${quotient.toPrecision(6)}`);
+  if (gradient !== null) fact(`d${name}, by the lines`, gradient.toPrecision(6));
+  own.addEventListener("change", () => {
+    lab.h = Number(own.value);
+    table.parentElement.replaceChildren(...nudge(lab, name, place));
+  });
+  const start = program.arrays[name][place];
+  const reach = Math.max(Math.abs(start), 1);
+  const losses = Array.from({ length: 41 }, (_, k) => moved((k / 20 - 1) * reach));
+  const [low, high] = [Math.min(...losses), Math.max(...losses)];
+  const up = (loss) => 100 - ((loss - low) / (high - low || 1)) * 90;
+  const tangent = (gradient ?? quotient) * reach * 0.35;
+  const svg = drawn("svg", { class: "chart small", viewBox: "0 0 400 120", role: "img", "aria-label": `The loss as ${name} moves from ${digits(start - reach)} to ${digits(start + reach)}` },
+    drawn("polyline", { points: losses.map((loss, k) => `${k * 10},${up(loss)}`).join(" ") }),
+    drawn("path", { class: "mark", d: `M130,${up(program.loss - tangent)} L270,${up(program.loss + tangent)}` }),
+    drawn("circle", { cx: 200, cy: up(program.loss), r: 4 }),
+    drawn("text", { x: 0, y: 117 }, digits(start - reach)), drawn("text", { x: 400, y: 117, "text-anchor": "end" }, digits(start + reach)));
+  return [element("p", {}, "Nudged by ", own), table, svg];
+}
+
+/** An entry written out: the terms that are added up, each the product of its factors, with their numbers. */
+function trace(program, name, place) {
+  const number = program.given.names[name];
+  const terms = program.terms(number, place);
+  const { operation } = program.given.values[number];
+  const box = element("div", { class: "trace" });
+  const label = (part) => (part.name ? at(part.name, part.shape, part.place) : "·");
+  if (operation === "product" || operation === "sum") {
+    box.append(element("p", {}, operation === "product" ? `${terms.length} products, added up:` : `${terms.length} numbers, added up:`));
+    const body = element("tbody");
+    let sum = 0;
+    terms.forEach((factors, k) => {
+      const value = factors.reduce((product, part) => product * part.value, 1);
+      sum += value;
+      if (k >= MOST_TERMS && k < terms.length - 1) return;
+      const skipped = k === terms.length - 1 && terms.length > MOST_TERMS + 1;
+      if (skipped) body.append(element("tr", {}, element("td", { colspan: 4, class: "muted" }, `… ${terms.length - MOST_TERMS - 1} more`)));
+      body.append(element("tr", {}, element("td", {}, element("code", {}, factors.map(label).join(" · "))),
+        element("td", {}, factors.length > 1 ? factors.map((part) => digits(part.value)).join(" · ") : ""),
+        element("td", { class: "right" }, digits(value)), element("td", { class: "right muted" }, `Σ ${digits(sum)}`)));
+    });
+    box.append(element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Terms" }, element("table", {}, body)));
+  } else {
+    const parts = program.leaves(number, place);
+    if (parts.length) {
+      box.append(element("p", {}, "from the entries at its own place: ", ...parts.map((part) => element("code", {}, `${label(part)} = ${digits(part.value)}  `))));
+    }
+  }
+  return box;
+}

@@ -1,0 +1,267 @@
+/** The training step, run in the page: the operations that handgrad's engines run, in their order, in float64. */
+
+const OF_ONE = {
+  negative: (a) => -a, absolute: Math.abs, exp: Math.exp, log: Math.log, log1p: Math.log1p, expm1: Math.expm1,
+  tanh: Math.tanh, sqrt: Math.sqrt, sign: Math.sign, sin: Math.sin, cos: Math.cos, logical_not: (a) => Number(!a),
+};
+const OF_TWO = {
+  add: (a, b) => a + b, subtract: (a, b) => a - b, multiply: (a, b) => a * b, divide: (a, b) => a / b, power: (a, b) => a ** b,
+  maximum: (a, b) => Math.max(a, b), minimum: (a, b) => Math.min(a, b), floor_divide: (a, b) => Math.floor(a / b),
+  less: (a, b) => Number(a < b), less_equal: (a, b) => Number(a <= b), greater: (a, b) => Number(a > b),
+  greater_equal: (a, b) => Number(a >= b), equal: (a, b) => Number(a === b), not_equal: (a, b) => Number(a !== b),
+  logical_and: (a, b) => Number(a && b), logical_or: (a, b) => Number(a || b),
+};
+const VIEWS = ["reshape", "transpose", "slice"];
+const MOST_LEAVES = 200;
+const [PLACES, MOST_PLACES] = [new Map(), 500];
+const REDUCE = { sum: [0, (a, b) => a + b], max: [-Infinity, Math.max], min: [Infinity, Math.min] };
+
+/** A size in rows of the batch as a number: "8", "n", "3n". */
+function sizeAt(text, n) {
+  return text.endsWith("n") ? n * Number(text.slice(0, -1) || 1) : Number(text);
+}
+
+const count = (shape) => shape.reduce((product, size) => product * size, 1);
+
+/** The distance of neighbours along each axis; 0 where an axis has one entry, so that it is broadcast. */
+function strides(shape, axes = shape.length) {
+  const found = new Array(axes).fill(0);
+  for (let axis = shape.length - 1, stride = 1; axis >= 0; stride *= shape[axis], axis--) {
+    if (shape[axis] > 1) found[axis + axes - shape.length] = stride;
+  }
+  return found;
+}
+
+/** The place, in an array with these strides, of every entry of a shape; found once for each. */
+function placesOf(shape, steps) {
+  const key = `${shape}|${steps}`;
+  if (!PLACES.has(key)) {
+    if (PLACES.size > MOST_PLACES) PLACES.clear();
+    const [places, index] = [new Int32Array(count(shape)), new Array(shape.length).fill(0)];
+    for (let k = 0, place = 0; k < places.length; k++) {
+      places[k] = place;
+      for (let axis = shape.length - 1; axis >= 0; axis--) {
+        index[axis] += 1;
+        place += steps[axis];
+        if (index[axis] < shape[axis]) break;
+        place -= steps[axis] * shape[axis];
+        index[axis] = 0;
+      }
+    }
+    PLACES.set(key, places);
+  }
+  return PLACES.get(key);
+}
+
+function elementwise(shape, inputs, combine) {
+  const data = new Float64Array(count(shape));
+  const [a, b, c] = inputs.map((input) => input.data);
+  const [i, j, l] = inputs.map((input) => placesOf(shape, strides(input.shape, shape.length)));
+  if (inputs.length === 1) for (let k = 0; k < data.length; k++) data[k] = combine(a[i[k]]);
+  else if (inputs.length === 2) for (let k = 0; k < data.length; k++) data[k] = combine(a[i[k]], b[j[k]]);
+  else for (let k = 0; k < data.length; k++) data[k] = combine(a[i[k]], b[j[k]], c[l[k]]);
+  return data;
+}
+
+function reduce(input, axes, [start, combine]) {
+  const kept = input.shape.map((size, axis) => (axes.includes(axis) ? 1 : size));
+  const data = new Float64Array(count(kept)).fill(start);
+  placesOf(input.shape, strides(kept)).forEach((to, k) => { data[to] = combine(data[to], input.data[k]); });
+  return data;
+}
+
+/** A product of matrices, or of stacks of them; a vector on the right is a matrix of one column. */
+function product(shape, left, right) {
+  const rightShape = right.shape.length > 1 ? right.shape : [...right.shape, 1];
+  const [rows, inner, columns] = [left.shape.at(-2), left.shape.at(-1), rightShape.at(-1)];
+  const stacks = shape.slice(0, right.shape.length > 1 ? -2 : -1);
+  const data = new Float64Array(count(shape));
+  const steps = [[left.shape.slice(0, -2), rows * inner], [rightShape.slice(0, -2), inner * columns]];
+  const [own, other] = steps.map(([each, size]) => placesOf(stacks, strides(each, stacks.length).map((stride) => stride * size)));
+  for (let stack = 0; stack < own.length; stack++) {
+    for (let r = 0; r < rows; r++) {
+      for (let i = 0; i < inner; i++) {
+        const factor = left.data[own[stack] + r * inner + i];
+        const [from, to] = [other[stack] + i * columns, (stack * rows + r) * columns];
+        for (let c = 0; c < columns; c++) data[to + c] += factor * right.data[from + c];
+      }
+    }
+  }
+  return data;
+}
+
+/** The entries of a view in the order of its own shape. */
+function view(shape, input, steps, offset = 0) {
+  return Float64Array.from(placesOf(shape, steps), (from) => input.data[offset + from]);
+}
+
+const OPERATIONS = {
+  order: (state, { shape }) => Float64Array.from({ length: count(shape) }, (_, k) => k),
+  source: (state, { attribute }) => state.arrays[attribute],
+  load: (state, { attribute }) => state.arrays[attribute],
+  scalar: (state, { attribute }) => [state.scalars[attribute]],
+  size: (state, { attribute }) => [sizeAt(attribute, state.n)],
+  constant: (state, { attribute }) => [attribute],
+  table: (state, { attribute }) => attribute,
+  reshape: (state, value, [input]) => input.data,
+  convert: (state, value, [input]) => input.data,
+  copy: (state, value, [input]) => input.data,
+  transpose: (state, { shape, attribute }, [input]) => view(shape, input, attribute.map((axis) => strides(input.shape)[axis])),
+  slice: (state, { shape, attribute: [axis, start] }, [input]) => {
+    const steps = strides(input.shape);
+    return view(shape, input, steps, sizeAt(start, state.n) * steps[axis]);
+  },
+  broadcast: (state, { shape }, [input]) => new Float64Array(count(shape)).fill(input.data[0]),
+  product: (state, { shape }, [left, right]) => product(shape, left, right),
+  is_class: (state, { shape }, [label]) => Float64Array.from({ length: count(shape) },
+    (_, k) => Number(label.data[Math.floor(k / shape.at(-1))] === k % shape.at(-1))),
+  take: (state, { shape }, [table, index]) => {
+    const width = count(table.shape.slice(1));
+    return Float64Array.from({ length: count(shape) }, (_, k) => table.data[index.data[Math.floor(k / width)] * width + (k % width)]);
+  },
+  add_rows_at: (state, { shape }, [rows, index]) => {
+    const [data, width] = [new Float64Array(count(shape)), shape.at(-1)];
+    rows.data.forEach((number, k) => { data[index.data[Math.floor(k / width)] * width + (k % width)] += number; });
+    return data;
+  },
+  concatenate: (state, { shape, attribute }, parts) => {
+    const [data, steps] = [new Float64Array(count(shape)), strides(shape)];
+    let start = 0;
+    for (const part of parts) {
+      placesOf(part.shape, steps).forEach((to, k) => { data[start * steps[attribute] + to] = part.data[k]; });
+      start += part.shape[attribute];
+    }
+    return data;
+  },
+  where: (state, { shape }, inputs) => elementwise(shape, inputs, (chosen, a, b) => (chosen ? a : b)),
+};
+for (const [name, combine] of Object.entries({ ...OF_ONE, ...OF_TWO })) {
+  OPERATIONS[name] = (state, { shape }, inputs) => elementwise(shape, inputs, combine);
+}
+for (const [name, how] of Object.entries(REDUCE)) {
+  OPERATIONS[name] = (state, { attribute }, [input]) => reduce(input, attribute, how);
+}
+
+/**
+ * A program that runs. `arrays` are its parameters, buffers, slots and inputs, to be changed at will; `changed`, by the
+ * number of an operation, is what becomes of its result: a mistake, for example.
+ */
+export class LiveProgram {
+  constructor(given) {
+    this.given = given;
+    this.scalars = { learning_rate: given.learning_rate, step: 1, seed: 0 };
+    this.changed = new Map();
+    this.reset();
+  }
+
+  reset() {
+    this.arrays = Object.fromEntries(Object.entries(this.given.arrays).map(([name, numbers]) => [name, Float64Array.from(numbers)]));
+    this.scalars.step = 1;
+    this.run();
+  }
+
+  /** Compute every operation up to a number, by default the new weights too, which `step` then takes. */
+  run(last = Infinity) {
+    const { values, inputs } = this.given;
+    const source = values.find((value) => value.operation === "source" && value.attribute === inputs[0]);
+    const width = source.shape.slice(1).reduce((product, size) => product * Number(size), 1);
+    this.n = this.arrays[inputs[0]].length / width;
+    this.results = [];
+    values.slice(0, last + 1).forEach((value, number) => {
+      const shape = value.shape.map((size) => sizeAt(size, this.n));
+      const operands = value.inputs.map((k) => this.results[k]);
+      const data = OPERATIONS[value.operation](this, { shape, attribute: value.attribute }, operands);
+      this.results.push(this.changed.get(number)?.({ shape, data }, operands) ?? { shape, data });
+    });
+    return this;
+  }
+
+  step() {
+    for (const [name, number] of Object.entries(this.given.assigned)) this.arrays[name] = Float64Array.from(this.results[number].data);
+    this.scalars.step += 1;
+    return this.run();
+  }
+
+  /** The shape and the numbers of a name, before the update. */
+  value(name) {
+    return this.results[this.given.names[name]];
+  }
+
+  get loss() {
+    return this.value("loss").data[0];
+  }
+
+  /** The same program with other arrays, as far as a value, for a loss nearby or predictions elsewhere. */
+  at(arrays, name) {
+    const other = Object.create(LiveProgram.prototype);
+    Object.assign(other, this, { arrays: { ...this.arrays, ...arrays } });
+    return other.run(this.given.names[name]);
+  }
+
+  /** What an entry of an operation's result is made of: terms that are added up, each a product of entries; [] if it is neither. */
+  terms(number, place) {
+    const { operation, inputs, attribute } = this.given.values[number];
+    const { shape } = this.results[number];
+    if (operation === "product" && shape.length === 2 && this.results[inputs[1]].shape.length === 2) {
+      const [inner, columns] = [this.results[inputs[0]].shape[1], shape[1]];
+      const [row, column] = [Math.floor(place / columns), place % columns];
+      return Array.from({ length: inner }, (_, i) => [this.origin(inputs[0], row * inner + i), this.origin(inputs[1], i * columns + column)]);
+    }
+    if (operation === "sum") {
+      const input = this.results[inputs[0]];
+      const kept = strides(input.shape.map((size, axis) => (attribute.includes(axis) ? 1 : size)));
+      const found = [];
+      placesOf(input.shape, kept).forEach((to, k) => { if (to === place) found.push([this.origin(inputs[0], k)]); });
+      return found;
+    }
+    if (VIEWS.includes(operation)) return [[this.origin(inputs[0], this.seen(number, place))]];
+    if (!(operation in OF_ONE || operation in OF_TWO || ["where", "broadcast", "convert", "copy"].includes(operation))) return [];
+    const index = indexOf(shape, place);
+    return [inputs.map((input) => {
+      const steps = strides(this.results[input].shape, shape.length);
+      return this.origin(input, index.reduce((sum, each, axis) => sum + each * steps[axis], 0));
+    })];
+  }
+
+  /** The named entries that an entry is made of, through the unnamed parts of its line. */
+  leaves(number, place, found = new Map()) {
+    for (const part of this.terms(number, place).flat()) {
+      if (part.name) found.set(`${part.name} ${part.place}`, part);
+      else if (found.size < MOST_LEAVES) this.leaves(part.number, part.place, found);
+    }
+    return [...found.values()];
+  }
+
+  /** The named value that an entry is of, through transposes and other shapes, with its place there. */
+  origin(number, place) {
+    const { operation, inputs } = this.given.values[number];
+    const { shape, data } = this.results[number];
+    const name = this.nameOf(number);
+    if (name || !VIEWS.includes(operation)) return { number, place, name, shape, value: data[place] };
+    return this.origin(inputs[0], this.seen(number, place));
+  }
+
+  /** Where an entry of a view is in what it is a view of. */
+  seen(number, place) {
+    const { operation, inputs, attribute } = this.given.values[number];
+    if (operation === "reshape") return place;
+    const [own, steps] = [this.results[number].shape, strides(this.results[inputs[0]].shape)];
+    const index = indexOf(own, place);
+    if (operation === "slice") return index.reduce((sum, each, axis) => sum + each * steps[axis], sizeAt(attribute[1], this.n) * steps[attribute[0]]);
+    return index.reduce((sum, each, axis) => sum + each * steps[attribute[axis]], 0);
+  }
+
+  nameOf(number) {
+    return Object.entries(this.given.names).find(([, k]) => k === number)?.[0] ?? "";
+  }
+}
+
+/** The indices along each axis of the entry at a place. */
+export function indexOf(shape, place) {
+  const index = [];
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    index.unshift(place % shape[axis]);
+    place = Math.floor(place / shape[axis]);
+  }
+  return index;
+}

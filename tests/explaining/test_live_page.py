@@ -1,0 +1,265 @@
+"""The page runs the program's own lines: in Chromium, its numbers are the reference engine's, and what is changed follows."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from handgrad import (
+    GELU,
+    SGD,
+    Adam,
+    BatchNorm,
+    BinaryCrossEntropy,
+    Embedding,
+    Explanation,
+    LayerNorm,
+    Linear,
+    MeanSquaredError,
+    Network,
+    ReLU,
+    Residual,
+    Sigmoid,
+    SoftmaxCrossEntropy,
+    Standardise,
+    Tanh,
+    explain,
+)
+from handgrad.explaining.execution import execute_network
+from handgrad.explaining.page import render_page
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium")
+    assert chromium, "install chromium: these tests drive it"
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-background-networking"]
+        )
+        yield started
+        started.close()
+
+
+def opened(browser: Any, folder: Path, record: Explanation, **options: Any) -> Any:
+    (folder / "page.html").write_text(render_page(record), encoding="utf-8")
+    page = browser.new_context(viewport={"width": 1366, "height": 768}, **options).new_page()
+    page.set_default_timeout(20_000)
+    page.said = []
+    page.on("console", lambda message: page.said.append(message.text))
+    page.on("pageerror", lambda error: page.said.append(str(error)))
+    page.goto((folder / "page.html").as_uri())
+    page.wait_for_selector("html[data-ready]", state="attached")
+    return page
+
+
+def random_network(seed: int) -> tuple[Network, Any, Any]:
+    """Draw layers, sizes, rows and a loss."""
+    rng = np.random.default_rng(seed)
+    inputs, classes, rows = (int(rng.integers(low, high)) for low, high in ((2, 6), (2, 5), (3, 20)))
+    layers: list[Any] = [Standardise()] if rng.random() < 0.5 else []
+    width = inputs
+    for _ in range(int(rng.integers(1, 4))):
+        new = int(rng.integers(2, 9))
+        layers.append(Linear(width, new))
+        layers += rng.choice(np.array([BatchNorm(), LayerNorm(), None], object), 1).tolist()
+        layers.append(rng.choice(np.array([ReLU(), Tanh(), Sigmoid()], object)))
+        if rng.random() < 0.4:
+            layers.append(Residual(Linear(new, new), Tanh()))
+        width = new
+    layers = [layer for layer in layers if layer is not None]
+    x = rng.normal(size=(rows, inputs))
+    kind = seed % 3
+    if kind == 0:
+        loss, outputs, t = SoftmaxCrossEntropy(), classes, rng.integers(0, classes, rows)
+    elif kind == 1:
+        loss, outputs, t = MeanSquaredError(), classes, rng.normal(size=(rows, classes))
+    else:
+        loss, outputs, t = BinaryCrossEntropy(), 1, rng.integers(0, 2, (rows, 1)).astype(float)
+    network = Network(*layers, Linear(width, outputs), loss=loss, dtype="float64", seed=seed)
+    network.standardise(x, t)
+    return network, x, t
+
+
+def agree(found: dict[str, Any], values: dict[str, Any]) -> None:
+    """Compare each value relative to its largest entry, or to what it comes from: gradients to the largest, others to 1."""
+    largest = max(float(np.abs(value).max()) for name, value in values.items() if name.startswith("d"))
+    for name, numbers in found.items():
+        expected = np.asarray(values[name], float).ravel()
+        scale = max(float(np.abs(expected).max(initial=0)), largest if name.startswith("d") else 1.0)
+        np.testing.assert_allclose(
+            np.asarray(numbers, float), expected, rtol=0, atol=1e-12 * scale, err_msg=name
+        )
+
+
+EVERY = "() => Object.fromEntries(Object.keys(handgrad.given.names).map((k) => [k, Array.from(handgrad.value(k).data)]))"
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_every_value_is_the_reference_engine_s(browser: Any, tmp_path: Path, seed: int) -> None:
+    """Before training and after five steps of it in the page, with other inputs, weights and batch."""
+    network, x, t = random_network(seed)
+    normed = any(node.rule.name.startswith("batch_norm") for node in network.nodes(weighted=False))
+    # Adam divides the rounding of a bias before batch norm, whose gradient is 0, by itself
+    optimiser = SGD(0.1) if normed or seed % 2 else Adam(0.01)
+    page = opened(browser, tmp_path, explain(network, x, t, optimiser=optimiser))
+    found = page.evaluate(EVERY)
+    found.pop("learning_rate", None)
+    execution = execute_network(network, x, t)
+    assert {f"d{name}" for name in network.parameters} | {"loss"} <= found.keys()
+    agree({name: each for name, each in found.items() if name in execution.values}, execution.values)
+    arrays = {name: array.copy() for name, array in network.arrays.items()}
+    program = network.program(optimiser)
+    arrays |= {name: np.zeros(shape) for name, shape in program.slots.items()}
+    from handgrad.engines import ReferenceEngine
+
+    bound = ReferenceEngine().bind(program, arrays)
+    batch = network.check_batch(x, t, None)
+    for step in range(1, 6):
+        bound.run(**batch, learning_rate=optimiser.learning_rate, step=step, seed=0)
+        page.click("#one-step")
+    after = page.evaluate(
+        "() => Object.fromEntries(Object.entries(handgrad.arrays).map(([k, v]) => [k, Array.from(v)]))"
+    )
+    for name in network.parameters:
+        np.testing.assert_allclose(after[name], arrays[name].ravel(), rtol=1e-9, atol=1e-12)
+    page.click("#reset")
+    agree({"loss": page.evaluate(EVERY)["loss"]}, {"loss": found["loss"], "d": 1.0})
+    assert page.said == []
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[Network, Any, Any]:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(24, 2))
+    network = Network(Linear(2, 6), Tanh(), Linear(6, 2), loss=SoftmaxCrossEntropy(), dtype="float64", seed=4)
+    return network, x, (x[:, 0] * x[:, 1] > 0).astype(int)
+
+
+def line_of(record: Explanation, target: str) -> int:
+    return next(line.number for line in record.lines if line.target == target)
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1024, 640), (1366, 768), (1920, 1080)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_number_is_changed_and_every_gradient_follows(
+    browser: Any, tmp_path: Path, small: tuple[Network, Any, Any], width: int, height: int, scheme: str
+) -> None:
+    network, x, t = small
+    record = explain(network, x, t)
+    page = opened(browser, tmp_path, record, color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": height})
+    canvas = page.locator(".card:visible [data-value=W1] canvas")
+    canvas.click(position={"x": 2, "y": 2})
+    panel = page.locator(".card:visible [data-entry=W1]")
+    panel.locator("input[type=number]").fill("1.25")
+    moved = {**{name: each.copy() for name, each in network.parameters.items()}}
+    before = network.parameters["W1"][0, 0]
+    network.parameters["W1"][0, 0] = 1.25
+    values = execute_network(network, x, t).values
+    network.parameters["W1"][0, 0] = before
+    assert moved["W1"][0, 0] == before
+    found = page.evaluate(EVERY)
+    agree({name: found[name] for name in ("dW1", "dz1", "loss", "p")}, values)
+    page.evaluate(f"document.getElementById('line-{line_of(record, 'dW1')}').click()")
+    shown = page.locator(".card:visible .numbers td").first.inner_text()
+    assert float(shown) == pytest.approx(values["dW1"][0, 0], rel=1e-3)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.said == []
+
+
+def test_a_nudge_stands_beside_the_gradient(
+    browser: Any, tmp_path: Path, small: tuple[Network, Any, Any]
+) -> None:
+    network, x, t = small
+    page = opened(browser, tmp_path, explain(network, x, t))
+    page.locator(".card:visible [data-value=W1] canvas").click(position={"x": 2, "y": 2})
+    facts = page.locator(".card:visible .nudge dd").all_inner_texts()
+    quotient, gradient = float(facts[0].split(" = ")[1]), float(facts[1])
+    assert gradient == pytest.approx(network.gradients(x, t)["W1"][0, 0], rel=1e-5)
+    assert quotient == pytest.approx(gradient, rel=1e-4)
+    page.locator(".card:visible .entry select").select_option("1")
+    wide = float(page.locator(".card:visible .nudge dd").first.inner_text().split(" = ")[1])
+    assert wide != pytest.approx(gradient, rel=1e-4)
+    assert page.said == []
+
+
+def test_a_number_is_traced_to_its_terms(
+    browser: Any, tmp_path: Path, small: tuple[Network, Any, Any]
+) -> None:
+    """dW1[i, j] = Σ x[n, i] dz1[n, j]: the terms, their sum, and the two columns that are lit."""
+    network, x, t = small
+    record = explain(network, x, t)
+    page = opened(browser, tmp_path, record)
+    page.click(f"#line-{line_of(record, 'dW1')}")
+    gradient = network.gradients(x, t)["W1"]
+    row, column = np.unravel_index(np.abs(gradient).argmax(), gradient.shape)
+    text = page.locator(".card:visible .entry").inner_text()
+    assert text.startswith(f"dW1[{row}, {column}] = ")
+    assert f"x[0, {row}] · dz1[0, {column}]" in text
+    assert "24 products, added up" in text
+    assert float(text.split("Σ")[-1]) == pytest.approx(gradient[row, column], rel=1e-3)
+    lit = {
+        name: page.locator(f".card:visible .slot[data-value={name}] .lit").count()
+        for name in ("x", "dz1", "dW1")
+    }
+    assert lit == {"x": 24, "dz1": 24, "dW1": 1}
+    page.click(f"#line-{line_of(record, 'da1')}")
+    assert "· W2[" in page.locator(".card:visible .entry").inner_text()
+    page.click(f"#line-{line_of(record, 'dz1')}")
+    assert "da1[" in page.locator(".card:visible .entry").inner_text()
+    assert page.said == []
+
+
+def test_training_plays_pauses_and_is_reset(
+    browser: Any, tmp_path: Path, small: tuple[Network, Any, Any]
+) -> None:
+    network, x, t = small
+    page = opened(browser, tmp_path, explain(network, x, t))
+    start = page.evaluate("handgrad.loss")
+    picture = "document.getElementById('live-predictions').toDataURL()"
+    first = page.evaluate(picture)
+    page.fill("#rate", "0.5")
+    page.locator(".stepper [data-play]").click()
+    page.wait_for_timeout(1500)
+    page.locator(".stepper [data-play]").click()
+    steps = page.evaluate("handgrad.scalars.step")
+    assert steps > 3
+    assert page.evaluate("handgrad.loss") < start
+    assert page.evaluate(picture) != first
+    page.wait_for_timeout(200)
+    assert page.evaluate("handgrad.scalars.step") == steps
+    page.click("#reset")
+    assert page.evaluate("handgrad.loss") == start
+    assert page.evaluate(picture) == first
+    assert page.said == []
+
+
+def test_what_the_page_cannot_run_is_recorded() -> None:
+    """GELU needs the normal distribution, and ten thousand weights are too many."""
+    rng = np.random.default_rng(0)
+    x, t = rng.normal(size=(5, 3)), rng.integers(0, 2, 5)
+    for layers in ([Linear(3, 4), GELU(), Linear(4, 2)], [Linear(3, 2000), ReLU(), Linear(2000, 2)]):
+        record = explain(Network(*layers, loss=SoftmaxCrossEntropy()), x, t)
+        assert record.live is None
+        assert 'id="live"' not in render_page(record)
+
+
+def test_texts_are_run_too(browser: Any, tmp_path: Path) -> None:
+    network = Network(Embedding(11, 4), Linear(4, 3), inputs=6, loss=SoftmaxCrossEntropy(), dtype="float64")
+    rng = np.random.default_rng(3)
+    x, t = rng.integers(0, 11, (7, 6)), rng.integers(0, 3, (7, 6))
+    page = opened(browser, tmp_path, explain(network, x, t))
+    values = execute_network(network, x, t).values
+    found = page.evaluate(EVERY)
+    agree({name: each for name, each in found.items() if name in values}, values)
+    assert page.said == []
