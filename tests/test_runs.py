@@ -32,7 +32,7 @@ from handgrad import (
     train,
 )
 from handgrad.data import Dataset
-from handgrad.files import FolderLock, write_file
+from handgrad.files import LEFT_BEHIND, FolderLock, write_file, write_output
 from handgrad.runs import Run, load_run, match_classes, save_run
 
 Array = NDArray[Any]
@@ -229,6 +229,33 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Monke
         assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_path_that_the_user_names_may_be_no_file(tmp_path: Path) -> None:
+    """A device is written to and not replaced, also where it leads to a file, as /dev/stdout may."""
+    write_output(Path(os.devnull), "text")
+    assert not Path(os.devnull).is_file()
+    with (tmp_path / "file").open("w") as file:
+        write_output(Path(f"/dev/fd/{file.fileno()}"), "text")
+    write_output(tmp_path / "other", "text")
+    assert (tmp_path / "file").read_text() == (tmp_path / "other").read_text() == "text"
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(RunError, match="folder: cannot be written: Is a directory"):
+        write_output(tmp_path / "folder", "text")
+
+
+def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
+    """By the next that locks the folder, and nothing else is; what cannot be removed does not matter."""
+    for name in (".a.json.0123abcd.tmp", ".mine.tmp", "a.json"):
+        (tmp_path / name).write_text("")
+    (tmp_path / ".b.json.0123abcd.tmp").mkdir()
+    with FolderLock(tmp_path):
+        assert {path.name for path in tmp_path.iterdir()} == {
+            ".mine.tmp",
+            "a.json",
+            ".b.json.0123abcd.tmp",
+            ".lock",
+        }
+
+
 WRITER = """
 import sys
 from pathlib import Path
@@ -253,6 +280,7 @@ def test_a_file_is_whole_however_its_writer_ends(tmp_path: Path) -> None:
         process.kill()
         process.stdout.close()
         assert process.wait(timeout=60) == -signal.SIGKILL
+        assert len(list(tmp_path.glob(LEFT_BEHIND))) < 2
         text = path.read_text()
         assert text in ("A" * 500_000, "B" * 500_000)
         path.unlink()

@@ -15,7 +15,7 @@ from handgrad.arguments import NonNegative, judged
 from handgrad.arrays import Array, Fingerprint
 from handgrad.engines.cluster import is_first
 from handgrad.errors import RunError, notify
-from handgrad.files import FolderLock, Tensors, write_tensors
+from handgrad.files import FolderLock, Tensors, tensor_bytes, write_file
 from handgrad.training import History
 from handgrad.training.training_state import CheckpointStore, Done, EpochEnd, TrainingState
 
@@ -166,7 +166,7 @@ def write_checkpoint(path: Path, state: TrainingState, notes: Mapping[str, int])
         history=state.history, done=state.done, start=dict(state.start), notes=dict(notes),
         last=_Epoch(last.epoch, best_loss, last.best_epoch, last.waited, "best" in groups),
     )  # fmt: skip
-    write_tensors(path, arrays, header)
+    write_file(path, tensor_bytes(arrays, header))
 
 
 def read_checkpoint(path: Path, arrays: Mapping[str, Array]) -> TrainingState:

@@ -30,15 +30,12 @@ TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "I64": "int64", "
 def write_file(path: Path, content: bytes | str) -> None:
     """Write a file atomically: to a temporary file in the same folder, fsync, rename, fsync the folder.
 
-    What is no file, such as a pipe, is written to directly; raises `RunError` where that cannot be done.
+    A link, a pipe or a device in its place is replaced, never written to. Raises `RunError` where that cannot be done.
     """
     data = content.encode() if isinstance(content, str) else content
-    temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and not path.is_file():
-            path.write_bytes(data)
-            return
         with temporary.open("xb") as file:
             file.write(data)
             file.flush()
@@ -52,6 +49,30 @@ def write_file(path: Path, content: bytes | str) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+LEFT_BEHIND = ".*.????????.tmp"
+"""What a process that was killed leaves of `write_file`, as a pattern of names."""
+
+
+def write_output(path: Path, content: bytes | str) -> None:
+    """Write to a path that the user names: as `write_file`, but straight to a pipe or device such as ``/dev/stdout``."""
+    if not path.exists() or (
+        path.is_file() and not path.is_relative_to("/dev")
+    ):  # where a link leads to a file
+        write_file(path, content)
+        return
+    try:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def refuse_link(folder: Path) -> Path:
+    """Return a folder within a run folder; raises `RunError` when it is a link, which leads out of an untrusted one."""
+    if folder.is_symlink():
+        raise RunError(f"{folder}: is a link that leads out of the folder", fix="put the folder itself there")
+    return folder
 
 
 def _fsync_folder(folder: Path) -> None:
@@ -123,15 +144,15 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
-def write_tensors(path: Path, arrays: Mapping[str, Array], header: object = None, **metadata: str) -> None:
-    """Write arrays as a safetensors file, with a header as JSON under "handgrad" in its metadata."""
+def tensor_bytes(arrays: Mapping[str, Array], header: object = None, **metadata: str) -> bytes:
+    """Return arrays as a safetensors file, with a header as JSON under "handgrad" in its metadata."""
     from safetensors.numpy import save
 
     if header is not None:
         metadata["handgrad"] = msgspec.json.encode(header).decode()
     # safetensors writes the memory as it is: a transposed view would be saved wrong
     contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    write_file(path, save(contiguous, metadata or None))
+    return save(contiguous, metadata or None)
 
 
 class Tensors:
@@ -165,7 +186,7 @@ class Tensors:
             raise error(f"{path}: damaged, or no safetensors file: {cause}") from None
 
     def header(self, kind: type[T], *formats: int) -> T:
-        """Return the header that `write_tensors` wrote; raises `RunError` as `parse_versioned`."""
+        """Return the header given to `tensor_bytes`; raises `RunError` as `parse_versioned`."""
         return parse_versioned(self.metadata.get("handgrad", "").encode(), kind, str(self.path), *formats)
 
     def shapes(self) -> dict[str, tuple[tuple[int, ...], str]]:
@@ -249,6 +270,9 @@ class FolderLock:
             self.file.truncate()
             self.file.write(f"{os.getpid()}\n".encode())
             self.file.flush()
+            for left in self.folder.glob(LEFT_BEHIND):
+                with suppress(OSError):
+                    left.unlink()
         except FileExistsError:
             raise RunError(f"{self.folder}: cannot be written: it is no folder") from None
         except OSError as error:

@@ -33,7 +33,15 @@ from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.data import Dataset, Task
 from handgrad.data.columns import KINDS, Column
 from handgrad.errors import DataError, RunError
-from handgrad.files import Tensors, check_file, parse_versioned, read_file, write_file, write_tensors
+from handgrad.files import (
+    Tensors,
+    check_file,
+    parse_versioned,
+    read_file,
+    refuse_link,
+    tensor_bytes,
+    write_file,
+)
 from handgrad.layers import Layer, Loss
 from handgrad.network import Network
 from handgrad.network.saving import network_to_table, own_kinds, read_network
@@ -105,7 +113,7 @@ def save_run(
     """
     folder = Path(folder)
     delete_files(folder, ("run.json", "estimator.json", "explanation.html", "evaluation.png"))
-    write_tensors(folder / "weights.safetensors", run.network.arrays)
+    write_file(folder / "weights.safetensors", tensor_bytes(run.network.arrays))
     write_file(folder / "config.toml", configuration)
     write_file(folder / "history.jsonl", history.to_json_lines())
     write_file(folder / "history.csv", history_as_csv(history.epochs))
@@ -141,7 +149,7 @@ def replace_run(folder: Path) -> None:
     RunError
         When a file cannot be moved.
     """
-    new, arriving = folder / "new", folder / "arriving"
+    new, arriving = (refuse_link(folder / name) for name in ("new", "arriving"))
     try:
         if not arriving.exists():
             delete_files(folder, RUN_FILES)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from handgrad.errors import RunError, need, notify
-from handgrad.files import write_file
+from handgrad.files import refuse_link, write_file
 from handgrad.training import EpochRecord, History
 
 COLUMNS = [field.name for field in fields(EpochRecord)]
@@ -104,12 +104,8 @@ class TensorBoard:
     """
 
     def __init__(self, folder: Path, metric: str) -> None:
-        if folder.is_symlink():  # in an untrusted run
-            raise RunError(
-                f"{folder}: is a link that leads out of the folder", fix="put the folder itself there"
-            )
+        self.folder, self.metric = refuse_link(folder), metric
         need("tensorboardX", "writing event files for TensorBoard", "tensorboard")  # to hear of it now
-        self.folder, self.metric = folder, metric
         self.writer: Any = None
 
     def __call__(self, record: EpochRecord) -> None:

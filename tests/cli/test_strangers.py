@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from handgrad import RunError
+from handgrad.runs import load_run
 from handgrad.tracking import TensorBoard
 
 from ..conftest import Command
 
 MARKUP = '</script><script>alert(1)</script><img src=x onerror="alert(2)">'
+RUN = Path(__file__).parents[1] / "fuzz" / "corpus" / "run"
 ESCAPES = "\x1b]0;renamed\x07\x1b[2J"
 
 
@@ -104,6 +108,37 @@ def test_links_in_a_run_folder_lead_no_writing_elsewhere(handgrad: Command, tmp_
     assert outside.read_text() == "mine"
     assert not any((tmp_path / "run" / name).is_symlink() for name in names)
     assert len(names) > 5
+
+
+def test_a_pipe_or_a_device_in_a_run_folder_is_replaced(handgrad: Command, tmp_path: Path) -> None:
+    """Through a link or not: the weights do not go to nowhere, and nobody waits for a reader of the pipe."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    os.mkfifo(folder / "learning_curve.png")
+    (folder / "weights.safetensors").symlink_to(os.devnull)
+    (folder / "config.toml").symlink_to(tmp_path / "pipe")
+    handgrad("train", "xor", "--hidden", "3", "--epochs", "1", "--out", "run")
+    for name in ("weights.safetensors", "config.toml", "learning_curve.png"):
+        assert (folder / name).lstat().st_size > 200
+    assert load_run(folder).network.output_shape[-1] == 2
+
+
+@pytest.mark.parametrize("name", ["new", "arriving"])
+@pytest.mark.parametrize("options", [["--out", "run", "--overwrite"], ["--resume", "run"]])
+def test_no_folder_within_a_run_leads_elsewhere(
+    handgrad: Command, tmp_path: Path, name: str, options: list[str]
+) -> None:
+    """A run that is replaced is in such a folder for a while: nobody's files are moved, deleted or written there."""
+    mine = tmp_path / "mine"
+    shutil.copytree(RUN, tmp_path / "run")
+    shutil.copytree(RUN, mine)
+    before = {path: path.read_bytes() for path in mine.iterdir()}
+    (tmp_path / "run" / name).symlink_to(mine)
+    source = [] if "--resume" in options else ["xor"]
+    said = handgrad("train", *source, *options, code=1).stderr
+    assert said.startswith(f"Error: run/{name}: is a link that leads out of the folder")
+    assert {path: path.read_bytes() for path in mine.iterdir()} == before
 
 
 def test_event_files_go_through_no_link(tmp_path: Path) -> None:

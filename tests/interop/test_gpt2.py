@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,18 @@ from handgrad import (
     RunError,
     SoftmaxCrossEntropy,
 )
-from handgrad.files import write_tensors
+from handgrad.files import tensor_bytes, write_file
 from handgrad.interop import BytePairs, gpt2, load_gpt2, save_gpt2
 from handgrad.layers import GELU, LayerNorm, Positions, Residual, SelfAttention, gpt_layers
 
 from ..conftest import Command
 
 SMALL = {"entries": 23, "features": 12, "blocks": 3, "places": 7}
+
+
+def write_tensors(path: Path, arrays: Mapping[str, Any], **metadata: str) -> None:
+    """Write a safetensors file."""
+    write_file(path, tensor_bytes(arrays, **metadata))
 
 
 def published(

@@ -29,7 +29,7 @@ from handgrad.explaining import Explanation, explain
 from handgrad.explaining.record import Snapshot
 from handgrad.explaining.snapshots import with_training
 from handgrad.explaining.terminal import show_health, show_jacobian, show_line, show_overview
-from handgrad.files import write_file
+from handgrad.files import write_output
 from handgrad.layers import Optimiser
 from handgrad.network import Network
 from handgrad.rules import Rule
@@ -84,7 +84,7 @@ def explain_command(
     if html is not None:
         from handgrad.explaining.page import render_page
 
-        write_file(html, render_page(explanation))
+        write_output(html, render_page(explanation))
         click.echo(f"wrote {html}", err=True)
     if as_json:
         click.echo(explanation.to_json())

@@ -27,7 +27,7 @@ from handgrad.data.builtin import BUILT_IN
 from handgrad.data.sources import takes
 from handgrad.engines.cluster import is_first
 from handgrad.errors import ConfigurationError, DataError, RunError, notify
-from handgrad.files import read_file, write_file
+from handgrad.files import read_file, refuse_link, write_file
 from handgrad.runs import (
     MOST_BYTES,
     RUN_FILES,
@@ -196,14 +196,15 @@ def folder_of_new(out: Path, *, overwrite: bool) -> Path | None:
             "or another folder",
         )
     question = f"{printable(str(out))} holds a run. Replace it when the new one is finished?"
-    return out / "new" if overwrite or click.confirm(question, err=True) else None
+    return refuse_link(out / "new") if overwrite or click.confirm(question, err=True) else None
 
 
 def folder_to_resume(out: Path) -> Path:
     """Return where the training that was last begun for ``out`` is: in ``out``, or where it is to replace the run there."""
     if (out / "arriving").exists() and is_first():
         replace_run(out)
-    folder = out / "new" if holds_run(out / "new") else out
+    new = refuse_link(out / "new")
+    folder = new if holds_run(new) else out
     if not holds_run(folder):
         raise RunError(
             f"{out}: there is no training to resume",

@@ -23,7 +23,7 @@ from handgrad.data.sources import features_and_columns, takes
 from handgrad.engines import Epoch, ReferenceEngine
 from handgrad.engines.engine import rows_at_a_time
 from handgrad.errors import DataError, RunError
-from handgrad.files import write_file
+from handgrad.files import write_output
 from handgrad.runs import Run, load_run, match_classes, match_features, target_names
 from handgrad.training.metrics import mean_loss
 
@@ -69,7 +69,7 @@ def evaluate_command(
         rows = np.arange(len(dataset))
     loss, evaluation = _score(trained, dataset, rows)
     if picture is not None:
-        write_file(picture, evaluation.picture(f"{dataset.name}: {len(rows):,} rows"))
+        write_output(picture, evaluation.picture(f"{dataset.name}: {len(rows):,} rows"))
     results = {"rows": len(rows), "loss": loss}
     if as_json:
         warning = evaluation.warning and evaluation.warning + evaluation.advice
@@ -136,7 +136,7 @@ def predict_command(
     if out is None:
         click.echo(content, nl=False)
     else:
-        write_file(out, content)
+        write_output(out, content)
         click.echo(f"wrote {len(answers):,} answers to {out}", err=True)
 
 

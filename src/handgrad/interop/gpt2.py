@@ -11,7 +11,7 @@ import numpy as np
 
 from handgrad.arguments import Count, Fraction, Seed, judged
 from handgrad.errors import ConversionError, RunError
-from handgrad.files import Tensors, check_arrays, write_tensors
+from handgrad.files import Tensors, check_arrays, tensor_bytes, write_output
 from handgrad.layers import SoftmaxCrossEntropy, gpt_layers
 from handgrad.network import Network
 from handgrad.network.network import DType
@@ -136,7 +136,7 @@ def save_gpt2(network: Network, path: str | Path) -> None:
         raise ConversionError(f"{network!r}: is no GPT-2", fix="make it of handgrad.layers.gpt_layers")
     parts = _published(network.parameters).items()
     arrays = {name: np.concatenate(each, axis=-1) for name, each in parts}
-    write_tensors(Path(path), arrays, format="pt", heads=str(heads))
+    write_output(Path(path), tensor_bytes(arrays, format="pt", heads=str(heads)))
 
 
 def _published(arrays: Any) -> dict[str, list[Any]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from handgrad.arguments import judged
 from handgrad.errors import ConversionError, need
-from handgrad.files import write_file
+from handgrad.files import write_output
 from handgrad.network import Network
 from handgrad.program import Program, ProgramLine
 from handgrad.program.lowered import Extents, LoweredValue, UnsupportedLineError
@@ -109,7 +109,7 @@ def to_onnx(
     )
     onnx.helper.set_model_props(model, dict(metadata or {}))
     onnx.checker.check_model(model, full_check=True)
-    write_file(Path(path), model.SerializeToString())
+    write_output(Path(path), model.SerializeToString())
 
 
 def _without_standardisation(program: Program) -> Program:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from handgrad.arguments import judged
 from handgrad.errors import ConversionError, DataError
-from handgrad.files import Tensors, write_tensors
+from handgrad.files import Tensors, tensor_bytes, write_output
 from handgrad.interop.counterparts import places
 from handgrad.interop.torch_state import StateTensor, state_tensors
 from handgrad.layers import BatchNorm
@@ -55,7 +55,7 @@ def save_torch_weights(network: Network, path: str | Path) -> None:
     ...     save_torch_weights(network, Path(folder, "model.safetensors"))
     ...     load_torch_weights(Network(Linear(5, 3), BatchNorm()), Path(folder, "model.safetensors"))
     """
-    write_tensors(Path(path), to_state(network), format="pt")
+    write_output(Path(path), tensor_bytes(to_state(network), format="pt"))
 
 
 @judged

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from handgrad.errors import ConfigurationError, HandgradError, RunError
-from handgrad.files import Tensors, check_arrays, write_tensors
+from handgrad.files import Tensors, check_arrays, tensor_bytes, write_output
 from handgrad.layers import LAYERS, LOSSES, Graph, Layer, Loss, Parameter, Sequential
 from handgrad.network.network import Network
 from handgrad.specs import explain, from_table, to_table
@@ -65,7 +65,7 @@ def own_kinds(network: Network) -> dict[str, str]:
 def save_network(network: Network, path: Path) -> None:
     """Write a network to a safetensors file, whole or not at all; see `Network.save`."""
     head = {"format": FORMAT, "network": network_to_table(network), "own": own_kinds(network)}
-    write_tensors(path, network.arrays, head)
+    write_output(path, tensor_bytes(network.arrays, head))
 
 
 def load_network(path: Path, own: Sequence[type[Layer] | type[Loss]] = ()) -> Network:

@@ -18,7 +18,7 @@ import numpy as np
 
 from handgrad.arrays import Array
 from handgrad.errors import HandgradError, RunError
-from handgrad.files import Tensors, check_arrays, parse_versioned, read_file, write_file, write_tensors
+from handgrad.files import Tensors, check_arrays, parse_versioned, read_file, tensor_bytes, write_file
 from handgrad.layers import SCHEDULES, Schedule
 from handgrad.runs import Run, load_run, save_run
 from handgrad.sklearn.classifier import LabelKind
@@ -224,7 +224,7 @@ def _save_descent(estimator: Any, folder: Path) -> None:
         format=DESCENT_FORMAT, rate=found.rate, seed=found.seed, step=found.step, epoch=found.epoch,
         waited=found.waited, generator=generator,
     )  # fmt: skip
-    write_tensors(folder / DESCENT, arrays, header)
+    write_file(folder / DESCENT, tensor_bytes(arrays, header))
 
 
 def _load_descent(estimator: Any, folder: Path) -> None:
