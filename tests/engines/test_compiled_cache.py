@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import multiprocessing
 import os
 import subprocess
 import sys
 import textwrap
+import threading
+import time
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import handgrad.network
+from handgrad import Linear, Network
+from handgrad.engines.compiled.native import Native, cache_file, native
 
 from .agreement import threads
 
@@ -212,6 +220,92 @@ def _train_in_child(queue: Any) -> None:
     with threads(2):
         history = train(network, rng.normal(size=(300, 40)), rng.normal(size=(300, 3)), epochs=2)
     queue.put((history.facts["engine"], history.epochs[-1].loss))
+
+
+def _kernel(number: int) -> str:
+    """Return a function that no other test compiles."""
+    sum_ = f"%sum = add i64 %last, {number}\n%low = trunc i64 %sum to i32\nret i32 %low"
+    return f"define i32 @kernel(ptr %all, i64 %first, i64 %last) {{\n{sum_}\n}}\n"
+
+
+class _Slow:
+    """Has a property that another thread is computing."""
+
+    @cached_property
+    def value(self) -> int:
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(1)
+        return 1
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_forked_while_another_thread_compiles_does_not_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nor for one that computes a cached property, such as a network's parameters."""
+    original, compiling = Native.compiled, threading.Event()
+
+    def slow(self: Native, key: str, text: str) -> bytes:
+        compiling.set()
+        time.sleep(0.5)
+        return original(self, key, text)
+
+    monkeypatch.setenv("HANDGRAD_CACHE", str(tmp_path))
+    monkeypatch.setattr(Native, "compiled", slow)
+    network = Network(Linear(3, 2))
+    monkeypatch.setattr(handgrad.network, "Slow", _Slow, raising=False)  # as if it were one of handgrad's
+    others = [
+        threading.Thread(target=lambda: native().address(_kernel(1))),
+        threading.Thread(target=lambda: _Slow().value),
+    ]
+    for other in others:
+        other.start()
+    assert compiling.wait(20)
+    child = multiprocessing.get_context("fork").Process(
+        target=lambda: (_Slow().value, native().address(_kernel(2)), network.parameters)
+    )
+    child.start()
+    child.join(20)
+    try:
+        assert child.exitcode == 0
+    finally:
+        child.kill()
+        child.join()
+    for other in others:
+        other.join()
+
+
+def test_code_that_no_program_uses_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for the latest; what is in use stays, and so does what comes back."""
+    monkeypatch.setattr("handgrad.engines.compiled.native.MOST_LINKED", 4)
+    used = native().address(_kernel(3))
+    for number in range(10, 30):
+        native().address(_kernel(number))
+    assert len(native().latest) <= 4
+    linked = len(native().linked)
+    for number in range(10, 30):
+        assert native().address(_kernel(number)) > 0
+    assert len(native().linked) == linked
+    assert native().address(_kernel(3)) == used
+    assert ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *[ctypes.c_int64] * 2)(used)(0, 0, 39) == 42
+
+
+def test_the_oldest_files_of_the_cache_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that is not compiled code goes, and no file is younger than one that went."""
+    monkeypatch.setenv("HANDGRAD_CACHE", str(tmp_path))
+    monkeypatch.setattr("handgrad.engines.compiled.native.MOST_CACHED", 5000)
+    for age in range(9):
+        file = tmp_path / f"{age:032x}.o"
+        file.write_bytes(bytes(1000))
+        os.utime(file, (10**9 - age, 10**9 - age))
+    (tmp_path / "mine.o").write_bytes(bytes(9000))
+    os.utime(tmp_path / "mine.o", (0, 0))
+    cache_file(f"{9:032x}.o", bytes(1000))
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "mine.o",
+        *(f"{age:032x}.o" for age in (0, 1, 2, 3, 9)),
+    }
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -86,6 +89,36 @@ def test_helpers_help_one_caller_at_a_time() -> None:
     assert seen == [0]
     with helpers.shared() as address:
         assert address
+
+
+@pytest.mark.parametrize("line", range(1, 10))
+def test_an_interrupt_at_any_line_lets_nobody_wait(line: int) -> None:
+    """Whoever asks next is not kept waiting."""
+    helpers = Helpers(1)
+    code, lines = Helpers.shared.__wrapped__.__code__, 0  # type: ignore[attr-defined] # of the context manager
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal lines
+        if frame.f_code is not code:
+            return None
+        lines += event == "line"
+        if lines == line and event == "line":
+            raise KeyboardInterrupt
+        return trace
+
+    def ask() -> None:
+        with helpers.shared() as address:
+            seen.append(address)
+
+    seen: list[int] = []
+    sys.settrace(trace)
+    with suppress(KeyboardInterrupt), helpers.shared():
+        pass
+    sys.settrace(None)
+    next_one = threading.Thread(target=ask, daemon=True)
+    next_one.start()
+    next_one.join(10)
+    assert len(seen) == 1
 
 
 def test_one_thread_fewer_helps_than_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,6 +226,24 @@ def test_a_copy_of_the_library_with_other_code(tmp_path: Path, monkeypatch: pyte
     written = file.stat().st_mtime_ns
     assert make_copy(monkeypatch)[1] is not None
     assert file.stat().st_mtime_ns == written
+
+
+def test_a_damaged_copy_of_the_library_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would crash every process that loads it; where it cannot be written, there is none."""
+    monkeypatch.setenv("HANDGRAD_CACHE", str(tmp_path))
+    openblas = make_copy(monkeypatch)[0]
+    (file,) = tmp_path.iterdir()
+    for damage in (bytes(file.stat().st_size), file.read_bytes()[:-9], b""):
+        file.unlink()  # this process has it mapped
+        file.write_bytes(damage)
+        assert make_copy(monkeypatch)[1] is not None
+        assert file.read_bytes() == Path(openblas.library._name).read_bytes()
+    file.unlink()
+    file.write_bytes(bytes(100))
+    monkeypatch.setattr(blas, "cache_file", lambda name, content: None)
+    assert make_copy(monkeypatch)[1] is None
 
 
 def test_a_copy_follows_the_threads_of_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from functools import cache
+from queue import SimpleQueue
 
 import numpy as np
 
@@ -242,9 +243,9 @@ class Helpers:
 
     def __init__(self, count: int) -> None:
         self.memory = np.zeros(POOL_SIZE, np.int64)
-        work = native().address(driver_text(native().triple), "work")
-        self.work = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(work)
-        self.wanted, self.finished = threading.Semaphore(0), threading.Semaphore(0)
+        self.address = native().address(driver_text(native().triple), "work")
+        self.work = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
+        self.wanted: SimpleQueue[None] = SimpleQueue()  # no interrupt comes within its methods
         self.taken = threading.Lock()
         self.caller = -1  # the processor that the helpers do not use
         self.threads = [threading.Thread(target=self.help, daemon=True) for _ in range(count)]
@@ -254,31 +255,27 @@ class Helpers:
     def help(self) -> None:
         """Do parts whenever there are any (in a thread of its own)."""
         while True:
-            self.wanted.acquire()
+            self.wanted.get()
             self.work(self.memory.ctypes.data)
-            self.finished.release()
 
     @contextmanager
     def shared(self) -> Iterator[int]:
-        """Wake the helpers; yields the address of the shared memory, or 0 when they help another caller."""
+        """Wake the helpers; yields the address of the shared memory, or 0 when they help another caller.
+
+        Nobody waits for their end: they take no part of a job that is done, and stop, or help the next caller.
+        """
         if not self.taken.acquire(blocking=False):
             yield 0
             return
-        woken = 0
         try:
             self.keep_apart()
             self.memory[Pool.STOP] = 0
             for _ in self.threads:
-                woken += 1
-                self.wanted.release()
+                self.wanted.put(None)
             yield self.memory.ctypes.data
         finally:
             self.memory[Pool.STOP] = 1
-            try:
-                for _ in range(woken):
-                    self.finished.acquire()
-            finally:
-                self.taken.release()
+            self.taken.release()
 
     def keep_apart(self) -> None:
         """Keep the helpers off the processor that the caller runs on.

@@ -12,7 +12,6 @@ import ctypes
 import hashlib
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,10 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.engines.compiled.native import cache_file, cache_folder, native, read_cached
+from handgrad.engines.compiled.native import LOCK, cache_file, cache_folder, native, read_cached
 from handgrad.errors import ConfigurationError
 
-_LOCK = threading.Lock()
 _ASKING: dict[str, list[int]] = {}  # how many keep a library to one thread, and how many it had before
 
 
@@ -103,14 +101,14 @@ class Blas:
             with self.original.on_one_thread():
                 yield
             return
-        with _LOCK:
+        with LOCK:
             before = _ASKING.setdefault(self.name, [0, self.thread_count])
             before[0] += 1
             set_count(1)
         try:
             yield
         finally:
-            with _LOCK:
+            with LOCK:
                 before[0] -= 1
                 if before[0] == 0:
                     set_count(_ASKING.pop(self.name)[1])
@@ -130,9 +128,6 @@ ROUNDS = 25
 """How often each library is measured; the fastest time counts, so that a busy machine changes little."""
 
 
-_FINDING = threading.Lock()
-
-
 def library_is_chosen() -> bool:
     """Whether the user asks for a library: then it computes every product of matrices."""
     return os.environ.get(CHOICE, "auto") != "auto"
@@ -140,7 +135,7 @@ def library_is_chosen() -> bool:
 
 def find_blas() -> Blas | None:
     """Return the library to use, or None where none is found; the same one in every thread of a process."""
-    with _FINDING:
+    with LOCK:
         return _find()
 
 
@@ -214,8 +209,10 @@ def _with_avx2(openblas: Blas) -> Blas | None:
         size, version = original.stat().st_size, openblas.name.rpartition(" ")[2]
         # one, however often NumPy is installed
         copy = folder / f"{original.stem}-{version}-{size:x}{original.suffix}"
-        if not (copy.exists() and copy.stat().st_size == size):
+        if not _is_copy(copy, original):
             cache_file(copy.name, original.read_bytes())
+            if not _is_copy(copy, original):
+                return None
         before = {name: os.environ[name] for name in settings if name in os.environ}
         os.environ.update(settings)  # is read while the library is loaded
         try:
@@ -226,6 +223,13 @@ def _with_avx2(openblas: Blas) -> Blas | None:
             os.environ.update(before)
         return replace(openblas, name=f"{openblas.name} (AVX2)", library=library, original=openblas)
     return None
+
+
+def _is_copy(copy: Path, original: Path) -> bool:
+    """Whether a file has all bytes of another: a damaged library would crash the process."""
+    if not (copy.is_file() and copy.stat().st_size == original.stat().st_size):
+        return False
+    return np.array_equal(np.memmap(copy, mode="r"), np.memmap(original, mode="r"))
 
 
 def _mkl() -> Blas | None:

@@ -14,11 +14,37 @@ import threading
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
 
 import llvmlite
 import llvmlite.binding as llvm
 
 MARK = b"handgrad native code 1\n"
+
+MOST_CACHED = 2**27
+"""How many bytes of compiled code the cache may have: what is oldest goes first."""
+
+MOST_LINKED = 256
+"""How many functions that no program uses any more stay linked, for the next that does."""
+
+LOCK = threading.RLock()
+"""Held by whoever compiles, links or looks for BLAS. A fork waits for it: in the child, nobody else could release it."""
+
+
+def _renew_locks() -> None:
+    """Give cached properties new locks in a forked child: before Python 3.12 they have some, and others may hold them."""
+    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == "handgrad"]
+    for kind in {each for module in modules for each in vars(module).values() if isinstance(each, type)}:
+        for each in vars(kind).values():
+            if isinstance(each, cached_property):
+                each.lock = threading.RLock()  # type: ignore[attr-defined] # which typeshed does not list
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
+    if sys.version_info < (3, 12):
+        os.register_at_fork(after_in_child=_renew_locks)
 
 
 def cache_folder() -> Path | None:
@@ -57,6 +83,29 @@ def cache_file(name: str, content: bytes) -> None:
         temporary.replace(file)
     with suppress(OSError):
         temporary.unlink(missing_ok=True)
+    _limit_cache(folder)
+
+
+@cache
+def _limit_cache(folder: Path) -> None:
+    """Delete the oldest compiled code beyond what the cache may have; once in a process, as it looks at every file."""
+    found = []
+    for file in folder.glob(f"{'[0-9a-f]' * 32}.o"):
+        with suppress(OSError):  # another process may be deleting them too
+            status = file.stat()
+            found.append((status.st_mtime, status.st_size, file))
+    total = 0
+    for _, size, file in sorted(found, reverse=True):
+        total += size
+        if total > MOST_CACHED:
+            with suppress(OSError):
+                file.unlink()
+
+
+class Address(int):
+    """The address of a function; its code is freed with the last of them."""
+
+    code: object
 
 
 class Native:
@@ -66,38 +115,43 @@ class Native:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         target = llvm.Target.from_default_triple()
+        processor, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
+        self.features = features
         self.machine = target.create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
+            cpu=processor, features=features.flatten(), opt=3, jit=True
         )
         self.linker = llvm.create_lljit_compiler(self.machine, use_jit_link=False, suppress_errors=True)
-        self.linked: dict[str, tuple[object, int]] = {}
-        self.lock = threading.Lock()
+        self.linked: WeakValueDictionary[str, Any] = WeakValueDictionary()
+        self.latest: dict[str, object] = {}
         self.count = 0
-
-    @cached_property
-    def version(self) -> str:
-        """What the compiled code depends on beside its text."""
-        processor = llvm.get_host_cpu_name() + llvm.get_host_cpu_features().flatten()
-        return f"{llvmlite.__version__} {llvm.llvm_version_info} {self.machine.triple} {processor}"
+        self.triple = str(self.machine.triple)
+        # what the compiled code depends on beside its text
+        self.version = (
+            f"{llvmlite.__version__} {llvm.llvm_version_info} {self.triple} {processor}{features.flatten()}"
+        )
 
     def has(self, feature: str) -> bool:
         """Whether the processor has instructions of this name, as LLVM has it."""
-        return bool(llvm.get_host_cpu_features().get(feature))
+        return bool(self.features.get(feature))
 
-    @property
-    def triple(self) -> str:
-        return str(self.machine.triple)
-
-    def address(self, text: str, name: str = "kernel") -> int:
+    def address(self, text: str, name: str = "kernel") -> Address:
+        """Return the address of a function; its code is there as long as the address is."""
         key = hashlib.sha256((self.version + name + text).encode()).hexdigest()[:32]
-        with self.lock:
-            if key not in self.linked:
+        with LOCK:
+            code = self.linked.get(key)
+            if code is None:
                 image = self.cached(key) or self.compiled(key, text)
                 library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
                 self.count += 1  # no name twice, also when an interruption comes between
-                tracker = library.export_symbol(name).link(self.linker, f"{key}-{self.count}")
-                self.linked[key] = (tracker, tracker[name])
-            return self.linked[key][1]
+                code = library.export_symbol(name).link(self.linker, f"{key}-{self.count}")
+                self.linked[key] = code
+            self.latest.pop(key, None)
+            self.latest[key] = code
+            if len(self.latest) > MOST_LINKED:
+                del self.latest[next(iter(self.latest))]
+            address = Address(code[name])
+            address.code = code
+            return address
 
     def cached(self, key: str) -> bytes | None:
         content = read_cached(f"{key}.o") or b""
@@ -107,7 +161,7 @@ class Native:
     def compiled(self, key: str, text: str) -> bytes:
         """Compile, and cache the result if that is possible."""
         module = llvm.parse_assembly(text)
-        module.triple = self.machine.triple
+        module.triple = self.triple
         module.data_layout = str(self.machine.target_data)
         module.verify()
         options = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -121,7 +175,12 @@ class Native:
         return image
 
 
-@cache
 def native() -> Native:
     """Return the compiler of this process."""
+    with LOCK:
+        return _native()
+
+
+@cache
+def _native() -> Native:
     return Native()

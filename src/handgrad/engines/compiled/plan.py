@@ -105,8 +105,10 @@ class Plan:
         self.seconds = (
             SLICE_SECONDS  # for a batch, as the last slice of them had it; at first one is tried alone
         )
-        run = native().address(driver_text(native().triple), "run")
-        self.call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(run)
+        self.loop = native().address(driver_text(native().triple), "run")
+        self.call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
+            self.loop
+        )
 
     def run(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
         """Run an epoch's batches, a short while at a time; `IndexError` when a row number or an index lies outside."""
