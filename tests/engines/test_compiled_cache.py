@@ -279,15 +279,16 @@ def test_a_child_forked_while_another_thread_compiles_does_not_wait_for_it(
 def test_code_that_no_program_uses_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for the latest; what is in use stays, and so does what comes back."""
     monkeypatch.setattr("handgrad.engines.compiled.native.MOST_LINKED", 4)
-    used = native().address(_kernel(3))
+    mine = Native()
+    used = mine.address(_kernel(3))
     for number in range(10, 30):
-        native().address(_kernel(number))
-    assert len(native().latest) <= 4
-    linked = len(native().linked)
+        mine.address(_kernel(number))
+    assert len(mine.latest) <= 4
+    linked = len(mine.linked)
     for number in range(10, 30):
-        assert native().address(_kernel(number)) > 0
-    assert len(native().linked) == linked
-    assert native().address(_kernel(3)) == used
+        assert mine.address(_kernel(number)) > 0
+    assert len(mine.linked) == linked
+    assert mine.address(_kernel(3)) == used
     assert ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *[ctypes.c_int64] * 2)(used)(0, 0, 39) == 42
 
 
