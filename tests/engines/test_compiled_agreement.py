@@ -17,6 +17,7 @@ from handgrad import (
     Adam,
     BatchNorm,
     BinaryCrossEntropy,
+    Concat,
     Cosine,
     Dropout,
     Embedding,
@@ -167,14 +168,22 @@ def linear(rank: int, **more: Any) -> Case:
     return Case(network, {"x": X[rank], "t": T[rank]})
 
 
+def with_biases(network: Network) -> Network:
+    """Draw all biases: a key's has no gradient but rounding, and at 0 that would be all it is."""
+    rng = np.random.default_rng(3)
+    for name, array in network.parameters.items():
+        if name.startswith("b"):
+            array[...] = rng.normal(size=array.shape)
+    return network
+
+
 def looked_up(rank: int, *layers: Layer) -> Case:
     """Return a case with an embedding in front, of one index a row or of several."""
 
     def network(dtype: str) -> Network:
         body = [Embedding(ENTRIES, HIDDEN), *layers, Linear(HIDDEN, OUTPUTS)]
-        return Network(
-            *body, inputs=() if rank == 1 else TIME, loss=SoftmaxCrossEntropy(), dtype=dtype
-        )  # fmt: skip
+        loss = SoftmaxCrossEntropy()
+        return with_biases(Network(*body, inputs=() if rank == 1 else TIME, loss=loss, dtype=dtype))
 
     return Case(network, {"x": INDICES[rank], "t": CLASSES[rank + 1]})
 
@@ -187,14 +196,7 @@ def over_places(*layers: Layer, inputs: tuple[int, ...] = (TIME, FEATURES)) -> C
 
     def network(dtype: str) -> Network:
         body = [Linear(FEATURES, WIDTH), *layers, Linear(WIDTH, OUTPUTS)]
-        made = Network(*body, loss=MeanSquaredError(), inputs=inputs, dtype=dtype)
-        rng = np.random.default_rng(3)
-        for name, array in made.parameters.items():
-            if name.startswith(
-                "b"
-            ):  # a key's bias has no gradient but rounding: at 0, that would be all it is
-                array[...] = rng.normal(size=array.shape)
-        return made
+        return with_biases(Network(*body, loss=MeanSquaredError(), inputs=inputs, dtype=dtype))
 
     shapes = (ROWS, *inputs), (ROWS, *network("float32").output_shape[1:])
     x, t = (np.resize(given[3], shape) for given, shape in zip((X, T), shapes, strict=True))
@@ -287,6 +289,13 @@ NETWORKS: dict[str, Case] = {
     "positions": over_places(Positions(), LayerNorm()),
     "attention": over_places(SelfAttention(WIDTH, HEADS)),
     "causal attention": over_places(Positions(), SelfAttention(WIDTH, HEADS, causal=True)),
+    "grouped-query attention": over_places(SelfAttention(WIDTH, 9, causal=True, rotary=True, key_heads=3)),
+    "attention with padding": looked_up(
+        2, *(SelfAttention(HIDDEN, causal=causal, padding=3 - causal) for causal in (True, False))
+    ),
+    "branches": over_places(
+        Concat(Sequential(), Sequential(Linear(WIDTH, 7), Tanh()), Linear(WIDTH, 5)), Linear(WIDTH + 12, WIDTH), Tanh()
+    ),
     "rotary attention": over_places(SelfAttention(WIDTH, HEADS, causal=True, rotary=True)),
     "transformer": over_places(
         Positions(),

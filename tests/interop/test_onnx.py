@@ -20,6 +20,7 @@ from handgrad import (
     AvgPool2d,
     BatchNorm,
     BinaryCrossEntropy,
+    Concat,
     Conv1d,
     Conv2d,
     ConversionError,
@@ -42,6 +43,7 @@ from handgrad import (
     Residual,
     RunError,
     SelfAttention,
+    Sequential,
     Standardise,
     Tanh,
 )
@@ -97,6 +99,11 @@ def test_attention_and_groups_are_exported(tmp_path: Path) -> None:
     norms = [GroupNorm(3), GlobalAvgPool2d()]
     for layers, inputs in (
         ([Positions(), SelfAttention(12, 3, causal=True, rotary=True), SelfAttention(12, 2)], (5, 12)),
+        ([SelfAttention(12, 6, key_heads=2), Concat(Sequential(), Linear(12, 7), Linear(12, 5))], (5, 12)),
+        (
+            [Embedding(5, 12), SelfAttention(12, 2, padding=0), SelfAttention(12, 2, causal=True, padding=3)],
+            (7,),
+        ),
         ([Reshape((5, 2, 12)), *norms], (10, 12)),
     ):
         network = Network(*layers, inputs=inputs)

@@ -18,6 +18,7 @@ from handgrad import (
     RNN,
     AvgPool2d,
     BatchNorm,
+    Concat,
     Conv1d,
     Conv2d,
     ConversionError,
@@ -369,6 +370,15 @@ WRONG_ORDER: dict[str, tuple[tuple[Layer, ...], Any, str]] = {
         (SelfAttention(4, 2, rotary=True),), (3, 4),
         "layer 1, SelfAttention(4, heads=2, rotary=True): PyTorch's attention has no rotary positions",
     ),
+    "heads of keys": (
+        (SelfAttention(4, 2, key_heads=1),), (3, 4),
+        "layer 1, SelfAttention(4, heads=2, key_heads=1): PyTorch's attention has as many heads of keys as of queries",
+    ),
+    "padding": (
+        (Embedding(7, 4), SelfAttention(4, padding=0)), 3,
+        "layer 2, SelfAttention(4, padding=0): PyTorch's attention has no padding without a mask in each call",
+    ),
+    "branches": ((Concat(Linear(2, 3), Linear(2, 4)),), 2, "layer 1, Concat: branches side by side have no module"),
 }  # fmt: skip
 
 

@@ -12,11 +12,14 @@ from handgrad import (
     AdamW,
     ConfigurationError,
     Embedding,
+    Last,
+    Layer,
     LayerNorm,
     Linear,
     Network,
     Positions,
     Repeat,
+    Reshape,
     Residual,
     SelfAttention,
     SoftmaxCrossEntropy,
@@ -107,3 +110,67 @@ def test_heads_that_do_not_divide_the_features_are_named() -> None:
             SelfAttention(features, heads, rotary=rotary)
         assert caught.value.problem.endswith("an even number each") == rotary
         assert caught.value.fix == fix
+
+
+def attended(torch: Any, arrays: dict[str, Any], x: Any, h: Any, shared: int, padding: int) -> Any:
+    """Return what 4 heads find with as many heads of keys and a mask, of PyTorch's own functions."""
+    q, k, v = (
+        (h @ arrays[f"W{n}"] + arrays[f"b{n}"]).unflatten(-1, (heads, -1)).transpose(1, 2)
+        for n, heads in ((1, 4), (2, shared), (3, shared))
+    )
+    seen = (torch.tensor(x) != padding)[:, None, None, :]
+    found = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen, enable_gqa=True)
+    return found.transpose(1, 2).flatten(2) @ arrays["W4"] + arrays["b4"]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("shared", [1, 2, 4])
+def test_every_gradient_of_grouped_queries_with_padding_is_pytorchs(torch: Any, shared: int) -> None:
+    attention = SelfAttention(WIDTH, 4, key_heads=shared, padding=2)
+    layers = Embedding(ENTRIES, WIDTH), attention, Linear(WIDTH, ENTRIES)
+    network = Network(*layers, loss=SoftmaxCrossEntropy(), inputs=(PLACES,), dtype="float64")
+    rng = np.random.default_rng(0)
+    x, t = rng.integers(2, ENTRIES, (3, PLACES)), rng.integers(0, ENTRIES, (3, PLACES))
+    x[0, 3:] = x[1, :2] = 2
+    program = network.program(optimiser=None).without_updates()
+    found = run_lines(program.lines, {"x": x, "t": t, "n": 3, **network.arrays})
+    tensors = {name: torch.tensor(array, requires_grad=True) for name, array in network.arrays.items()}
+    renamed = dict(
+        zip(("E", "W1", "b1", "W2", "b2", "W3", "b3", "W4", "b4", "V", "c"), tensors.values(), strict=True)
+    )
+    h = attended(torch, renamed, x, torch.nn.functional.embedding(torch.tensor(x), renamed["E"]), shared, 2)
+    logits = h @ renamed["V"] + renamed["c"]
+    torch.nn.functional.cross_entropy(logits.flatten(0, 1), torch.tensor(t).flatten()).backward()
+    for name, tensor in tensors.items():
+        np.testing.assert_allclose(found[f"d{name}"], tensor.grad, rtol=0, atol=1e-13, err_msg=name)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_fills_a_sequence_up_changes_nothing(causal: bool) -> None:
+    """Whichever place of another sequence was there: the row of the table for padding is in no other place's output."""
+    attention = SelfAttention(WIDTH, 2, causal=causal, padding=0)
+    network = Network(Embedding(ENTRIES, WIDTH), attention, inputs=(PLACES,), dtype="float64")
+    x = np.array([[3, 1, 4, 0, 0], [0, 5, 2, 0, 6]])
+    before = network.predict(x)
+    network.arrays["E1"][0] += 1
+    after = network.predict(x)
+    np.testing.assert_array_equal(after[x != 0], before[x != 0])
+    assert np.abs(after - before)[x == 0].min() > 1e-6
+    assert np.isfinite(network.predict(np.zeros((1, PLACES), int))).all()
+
+
+def test_heads_of_keys_divide_those_of_queries() -> None:
+    with pytest.raises(
+        ConfigurationError, match="6 heads of queries cannot share 4 heads of keys evenly"
+    ) as caught:
+        SelfAttention(12, 6, key_heads=4)
+    assert caught.value.fix == "give key_heads=1 or 2 or 3 or 6"
+
+
+@pytest.mark.parametrize(
+    "layers", [(), (Embedding(7, 4), Linear(4, 4), Last(), Linear(4, 12), Reshape((3, 4)))]
+)
+def test_padding_is_an_index_of_each_place(layers: tuple[Layer, ...]) -> None:
+    with pytest.raises(ConfigurationError, match="padding is an index of each place") as caught:
+        Network(*layers, SelfAttention(4, padding=0), inputs=(5,) if layers else (5, 4))
+    assert caught.value.fix == "put Embedding first, or leave padding out"

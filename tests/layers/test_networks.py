@@ -15,6 +15,8 @@ from handgrad import (
     GELU,
     BatchNorm,
     BinaryCrossEntropy,
+    Concat,
+    ConfigurationError,
     Dropout,
     Embedding,
     HalfSquaredError,
@@ -27,6 +29,7 @@ from handgrad import (
     ReLU,
     Residual,
     Sequential,
+    ShapeError,
     Sigmoid,
     SiLU,
     Softmax,
@@ -231,3 +234,22 @@ def test_the_loss_outside_training_uses_the_evaluation_of_every_layer() -> None:
     network.states["running_mean1"][...] = [1, 2, 3, 4]
     x, t = RNG.normal(size=(6, 3)), RNG.normal(size=(6, 4))
     np.testing.assert_allclose(evaluate(network, x=x, t=t), ((network.output(x) - t) ** 2).mean())
+
+
+def test_branches_are_put_side_by_side() -> None:
+    """In their order, each of the same input; its gradient is the sum of theirs."""
+    first, second = Linear(3, 4), Sequential(Linear(3, 2), Tanh())
+    network = Network(Concat(first, Sequential(), second), inputs=3, loss=MeanSquaredError(), dtype="float64")
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    W, b, V, c = network.arrays.values()
+    np.testing.assert_allclose(network.predict(x), np.hstack([x @ W + b, x, np.tanh(x @ V + c)]), rtol=1e-14)
+    assert (
+        repr(network.body.layers[0]) == "Concat(Linear(3, 4), Sequential(), Sequential(Linear(3, 2), Tanh()))"
+    )
+
+
+def test_branches_that_do_not_fit_are_named() -> None:
+    with pytest.raises(ConfigurationError, match="Concat: 1 branches have nothing to be put side by side"):
+        Concat(Linear(3, 4))
+    with pytest.raises(ShapeError, match=r"layer 1, Concat → branch 2, Linear\(4, 4\): axis I is 3 in x"):
+        Network(Concat(Linear(3, 4), Linear(4, 4)), inputs=3)

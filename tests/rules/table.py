@@ -198,6 +198,27 @@ def _rotated(torch: Any, x: Any, base: float) -> Any:
     return torch.cat([turned.real, turned.imag], -1)
 
 
+def _padded(torch: Any, q: Any, k: Any, v: Any, i: Any, padding: int, **options: Any) -> Any:
+    """Attend as PyTorch does with a mask; where nothing is left to look at, to everything alike."""
+    seen = (i != padding)[:, None, None, :].expand(*q.shape[:-1], -1)
+    if options:
+        seen = seen & torch.ones(seen.shape[-2:], dtype=torch.bool).tril()
+    none = ~seen.any(-1, keepdim=True)
+    found = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen | none)
+    return torch.where(none, v.mean(-2, keepdim=True), found)
+
+
+def _padded_causal(torch: Any, *arguments: Any, padding: int) -> Any:
+    return _padded(torch, *arguments, padding=padding, is_causal=True)
+
+
+def few_indices(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Array:
+    """Draw indices of which some are 0 and some 1, in one row all."""
+    i = rng.integers(0, 3, shape)
+    i[0] = rng.integers(0, 2)
+    return i
+
+
 def _through_time(function: str) -> Callable[..., Any]:
     """Return PyTorch's recurrence of that name, which has its matrices transposed and its bias in two."""
 
@@ -342,6 +363,42 @@ TABLE: tuple[Row, ...] = (
         sizes={"A...": (3, 8)},
         options=({"shape": (-1,)}, {"shape": (2, 3, 4)}),
         jacobians={"x": "sparse: 24 of 576 entries"},
+    ),
+    Row(
+        rules.concatenate,
+        lambda torch, x, y: torch.cat([x, y], -1),
+        jacobians={"x": "sparse: 19 of 798 entries", "y": "sparse: 23 of 966 entries"},
+    ),
+    Row(
+        rules.repeat_heads,
+        lambda torch, x, times: x.repeat_interleave(times, -3),
+        sizes={"G": 2, "T": 3, "E": 4},
+        options=({"times": 3}, {"times": 2}),
+        jacobians={"x": "sparse: 6 of 12 entries"},
+    ),
+    Row(
+        rules.padded_attention,
+        _padded,
+        draws={"i": few_indices},
+        sizes={"N": 4, "G": 2, "T": 3, "S": 5, "E": 4, "F": 6},
+        options=({"padding": 0}, {"padding": 1}),
+        jacobians={
+            "q": "block diagonal: 4×2×3×6×4 numbers",
+            "k": "block diagonal: 4×2×3×6×5×4 numbers",
+            "v": "kronecker: p ⊗ I",
+        },
+    ),
+    Row(
+        rules.padded_causal_attention,
+        _padded_causal,
+        draws={"i": few_indices},
+        sizes={"N": 4, "G": 2, "T": 5, "E": 4, "F": 6},
+        options=({"padding": 0}, {"padding": 1}),
+        jacobians={
+            "q": "sparse: 480 of 960 entries",
+            "k": "sparse: 1,056 of 4,800 entries",
+            "v": "kronecker: p ⊗ I",
+        },
     ),
     Row(
         rules.split_heads,

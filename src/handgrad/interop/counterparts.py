@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from handgrad import layers
 from handgrad.errors import ConversionError
-from handgrad.layers import Layer, Repeat, Residual, Sequential
+from handgrad.layers import Concat, Layer, Repeat, Residual, Sequential
 
 
 @dataclass(frozen=True)
@@ -174,6 +174,11 @@ def places(body: Sequential, path: str = "", title: str = "") -> Iterator[LayerP
     for number, layer in enumerate(body.layers):
         name = type(layer).__name__ if isinstance(layer, Sequential) else repr(layer)
         inner_path, inner_title = f"{path}{number}", f"{title}layer {number + 1}, {name}"
+        if isinstance(layer, Concat):
+            raise ConversionError(
+                f"{inner_title}: branches side by side have no module",
+                fix="export it by handgrad.interop.to_onnx",
+            )
         if isinstance(layer, Sequential):
             blocks = layer.blocks if isinstance(layer, Repeat) else (layer,)
             for block, inner in enumerate(blocks):

@@ -183,9 +183,8 @@ def check_axes(network: Network) -> None:
     graph = network.graph()
     for place in places(network.body):
         axis, row = place.counterpart.channels, graph.inputs[id(place.layer)].shape[1:]
-        if getattr(place.layer, "rotary", False):
-            problem = f"{place.title}: PyTorch's attention has no rotary positions"
-            raise ConversionError(problem, fix="give rotary=False, or export it by handgrad.interop.to_onnx")
+        if isinstance(place.layer, SelfAttention):
+            _check_attention(place.title, place.layer)
         if isinstance(place.layer, Reshape) and channels_first(network, row) and len(place.layer.shape) > 1:
             raise ConversionError(
                 f"{place.title}: takes the numbers of images{show_shape(row)} in handgrad's order, and PyTorch has another",
@@ -200,4 +199,18 @@ def check_axes(network: Network) -> None:
             raise ConversionError(
                 f"{place.title}: in PyTorch {has}, and {place.counterpart.module} takes the last axis",
                 fix="convert the layers before it and those from it on as two networks, with movedim(1, -1) between them",
+            )
+
+
+def _check_attention(title: str, layer: SelfAttention) -> None:
+    """Refuse what PyTorch's module for attention cannot do by itself."""
+    for setting, usual, what in (
+        ("rotary", False, "no rotary positions"),
+        ("key_heads", None, "as many heads of keys as of queries"),
+        ("padding", None, "no padding without a mask in each call"),
+    ):
+        if getattr(layer, setting) != usual:
+            problem = f"{title}: PyTorch's attention has {what}"
+            raise ConversionError(
+                problem, fix=f"give {setting}={usual}, or export it by handgrad.interop.to_onnx"
             )

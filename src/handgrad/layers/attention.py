@@ -6,12 +6,13 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
 from handgrad import rules
-from handgrad.arguments import Count, Fraction, judged
+from handgrad.arguments import Count, CountOrZero, Fraction, judged
 from handgrad.errors import ConfigurationError
 from handgrad.layers.elementwise import GELU, Dropout
 from handgrad.layers.graph import Graph, Parameter, Value
 from handgrad.layers.layer import Layer, Repeat, Residual
 from handgrad.layers.parametric import Embedding, LayerNorm, Linear
+from handgrad.rules import show_shape
 
 __all__ = ["Positions", "SelfAttention", "SwiGLU", "gpt_layers"]
 
@@ -21,7 +22,7 @@ class SelfAttention(Layer):
     """Let each place look at the others: x (n, T, D) to z (n, T, D).
 
     Four linear maps, of queries, keys, values and results, W (D, D) and b (D,) each; between them attention in
-    ``heads`` parts of D / heads features.
+    ``heads`` parts of D / heads features. With fewer heads of keys and values, W and b of these two have fewer columns.
 
     Parameters
     ----------
@@ -33,6 +34,12 @@ class SelfAttention(Layer):
         Whether no place looks at later ones.
     rotary : bool, default False
         Whether queries and keys are turned by their positions.
+    key_heads : int, default None
+        How many heads keys and values have, of which each serves as many neighbouring heads of queries: grouped-query
+        attention; with 1, multi-query attention. Without a number, as many as ``heads``.
+    padding : int, default None
+        The index in x, the network's input, that fills sequences up: no place looks at one that has it. Where a sequence has
+        no other, its places see the average of all.
     initialiser : str, default "lecun_normal"
         The name of one of `handgrad.INITIALISERS`, for the four W.
 
@@ -48,9 +55,17 @@ class SelfAttention(Layer):
     _: KW_ONLY
     causal: bool = False
     rotary: bool = False
+    key_heads: Count | None = None
+    padding: CountOrZero | None = None
     initialiser: str = "lecun_normal"
 
     def __post_init__(self) -> None:
+        if self.key_heads is not None and self.heads % self.key_heads:
+            divisors = [str(n) for n in range(1, self.heads + 1) if self.heads % n == 0]
+            raise ConfigurationError(
+                f"{self!r}: {self.heads} heads of queries cannot share {self.key_heads} heads of keys evenly",
+                fix=f"give key_heads={' or '.join(divisors)}",
+            )
         unit = 2 if self.rotary else 1  # rotary positions turn pairs of features
         if self.features % (self.heads * unit):
             near = range(max(1, self.heads - 1000), self.heads + 1000)
@@ -67,16 +82,44 @@ class SelfAttention(Layer):
     @cached_property
     def maps(self) -> tuple[Linear, ...]:
         """The maps of queries, keys, values and results."""
-        return tuple(Linear(self.features, self.features, initialiser=self.initialiser) for _ in range(4))
+        shared = self.features // self.heads * (self.key_heads or self.heads)
+        widths = self.features, shared, shared, self.features
+        return tuple(Linear(self.features, width, initialiser=self.initialiser) for width in widths)
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        kept = self.key_heads or self.heads
         parts = [
-            graph.apply(rules.split_heads, each.connect(graph, x), heads=self.heads) for each in self.maps[:3]
+            graph.apply(rules.split_heads, each.connect(graph, x), heads=heads)
+            for each, heads in zip(self.maps[:3], (self.heads, kept, kept), strict=True)
         ]
         if self.rotary:
             parts[:2] = (graph.apply(rules.rotary_positions, part) for part in parts[:2])
-        found = graph.apply(rules.causal_attention if self.causal else rules.attention, *parts)
+        if kept != self.heads:
+            parts[1:] = (
+                graph.apply(rules.repeat_heads, part, times=self.heads // kept) for part in parts[1:]
+            )
+        if self.padding is None:
+            found = graph.apply(rules.causal_attention if self.causal else rules.attention, *parts)
+        else:
+            rule = rules.padded_causal_attention if self.causal else rules.padded_attention
+            found = graph.apply(rule, *parts, self.indices(graph, x), padding=self.padding)
         return self.maps[3].connect(graph, graph.apply(rules.merge_heads, found))
+
+    def indices(self, graph: Graph, x: Value) -> Value:
+        """Return the network's input, which has an index for each place."""
+        given = graph.given["x"]
+        looked_up = any(
+            kind == "index" and node.arguments[argument] is given
+            for node in graph.nodes
+            for argument, kind in node.rule.forward.kinds.items()
+        )
+        if not looked_up or given.shape != x.shape[:-1]:
+            raise ConfigurationError(
+                f"{graph.origin}: padding is an index of each place {show_shape(x.shape[:-1])}, and the network's input is "
+                f"x{show_shape(given.shape)} of {'indices' if looked_up else 'values'}",
+                fix="put Embedding first, or leave padding out",
+            )
+        return given
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -151,6 +151,7 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     parameters: dict[str, Parameter] = field(default_factory=dict)
     states: dict[str, Parameter] = field(default_factory=dict)
+    given: dict[str, Value] = field(default_factory=dict)
     part: str = "forward"
     origin: str = ""
     recomputed: str = ""
@@ -163,7 +164,8 @@ class Graph:
     def input(self, name: str, shape: Shape, kind: str) -> Value:
         """Add an array that comes with every batch."""
         self._taken.add(name)
-        return Value(name, shape, kind, "the data", "the data")
+        self.given[name] = Value(name, shape, kind, "the data", "the data")
+        return self.given[name]
 
     def apply(self, rule: Rule, *inputs: Value | Parameter, layer: object = None, **options: Any) -> Value:
         """Apply a rule and return its output, shape inferred.

@@ -5,15 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from copy import deepcopy
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from typing import Any, ClassVar
 
 from handgrad import rules
 from handgrad.arguments import Count, Judged
+from handgrad.errors import ConfigurationError
 from handgrad.layers.graph import Graph, Value
 from handgrad.rules import Rule
 
-__all__ = ["Layer", "Repeat", "Residual", "Sequential"]
+__all__ = ["Concat", "Layer", "Repeat", "Residual", "Sequential"]
 
 
 class Layer(metaclass=Judged):
@@ -119,6 +120,45 @@ class Residual(Sequential):
             x = self.shortcut.connect(graph, x)
             graph.origin = outer
         return graph.apply(rules.add, x, y)
+
+
+class Concat(Sequential):
+    """Branches that all take the same input, their outputs put side by side along the last axis, the features.
+
+    Parameters
+    ----------
+    *layers : Layer
+        The branches, two or more; `Sequential` makes one of several layers, or of none: the input itself.
+
+    Examples
+    --------
+    An Inception module's two branches, and a layer of DenseNet:
+
+    >>> from handgrad import Conv2d, Network, ReLU, Sequential
+    >>> branches = Conv2d(6, 4, 1), Sequential(Conv2d(6, 3, 1), ReLU(), Conv2d(3, 8, 3, padding=1))
+    >>> Network(Concat(*branches), inputs=(9, 9, 6)).output_shape
+    ('n', 9, 9, 12)
+    >>> Network(Concat(Sequential(), Conv2d(6, 4, 3, padding=1)), inputs=(9, 9, 6)).output_shape
+    ('n', 9, 9, 10)
+    """
+
+    def __init__(self, *layers: Layer) -> None:
+        if len(layers) < 2:
+            raise ConfigurationError(
+                f"Concat: {len(layers)} branches have nothing to be put side by side",
+                fix="give two layers or more",
+            )
+        super().__init__(*layers)
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        outer, outputs = graph.origin, list[Value]()
+        for number, branch in enumerate(self.layers, 1):
+            name = type(branch).__name__ if isinstance(branch, Sequential) else repr(branch)
+            graph.origin = f"{outer} → branch {number}, {name}"
+            graph.inputs.setdefault(id(branch), x)
+            outputs.append(branch.connect(graph, x))
+        graph.origin = outer
+        return reduce(partial(graph.apply, rules.concatenate), outputs)
 
 
 class Repeat(Sequential):

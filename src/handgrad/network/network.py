@@ -459,7 +459,11 @@ class Network(HTMLReprMixin):
         """How many rows the table has that the input's indices look up; None when it holds values."""
         graph, (x, *_), _, _ = self._connect(weighted=False)
         tables = (
-            v for node in graph.nodes if _reads_indices(node, x) for v in node.inputs if v.name != x.name
+            v
+            for node in graph.nodes
+            if _reads_indices(node, x)
+            for v in node.inputs
+            if v.kind in ("parameter", "state")
         )
         return min((int(table.shape[0]) for table in tables), default=None)
 

@@ -4,8 +4,19 @@ import numpy as np
 
 from handgrad.rules.primitives import join_last, rows, split_last
 from handgrad.rules.rule import rule
+from handgrad.rules.signature import Index
 
-__all__ = ["add_positions", "attention", "causal_attention", "merge_heads", "rotary_positions", "split_heads"]
+__all__ = [
+    "add_positions",
+    "attention",
+    "causal_attention",
+    "merge_heads",
+    "padded_attention",
+    "padded_causal_attention",
+    "repeat_heads",
+    "rotary_positions",
+    "split_heads",
+]
 
 
 @rule("N... T D -> N... G T E", G="heads", E="D // heads")
@@ -41,6 +52,27 @@ def merge_heads(x):
 @merge_heads.backward
 def merge_heads_backward(dy, x):
     dx = split_last(dy, x.shape[-3]).swapaxes(-2, -3)  # no number changes: each goes back to its place
+    return dx
+
+
+@rule("N... G T E -> N... R T E", R="times * G")
+def repeat_heads(x, *, times=1):
+    """Give neighbouring heads of queries the same keys, or values: (N..., G, T, E) as (N..., times G, T, E).
+
+    Gradient
+        dx is the sum of the gradients of its copies.
+    Source
+        Ainslie et al., GQA, arXiv 2305.13245; with one head of keys: Shazeer, Fast Transformer Decoding, arXiv 1911.02150.
+    """
+    v = np.expand_dims(x, -3) * np.ones((times, 1, 1), x.dtype)
+    y = v.reshape(*x.shape[:-3], times * x.shape[-3], *x.shape[-2:])
+    return y
+
+
+@repeat_heads.backward
+def repeat_heads_backward(dy, x, *, times):
+    dv = dy.reshape(*x.shape[:-2], times, *x.shape[-2:])
+    dx = dv.sum(axis=-3)  # a head of keys serves several of queries: they add up
     return dx
 
 
@@ -98,6 +130,66 @@ def causal_attention_backward(dy, q, k, v, p):
     dv = p.mT @ dy  # a value serves every later query: they add up
     dp = dy @ v.mT
     ds = p * (dp - (dp * p).sum(axis=-1, keepdims=True)) / q.shape[-1] ** 0.5  # where p is 0, so is ds
+    dq = ds @ k
+    dk = ds.mT @ q  # a key serves every later query: they add up
+    return dq, dk, dv
+
+
+@rule("N G T E, N G S E, N G S F, N S -> N G T F")
+def padded_attention(q, k, v, i: Index, *, padding=0):
+    """Average the values of all places but those that fill a sequence up, as `attention` does.
+
+    Shapes
+        q (N, G, T, E), k (N, G, S, E), v (N, G, S, F), i (N, S) -> y (N, G, T, F); a place with i = padding is not looked at.
+    Gradient
+        as `attention`'s: the shares of what is not looked at are 0, and so is the gradient of their scores.
+    Differs
+        where all places are padding, the average of all values; PyTorch gives NaN there.
+    Source
+        Vaswani et al., Attention Is All You Need, arXiv 1706.03762.
+    """
+    s = q @ k.mT / q.shape[-1] ** 0.5  # a sum of E terms: √E keeps it of size 1
+    is_seen = (i != padding)[:, None, None, :]
+    seen = np.where(is_seen, s, -1e30)  # no query sees what is padding
+    e = np.exp(seen - seen.max(axis=-1, keepdims=True))
+    p = e / e.sum(axis=-1, keepdims=True)
+    y = p @ v
+    return y
+
+
+@padded_attention.backward
+def padded_attention_backward(dy, q, k, v, is_seen, p):
+    dv = p.mT @ dy  # a value serves every query: the queries add up
+    dp = dy @ v.mT
+    dseen = p * (dp - (dp * p).sum(axis=-1, keepdims=True))  # shares of a row add up to 1
+    ds = np.where(is_seen, dseen, 0) / q.shape[-1] ** 0.5  # the scores of padding are in no output
+    dq = ds @ k
+    dk = ds.mT @ q  # a key serves every query: the queries add up
+    return dq, dk, dv
+
+
+@rule("N G T E, N G T E, N G T F, N T -> N G T F")
+def padded_causal_attention(q, k, v, i: Index, *, padding=0):
+    """Average the values up to each place, but those that fill a sequence up: `causal_attention`, as `padded_attention` does.
+
+    Source
+        Vaswani et al., Attention Is All You Need, arXiv 1706.03762; Radford et al., GPT-2 (2019).
+    """
+    s = q @ k.mT / q.shape[-1] ** 0.5  # a sum of E terms: √E keeps it of size 1
+    is_seen = (i != padding)[:, None, None, :] & (np.tri(q.shape[-2]) > 0)
+    seen = np.where(is_seen, s, -1e30)  # no query sees what comes later, or is padding
+    e = np.exp(seen - seen.max(axis=-1, keepdims=True))
+    p = e / e.sum(axis=-1, keepdims=True)
+    y = p @ v
+    return y
+
+
+@padded_causal_attention.backward
+def padded_causal_attention_backward(dy, q, k, v, is_seen, p):
+    dv = p.mT @ dy  # a value serves every later query: they add up
+    dp = dy @ v.mT
+    dseen = p * (dp - (dp * p).sum(axis=-1, keepdims=True))  # shares of a row add up to 1
+    ds = np.where(is_seen, dseen, 0) / q.shape[-1] ** 0.5  # the scores of what is not seen are in no output
     dq = ds @ k
     dk = ds.mT @ q  # a key serves every later query: they add up
     return dq, dk, dv

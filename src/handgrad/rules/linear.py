@@ -1,10 +1,20 @@
 """Linear maps of rows: matrix products, in both layouts of the weights; rows of a table; the sum of two values."""
 
+import numpy as np
+
 from handgrad.rules.primitives import add_rows_at, rows
 from handgrad.rules.rule import rule
 from handgrad.rules.signature import Index
 
-__all__ = ["add", "embedding", "linear", "linear_out_in", "linear_out_in_without_bias", "linear_without_bias"]
+__all__ = [
+    "add",
+    "concatenate",
+    "embedding",
+    "linear",
+    "linear_out_in",
+    "linear_out_in_without_bias",
+    "linear_without_bias",
+]
 
 
 @rule("N... I, I O, O -> N... O")
@@ -121,4 +131,24 @@ def add(x, y):
 def add_backward(dr):
     dx = dr  # a sum hands its gradient to each part unchanged
     dy = dr  # a sum hands its gradient to each part unchanged
+    return dx, dy
+
+
+@rule("N... A, N... B -> N... C", C="A + B")
+def concatenate(x, y):
+    """Put the features of two values side by side: ``c = [x, y]``.
+
+    Gradient
+        each gets its part of dc.
+    Source
+        Szegedy et al., Going Deeper with Convolutions, arXiv 1409.4842; Huang et al., DenseNet, arXiv 1608.06993.
+    """
+    c = np.concatenate([x, y], axis=-1)
+    return c
+
+
+@concatenate.backward
+def concatenate_backward(dc, x):
+    dx = dc[..., : x.shape[-1]]  # no number changes: each goes back to its place
+    dy = dc[..., x.shape[-1] :]
     return dx, dy
