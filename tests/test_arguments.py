@@ -239,7 +239,7 @@ SLIPS: dict[str, tuple[str, str]] = {
     "load()": ("load: source is not given", "load(source, …)"),
     'load("")': (
         "the data has no name",
-        "choose from alice, digits, mnist, moons, spirals, xor, or give a file or a folder",
+        "choose from alice, digits, mackey-glass, mnist, moons, spirals, xor, or give a file or a folder",
     ),
     "load(3)": ("load: source is 3", "give text or a path"),
     'load("digits", task="classify")': ("load: task is 'classify'", "choose from classification, regression"),

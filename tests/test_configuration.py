@@ -263,7 +263,7 @@ def test_rows_that_are_not_flat_need_layers_of_ones_own(tmp_path: Path) -> None:
         Configuration().build(data)
     assert str(caught.value) == (
         "network.hidden: a row of the data has the shape (3, 2), and one axis is needed\n"
-        "  fix    write network.layers"
+        "  fix    write network.layers, or give --config series"
     )
 
 

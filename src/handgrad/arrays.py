@@ -116,7 +116,7 @@ def check_finite(place: str, values: Array, feature_names: Sequence[str] = ()) -
 
 
 def _not_finite(place: str, index: tuple[int, ...], value: float, feature_names: Sequence[str]) -> DataError:
-    feature = f" (feature {feature_names[index[1]]!r})" if feature_names and index[1:] else ""
+    feature = f" (feature {feature_names[index[-1]]!r})" if feature_names and index[1:] else ""
     return DataError(
         f"{place}[{', '.join(map(str, index))}]{feature} is {value}, and must be finite",
         fix="remove the row, or fill in the value",

@@ -65,6 +65,9 @@ validation loss rises after 12 epochs."""
 
 NORMALISATIONS: dict[str, type[Layer]] = {"batch": BatchNorm, "layer": LayerNorm}
 
+RECURRENT = ("RNN", "GRU", "LSTM")
+"""Layers that may come first and leave it to a series how many columns it has."""
+
 RECIPES = {path.stem: path for path in sorted(Path(__file__).with_name("recipes").glob("*.toml"))}
 """Files of settings that come with the package, by name."""
 
@@ -84,7 +87,7 @@ class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ``standardise`` is "feature", "all", "none", or "auto": bytes, as pixels are, all together, else by feature.
     ``standardise_targets`` does the same to the values that a regression predicts, each column by itself; for `Huber` by
     median and median absolute deviation.
-    ``context`` is how many characters of a text a window has.
+    ``context`` is how many characters of a text, or rows of a time series, a window has.
     ``fingerprint`` is what identifies the data of a run.
     """
 
@@ -202,7 +205,9 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         """Make the network for a data set: its inputs, outputs and loss follow from the data."""
         loss = self.loss(dataset)
         inputs, outputs = dataset.x.shape[1:], _outputs(dataset, loss)
-        own = self._explicit(outputs) or self._transformer(dataset) or self._hidden(inputs, outputs)
+        own = (
+            self._explicit(outputs, inputs[-1]) or self._transformer(dataset) or self._hidden(inputs, outputs)
+        )
         layers = [*self._standardise(dataset, own[0]), *own, *self._standardise_targets(loss, own[-1])]
         training, dtype = self.training, self.network.dtype
         network = Network(*layers, loss=loss, inputs=inputs, seed=training.seed, dtype=dtype)
@@ -244,9 +249,11 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         )  # outliers are far by that
         return [StandardiseTargets(by)] if self.data.standardise_targets else []
 
-    def _explicit(self, outputs: int = 1) -> list[Layer]:
-        """Make the layers; the last one has as many outputs as the data needs where it does not state them."""
+    def _explicit(self, outputs: int = 1, features: int = 1) -> list[Layer]:
+        """Make the layers; a recurrent first one has the data's inputs, and a linear last one its outputs, unless stated."""
         tables = [*self.network.layers]
+        if tables and isinstance(tables[0], dict) and tables[0].get("type") in RECURRENT:
+            tables[0] = {"inputs": features, **tables[0]}
         if tables and isinstance(tables[-1], dict) and tables[-1].get("type") == "Linear":
             tables[-1] = {"outputs": outputs, **tables[-1]}
         layers = [from_table(table, f"network.layers[{k}]", LAYERS) for k, table in enumerate(tables)]
@@ -283,7 +290,7 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         if len(inputs) != 1:
             raise ConfigurationError(
                 f"network.hidden: a row of the data has the shape {inputs}, and one axis is needed",
-                fix="write network.layers",
+                fix="write network.layers" + (", or give --config series" if len(inputs) == 2 else ""),
             )
         activation = find(settings.activation, ACTIVATIONS, "network.activation")
         start = "glorot_uniform" if activation in (Sigmoid, Tanh) else "he_normal"

@@ -91,6 +91,12 @@ class Run:
     columns: tuple[Column, ...] = ()
     entries: tuple[str, ...] = ()
 
+    @property
+    def context(self) -> int | None:
+        """How many characters of a text, or rows of a time series, a window has; None where rows are not windows."""
+        series = self.columns and len(self.network.row) == 2
+        return self.network.row[0] if self.entries or series else None
+
 
 @judged
 def save_run(

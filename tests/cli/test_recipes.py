@@ -17,7 +17,7 @@ from handgrad.runs import load_run
 from ..conftest import Command
 from .conftest import write_idx
 
-SHAPES = {"lenet": (784,), "resnet": (32, 32, 3)}
+SHAPES = {"lenet": (784,), "resnet": (32, 32, 3), "series": (24, 5)}
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -84,7 +84,7 @@ def test_the_task_is_handed_on(tmp_path: Path, suffix: str) -> None:
     ("source", "options", "message"),
     [
         ("mnits", {}, r"mnits: there is no built-in data set and no folder.*\n.*did you mean 'mnist'\?"),
-        ("q", {}, "choose from alice, digits, mnist, moons, spirals, xor"),
+        ("q", {}, "choose from alice, digits, mackey-glass, mnist, moons, spirals, xor"),
         (Path("digits"), {}, "digits: there is no built-in data set and no folder of this name"),
         (
             "d.xlsx",

@@ -61,7 +61,7 @@ SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("data.validation", "--validation", {"type": float, "help": "Share of the rows watched in training [0.1]."}),
     ("data.standardise", "--standardise", {"metavar": "HOW", "help": "Mean 0 and deviation 1: by feature, over all together, none, or auto: all for pixels, else feature [auto]."}),
     ("data.standardise_targets", "--standardise-targets", {"type": bool, "metavar": "true|false", "help": "The same for values to be predicted [True]."}),
-    ("data.context", "--context", {"type": int, "help": "Characters of a text in a window [128]."}),
+    ("data.context", "--context", {"type": int, "help": "Characters of a text in a window [128]; of a table, that its rows are a time series, and how many a window has."}),
     ("network.transformer.width", "--width", {"type": int, "help": "Features of a text's transformer [128]."}),
     ("network.transformer.heads", "--heads", {"type": int, "help": "Heads of its attention [4]."}),
     ("network.transformer.blocks", "--blocks", {"type": int, "help": "How many blocks it has [4]."}),

@@ -121,7 +121,7 @@ def train_command(
 ) -> int:
     """Train a network, and save it in a run folder, with a page that explains it.
 
-    SOURCE is digits (the default), alice, mnist, moons, spirals, xor, or a file: SUFFIXES,
+    SOURCE is digits (the default), alice, mackey-glass, mnist, moons, spirals, xor, or a file: SUFFIXES,
     .txt, or a folder of IDX files, of CIFAR's, or with a folder of images for each class.
     For a text it is a transformer that predicts each next character.
 
@@ -133,6 +133,7 @@ def train_command(
     handgrad train text.txt --blocks 2 --out runs/text
     handgrad train --config lenet
     handgrad train images --config resnet
+    handgrad train prices.csv --target close --config series
     handgrad train --config network.toml --json
     handgrad train --resume runs/houses --epochs 60
 

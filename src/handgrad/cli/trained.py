@@ -19,6 +19,7 @@ from handgrad.cli.options import FILE, FOLDER, Experiment, json_option, read_set
 from handgrad.data import Dataset, load
 from handgrad.data.columns import Column
 from handgrad.data.parquet_table import parquet_bytes
+from handgrad.data.series import windows
 from handgrad.data.sources import features_and_columns, takes
 from handgrad.engines import Epoch, ReferenceEngine
 from handgrad.engines.engine import rows_at_a_time
@@ -63,7 +64,7 @@ def evaluate_command(
             target=target or own,
             task=trained.task,
             columns=columns,
-            context=trained.network.row[0] if trained.entries else None,
+            context=trained.context,
             characters=trained.entries,
         )
         rows = np.arange(len(dataset))
@@ -114,6 +115,7 @@ def predict_command(
 
     RUN is a folder that `handgrad train` wrote. SOURCE holds rows: a file as for `handgrad train`, of a table the
     columns of the training (others are ignored), of an .npz file its x; an IDX file; or an image or a folder of images.
+    Of a time series, the answer to each window is the next row's target, the last one that of the row to come.
 
     \b
     handgrad predict runs/houses new.csv --out answers.csv
@@ -128,10 +130,13 @@ def predict_command(
         )
     names = None if keep == "all" else (keep or "").split(",") if keep else ()
     x, kept = features_and_columns(source, _columns(trained), names)
+    if trained.context:
+        x = windows(source, x, trained.context)
     if probabilities and not trained.classes:
         raise click.UsageError("--probabilities is for classes, and this run predicts values.")
     answers = _answers(trained, trained.network.predict(x), probabilities=probabilities)
-    answers = _beside({column.name: column.as_held() for column in kept}, answers)
+    latest = (trained.context or 1) - 1  # a window's answer is beside its last row
+    answers = _beside({column.name: column.as_held()[latest:] for column in kept}, answers)
     content = parquet_bytes(answers) if _is_parquet(out) else _text(answers, as_json=as_json)
     if out is None:
         click.echo(content, nl=False)

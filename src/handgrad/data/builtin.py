@@ -17,6 +17,7 @@ from handgrad.arguments import Seed, judged
 from handgrad.arrays import Array
 from handgrad.data.dataset import Dataset
 from handgrad.data.idx import read_idx
+from handgrad.data.series import mackey_glass
 from handgrad.data.text import alice
 from handgrad.errors import DataError, need
 
@@ -268,6 +269,7 @@ def fetch(hashes: Mapping[str, str], mirrors: Sequence[str], folder: Path) -> Pa
 BUILT_IN: dict[str, Callable[[], Dataset]] = {
     "alice": alice,
     "digits": digits,
+    "mackey-glass": mackey_glass,
     "mnist": mnist,
     "moons": moons,
     "spirals": spirals,

@@ -35,7 +35,7 @@ class Dataset(metaclass=Judged):
     classes
         The names of the classes, in the order of their numbers; empty for regression.
     feature_names
-        One name for each column of ``x``, or none.
+        One name for each column of ``x``, the last axis, or none.
     test_rows
         How many rows at the end are a fixed test set.
     columns
@@ -45,7 +45,8 @@ class Dataset(metaclass=Judged):
     entries
         Where ``x`` holds indices, what each stands for: the characters of a text.
     ordered
-        Whether the rows follow one another, as the windows of a text; `split` then takes each part in one piece.
+        Whether the rows follow one another, as the windows of a text or of a series; `split` then takes each part in one
+        piece.
 
     Raises
     ------
@@ -100,6 +101,8 @@ class Dataset(metaclass=Judged):
         >>> data.columns[0].text(), data.fitted_on(np.array([0, 1, 2])).columns[0].text()
         ('number; missing: 3, the median, and marked', 'number; missing: 2, the median, and marked')
         """
+        if self.x.ndim > 2:  # windows of a series, whose columns were fitted on all rows
+            return self
         plain = (Cells(column.name, self.x[:, k], None, str) for k, column in enumerate(self.columns))
         fitted = zip(self.columns, self.cells or plain, strict=True)
         columns = tuple(column.fitted(cells.taken(rows)) for column, cells in fitted)
@@ -119,8 +122,8 @@ def _problem(data: Dataset) -> tuple[str, ...]:
         return f"x has shape {x.shape}, and {needed}", "give x the shape (rows, features)"
     if t.ndim == 0 or x.shape[0] != len(t):
         return (f"x has {x.shape[0]} rows and t has shape {t.shape}; rows must agree",)
-    if data.feature_names and len(data.feature_names) != x.shape[1]:
-        return (f"{len(data.feature_names)} feature names for {x.shape[1]} features",)
+    if data.feature_names and len(data.feature_names) != x.shape[-1]:
+        return (f"{len(data.feature_names)} feature names for {x.shape[-1]} features",)
     if not 0 <= data.test_rows < len(t):
         return (f"test_rows is {data.test_rows}, and must be from 0 to {len(t) - 1}",)
     if data.task == "regression":

@@ -35,6 +35,7 @@ MAX_CLASSES = 20
 class Request:
     """What a reader is asked for: targets with all other columns, or with a run's; without targets to predict for these.
 
+    In a ``series``, the targets' own past is known too: their columns are features, and may be the only ones.
     ``keep`` names columns that are returned as they are beside the run's, None all of them.
     """
 
@@ -44,6 +45,7 @@ class Request:
     drop: Sequence[str] = ()
     only: Sequence[str] = ()
     keep: Sequence[str] | None = ()
+    series: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def select(path: Path, header: Sequence[str], request: Request) -> Selection:
     for index, name in enumerate(aims):
         if name in aims[:index]:
             raise DataError(f"{path}: the target {name!r} is named twice")
-    if len(aims) == len(names):
+    if len(aims) == len(names) and not request.series:
         raise DataError(f"{path}: every column is a target, and one feature or more is needed")
     if len(aims) > 1:
         if task == "classification":
@@ -147,8 +149,9 @@ def _features(
     dropped = _positions(path, names, request.drop)
     if contrary := [names[index] for index in dropped if index in targets]:
         raise DataError(f"{path}: the column {contrary[0]!r} is both dropped and the target")
-    chosen = _positions(path, names, request.only) or range(len(names))
-    features = tuple(sorted(set(chosen) - set(targets) - set(dropped)))
+    chosen = set(_positions(path, names, request.only) or range(len(names)))
+    chosen = chosen | set(targets) if request.series else chosen - set(targets)
+    features = tuple(sorted(chosen - set(dropped)))
     if not features:
         raise DataError(f"{path}: no column is left to predict from", fix="drop fewer columns")
     return features

@@ -24,6 +24,7 @@ from handgrad.data.images import holds_images, images_in, is_cifar, read_cifar, 
 from handgrad.data.numpy_files import holds_sparse_rows, npy_contents, npz_contents
 from handgrad.data.parquet_table import parquet_contents
 from handgrad.data.reading import Contents, Request, make_dataset
+from handgrad.data.series import mackey_glass, windows_of_rows
 from handgrad.data.text import ALICE, CONTEXT, SUFFIX, is_text, read_text
 from handgrad.errors import DataError, nearest
 
@@ -80,8 +81,9 @@ def load(
     Parameters
     ----------
     source
-        One of the names alice, digits, mnist, moons, spirals and xor; or a table, arrays or a text in a file, known by its
-        suffix; or a folder with the four files of MNIST, with CIFAR's binary files, or with images, a folder for each class.
+        One of the names alice, digits, mackey-glass, mnist, moons, spirals and xor; or a table, arrays or a text in a file,
+        known by its suffix; or a folder with the four files of MNIST, with CIFAR's binary files, or with images, a folder for
+        each class.
     target
         For a table, the column to be predicted, or several for regression; for a .npy file or sparse rows in a .npz file,
         the path of the .npy file of the targets. Other sources have their own.
@@ -92,7 +94,10 @@ def load(
         For a table, the columns that are not features, or the only ones that are.
     columns
         For a table, the columns to take, as for `load_features`, instead of ``drop`` and ``only``.
-    context, characters
+    context
+        For a text, the characters of a window, as for `read_text`. For a table, that its rows are a time series, T rows in
+        a window: ``x`` (n, T, d), the targets' columns among the features, and ``t`` the targets of the row after each.
+    characters
         For a text, as for `read_text`.
 
     Returns
@@ -128,24 +133,33 @@ def load(
         )
     if (drop or only) and not takes(source, "column"):
         raise DataError(f"{source}: columns of tables are chosen by name, and this source is no table")
-    if not is_text(source) and (context is not None or characters):
-        raise DataError(f"{source}: context and characters are of texts, and this source is none")
+    if context is not None and not (is_text(source) or source == "mackey-glass" or takes(source, "column")):
+        raise DataError(f"{source}: context is for texts and tables, and this source is neither")
+    if characters and not is_text(source):
+        raise DataError(f"{source}: characters are of texts, and this source is none")
     if own_target:
-        dataset = _with_own_target(source, path, built_in, context or CONTEXT, characters)
+        dataset = _with_own_target(source, path, built_in, context, characters)
         if task not in (None, dataset.task):
             raise DataError(f"{dataset.name}: task is {task!r}, and this source is for {dataset.task}")
         return dataset
     if found is None:
         raise _unknown(source, path)
-    return make_dataset(path, found.read(path, Request(target, task, _chosen(columns) or None, drop, only)))
+    if context is None:
+        return make_dataset(
+            path, found.read(path, Request(target, task, _chosen(columns) or None, drop, only))
+        )
+    request = Request(target, task or "regression", _chosen(columns) or None, drop, only, series=True)
+    return windows_of_rows(make_dataset(path, found.read(path, request)), context)
 
 
 def _with_own_target(
-    source: str | os.PathLike[str], path: Path, built_in: Callable[[], Dataset] | None, context: int,
+    source: str | os.PathLike[str], path: Path, built_in: Callable[[], Dataset] | None, context: int | None,
     characters: Sequence[str],
 ) -> Dataset:  # fmt: skip
     if is_text(source):
-        return read_text(ALICE if built_in else path, context=context, characters=characters)
+        return read_text(ALICE if built_in else path, context=context or CONTEXT, characters=characters)
+    if context:
+        return mackey_glass(context=context)
     if built_in:
         return built_in()
     return read_cifar(path) if is_cifar(path) else read_images(path) if holds_images(path) else mnist(path)
