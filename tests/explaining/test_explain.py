@@ -9,6 +9,7 @@ import pytest
 
 import handgrad
 from handgrad import (
+    Adam,
     BatchNorm,
     Dropout,
     Embedding,
@@ -29,6 +30,7 @@ from handgrad import (
 )
 from handgrad.errors import HandgradError
 from handgrad.explaining.execution import execute_network
+from handgrad.explaining.terminal import show_line
 from handgrad.program.lines_in_python import evaluate
 
 
@@ -126,6 +128,25 @@ def test_a_sentence_from_one_row_speaks_of_that_row() -> None:
     assert "what they send back adds up, so db1[o1] = Σ_n dz1[n, o1]. For row 0 alone: " in why["z1:b1"]
     (whole,) = explain(network, x, t, jacobians=["z1:b1"]).jacobians
     assert "z1[0]" not in whole.explanation
+
+
+def test_a_bias_before_batch_norm_does_nothing() -> None:
+    """Its gradient is rounding alone, in float32 too, and no other is."""
+    network = Network(Linear(3, 4), BatchNorm(), Tanh(), Linear(4, 2), loss=SoftmaxCrossEntropy())
+    rng = np.random.default_rng(4)
+    explained = explain(network, rng.normal(size=(9, 3)), rng.integers(0, 2, 9))
+    assert [name for name, entry in explained.ledger.items() if entry.rounding] == ["db1"]
+    assert "b1 does not change the loss on this" in show_line(explained, "db1")
+
+
+def test_the_lines_end_with_the_updates() -> None:
+    """Those of the optimiser that trains, each as a formula; the weights are not moved by them."""
+    network = Network(Linear(3, 2), loss=MeanSquaredError(), dtype="float64")
+    x, t, before = np.ones((4, 3)), np.ones((4, 2)), network.parameters["W1"].copy()
+    lines = [line for line in explain(network, x, t, optimiser=Adam()).lines if line.phase == "update"]
+    assert [str(line) for line in lines] == [str(line) for line in network.program(Adam()).phase("update")]
+    assert r" \leftarrow " in lines[0].tex
+    np.testing.assert_array_equal(network.parameters["W1"], before)
 
 
 def test_rows_added_too_early_are_the_wrong_gradient(network: Network, batch: tuple[Any, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from handgrad import (
 )
 from handgrad.explaining.execution import execute_network
 from handgrad.explaining.page import render_page
+from handgrad.explaining.snapshots import take_snapshot
 
 pytestmark = pytest.mark.browser
 
@@ -241,6 +243,69 @@ def test_training_plays_pauses_and_is_reset(
     page.click("#reset")
     assert page.evaluate("handgrad.loss") == start
     assert page.evaluate(picture) == first
+    assert page.said == []
+
+
+def test_mistakes_are_switched_on(browser: Any, tmp_path: Path, small: tuple[Network, Any, Any]) -> None:
+    """The wrong numbers are those that NumPy gives for the wrong line; a shape that does not fit is an error."""
+    network, x, t = small
+    record = explain(network, x, t)
+    page = opened(browser, tmp_path, record)
+    values = execute_network(network, x, t).values
+    dz1, dW1, da1 = values["dz1"], values["dW1"], values["da1"]
+    wrong = {
+        "dW1": {
+            "the mean over the rows in place of the sum": dW1 / 24,
+            "the rows averaged before the product": np.outer(x.sum(0), dz1.sum(0)) / 24,
+            "the sign turned": -dW1,
+        },
+        "db1": {"the mean in place of the sum": dz1.mean(0)},
+        "dz1": {"the local derivative left out: da1 unchanged": da1},
+    }
+    for target, mistakes in wrong.items():
+        page.click(f"#line-{line_of(record, target)}")
+        panel = page.locator(".card:visible [data-mistakes]")
+        panel.locator("summary").click()
+        for name, expected in mistakes.items():
+            panel.get_by_role("button", name=name, exact=True).click()
+            found = page.evaluate(f"Array.from(handgrad.value('{target}').data)")
+            np.testing.assert_allclose(found, expected.ravel(), rtol=1e-9)
+            assert "with the mistake (dashed)" in panel.inner_text()
+            assert panel.locator(".wrong").count() == 1
+            panel.get_by_role("button", name=name, exact=True).click()
+            found = page.evaluate(f"Array.from(handgrad.value('{target}').data)")
+            np.testing.assert_allclose(found, values[target].ravel(), rtol=1e-9)
+    page.click(f"#line-{line_of(record, 'dW1')}")
+    panel = page.locator(".card:visible [data-mistakes]")
+    panel.get_by_role("button", name="the transpose left out").click()
+    assert "(24, 2) @ (24, 6): 2 columns do not meet 24 rows" in panel.inner_text()
+    panel.get_by_role("button", name="* in place of @").click()
+    assert "(2, 24) * (24, 6)" in panel.inner_text()
+    panel.get_by_role("button", name="the sign turned").click()
+    page.click("#line-0")
+    page.locator(".card:visible [data-value=W1] canvas").click(position={"x": 2, "y": 2})
+    facts = page.locator(".card:visible .nudge dd").all_inner_texts()
+    assert float(facts[0].split(" = ")[1]) == pytest.approx(-float(facts[1]), rel=1e-4)
+    assert page.said == []
+
+
+def test_a_snapshot_s_weights_are_taken(
+    browser: Any, tmp_path: Path, small: tuple[Network, Any, Any]
+) -> None:
+    network, x, t = small
+    start = {name: array.copy() for name, array in network.parameters.items()}
+    snapshots = [replace(take_snapshot(network, x, t), step=0)]
+    for name, gradient in network.gradients(x, t).items():
+        network.parameters[name] -= gradient
+    snapshots.append(replace(take_snapshot(network, x, t), step=1, epoch=1))
+    page = opened(browser, tmp_path, replace(explain(network, x, t), snapshots=tuple(snapshots)))
+    page.locator("#moment").focus()
+    page.keyboard.press("Home")
+    found = page.evaluate("Array.from(handgrad.arrays.W1)")
+    for name, array in start.items():
+        network.parameters[name][...] = array
+    np.testing.assert_allclose(found, start["W1"].ravel(), rtol=1e-5)
+    assert page.evaluate("handgrad.loss") == pytest.approx(snapshots[0].loss, rel=1e-4)
     assert page.said == []
 
 

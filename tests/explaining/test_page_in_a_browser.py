@@ -203,6 +203,10 @@ def test_the_list_of_jacobians_draws_what_is_opened(open_page: Open, moons: Expl
     page = open_page(moons)
     page.locator("#jacobians summary").first.click()
     page.wait_for_selector("#jacobians canvas")
+    weights = next(k for k, j in enumerate(moons.jacobians) if (j.output, j.input) == ("z1", "W1"))
+    page.locator("#jacobians summary").nth(weights).click()
+    text = page.locator("#jacobians details").nth(weights).locator("figcaption").inner_text()
+    assert text == "∂z1/∂W1: down z1, O1 (6); across W1, O1 (6) within blocks of I (2)"
     assert page.locator("#jacobians details").count() == len(moons.jacobians)
 
 

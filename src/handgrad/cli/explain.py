@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,7 +85,7 @@ def explain_command(
     if html is not None:
         from handgrad.explaining.page import render_page
 
-        write_output(html, render_page(explanation))
+        write_output(html, render_page(replace(explanation, origin=subject.origin)))
         click.echo(f"wrote {html}", err=True)
     if as_json:
         click.echo(explanation.to_json())
@@ -108,6 +109,7 @@ class _Subject(NamedTuple):
     arrays: tuple[Any, ...]
     optimiser: Optimiser | None = None
     snapshots: tuple[Snapshot, ...] = ()
+    origin: str = ""
 
 
 def _subject(source: str | None, config: Path | None, settings: Mapping[str, Any], rows: int) -> _Subject:
@@ -121,19 +123,28 @@ def _subject(source: str | None, config: Path | None, settings: Mapping[str, Any
         dataset, chosen = experiment.dataset, _batch(experiment, rows)
         arrays = match_features(run, dataset)[chosen], match_classes(run, dataset)[chosen]
         optimiser = experiment.configuration.optimiser()
-        return _Subject(run.network, arrays, optimiser, read_snapshots(Path(named)))
+        origin = f"trained weights of {Path(named).name}, {_which(experiment, len(chosen))}"
+        return _Subject(run.network, arrays, optimiser, read_snapshots(Path(named)), origin)
     if named.endswith(".toml"):
         source, config = None, Path(named)
     experiment = Experiment(configuration_from(source, config, settings))
     dataset, network, chosen = experiment.dataset, experiment.network, _batch(experiment, rows)
     network.standardise(dataset.x, dataset.t)
-    return _Subject(network, (dataset.x[chosen], dataset.t[chosen]), experiment.configuration.optimiser())
+    arrays, optimiser = (dataset.x[chosen], dataset.t[chosen]), experiment.configuration.optimiser()
+    return _Subject(network, arrays, optimiser, (), f"initial weights, {_which(experiment, len(chosen))}")
 
 
 def _batch(experiment: Experiment, rows: int) -> Any:
     """Return the numbers of the first test rows, or of all where there are none."""
     test = experiment.rows.test
     return np.sort(test if len(test) else np.arange(len(experiment.dataset)))[:rows]
+
+
+def _which(experiment: Experiment, count: int) -> str:
+    """State which rows `_batch` returned."""
+    if len(experiment.rows.test):
+        return f"the first {count} test rows, which training does not see"
+    return f"the first {count} rows, which are training rows"
 
 
 def _of_file(source: str, rows: int) -> _Subject:
@@ -155,7 +166,7 @@ def _of_file(source: str, rows: int) -> _Subject:
             )
         model, inputs = known[0].forward, known[0].inputs
         if inputs is None and isinstance(model, Network):
-            return _Subject(model, draw_rows(model, rows, generator))
+            return _Subject(model, draw_rows(model, rows, generator), origin=f"{rows} random rows")
         drawn = draw(inputs, generator) if inputs is not None else draw_for(model, generator)
         return _Subject(model, tuple(drawn.values()))
 

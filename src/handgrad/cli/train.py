@@ -239,6 +239,9 @@ class _Training:
         dataset = experiment.dataset  # errors name the files as they were given
         self.configuration.data.fingerprint = fingerprints(dataset)
         self.configuration.training.epochs = experiment.epochs
+        most = experiment.epochs + 1
+        if self.notes["snapshots"] > most:
+            click.echo(f"{most} snapshots: of the start, and after each of {most - 1} epochs", err=True)
         network = experiment.network
         found = self.find_learning_rate(experiment) if self.find else None
         check_same(write_configuration(self.configuration))
@@ -418,7 +421,8 @@ def _save(
     if _is_small(network):
         few = rows.train[small_batch(len(rows.train), configuration.training.seed)]
         explanation = explain(network, dataset.x[few], dataset.t[few], optimiser=configuration.optimiser())
-        files[PAGE] = render_page(with_training(explanation, snapshots))
+        origin = f"weights after training, {len(few)} of the training rows"
+        files[PAGE] = render_page(replace(with_training(explanation, snapshots), origin=origin))
     if evaluation is not None:
         files[PICTURE] = evaluation.picture(f"{dataset.name}: {len(judged):,} {which} rows")
     save_run(folder, run, history, write_configuration(configuration), snapshots, files)

@@ -20,13 +20,12 @@ Structure = Literal[
 
 @dataclass(frozen=True)
 class ArraySample:
-    """Some of an array's numbers: every ``steps[k]``-th index of axis k, row by row, few enough to be shown.
+    """An array's numbers, row by row; of a large one the first ``shape[k]`` along each axis k.
 
-    A number that is not finite is None; ``shape`` is that of ``numbers``.
+    A number that is not finite is None.
     """
 
     shape: tuple[int, ...]
-    steps: tuple[int, ...]
     numbers: tuple[float | None, ...]
 
 
@@ -50,7 +49,8 @@ class LedgerEntry:
     ``kind`` is "input", "target", "parameter", "state", "slot", "mask", "value" or "gradient"; ``axes`` are a letter (or
     word) for each axis, from the rule's signature; ``shape`` has ``n`` for the rows, and ``sizes`` and ``bytes`` are
     of this batch. A gradient has the value it belongs to as ``gradient_of``, a value its gradient as ``gradient`` ("" where
-    there is none), and in ``kept_for`` the targets of the backward lines that read it.
+    there is none), and in ``kept_for`` the targets of the backward lines that read it. A gradient that is 0 but for the
+    rounding of what cancels in it has ``rounding``: its value does not change the loss here.
     """
 
     name: str
@@ -65,6 +65,7 @@ class LedgerEntry:
     kept_for: tuple[str, ...] = ()
     summary: Summary | None = None
     sample: ArraySample | None = None
+    rounding: bool = False
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ class Jacobian:
     proof
         The largest difference between the two forms' vector-Jacobian products, relative to the full one's.
     sample
-        Of the full matrix, outputs down, inputs across.
+        Of the full Jacobian, the output's axes before the input's.
     added
         Where the rows of the batch share the input, as they share a weight.
     """

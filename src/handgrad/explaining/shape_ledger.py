@@ -14,6 +14,7 @@ from handgrad.rules import Shape
 
 Axes = tuple[str, ...]
 
+ROUNDING = 1e-13  # of the largest gradient, in float64: what is smaller has cancelled
 MAX_SAMPLE = 2048  # numbers of an array that a record holds
 
 
@@ -119,6 +120,8 @@ def ledger(execution: Execution, axes: AxisNames) -> dict[str, LedgerEntry]:
     for line in execution.backward:
         for name in line.reads:
             saved_for.setdefault(name, []).append(line.target)
+    sizes = {gradient: float(np.abs(execution.exact[gradient]).max(initial=0)) for gradient in whole.values()}
+    least = ROUNDING * max(sizes.values(), default=0.0)
     made = {line.target for line in execution.backward} | execution.gradient_of.keys()
     entries: dict[str, LedgerEntry] = {}
     for name, kind in _kinds(execution).items():
@@ -137,6 +140,7 @@ def ledger(execution: Execution, axes: AxisNames) -> dict[str, LedgerEntry]:
             kept_for=() if name in made else tuple(dict.fromkeys(saved_for.get(name, ()))),
             summary=summarise(value),
             sample=sample(value),
+            rounding=0 < sizes.get(name, 0.0) < least,
         )
     return entries
 
@@ -153,25 +157,23 @@ def _kinds(execution: Execution) -> dict[str, str]:
 
 
 def sample(value: Any, most: int = MAX_SAMPLE) -> ArraySample:
-    """Take every k-th index of the longest axes, until there are few enough numbers.
+    """Take the first indices of the longest axes, half of one at a time, until there are few enough numbers.
 
     Examples
     --------
     >>> sample([[1.0, 2.0, 3.0]], most=2)
-    ArraySample(shape=(1, 2), steps=(1, 2), numbers=(1.0, 3.0))
+    ArraySample(shape=(1, 2), numbers=(1.0, 2.0))
     """
     array = np.asarray(value)
-    steps = [1] * array.ndim
     sizes = list(array.shape)
     while np.prod(sizes) > most:
-        axis = int(np.argmax(sizes))
-        steps[axis] += 1
-        sizes[axis] = -(-array.shape[axis] // steps[axis])
-    taken = array[tuple(slice(None, None, step) for step in steps)]
+        longest = max(range(array.ndim), key=lambda axis: (sizes[axis], axis))
+        sizes[longest] = -(-sizes[longest] // 2)
+    taken = array[tuple(map(slice, sizes))]
     numbers = (
         float(f"{number:.6g}") + 0.0 if np.isfinite(number) else None for number in taken.flat
     )  # no -0
-    return ArraySample(taken.shape, tuple(steps), tuple(numbers))
+    return ArraySample(taken.shape, tuple(numbers))
 
 
 def summarise(value: Any) -> Summary:

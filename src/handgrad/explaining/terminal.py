@@ -44,6 +44,8 @@ def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -
         facts[lines[1].loop] = "; ".join(filled)
     if entry.gradient_of:
         facts["same shape as"] = f"{entry.gradient_of}, whose gradient it is"
+    if entry.rounding:
+        facts["size"] = f"0 but for rounding: {entry.gradient_of} does not change the loss on this batch"
     facts |= {
         "because": line.reason,
         "differentiates": str(explanation.undone(line) or ""),
@@ -103,7 +105,7 @@ def show_numbers(entry: LedgerEntry) -> str:
     """Show some of a value's numbers."""
     if entry.sample is None:
         return entry.name
-    partly = f", one place in {_sizes(entry.sample.steps)}" if any(s > 1 for s in entry.sample.steps) else ""
+    partly = f", the first {_sizes(entry.sample.shape)}" if entry.sample.shape != entry.sizes else ""
     return f"{entry.name} {_sizes(entry.sizes)}{partly}\n" + "\n".join(_numbers(entry.sample))
 
 
@@ -149,7 +151,7 @@ def _wrapped(text: str, first: str, indent: int) -> list[str]:
 
 
 def _numbers(sample: ArraySample) -> Iterator[str]:
-    """Lay out the first rows and columns of a sample."""
+    """Lay out the first rows and columns of a sample, all axes but the last down."""
     columns = sample.shape[-1] if sample.shape else 1
     for k, start in enumerate(range(0, len(sample.numbers), max(columns, 1))):
         if k == SHOWN:

@@ -76,7 +76,10 @@ class Formula(ast.NodeVisitor):
 
     def line(self, target: str, operator: str, expression: str) -> str:
         """Write a whole line; its target is a name or a part of one."""
-        return f"{self.write(target)} {operator} {self.write(expression)}"
+        left, right = self.write(target), self.write(expression)
+        if operator == "=":
+            return f"{left} = {right}"
+        return rf"{left} \leftarrow {left} {operator[0]} {self._at(ast.parse(expression, mode='eval').body, ENTRYWISE)}"
 
     def write(self, expression: str) -> str:
         """Write an expression."""

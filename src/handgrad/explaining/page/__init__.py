@@ -19,7 +19,7 @@ from handgrad.rules import show_shape
 from handgrad.rules.rule_source import backward_slice
 
 FOLDER = files(__name__)
-MODULES = ("dom", "heatmap", "drawing", "live", "lab", "program", "training", "main")
+MODULES = ("dom", "heatmap", "drawing", "live", "lab", "mistakes", "program", "training", "main")
 """The page's own modules, each before those that import it."""
 
 WORDS = {
@@ -105,7 +105,15 @@ def _page_data(explanation: Explanation, links: Links) -> dict[str, Any]:
         ],
         "ledger": explanation.ledger,
         "jacobians": [
-            {"output": jacobian.output, "input": jacobian.input, "sample": jacobian.sample}
+            {
+                "output": jacobian.output,
+                "input": jacobian.input,
+                "sample": jacobian.sample,
+                "outputAxes": jacobian.output_axes,
+                "inputAxes": jacobian.input_axes,
+                "outputSizes": jacobian.output_sizes,
+                "inputSizes": jacobian.input_sizes,
+            }
             for jacobian in explanation.jacobians
         ],
         "snapshots": explanation.snapshots,

@@ -37,16 +37,10 @@ export function drawNetwork(place, record, choose) {
   return (number) => show(parts, number, place);
 }
 
-/** Each input goes right above the first block that reads it. */
+/** The inputs come first: a target above the loss would seem to be fed by what is above it. */
 function inOrder(blocks) {
-  const order = [];
-  const inputs = blocks.filter((block) => block.part === "input");
-  for (const block of blocks) {
-    if (block.part === "input") continue;
-    for (const input of inputs) if (block.inputs.includes(input.name) && !order.includes(input)) order.push(input);
-    order.push(block);
-  }
-  return order;
+  const inputs = blocks.filter((block) => block.part === "input").reverse();
+  return [...inputs, ...blocks.filter((block) => block.part !== "input")];
 }
 
 /** A lane at the side for each value that is read further down than the next block. */
@@ -172,13 +166,19 @@ function show(parts, number, place) {
   }
 }
 
+/** Values end at their arrow, gradients begin at it. */
+const besideArrow = (kind, x, width) => (kind === "value" ? x + 80 - width : x);
+
 /** A small heat map, made when the value is first there. */
 function addThumb(edge) {
-  const { group, entry, x, y } = edge.thumb;
+  const { group, entry, x, y, kind } = edge.thumb;
   if (!entry?.sample?.numbers.length || entry.sample.shape.length === 0) return;
   const canvas = document.createElement("canvas");
-  paint(canvas, matrix(entry.sample), most(entry.sample));
-  const image = drawn("image", { x, y, width: 80, height: 22, preserveAspectRatio: "none", class: "thumb", href: canvas.toDataURL() });
+  const shown = matrix(entry.sample, entry);
+  paint(canvas, shown, entry.rounding ? Infinity : most(entry.sample));
+  const cell = Math.min(80 / shown.columns, 26 / shown.rows); // in proportion, but never too thin to be seen
+  const [width, height] = [Math.max(cell * shown.columns, 5), Math.max(cell * shown.rows, 4)];
+  const image = drawn("image", { x: besideArrow(kind, x, width), y, width, height, preserveAspectRatio: "none", class: "thumb", href: canvas.toDataURL() });
   group.querySelector("image")?.remove();
   group.append(image);
 }

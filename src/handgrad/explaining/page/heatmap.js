@@ -4,9 +4,10 @@ import { colourOf, digits, element, scaleAsCss, shapeText } from "./dom.js";
 
 const CORNER = 6; // rows and columns of the table of numbers
 
-/** A sample as a matrix: the last axis across, all others down. */
-export function matrix(sample) {
-  const columns = sample.shape.length ? sample.shape.at(-1) : 1;
+/** A sample as a matrix: the last axis across, all others down; rows of the batch run down, of one number each too. */
+export function matrix(sample, entry) {
+  const down = sample.shape.length === 1 && entry?.shape?.[0] === "n";
+  const columns = sample.shape.length && !down ? sample.shape.at(-1) : 1;
   const rows = sample.numbers.length / Math.max(columns, 1);
   return { rows, columns, at: (r, c) => sample.numbers[r * columns + c] };
 }
@@ -31,10 +32,26 @@ export function paint(canvas, { rows, columns, at }, limit) {
   context.putImageData(image, 0, 0);
 }
 
+/** A Jacobian as blocks with gaps: outputs down, inputs across, a block for each index of all axes but the last. */
+export function blocks(sample, outputs) {
+  const sizes = [sample.shape.slice(0, outputs), sample.shape.slice(outputs)];
+  const [[down, rows], [across, columns]] = sizes.map((own) => {
+    const last = own.at(-1) ?? 1;
+    return [last, own.reduce((product, size) => product * size, 1)];
+  });
+  const gapped = (count, size) => count + Math.max(0, Math.ceil(count / size) - 1);
+  const at = (r, c) => {
+    if ((r + 1) % (down + 1) === 0 || (c + 1) % (across + 1) === 0) return undefined;
+    const [row, column] = [r - Math.floor(r / (down + 1)), c - Math.floor(c / (across + 1))];
+    return sample.numbers[row * columns + column];
+  };
+  return { rows: gapped(rows, down), columns: gapped(columns, across), at };
+}
+
 /** A sample as rows of small images, when the places of one axis are a square. */
 function tiles(sample, side) {
   const [rows, columns] = [sample.shape[0], sample.shape[1]];
-  const across = columns === side * side && sample.steps[1] === 1;
+  const across = columns === side * side;
   const count = across ? rows : columns;
   const wide = Math.min(count, 16);
   const cell = side + 1;
@@ -52,7 +69,28 @@ function tiles(sample, side) {
 function sideOf(sample, pixels) {
   const side = Math.sqrt(pixels);
   if (sample.shape.length !== 2 || side < 4 || !Number.isInteger(side)) return 0;
-  return sample.shape.some((size, axis) => size === pixels && sample.steps[axis] === 1) ? side : 0;
+  return sample.shape.includes(pixels) ? side : 0;
+}
+
+/** The figure of a Jacobian, each axis named, with how much of it is shown. */
+export function jacobianFigure({ sample, output, input, outputAxes, inputAxes, outputSizes, inputSizes }) {
+  const named = (axes, sizes, start) => axes.map((axis, k) => {
+    const shown = sample.shape[start + k];
+    return `${axis} (${shown < sizes[k] ? `first ${shown} of ` : ""}${sizes[k]})`;
+  });
+  const side = (axes, sizes, start) => {
+    const [last, ...others] = named(axes, sizes, start).reverse();
+    return last === undefined ? "one number" : others.length ? `${last} within blocks of ${others.reverse().join(", ")}` : last;
+  };
+  const [down, across] = [side(outputAxes, outputSizes, 0), side(inputAxes, inputSizes, outputAxes.length)];
+  const shown = blocks(sample, outputAxes.length);
+  const label = `∂${output}/∂${input}: down ${output}, ${down}; across ${input}, ${across}`;
+  const canvas = element("canvas", { role: "img", "aria-label": label });
+  const range = most(sample);
+  paint(canvas, shown, range);
+  const box = element("figure", { class: "heat" }, element("figcaption", {}, label), element("div", { class: "frame" }, canvas), scale(range));
+  fit(canvas, shown);
+  return box;
 }
 
 /** A figure of one value: caption, heat map, scale, the value under the pointer, numbers. */
@@ -63,9 +101,9 @@ export function figure(name, entry, { sample = entry?.sample, limit, pixels = 0,
     box.append(element("p", { class: "scalar" }, digits(sample.numbers[0])));
     return box;
   }
-  const range = limit ?? most(sample);
+  const range = entry?.rounding ? Infinity : limit ?? most(sample); // of what is 0 but for rounding no picture is made
   const side = sideOf(sample, pixels);
-  const plain = matrix(sample);
+  const plain = matrix(sample, entry);
   const readout = element("p", { class: "readout", "aria-live": "polite" }, summaryText(entry, sample));
   const canvas = element("canvas", { role: "img", tabindex: 0, "aria-label": `${name}: ${summaryText(entry, sample)}` });
   let shown = side ? tiles(sample, side) : plain;
@@ -83,7 +121,7 @@ export function figure(name, entry, { sample = entry?.sample, limit, pixels = 0,
     box.append(button);
   }
   const frame = element("div", { class: "frame" }, canvas);
-  box.append(frame, scale(range), readout);
+  box.append(frame, ...(entry?.rounding ? [element("p", {}, "0 but for rounding")] : [scale(range)]), readout);
   const cell = follow(canvas, frame, () => shown === plain, plain, (r, c) => {
     readout.textContent = `${name}[${indicesOf(sample, r, c).join(", ")}] = ${digits(plain.at(r, c))}`;
   });
@@ -101,8 +139,8 @@ export function figure(name, entry, { sample = entry?.sample, limit, pixels = 0,
 function caption(name, entry, sample) {
   const letters = entry?.axes?.length ? ` (${entry.axes.join(", ")})` : "";
   const sizes = entry?.sizes ?? sample.shape;
-  const every = sample.steps.some((step) => step > 1) ? `, every ${sample.steps.join(" by ")}` : "";
-  return element("figcaption", {}, element("code", {}, `${name}${letters} ${shapeText(sizes)}`), every);
+  const part = sample.shape.some((size, axis) => size < sizes[axis]) ? `, the first ${sample.shape.join(" × ")}` : "";
+  return element("figcaption", {}, element("code", {}, `${name}${letters} ${shapeText(sizes)}`), part);
 }
 
 function summaryText(entry, sample) {
@@ -176,27 +214,31 @@ export function light(slot, shape, places) {
 
 /** The indices in the whole array of a cell of the sample. */
 function indicesOf(sample, row, column) {
+  if (sample.shape.length === 1) return [Math.max(row, column)];
   const indices = [column];
   for (let axis = sample.shape.length - 2, rest = row; axis >= 0; axis--) {
     indices.unshift(rest % sample.shape[axis]);
     rest = Math.floor(rest / sample.shape[axis]);
   }
-  return indices.map((index, axis) => index * sample.steps[axis]);
+  return indices;
 }
 
 /** The first numbers, as numbers. */
 function corner(name, sample, { rows, columns, at }, range) {
+  const heads = Array.from({ length: Math.min(columns, CORNER) }, (_, c) => element("th", { scope: "col" }, String(c)));
+  const head = element("thead", {}, element("tr", {}, element("th"), ...heads));
   const body = element("tbody");
   for (let r = 0; r < Math.min(rows, CORNER); r++) {
-    const row = body.appendChild(element("tr"));
+    const row = body.appendChild(element("tr", {}, element("th", { scope: "row" }, indicesOf(sample, r, 0).slice(0, -1).join(", ") || String(r))));
     for (let c = 0; c < Math.min(columns, CORNER); c++) {
       const cell = row.appendChild(element("td", {}, digits(at(r, c))));
       cell.style.borderBottomColor = `rgb(${colourOf(at(r, c), range)})`;
     }
     if (columns > CORNER) row.append(element("td", { class: "muted" }, "…"));
   }
-  const table = element("table", { class: "numbers" }, body);
+  const table = element("table", { class: "numbers" }, head, body);
   const wrap = element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `First numbers of ${name}` }, table);
-  if (rows > CORNER) wrap.append(element("p", { class: "muted" }, `and ${rows - CORNER} more rows`));
+  const left = [[rows, "rows"], [columns, "columns"]].filter(([size]) => size > CORNER).map(([size, word]) => `${size - CORNER} more ${word}`);
+  if (left.length) wrap.append(element("p", { class: "muted" }, `and ${left.join(", ")}`));
   return wrap;
 }

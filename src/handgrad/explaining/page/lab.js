@@ -20,9 +20,20 @@ export function startLab(record, again) {
     lab.program.run();
     draw();
   };
+  lab.load = (samples) => load(lab, samples);
   wireTraining(lab, draw);
   showTraining(lab);
   return lab;
+}
+
+/** Take the weights of a snapshot, where it has all of them, in six digits. */
+function load(lab, samples) {
+  const { program } = lab;
+  const { parameters } = program.given;
+  if (!parameters.every((name) => samples[name]?.numbers.length === program.arrays[name].length)) return;
+  for (const name of parameters) program.arrays[name] = Float64Array.from(samples[name].numbers);
+  lab.losses = [];
+  lab.again();
 }
 
 /** Play, pause, one step, reset, and the learning rate. */
@@ -103,7 +114,7 @@ function updateLedger({ program, record }) {
 function sampled(shape, data, sample) {
   const width = sample.shape.reduce((product, size) => product * size, 1);
   return Array.from({ length: width }, (_, k) => {
-    const place = indexOf(sample.shape, k).reduce((at, index, axis) => at * shape[axis] + index * sample.steps[axis], 0);
+    const place = indexOf(sample.shape, k).reduce((at, index, axis) => at * shape[axis] + index, 0);
     return Number.isFinite(data[place]) ? data[place] : null;
   });
 }

@@ -71,7 +71,7 @@ function reduce(input, axes, [start, combine]) {
 }
 
 /** A product of matrices, or of stacks of them; a vector on the right is a matrix of one column. */
-function product(shape, left, right) {
+export function product(shape, left, right) {
   const rightShape = right.shape.length > 1 ? right.shape : [...right.shape, 1];
   const [rows, inner, columns] = [left.shape.at(-2), left.shape.at(-1), rightShape.at(-1)];
   const stacks = shape.slice(0, right.shape.length > 1 ? -2 : -1);
@@ -144,7 +144,7 @@ for (const [name, how] of Object.entries(REDUCE)) {
 
 /**
  * A program that runs. `arrays` are its parameters, buffers, slots and inputs, to be changed at will; `changed`, by the
- * number of an operation, is what becomes of its result: a mistake, for example.
+ * number of an operation, is what becomes of its result: a mistake.
  */
 export class LiveProgram {
   constructor(given) {
@@ -171,7 +171,7 @@ export class LiveProgram {
       const shape = value.shape.map((size) => sizeAt(size, this.n));
       const operands = value.inputs.map((k) => this.results[k]);
       const data = OPERATIONS[value.operation](this, { shape, attribute: value.attribute }, operands);
-      this.results.push(this.changed.get(number)?.({ shape, data }, operands) ?? { shape, data });
+      this.results.push(this.changed.get(number)?.({ shape, data }, operands, this) ?? { shape, data });
     });
     return this;
   }
@@ -191,11 +191,14 @@ export class LiveProgram {
     return this.value("loss").data[0];
   }
 
+  /** The same program, to be trained by itself. */
+  copy() {
+    return Object.assign(Object.create(LiveProgram.prototype), this, { arrays: { ...this.arrays }, scalars: { ...this.scalars } });
+  }
+
   /** The same program with other arrays, as far as a value, for a loss nearby or predictions elsewhere. */
   at(arrays, name) {
-    const other = Object.create(LiveProgram.prototype);
-    Object.assign(other, this, { arrays: { ...this.arrays, ...arrays } });
-    return other.run(this.given.names[name]);
+    return Object.assign(this.copy(), { arrays: { ...this.arrays, ...arrays } }).run(this.given.names[name]);
   }
 
   /** What an entry of an operation's result is made of: terms that are added up, each a product of entries; [] if it is neither. */

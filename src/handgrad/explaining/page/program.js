@@ -1,8 +1,9 @@
 /** Stepping through the program, and the card of the current line. */
 
 import { element, roving } from "./dom.js";
-import { figure, light } from "./heatmap.js";
+import { figure, jacobianFigure, light } from "./heatmap.js";
 import { entryPanel } from "./lab.js";
+import { mistakePanel } from "./mistakes.js";
 
 /** Wire the list, the buttons, the slider and the links. Returns `choose`, which moves to a line. */
 export function stepThrough(record, onMove) {
@@ -106,12 +107,25 @@ function fillCard(record, card, quick = false) {
     const choose = record.lab && ((indices) => chooseEntry(record, card, name, placeOf(record, name, indices)));
     slot.replaceChildren(figure(name, record.ledger[name], { pixels: record.pixels, numbers: "main" in slot.dataset, choose }));
   }
-  if (record.lab && !quick) showEntry(record, card);
+  if (record.lab && !quick) {
+    showEntry(record, card);
+    showMistakes(record, card);
+  }
   fillJacobians(record, card);
   for (const list of card.querySelectorAll("[data-factors]")) {
     const factors = record.lines[Number(list.dataset.factors)].factors;
     list.replaceChildren(...factors.map((k) => factor(record, k)));
   }
+}
+
+function showMistakes(record, card) {
+  const part = card.querySelector("[data-mistakes]");
+  if (!part) return;
+  part.hidden = record.live.names[part.dataset.mistakes] === undefined;
+  if (part.hidden) return;
+  const fill = () => part.open && part.querySelector("div").replaceChildren(mistakePanel(record.lab, part.dataset.mistakes));
+  part.ontoggle = fill;
+  fill();
 }
 
 function placeOf(record, name, indices) {
@@ -154,7 +168,6 @@ function factor(record, number) {
 /** Draw the Jacobians within a part of the page. */
 export function fillJacobians(record, part) {
   for (const slot of part.querySelectorAll("[data-jacobian]")) {
-    const { sample, output, input } = record.jacobians[Number(slot.dataset.jacobian)];
-    slot.replaceChildren(figure(`d${output}/d${input}`, undefined, { sample }));
+    slot.replaceChildren(jacobianFigure(record.jacobians[Number(slot.dataset.jacobian)]));
   }
 }

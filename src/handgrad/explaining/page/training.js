@@ -31,7 +31,10 @@ export function moveThrough(record) {
     ];
     draw();
   };
-  slider.addEventListener("input", draw);
+  slider.addEventListener("input", () => {
+    draw();
+    record.lab?.load(record.snapshots[Number(slider.value)].samples);
+  });
   watched.addEventListener("change", begin);
   begin();
   return begin;
@@ -133,11 +136,11 @@ function colouring(answers) {
 /** The rows of the batch: a shape for each class, so that colour is not all that tells them apart. */
 function drawRows(context, record, { x_range: across, y_range: up }, size) {
   const [x, t] = [record.ledger.x?.sample, record.ledger.t?.sample];
-  if (!x || !t || x.shape[1] !== 2 || x.steps[0] !== t.steps[0]) return "";
+  if (!x || !t || x.shape[1] !== 2) return "";
   context.fillStyle = ink("text");
   context.strokeStyle = ink("surface");
-  const width = t.numbers.length / x.shape[0];
-  for (let row = 0; row < x.shape[0]; row++) {
+  const width = t.numbers.length / t.shape[0];
+  for (let row = 0; row < Math.min(x.shape[0], t.shape[0]); row++) {
     const px = ((x.numbers[2 * row] - across[0]) / (across[1] - across[0])) * size;
     const py = size - ((x.numbers[2 * row + 1] - up[0]) / (up[1] - up[0])) * size;
     context.beginPath();
