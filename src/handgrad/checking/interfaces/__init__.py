@@ -21,6 +21,7 @@ from typing import Any
 
 from handgrad.checking.interfaces.autograd_classes import operations_of
 from handgrad.checking.interfaces.calling import globals_of
+from handgrad.checking.interfaces.closures import Closures, class_of_closures, pullback_of, share_state
 from handgrad.checking.interfaces.jax_functions import is_only_jitted
 from handgrad.checking.interfaces.methods import methods_of, returns_loss_and_gradients, trains_alone
 from handgrad.checking.interfaces.names import (
@@ -57,9 +58,11 @@ from handgrad.network import Network
 from handgrad.rules import Rule
 
 __all__ = [
+    "Closures",
     "Pair",
     "adapt_script",
     "alias_of",
+    "class_of_closures",
     "flag_of",
     "gradient_attribute",
     "has_backward",
@@ -71,6 +74,7 @@ __all__ = [
     "methods_of",
     "operations_of",
     "pair_of",
+    "pullback_of",
     "returns_loss_and_gradients",
     "script_steps",
     "trains_alone",
@@ -116,6 +120,8 @@ def pair_of(forward: Any, backward: Callable[..., Any] | None, inputs: Any) -> P
 
 def _is_plain(forward: Any, backward: Any, inputs: Any) -> bool:
     """Whether two functions are of handgrad's own convention, ``backward(grad_output, **inputs)``, as far as names tell."""
+    if share_state(forward, backward):
+        return False
     if backward is None:
         return type(forward).__module__ == "builtins" and not (inputs is not None and callable(forward))
     if not isinstance(inputs, Mapping) or not callable(forward) or not callable(backward):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -131,15 +132,16 @@ def _pair_of(runs: _Runs, name: str, matched: Mapping[Path, Path]) -> Pair:
     gradients = {each: matched[path] for each, path in paths.items() if path in matched}
 
     last: list[tuple[dict[str, Any], World, list[Any], Any]] = []  # what the last forward left, at its values
+    alive: list[Any] = []  # the functions of it among them: what runs is looked for by its code
 
     def forward(**values: Any) -> Any:
         own, outputs, result = runs.forward({path: values[each] for each, path in paths.items()})
-        last[:] = [(values, own, outputs, result)]
+        last[:], alive[:] = [(values, own, outputs, result)], [result]
         given = tuple(map(to_numpy, outputs))
         return given if len(given) > 1 else given[0]
 
     def backward(upstream: Any, **values: Any) -> dict[str, Any]:
-        if not last or not all(np.array_equal(values[each], value) for each, value in last[0][0].items()):
+        if not last or isinstance(last[0][-1], FunctionType) or not _same_values(values, last[0][0]):
             forward(**values)
         _, own, outputs, result = last.pop()
         return gradients_of(upstream, values, own, outputs, result)
@@ -191,6 +193,10 @@ def _in_float64(world: World) -> World:
             for each in (path, *aliases.get(path, ())):
                 wide = put(wide, each, new)
     return wide
+
+
+def _same_values(values: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    return all(np.array_equal(values[each], value) for each, value in others.items())
 
 
 def _in_words(gradients: Mapping[str, Path]) -> tuple[str, ...]:

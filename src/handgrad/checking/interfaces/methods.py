@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
+from handgrad.checking.interfaces.closures import Closures
 from handgrad.checking.interfaces.names import (
     FORWARD_WORDS,
     is_derivative_name,
@@ -82,11 +83,7 @@ class Methods(NamedTuple):
 
 def methods_of(owner: Any, chosen: str = "") -> Methods:
     """Return the methods of an object or a class; ``chosen`` is one that is named by the user."""
-    cls = owner if isinstance(owner, type) else type(owner)
-    kinds = inspect.getmembers(cls, lambda value: isinstance(value, FunctionType))
-    every = {
-        name: getattr(owner, name) for name, _ in kinds if not name.startswith("__") or name == "__call__"
-    }
+    every = _every_method(owner)
     by_name = {plain(name): method for name, method in reversed(every.items())}
 
     def first(*names: str) -> Function | None:
@@ -112,6 +109,16 @@ def methods_of(owner: Any, chosen: str = "") -> Methods:
     if backward is not None and trains_alone(backward, forward, losses):
         return Methods(None, backward, (), every)
     return Methods(forward, backward, tuple(losses), every)
+
+
+def _every_method(owner: Any) -> dict[str, Function]:
+    cls = owner if isinstance(owner, type) else type(owner)
+    if issubclass(cls, Closures):
+        return dict(cls.unbound) if owner is cls else owner.functions()
+    kinds = inspect.getmembers(cls, lambda value: isinstance(value, FunctionType))
+    return {
+        name: getattr(owner, name) for name, _ in kinds if not name.startswith("__") or name == "__call__"
+    }
 
 
 def _worded(

@@ -25,6 +25,7 @@ from handgrad.checking.interfaces.calling import (
     named,
     trial_of,
 )
+from handgrad.checking.interfaces.closures import Closures, pullback_of, share_state
 from handgrad.checking.interfaces.implied_loss import (
     OUTPUT,
     agreeing,
@@ -70,12 +71,16 @@ def recognise(forward: Any, backward: Function | None, inputs: Any) -> Pair:
         return _of_object(forward.__self__, inputs, forward.__name__)
     if not isinstance(forward, FunctionType | BuiltinFunctionType):
         return _of_object(forward, inputs)
+    if share_state(forward, backward):
+        return _of_object(Closures.of((forward, backward)), inputs)
     world = named(forward, inputs)
     if backward is None:
         if isinstance(forward, FunctionType) and is_training(forward):
             return adapt_training(forward, world)
         if flag_of(forward):
             return _of_derivative(forward, forward, world)
+        if (place := pullback_of(forward)) is not None:
+            return _of_pullback(forward, world, place)
         return _of_loss(forward, world | globals_of(forward, forward))
     if is_derivative(forward, backward):
         return _of_derivative(forward, backward, world)
@@ -124,6 +129,21 @@ def _of_loss(function: Function, world: World) -> Pair:
         if len(arrays_in(called)) > 1:  # the others are states, probabilities
             known = called
         return times(upstream[0], {("returned", *path): value for path, value in arrays_in(known).items()})
+
+    return adapt(world, run_forward, run_backward, function.__name__)
+
+
+def _of_pullback(function: Function, world: World, place: int) -> Pair:
+    """Return a function that gives, beside its results, the function that takes their upstream gradients back."""
+
+    def run_forward(world: World) -> Run:
+        result = call(function, world)
+        outputs = (*result[:place], *result[place + 1 :])
+        return [each for each in outputs if is_floating(each)], result[place]
+
+    def run_backward(world: World, pullback: Any, upstream: list[Any]) -> Found:
+        found = by_returned_name(pullback(*upstream), returned_names(pullback), inner_names(pullback))
+        return {("returned", *path): value for path, value in arrays_in(found).items()}
 
     return adapt(world, run_forward, run_backward, function.__name__)
 

@@ -187,11 +187,22 @@ class ModuleSource:
         for code in _codes_in(known):
             named.setdefault((code.co_qualname, code.co_firstlineno), code)
         found = {}
-        for function in self.functions:
+        for function in self._exchanged:
             node = self.definitions[function]
             if not isinstance(node, ast.Module) and self.unit(node) is unit:
                 found[function] = named[function.__code__.co_qualname, first_line(node)]
         return found
+
+    @cached_property
+    def _exchanged(self) -> list[FunctionType]:
+        """The functions whose code is exchanged: not those that another of them makes anew each time."""
+        inside = {
+            id(node)
+            for each in self.functions
+            for node in ast.walk(self.definitions[each])
+            if node is not self.definitions[each]
+        }
+        return [each for each in self.functions if id(self.definitions[each]) not in inside]
 
     def _compiled(self, statements: list[ast.stmt], *, settled: bool = False) -> CodeType:
         tree = ast.Module(statements, [])

@@ -9,12 +9,14 @@ from types import FunctionType
 from typing import Any
 
 from handgrad.checking.interfaces import (
+    class_of_closures,
     flag_of,
     has_backward,
     is_only_jitted,
     is_peer,
     is_training,
     methods_of,
+    pullback_of,
     returns_loss_and_gradients,
     trains_alone,
     written_forward,
@@ -73,6 +75,8 @@ def candidates_in(user_file: UserFile) -> list[Candidate]:
         name: value for name, value in names.items()
         if _module_of(value) == user_file.module.__name__ and not name.startswith("_")
     }  # fmt: skip
+    made = {name: cls for name, value in own.items() if (cls := _class_of_closures(value)) is not None}
+    own = {name: value for name, value in own.items() if _maker_of(value) not in made} | made
     found = list(_with_backward(own))
     rules = {
         id(getattr(each.forward, part, None)) for each in found for part in ("fwd", "bwd", "jvp")
@@ -86,7 +90,7 @@ def candidates_in(user_file: UserFile) -> list[Candidate]:
     used = {id(each) for one in found for each in (one.forward, one.backward)}
     for name, value in functions.items():
         if id(value) not in used and any(
-            shape(value) for shape in (flag_of, returns_loss_and_gradients, is_training)
+            shape(value) for shape in (flag_of, returns_loss_and_gradients, is_training, _has_pullback)
         ):
             found.append(Candidate(name, value))
     classes = [
@@ -105,6 +109,22 @@ def candidates_in(user_file: UserFile) -> list[Candidate]:
         found = [*_fed(functions)] or [*_updates(functions)]
     order = list(names)
     return sorted(found, key=lambda each: order.index(each.name))
+
+
+def _class_of_closures(value: Any) -> type | None:
+    """Return the class of what a function makes, where that has a forward and a backward."""
+    cls = class_of_closures(value) if isinstance(value, FunctionType) else None
+    return cls if cls is not None and _has_both(cls) else None
+
+
+def _has_pullback(function: FunctionType) -> bool:
+    return pullback_of(function) is not None
+
+
+def _maker_of(value: Any) -> str:
+    """Return the name of the function that has made another, or ""."""
+    inside = isinstance(value, FunctionType) and "<locals>" in value.__code__.co_qualname
+    return value.__code__.co_qualname.partition(".")[0] if inside else ""
 
 
 def _module_of(value: Any) -> str:

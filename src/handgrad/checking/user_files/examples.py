@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces import has_backward, is_peer, pair_of
+from handgrad.checking.interfaces import Closures, has_backward, is_peer, pair_of
 from handgrad.checking.interfaces.names import RATES, is_target, plain
 from handgrad.checking.interfaces.tensors import is_array
 from handgrad.checking.subject import CheckError, seeded
@@ -108,8 +108,15 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Example | None:
                 given[name] = value
     if any(default is OMITTED and name not in given for name, default in needed.items()) or not any(calls):
         return None
-    own = given.pop("self", None)
-    forward = own if candidate.is_class else candidate.forward
+    owners = [given.pop("self", None)] if candidate.is_class else [candidate.forward]
+    if issubclass(cls, Closures):
+        owners = [cls.of(each) for each in user_file.made.get(cls.__name__, ()) if each is not None]
+    found = (_example_with(owner, candidate, given) for owner in owners)
+    return next((each for each in found if each is not None), None)
+
+
+def _example_with(forward: Any, candidate: Candidate, given: dict[str, Any]) -> Example | None:
+    """Return a candidate's example with some object and the arguments of a call, if they fit."""
     held = (
         vars(forward) if not isinstance(forward, type | FunctionType) and hasattr(forward, "__dict__") else {}
     )

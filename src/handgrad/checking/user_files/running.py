@@ -43,6 +43,7 @@ SLOW = (
     "pandas",
 )  # seconds to import
 BUSY = 5  # times the limit, of a machine that does other things
+MADE = 4  # results of a function that returns functions: one of them takes the arguments of the first call
 LARGEST_COPY = 50_000_000  # bytes of a call's arguments
 
 
@@ -67,6 +68,9 @@ class UserFile:
     calls: dict[tuple[str, str], Call] = field(
         default_factory=dict
     )  # by the class of self, or "", and the name
+    made: dict[str, list[Any]] = field(
+        default_factory=dict
+    )  # what the first calls of a function with inner ones returned
     failures: list[tuple[str, str]] = field(default_factory=list)  # place, error
     not_installed: list[str] = field(default_factory=list)  # modules that it imports
 
@@ -202,7 +206,8 @@ class _Recorder:
     """Records the first call of each of a file's functions, and ends a statement that goes on without a new one."""
 
     def __init__(self, user_file: UserFile) -> None:
-        self.calls, self.file, self.since = user_file.calls, str(user_file.path.resolve()), 0
+        self.calls, self.made = user_file.calls, user_file.made
+        self.file, self.since = str(user_file.path.resolve()), 0
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -213,8 +218,11 @@ class _Recorder:
         finally:
             sys.setprofile(None)
 
-    def _on_event(self, frame: FrameType, event: str, _: Any) -> None:
+    def _on_event(self, frame: FrameType, event: str, result: Any) -> None:
         code = frame.f_code
+        if event == "return" and code.co_filename == self.file and code.co_cellvars:
+            known = self.made.setdefault(code.co_name, [])
+            known += [result] * (len(known) < MADE)
         if event != "call" or code.co_filename != self.file or code.co_name.startswith("<"):
             return
         self.since += 1
@@ -247,9 +255,8 @@ def _as_a_script(path: Path) -> Iterator[None]:
 
 
 def _class_of(code: CodeType) -> str:
-    """Return the class that a static method belongs to, or ""."""
-    owner = code.co_qualname.rpartition(".")[0]
-    return "" if owner.endswith("<locals>") else owner
+    """Return the class that a static method belongs to, or the function that an inner one does; or ""."""
+    return code.co_qualname.rpartition(".")[0].removesuffix(".<locals>")
 
 
 def _call(code: CodeType, values: dict[str, Any]) -> Call | None:
