@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from handgrad.checking import check
-from handgrad.checking.interfaces import adapt_script, pair_of
+from handgrad.checking.interfaces import Closures, adapt_script, pair_of
 from handgrad.checking.subject import CheckError
 from handgrad.checking.user_files import candidates_in, example_of, run_file
 
@@ -717,10 +718,52 @@ print(model.loss(rng.normal(size=(5, 3)), rng.normal(size=(5, 1))))
 """
 
 
-def test_a_penalty_that_an_object_keeps_is_switched_on_too(tmp_path):
+def test_a_penalty_that_an_layerkeeps_is_switched_on_too(tmp_path):
     """Of 0 it would hide that the gradient lacks its term; the file's own object is not changed."""
     path = tmp_path / "ridge.py"
     path.write_text(KEPT_PENALTY)
     (example,) = examples_of(path).values()
     assert (example.forward.reg, example.origin) == (0.1, "as the file calls it, but reg 0.1")
     assert check(example.forward, inputs=example.inputs).verdict == "wrong"
+
+
+def make_scale(n: int):
+    """Return a forward and a backward that share what forward saves."""
+    w, saved = np.linspace(1, 2, n), {}
+
+    def forward(x):
+        saved["x"] = x
+        return x * w
+
+    def backward(dout):
+        return dout * w, (dout * saved["x"]).mean(axis=0)
+
+    return forward, backward
+
+
+def test_two_functions_that_share_variables_are_judged_and_mended():
+    report = check(*make_scale(3), inputs={"x": np.arange(12.0).reshape(4, 3) - 5})
+    assert [(each.name, each.verdict) for each in report.arguments] == [("x", "right"), ("w", "wrong")]
+    assert report.findings[0].code == "batch-mean-vs-sum"
+    assert "+        return dout * w, (dout * saved['x']).sum(axis=0)" in report.mended.diff.replace('"', "'")
+
+
+def test_a_copy_of_closures_has_a_state_of_its_own():
+    forward, backward = make_scale(2)
+    layer = Closures.of((forward, backward))
+    other = copy.deepcopy(layer)
+    layer.forward(np.array([[1.0, 3.0]]))
+    other.forward(np.array([[5.0, 7.0]]))
+    assert np.array_equal(layer.backward(np.ones((1, 2)))[1], [1, 3])
+    assert np.array_equal(other.backward(np.ones((1, 2)))[1], [5, 7])
+
+
+def test_a_pullback_is_mended_in_the_function_that_makes_it(tmp_path):
+    (tmp_path / "squares.py").write_text(
+        "import numpy as np\n\n\ndef square(x):\n    def pullback(g):\n        return g * x\n\n    return x**2, pullback\n"
+    )
+    report = check(
+        run_file(tmp_path / "squares.py").names["square"], inputs={"x": np.array([1.0, -2.0, 3.0])}
+    )
+    assert report.verdict == "wrong"
+    assert "+        return 2 * g * x" in report.mended.diff
