@@ -132,11 +132,11 @@ def _pair_of(runs: _Runs, name: str, matched: Mapping[Path, Path]) -> Pair:
     gradients = {each: matched[path] for each, path in paths.items() if path in matched}
 
     last: list[tuple[dict[str, Any], World, list[Any], Any]] = []  # what the last forward left, at its values
-    alive: list[Any] = []  # the functions of it among them: what runs is looked for by its code
+    alive: list[Any] = []  # the backward that it made, if it did: what runs is looked for by its code
 
     def forward(**values: Any) -> Any:
         own, outputs, result = runs.forward({path: values[each] for each, path in paths.items()})
-        last[:], alive[:] = [(values, own, outputs, result)], [result]
+        last[:], alive[:] = [(values, own, outputs, result)], [result] * isinstance(result, FunctionType)
         given = tuple(map(to_numpy, outputs))
         return given if len(given) > 1 else given[0]
 

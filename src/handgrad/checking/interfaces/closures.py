@@ -160,7 +160,12 @@ def share_state(forward: Any, backward: Any) -> bool:
     if not (isinstance(forward, FunctionType) and isinstance(backward, FunctionType)):
         return False
     cells = [each.__closure__ or () for each in (forward, backward)]
-    return len(required(backward)) < 2 and any(one is other for one in cells[0] for other in cells[1])
+    takes_inputs = bool(backward.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
+    return (
+        len(required(backward)) < 2
+        and not takes_inputs
+        and any(one is other for one in cells[0] for other in cells[1])
+    )
 
 
 def _contents(cell: CellType) -> Any:

@@ -72,38 +72,54 @@ def taking_output(loss: Callable[..., Any], *others: str) -> Callable[..., Any]:
 def best_fitting(pairs: Iterable[tuple[str, Pair]]) -> Pair:
     """Return the first of the pairs, each with a formula of its loss, of whose gradients most agree with the slopes."""
     best, most = None, -1
+    every_pair = []
     for formula, pair in pairs:
+        every_pair.append((formula, pair))
         count, every = agreeing(pair)
         # where as many agree with a sum as with an average, to forget the average is the more common
-        if count > most or (count == most > 0 and formula.endswith(" / rows")):
-            best = replace(pair, matched=(f"no loss was found: taken to be {formula}", *pair.matched))
-            most = count
+        if count > most or (count == most > 0 and " / rows" in formula):
+            best, most = (formula, pair), count
         if count == every:
             break
     if best is None:
         raise CheckError("no loss was found that these gradients may be of", fix="name it: --loss NAME")
-    return best
+    if most == 0:  # all may have the wrong sign, or a factor
+        best = max(every_pair, key=lambda each: _proportional(each[1]))
+    formula, pair = best
+    return replace(pair, matched=(f"no loss was found: taken to be {formula}", *pair.matched))
+
+
+def _proportional(pair: Pair) -> int:
+    """Return how many of a pair's gradients have, along two directions, the same ratio to the slopes."""
+    one, other = (_slopes(pair, np.random.default_rng(seed)) for seed in (1, 2))
+    return sum(
+        bool(np.isclose(one[name][0] * other[name][1], one[name][1] * other[name][0], rtol=AGREES, atol=0))
+        for name in one
+    )
 
 
 def agreeing(pair: Pair) -> tuple[int, int]:
     """Return how many of a pair's gradients, of how many, agree with the slope of its forward along a random direction."""
+    found = _slopes(pair, np.random.default_rng(1)).values()
+    count = sum(abs(slope - given) <= AGREES * max(abs(slope), abs(given)) != 0 for slope, given in found)
+    return count, len(found)
+
+
+def _slopes(pair: Pair, generator: np.random.Generator) -> dict[str, tuple[float, float]]:
+    """Return the slope of a pair's forward along a random direction of each array, and what its gradient says it is."""
     assert isinstance(pair.inputs, Mapping)
-    values, generator = (
-        {name: np.array(value) for name, value in pair.inputs.items()},
-        np.random.default_rng(1),
-    )
+    values = {name: np.array(value) for name, value in pair.inputs.items()}
+    found = {}
     with np.errstate(all="ignore"):
         try:
             pair.forward(**values)
             gradients = pair.backward(1.0, **values)
         except Exception as error:
             raise CheckError(f"{pair.name} raised {type(error).__name__}: {error}") from error
-        count = 0
         for name, gradient in gradients.items():
             direction = generator.normal(size=np.shape(values[name]))
             above, below = (
                 pair.forward(**{**values, name: values[name] + h * direction}) for h in (STEP, -STEP)
             )
-            slope, given = (above - below) / (2 * STEP), np.sum(np.asarray(gradient) * direction)
-            count += bool(abs(slope - given) <= AGREES * max(abs(slope), abs(given)) != 0)
-    return count, len(gradients)
+            found[name] = float((above - below) / (2 * STEP)), float(np.sum(np.asarray(gradient) * direction))
+    return found

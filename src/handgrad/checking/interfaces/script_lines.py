@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import copy
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path as File
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from handgrad.checking.interfaces.names import (
     is_derivative_name,
     is_gradient_name,
     is_loss_name,
-    is_target,
     plain,
 )
 from handgrad.checking.subject import CheckError
@@ -19,6 +21,9 @@ from handgrad.checking.subject import CheckError
 MOVES = ("delta", "error", "update", "adjustment")  # what people add to a weight
 STEPS = {"lr", "learningrate", "learnrate", "lrate", "eta", "alpha"}  # what a gradient is multiplied with
 SLOTS = ("v", "m", "velocity", "momentum", "vel", "mom")  # of an optimiser, by a parameter's name
+
+ERRORS = "__errors__"  # in a script's names: the two sides of each error of a loop
+OWN = "a call"  # among what a name is made of: a function of the file's
 
 Statements = list[ast.stmt]
 
@@ -68,17 +73,140 @@ def parts_of_script(statements: Statements, file: File) -> tuple[Statements, Sta
     body = statements
     while True:
         k, outer = next((k, each) for k, each in enumerate(body) if update in ast.walk(each))
-        targets = names_in([outer.target]) if isinstance(outer, ast.For) else set()
-        if (
-            outer is update or moved_by(update) in targets
-        ):  # for parameter, gradient in zip(…): the loop is the update
+        if outer is update or _is_of_one_step(outer, update, body[:k]):
             later = _up_to_last_update(body[k:])
             return ([*head, *body[:k]], [], later) if body is statements else (head, body[:k], later)
+        if _is_summed(outer, body[k + 1 :]):
+            moved = {*map(moved_by, every(statements))}
+            return head, _without_updates(body, error_in(statements, moved)), body
         head = [*head, *body[:k]]
         if isinstance(outer, ast.For):  # the first time around
             first = ast.parse(f"next(iter({ast.unparse(outer.iter)}))", mode="eval").body
             head.append(ast.Assign([outer.target], first))
         body = outer.body if isinstance(outer, ast.For | ast.While | ast.If | ast.With) else []
+
+
+def _is_of_one_step(loop: ast.stmt, update: ast.stmt, before: Statements) -> bool:
+    """Whether a loop is an update: of parameter after parameter, or of entry after entry by an error known before it."""
+    if not isinstance(loop, ast.For):
+        return False
+    known = {name for each in before if isinstance(each, ast.Assign) for name in names_in(list(each.targets))}
+    known = {name for name in known if plain(name) not in STEPS and name != moved_by(update)}
+    first = next(each for each in loop.body if not _is_copy(each))
+    is_known = bool(known & names_in([update], ast.Load))
+    by_entry = first is update and is_known and error_in([update], {*map(moved_by, every(loop.body))}) is None
+    return moved_by(update) in names_in([loop.target]) or by_entry
+
+
+def _is_copy(statement: ast.stmt) -> bool:
+    """Whether a statement only gives a name to an entry, or to a copy of it."""
+    match statement:
+        case ast.Assign([ast.Name()], ast.Call(ast.Attribute(value, "copy")) | value):
+            return isinstance(value, ast.Name | ast.Subscript | ast.Attribute)
+    return False
+
+
+def _is_summed(loop: ast.stmt, later: Statements) -> bool:
+    """Whether a loop updates something in each of its turns, and sums up the gradient of an update after it."""
+    if not isinstance(loop, ast.For):
+        return False
+    sums = {ast.unparse(each.target) for each in every(loop.body) if isinstance(each, ast.AugAssign)}
+    return any(
+        moved_by(each) and names_in([each], ast.Load) & sums - {moved_by(each)} for each in every(later)
+    )
+
+
+def _without_updates(statements: Statements, error: Error | None) -> Statements:
+    """Return statements that move nothing, and that collect each error: its two sides."""
+    found: Statements = []
+    for each in statements:
+        if moved_by(each):
+            continue
+        if error is not None and each is error.statement:
+            found += ast.parse(f"{ERRORS}.append(({error.output}, {error.target}))").body
+        inner = copy.copy(each)
+        if isinstance(inner, ast.For | ast.While | ast.If | ast.With):
+            inner.body = _without_updates(inner.body, error) or [ast.Pass()]
+        found.append(inner)
+    return found
+
+
+class Error(NamedTuple):
+    """What a statement subtracts: an output, which depends on parameters, and its target, as they are written."""
+
+    statement: ast.stmt
+    output: str
+    target: str
+
+
+def error_in(statements: Statements, moved: Collection[str]) -> Error | None:
+    """Return the first difference of what depends on the moved parameters, by any call too, and what does not."""
+    made: dict[str, set[str]] = {}
+
+    def depends(side: ast.expr) -> bool:
+        reads = names_in([side])
+        calls = (node.func for node in ast.walk(side) if isinstance(node, ast.Call))
+        own = any(
+            _is_attribute(each) or (isinstance(each, ast.Name) and not hasattr(builtins, each.id))
+            for each in calls
+        )
+        return own or bool(reads.union(*(made.get(name, set()) for name in reads)) & {*moved, OWN})
+
+    for statement in every(statements):
+        parts = [statement.iter] if isinstance(statement, ast.For) else [statement]
+        simple = not isinstance(statement, ast.While | ast.If | ast.With)
+        for node in (node for part in parts * simple for node in ast.walk(part)):
+            match node:
+                case ast.BinOp(left, ast.Sub(), right) if not isinstance(
+                    left, ast.Constant
+                ) and node is not _own_step(statement):
+                    one, other = depends(left), depends(right)
+                    if one != other and names_in([left]) and names_in([right]):
+                        sides = ast.unparse(left), ast.unparse(right)
+                        return Error(statement, *(sides if one else sides[::-1]))
+        if isinstance(statement, ast.Assign | ast.AugAssign | ast.For):
+            value = statement.iter if isinstance(statement, ast.For) else statement.value
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            reads = names_in([value], ast.Load) | ({OWN} if depends(value) else set())
+            reads = reads.union(*(made.get(name, set()) for name in reads))
+            for name in names_in(list(targets), ast.Store):
+                made[name] = made.get(name, set()) | reads
+    return None
+
+
+def _own_step(statement: ast.stmt) -> ast.expr | None:
+    """Return the difference that an update itself is: ``W - lr * dW`` of ``W = W - lr * dW``."""
+    return statement.value if isinstance(statement, ast.Assign) and moved_by(statement) else None
+
+
+def penalty_factors(updates: Statements) -> dict[str, str]:
+    """Return what the square of each parameter is multiplied with: ``reg`` of ``W -= lr * (dW + reg * W)``, by its name.
+
+    Where one update has such a factor, others that read it are taken to have it too, whatever they multiply it with.
+    """
+    moves = [each for each in every(updates) if moved_by(each)]
+    found: dict[str, str] = {}
+    for each in moves:
+        target = each.target if isinstance(each, ast.AugAssign) else getattr(each, "targets", [None])[0]
+        for node in ast.walk(getattr(each, "value", each)):
+            if target is not None and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+                factors = _factors(node)
+                rest = [text for text in factors if text != ast.unparse(target) and plain(text) not in STEPS]
+                single = all(re.fullmatch(r"[\w.]+", text) for text in rest)
+                if len(factors) > len(rest) > 0 and ast.unparse(target) in factors and single:
+                    found.setdefault(moved_by(each), " * ".join(rest))
+    for each in moves:
+        reads = names_in([getattr(each, "value", each)], ast.Load)
+        shared = next((factor for factor in found.values() if factor in reads), "")
+        if shared:
+            found.setdefault(moved_by(each), shared)
+    return found
+
+
+def _factors(node: ast.expr) -> list[str]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return [*_factors(node.left), *_factors(node.right)]
+    return [ast.unparse(node)]
 
 
 def after_updates(statements: Statements) -> Statements:
@@ -244,7 +372,10 @@ def declared_in(statements: Statements) -> set[str]:
 
 def parameters_in(updates: Statements, head: Statements, given: Collection[str] = ()) -> list[str]:
     """Return the names that the updates move, in a zipped list too: of what is made before, or ``given``."""
-    zipped = names_in([loop.iter for loop in updates if isinstance(loop, ast.For)])
+    loops = [each for each in updates if isinstance(each, ast.For)]
+    zipped = names_in([
+        each.iter for each in loops if {*map(moved_by, every(each.body))} & names_in([each.target])
+    ])  # fmt: skip
     lists = {
         each.targets[0].id: names_in([each.value])
         for each in head
@@ -259,16 +390,6 @@ def parameters_in(updates: Statements, head: Statements, given: Collection[str] 
         name for name in moved if name[:1] in ("m", "v") and name[1:].removeprefix("_") in moved
     }  # an optimiser's
     return sorted(name for name in moved - slots if not is_gradient_name(name))
-
-
-def subtracted(body: Statements, file: File) -> tuple[str, str]:
-    """Return the first two names that a backward subtracts: the output, and the target."""
-    for node in (node for each in body for node in ast.walk(each)):
-        match node:
-            case ast.BinOp(left=left, op=ast.Sub(), right=right) if _place(left) and _place(right):
-                names = ast.unparse(left), ast.unparse(right)
-                return names if not is_target((names[0],)) else names[::-1]
-    raise CheckError(f"{file}: none of its names is a loss", fix="compute the loss: loss = …")
 
 
 def added_in(updates: Statements) -> set[str]:

@@ -31,11 +31,14 @@ from handgrad.checking.interfaces.names import (
 )
 from handgrad.checking.interfaces.own_objects import Pair
 from handgrad.checking.interfaces.script_lines import (
+    ERRORS,
     MOVES,
+    Error,
     Statements,
     added_in,
     after_updates,
     computing,
+    error_in,
     every,
     flat,
     has_update,
@@ -45,7 +48,7 @@ from handgrad.checking.interfaces.script_lines import (
     names_in,
     parameters_in,
     parts_of_script,
-    subtracted,
+    penalty_factors,
 )
 from handgrad.checking.interfaces.signatures import (
     definition_of,
@@ -102,9 +105,15 @@ def is_training(function: Function) -> bool:
     made = names_in([target for each in own for target in each.targets], ast.Store)
     by_hand = any(is_gradient_name(name) or plain(name).endswith(MOVES) for name in made) or _computes(update)
     given = parameters_of(function)
-    moved = parameters_in(updates, [*head, *body], given)
+    moved = parameters_in(updates, [*head, *body], {*given, *_global_arrays(function)})
     has_loss = any(is_target((name,)) for name in given) or any(map(is_loss_name, made))
-    return by_hand and bool({*moved} - given.keys() or (moved and has_loss))
+    has_error = error_in([*head, *body, *updates], moved) is not None
+    return (by_hand or has_error) and bool({*moved} - given.keys() or (moved and (has_loss or has_error)))
+
+
+def _global_arrays(function: Function) -> set[str]:
+    """Return the module's arrays, as names that a function may move in place."""
+    return {name for name in function.__code__.co_names if is_array(function.__globals__.get(name))}
 
 
 def _computes(update: ast.stmt) -> bool:
@@ -162,7 +171,9 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
         return parts_of_script(code.statements(tree), file) if is_updated else ([], code.statements(tree), [])
 
     head, body, updates = parts(tree)
-    parameters = parameters_in(updates, [*head, *body], code.given) if is_updated else leaves(body)
+    arrays = {name for name, value in code.names.items() if is_array(value)}
+    known_before = {*code.given, *arrays}
+    parameters = parameters_in(updates, [*head, *body], known_before) if is_updated else leaves(body)
     if not parameters:
         raise CheckError(
             f"{file}: no line moves a parameter by a gradient",
@@ -183,7 +194,7 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
 
     def run(given: Mapping[str, Any]) -> dict[str, Any]:
         changed = {name: given[name] for name in code.given if name in given}
-        names = {**main.__globals__, **copy.deepcopy(data), **changed, GIVEN: given}
+        names = {**main.__globals__, **copy.deepcopy(data), **changed, GIVEN: given, ERRORS: []}
         with in_float64():
             exec(main.__code__, names)
         return names
@@ -239,7 +250,22 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
         return with_loss(lambda names: eval(compiled, names))
     if later := _later_loss(after_updates(code.statements(tree)), names, file):
         return with_loss(later)
-    return _with_implied_loss(with_loss, *subtracted([*head, *body], file))
+    error = error_in([*head, *body, *updates], parameters)
+    if error is None:
+        raise CheckError(
+            f"{file}: none of its names is a loss, and no line subtracts a target from an output",
+            given=f"the update moves {', '.join(parameters)}",
+            fix="compute the loss: loss = …",
+        )
+    moved_entries = {
+        name: values != 0 for (_, name), values in backward({}, run({}), [1.0]).items() if name in moved
+    }
+    penalties = {
+        name: (factor, moved_entries[name])
+        for name, factor in penalty_factors(updates).items()
+        if name in moved
+    }
+    return _with_implied_loss(with_loss, error, penalties)
 
 
 def _later_loss(
@@ -291,14 +317,38 @@ def _lines_of(error: Exception, file: File) -> Iterator[int]:
 
 
 def _with_implied_loss(
-    with_loss: Callable[[Callable[[dict[str, Any]], Any]], Pair], output: str, target: str
+    with_loss: Callable[[Callable[[dict[str, Any]], Any]], Pair],
+    error: Error,
+    penalties: Mapping[str, tuple[str, Any]],
 ) -> Pair:
-    """Return lines without a loss with the one that fits their gradients."""
+    """Return lines without a loss with the one that fits their gradients.
 
-    def pair_with(loss: Callable[..., Any]) -> Pair:
-        return with_loss(lambda names: loss(output_=_at(names, output), **{target: _at(names, target)}))
+    ``penalties`` are each parameter's factor, and which of its entries move.
+    """
+    output, target = (compile(each, "the error", "eval") for each in (error.output, error.target))
 
-    return best_fitting((formula, pair_with(loss)) for formula, loss in implied_losses(target))
+    def penalty(names: dict[str, Any]) -> Any:
+        squares = (
+            eval(factor, names) * np.sum(np.where(moves, _at(names, name), 0.0) ** 2)
+            for name, (factor, moves) in penalties.items()
+        )
+        return sum(squares)
+
+    def pair_with(loss: Callable[..., Any], share: float) -> Pair:
+        def value(names: dict[str, Any]) -> Any:
+            sides = names[ERRORS] or [(eval(output, names), eval(target, names))]
+            total = sum(loss(output_=one, target_=other) for one, other in sides)
+            return total + share * penalty(names) if penalties else total
+
+        return with_loss(value)
+
+    said = f"output {error.output}, target {error.target}"
+    shares = {f" + {share} * penalty": share for share in (0.5, 1.0)} if penalties else {"": 0.0}
+    return best_fitting(
+        (f"{formula}{more}, of {said}", pair_with(loss, share))
+        for more, share in shares.items()
+        for formula, loss in implied_losses("target_")
+    )
 
 
 def script_steps(file: File) -> tuple[dict[str, Any], Callable[[], object]] | None:

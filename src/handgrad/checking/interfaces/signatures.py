@@ -8,14 +8,14 @@ import textwrap
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, Literal, NamedTuple
 
-from handgrad.checking.interfaces.names import RATES, SAVED, is_upstream_name, plain
+from handgrad.checking.interfaces.names import OPTIMISERS, RATES, SAVED, is_upstream_name, plain
 
 
 class Role(NamedTuple):
     """What one parameter of a backward is given."""
 
     parameter: str
-    kind: Literal["argument", "place", "output", "saved", "upstream", "rate"]
+    kind: Literal["argument", "place", "output", "saved", "upstream", "rate", "optimiser"]
     which: Any = (
         None  # the argument's name, the output's number, or the number of the upstream gradient's output
     )
@@ -130,6 +130,8 @@ def roles_of(
             roles.append(Role(name, "argument", name))
         elif plain(name) in RATES:
             roles.append(Role(name, "rate"))
+        elif plain(name) in OPTIMISERS and not optional:
+            roles.append(Role(name, "optimiser"))
         elif optional and not is_upstream_name(name):
             continue
         elif saves and upstream and last and not (upstream < arrays and is_upstream_name(name)):

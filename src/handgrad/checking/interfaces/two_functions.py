@@ -120,7 +120,7 @@ def of_two(
         variables: dict[str, Any] = {}
         with variables_of(backward, variables) if inside else nullcontext():
             returned = in_world(backward, world)(**given)
-        rate = RATE if any(role.kind == "rate" for role in roles) else rate_of(world)
+        rate = RATE if any(role.kind in ("rate", "optimiser") for role in roles) else rate_of(world)
         found = left_by(world, before, by_returned_name(returned, gradient_names, inner), rate)
         found |= {("inside", *path): value for path, value in arrays_in(variables).items()}
         if upstreams or carrier:
@@ -196,9 +196,33 @@ def _value(role: Role, world: World, result: Any, upstream: list[Any]) -> Any:
             return result[-1]
         case "rate":
             return RATE
+        case "optimiser":
+            return GradientDescent()
         case "upstream":
             part = upstream[min(role.which, len(upstream) - 1)]
             return part[()] if np.ndim(part) == 0 else part
+
+
+class GradientDescent:
+    """Stands in for the optimiser that a backward takes: each of its methods makes a plain step, in place too.
+
+    It is given a parameter and its gradient, and returns the parameter; or the gradient alone, and returns the step.
+    """
+
+    def __getattr__(self, name: str) -> Function:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._step
+
+    def _step(self, *given: Any, **options: Any) -> Any:
+        *parameters, gradient = [each for each in (*given, *options.values()) if is_floating(each)]
+        step = -RATE * np.asarray(gradient)
+        if not parameters:
+            return step
+        if not isinstance(parameters[0], np.ndarray):
+            return parameters[0] + step
+        parameters[0] += step
+        return parameters[0]
 
 
 def times(upstream: Any, gradients: Found) -> Found:

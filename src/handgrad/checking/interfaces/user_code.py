@@ -185,11 +185,25 @@ def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
     target = _target_of(backward, forward, world)
     if not losses and (pair := _of_loss_layer(forward, backward, world, methods)):
         return pair
+    by_lines = _of_own_error(backward, world) if not losses else None
+    if by_lines is not None:
+        return by_lines
     aliases = alias_of(forward, backward)
     world |= {ALIASES: aliases} if aliases and set(aliases.values()) <= set(world) else {}
     if target and not losses:
         return _of_implied_loss(forward, backward, world, target)
     return of_two(forward, backward, world)
+
+
+def _of_own_error(backward: Function, world: World) -> Pair | None:
+    """Return a method that updates by an error it computes itself, if a loss of that error explains one of its steps."""
+    if not is_training(backward):
+        return None
+    with suppress(CheckError):
+        pair = adapt_training(backward, world)
+        if agreeing(pair)[0]:
+            return pair
+    return None
 
 
 def _of_loss_layer(
