@@ -250,8 +250,8 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
         return with_loss(lambda names: eval(compiled, names))
     if later := _later_loss(after_updates(code.statements(tree)), names, file):
         return with_loss(later)
-    error = error_in([*head, *body, *updates], parameters)
-    if error is None:
+    difference = error_in([*head, *body, *updates], parameters)
+    if difference is None:
         raise CheckError(
             f"{file}: none of its names is a loss, and no line subtracts a target from an output",
             given=f"the update moves {', '.join(parameters)}",
@@ -265,7 +265,7 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
         for name, factor in penalty_factors(updates).items()
         if name in moved
     }
-    return _with_implied_loss(with_loss, error, penalties)
+    return _with_implied_loss(with_loss, difference, penalties)
 
 
 def _later_loss(
