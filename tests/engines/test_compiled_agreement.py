@@ -245,6 +245,7 @@ NETWORKS: dict[str, Case] = {
         for kind in (RNN, LSTM, GRU)
         for times in (TIME, 1)
     },
+    "truncated": over_places(RNN(WIDTH, 5, truncate=2), LSTM(5, 7, truncate=3), GRU(7, WIDTH, truncate=1)),
     "all times": Case(
         lambda dtype: Network(
             LSTM(FEATURES, 7), Residual(GRU(7, 7)), Linear(7, OUTPUTS), inputs=(TIME, FEATURES),

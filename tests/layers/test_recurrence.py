@@ -17,6 +17,7 @@ from handgrad import (
     Last,
     Layer,
     Linear,
+    MeanSquaredError,
     Network,
     ShapeError,
     SoftmaxCrossEntropy,
@@ -28,6 +29,8 @@ from handgrad import (
 )
 from handgrad.explaining.terminal import show_line, show_overview
 from handgrad.program.lines_in_python import run_lines
+
+from ..rules.table import TABLE
 
 ROWS, TIMES, FEATURES, STATE, SECOND, CLASSES = 5, 7, 3, 4, 6, 2
 KINDS = (RNN, LSTM, GRU)
@@ -178,12 +181,12 @@ def test_gates_of_another_size_are_named() -> None:
 MISTAKES = {
     "two gates exchanged": ("dz[:, t, 0] =", "dz[:, t, 3] ="),
     "another gate's slope": ("g[:, t] * i[:, t] * (1 - i[:, t])", "g[:, t] * f[:, t] * (1 - f[:, t])"),
-    "the cell's gradient is not carried": ("dc[:, t] = dc[:, t + 1] * f[:, t]", "dc[:, t] = 0 * f[:, t]"),
-    "the state's gradient is not carried": ("dh[:, t] = join_last(dz[:, t]) @ U.T", "dh[:, t] = 0 * dh[:, t]"),
-    "truncated": ("dh[:, t] = join_last(dz[:, t]) @ U.T", "dh[:, t] = join_last(dz[:, t]) @ U.T * (t % 3 > 0)"),
+    "the cell's gradient is not carried": ("truncated(dc[:, t + 1] * f[:, t], t, truncate)", "0 * f[:, t]"),
+    "the state's gradient is not carried": ("truncated(join_last(dz[:, t]) @ U.T, t, truncate)", "0 * dh[:, t]"),
+    "truncated": ("join_last(dz[:, t]) @ U.T, t, truncate)", "join_last(dz[:, t]) @ U.T, t, 3)"),
     "the state's gradient is overwritten": ("dh[:, t + 1] += dy", "dh[:, t + 1] = dy"),
     "the cell's gradient is overwritten": ("dc[:, t + 1] += dh", "dc[:, t + 1] = dh"),
-    "f of another time": ("dc[:, t] = dc[:, t + 1] * f[:, t]", "dc[:, t] = dc[:, t + 1] * f[:, t - 1]"),
+    "f of another time": ("dc[:, t + 1] * f[:, t], t", "dc[:, t + 1] * f[:, t - 1], t"),
     "the cell after f": ("dc[:, t + 1] * c[:, t] *", "dc[:, t + 1] * c[:, t + 1] *"),
     "the state after U": ("rows(h[:, :-1])", "rows(h[:, 1:])"),
     "the slope of the cell forgotten": (" * (1 - np.tanh(c[:, t + 1]) ** 2)", ""),
@@ -208,3 +211,64 @@ def test_a_mistake_in_an_lstm_is_noticed(mistake: str, tmp_path: Path) -> None:
     report = check(module.lstm)
     assert report.verdict == "wrong"
     assert report.findings
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("truncate", [1, 2, 3, 6])
+@pytest.mark.parametrize("kind", KINDS)
+def test_truncated_gradients_are_those_of_detached_states(torch: Any, kind: type[Any], truncate: int) -> None:
+    """PyTorch's, whose states are detached after each segment, the last of which may be shorter."""
+    rule = {RNN: rules.elman, LSTM: rules.lstm, GRU: rules.gru}[kind]
+    row = next(row for row in TABLE if row.rule is rule)
+    rng = np.random.default_rng(0)
+    inputs = {name: rng.normal(size=v.shape) for name, v in row.inputs(rng, 2, {}).items()}
+    inputs["x"] = rng.normal(size=(ROWS, TIMES, inputs["x"].shape[-1]))
+    dy = rng.normal(size=rule(*inputs.values()).shape)
+    tensors = {name: torch.tensor(v, requires_grad=True) for name, v in inputs.items()}
+    row.peer(torch, *tensors.values(), truncate=truncate).backward(torch.tensor(dy))
+    found, whole = (
+        rule.gradients(dy, *inputs.values(), truncate=truncate),
+        rule.gradients(dy, *inputs.values()),
+    )
+    for name, ours in found.items():
+        np.testing.assert_allclose(ours, tensors[name].grad, rtol=0, atol=1e-12, err_msg=name)
+    assert np.abs(found["U"] - whole["U"]).max() > 1e-3
+
+
+def test_a_truncated_gradient_is_that_of_the_segment_alone() -> None:
+    """What leaves the second segment reaches none of the first's times, and its own as if its first state were given."""
+    rng = np.random.default_rng(0)
+    x, dy = rng.normal(size=(ROWS, 6, FEATURES)), np.zeros((ROWS, 6, STATE))
+    dy[:, 4:] = rng.normal(size=(ROWS, 2, STATE))
+    kept = [rng.normal(size=shape) for shape in ((FEATURES, STATE), (STATE, STATE), (STATE,))]
+    h = rules.elman(x, *kept)
+
+    def forward(x: Any, W: Any, U: Any, b: Any) -> Any:
+        state, total = h[:, 2], 0.0  # of the time before the segment, whatever W and U are
+        for t in range(3, 6):
+            state = np.tanh(x[:, t] @ W + state @ U + b)
+            total += (state * dy[:, t]).sum()
+        return total
+
+    found = rules.elman.gradients(dy, x, *kept, truncate=3)
+    assert not found["x"][:, :3].any()
+    assert np.abs(rules.elman.gradients(dy, x, *kept)["x"][:, :3]).max() > 1e-3
+    given = [x, *kept]
+    for place, (name, gradient) in enumerate(found.items()):
+        index = tuple(size - 1 for size in gradient.shape)
+        ahead, behind = ([v.copy() for v in given] for _ in range(2))
+        ahead[place][index] += 1e-6
+        behind[place][index] -= 1e-6
+        slope = (forward(*ahead) - forward(*behind)) / 2e-6
+        assert gradient[index] == pytest.approx(slope, rel=1e-6), name
+
+
+def test_truncation_is_a_line_of_the_loop() -> None:
+    """And without it the line is as before."""
+    programs = [
+        Network(LSTM(3, 4, truncate=k), inputs=(7, 3), loss=MeanSquaredError()).program() for k in (None, 5)
+    ]
+    texts = [list(map(str, program.lines)) for program in programs]
+    assert "dh1[:, t1] = join_last(dz1[:, t1]) @ U1.T" in texts[0]
+    assert "dh1[:, t1] = truncated(join_last(dz1[:, t1]) @ U1.T, t1, 5)" in texts[1]
+    assert "dc1[:, t1] = truncated(dc1[:, t1 + 1] * f1[:, t1], t1, 5)" in texts[1]

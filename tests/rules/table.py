@@ -220,17 +220,29 @@ def few_indices(rng: Generator, shape: Shape, drawn: Mapping[str, Array]) -> Arr
 
 
 def _through_time(function: str) -> Callable[..., Any]:
-    """Return PyTorch's recurrence of that name, which has its matrices transposed and its bias in two."""
+    """Return PyTorch's recurrence of that name, which has its matrices transposed and its bias in two.
 
-    def peer(torch: Any, x: Any, W: Any, U: Any, b: Any, *second: Any) -> Any:
+    After each segment of times its states are detached.
+    """
+
+    def peer(torch: Any, x: Any, W: Any, U: Any, b: Any, *second: Any, truncate: int) -> Any:
         start = torch.zeros(1, len(x), len(U), dtype=x.dtype)
-        states = (start, start) if function == "lstm" else start
+        states = (start, start) if function == "lstm" else (start,)
         zeros = torch.zeros(len(b) - sum(map(len, second)), dtype=x.dtype)
         kept = [W.T, U.T, b, torch.cat([zeros, *second])]
-        return getattr(torch, function)(x, states, kept, True, 1, 0.0, False, False, True)[0]
+        outputs = []
+        for part in x.split(truncate, 1):
+            given = states if function == "lstm" else states[0]
+            y, *states = getattr(torch, function)(part, given, kept, True, 1, 0.0, False, False, True)
+            states = [state.detach() for state in states]
+            outputs.append(y)
+        return torch.cat(outputs, 1)
 
     return peer
 
+
+WHOLE = ({"truncate": 4}, {"truncate": 9})
+"""Segments as long as the sequences: shorter ones have another gradient than forward."""
 
 IMAGE = {"H": 5, "V": 7, "K": 3, "L": 2, "I": 2, "O": 4}
 STRIDES = (
@@ -247,6 +259,7 @@ TABLE: tuple[Row, ...] = (
         rules.elman,
         _through_time("rnn_tanh"),
         sizes={"T": 4, "D": 3, "H": 2},
+        options=WHOLE,
         jacobians={
             "x": "block diagonal: 17×4×2×4×3 numbers",
             "W": "full: 17×4×2×3×2 numbers",
@@ -258,6 +271,7 @@ TABLE: tuple[Row, ...] = (
         rules.lstm,
         _through_time("lstm"),
         sizes={"T": 4, "D": 3, "H": 2},
+        options=WHOLE,
         jacobians={
             "x": "block diagonal: 17×4×2×4×3 numbers",
             "W": "full: 17×4×2×3×8 numbers",
@@ -269,6 +283,7 @@ TABLE: tuple[Row, ...] = (
         rules.gru,
         _through_time("gru"),
         sizes={"T": 4, "D": 3, "H": 2},
+        options=WHOLE,
         jacobians={
             "x": "block diagonal: 17×4×2×4×3 numbers",
             "W": "full: 17×4×2×3×6 numbers",

@@ -22,6 +22,10 @@ class RNN(Layer):
         D, features of the input.
     outputs : int
         H, features of the state.
+    truncate : int, default None
+        Truncated backpropagation through time: gradients are carried back within segments of so many times, and not from one
+        to the segment before. Without a number, through all times. A truncated gradient is no derivative: `check` and
+        `explain` show it as wrong.
     initialiser : str, default "lecun_normal"
         The name of one of `handgrad.INITIALISERS`, for W (D, H) and U (H, H); b starts at 0.
 
@@ -35,10 +39,11 @@ class RNN(Layer):
     inputs: Count
     outputs: Count
     _: KW_ONLY
+    truncate: Count | None = None
     initialiser: str = "lecun_normal"
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
-        return graph.apply(rules.elman, x, *_kept(self, 1), layer=self)
+        return graph.apply(rules.elman, x, *_kept(self, 1), layer=self, truncate=self.truncate)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +56,10 @@ class LSTM(Layer):
         D, features of the input.
     outputs : int
         H, features of the state.
+    truncate : int, default None
+        Truncated backpropagation through time: gradients are carried back within segments of so many times, and not from one
+        to the segment before. Without a number, through all times. A truncated gradient is no derivative: `check` and
+        `explain` show it as wrong.
     initialiser : str, default "lecun_normal"
         The name of one of `handgrad.INITIALISERS`, for W (D, 4 H) and U (H, 4 H); b starts at 0.
 
@@ -66,10 +75,11 @@ class LSTM(Layer):
     inputs: Count
     outputs: Count
     _: KW_ONLY
+    truncate: Count | None = None
     initialiser: str = "lecun_normal"
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
-        return graph.apply(rules.lstm, x, *_kept(self, 4), layer=self)
+        return graph.apply(rules.lstm, x, *_kept(self, 4), layer=self, truncate=self.truncate)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,6 +92,10 @@ class GRU(Layer):
         D, features of the input.
     outputs : int
         H, features of the state.
+    truncate : int, default None
+        Truncated backpropagation through time: gradients are carried back within segments of so many times, and not from one
+        to the segment before. Without a number, through all times. A truncated gradient is no derivative: `check` and
+        `explain` show it as wrong.
     initialiser : str, default "lecun_normal"
         The name of one of `handgrad.INITIALISERS`, for W (D, 3 H) and U (H, 3 H); b and c start at 0.
 
@@ -95,10 +109,12 @@ class GRU(Layer):
     inputs: Count
     outputs: Count
     _: KW_ONLY
+    truncate: Count | None = None
     initialiser: str = "lecun_normal"
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
-        return graph.apply(rules.gru, x, *_kept(self, 3), Parameter((self.outputs,), "zeros"), layer=self)
+        kept = *_kept(self, 3), Parameter((self.outputs,), "zeros")
+        return graph.apply(rules.gru, x, *kept, layer=self, truncate=self.truncate)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -234,7 +234,7 @@ def _write(
     trees = {name: _parsed(code) for name, code in written.items()}
 
     def write(expression: ast.expr) -> ast.expr:
-        tree = _OfOneGroup().visit(_OptionsInPlace().visit(substitute(expression, trees)))
+        tree = _WithoutEffect().visit(_OptionsInPlace().visit(substitute(expression, trees)))
         return cast("ast.expr", _WithoutRows().visit(tree) if matrix else tree)
 
     for line in text.lines:
@@ -263,13 +263,15 @@ def _rename_reason(reason: str, names: Mapping[str, str]) -> str:
     return re.sub(r"(?<!')\b[A-Za-z]\w*", rename, reason)
 
 
-class _OfOneGroup(ast.NodeTransformer):
-    """Writes what `block_diagonal` and `diagonal_blocks` give of one group: their argument."""
+class _WithoutEffect(ast.NodeTransformer):
+    """Writes the argument of a primitive that changes nothing: blocks of one group, a truncation after no time."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         match node:
             case ast.Call(ast.Name("block_diagonal" | "diagonal_blocks"), [v, ast.Constant(1), *_]):
+                return v
+            case ast.Call(ast.Name("truncated"), [v, _, ast.Constant(None)]):
                 return v
         return node
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from handgrad.program.functions import whole
 from handgrad.program.lowered import GIVEN, Extent, LoweredValue, TimeLoop, View
 from handgrad.program.program import ProgramLine
@@ -97,6 +99,13 @@ class TimeLoops(Windows):
         if self.filling and right.operation == "transpose" and right.base.operation == "load":
             right = self.copy(right)
         return super().product(left, right)
+
+    def primitive_truncated(self, v: LoweredValue, t: Extent, every: int | None) -> LoweredValue:
+        """Multiply by 0 at the first time of each segment, and by 1 at the others."""
+        if every is None:
+            return v
+        kept = self.table((np.arange(self.times) % every > 0).astype(self.dtype))
+        return self.elementwise("multiply", v, self.moving(kept, 0, t))
 
     def version(self, filling: Filling, *parts: LoweredValue) -> LoweredValue:
         """Return an array with some parts in it."""

@@ -217,6 +217,20 @@ def diagonal_blocks(v: Array, groups: int, height: int) -> Array:
 
 
 @primitive
+def truncated(v: Array, t: int, every: int | None) -> Array:
+    """Return ``v``, or zeros where ``t`` is the first of each ``every`` times: nothing goes from a segment to the one before.
+
+    Without a number ``v`` is returned at every time, and a program leaves the call out.
+
+    Examples
+    --------
+    >>> [truncated(np.ones(1), t, 3).item() for t in range(7)]
+    [0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0]
+    """
+    return v if every is None else np.where(t % every > 0, v, 0)
+
+
+@primitive
 def windows(
     x: Array,
     size: tuple[int, ...],

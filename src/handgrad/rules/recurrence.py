@@ -6,24 +6,27 @@ h[:, t + 1] what time t makes of h[:, t] and x[:, t]. Only what needs the time b
 
 import numpy as np
 
-from handgrad.rules.primitives import join_last, rows, sigmoid, split_last
+from handgrad.rules.primitives import join_last, rows, sigmoid, split_last, truncated
 from handgrad.rules.rule import rule
 
 __all__ = ["elman", "gru", "last_time", "lstm"]
 
 
 @rule("N T D, D H, H H, H -> N T H")
-def elman(x, W, U, b):
+def elman(x, W, U, b, *, truncate=None):
     """Carry a state through time: ``h_t = tanh(x_t W + h_(t-1) U + b)``.
 
     Shapes
         x (N, T, D), W (D, H), U (H, H), b (H,) -> y (N, T, H): the states of all times, the start left out.
     Gradient
-        with dz_t = (dy_t + dz_(t+1) Uᵀ) (1 - h_t²): dW = Σ_t x_tᵀ dz_t, dU = Σ_t h_(t-1)ᵀ dz_t, db = Σ_t dz_t
+        with dz_t = (dy_t + dz_(t+1) Uᵀ) (1 - h_t²): dW = Σ_t x_tᵀ dz_t, dU = Σ_t h_(t-1)ᵀ dz_t, db = Σ_t dz_t. Truncated,
+        with segments of k = ``truncate`` times from the first on: dz_(t+1) Uᵀ is left out where t + 1 begins a segment, so
+        that dy_t reaches the times of its own segment, k at most, and not those before.
     Differs
         PyTorch's RNN has two biases, of which b is the sum, and W (H, D), U (H, H) transposed.
     Source
-        Elman, Finding Structure in Time, Cognitive Science 14 (1990); Werbos, Backpropagation Through Time (1990).
+        Elman, Finding Structure in Time, Cognitive Science 14 (1990); Werbos, Backpropagation Through Time (1990);
+        truncation: Williams and Peng, Neural Computation 2 (1990), whose BPTT(h; h') this is with h = h' = k.
     """
     z = x @ W + b  # the input's part, of all times in one product: only h needs the time before
     h = np.zeros((x.shape[0], x.shape[1] + 1, U.shape[0]), x.dtype)  # the start is 0
@@ -34,13 +37,13 @@ def elman(x, W, U, b):
 
 
 @elman.backward
-def elman_backward(dy, x, W, U, h):
+def elman_backward(dy, x, W, U, h, *, truncate):
     dh = np.zeros_like(h)  # nothing follows the last time
     dz = np.zeros_like(dy)
     for t in reversed(range(x.shape[1])):
         dh[:, t + 1] += dy[:, t]  # h was put out, and carried on: both add up
         dz[:, t] = dh[:, t + 1] * (1 - h[:, t + 1] ** 2)  # the derivative of tanh is 1 - tanh²
-        dh[:, t] = dz[:, t] @ U.T  # carried to the time before
+        dh[:, t] = truncated(dz[:, t] @ U.T, t, truncate)  # carried to the time before
     dx = dz @ W.T
     dW = rows(x).T @ rows(dz)  # the same W serves every row and time: they add up
     dU = rows(h[:, :-1]).T @ rows(dz)  # U mapped the state before each time
@@ -49,7 +52,7 @@ def elman_backward(dy, x, W, U, h):
 
 
 @rule("N T D, D G, H G, G -> N T H", G="4 * H")
-def lstm(x, W, U, b):
+def lstm(x, W, U, b, *, truncate=None):
     """Carry a state and a cell through time; gates decide what enters the cell, what stays in it, and what leaves it.
 
     Shapes
@@ -59,7 +62,8 @@ def lstm(x, W, U, b):
         i, f, o = σ(x_t W + h_(t-1) U + b), g = tanh(…), each with its own columns; c_t = f c_(t-1) + i g,
         h_t = o tanh(c_t)
     Gradient
-        dc_t = dh_t o (1 - tanh²(c_t)) + dc_(t+1) f_(t+1), dh_t = dy_t + dz_(t+1) Uᵀ
+        dc_t = dh_t o (1 - tanh²(c_t)) + dc_(t+1) f_(t+1), dh_t = dy_t + dz_(t+1) Uᵀ; truncated as
+        `elman`'s, c like h
     Differs
         PyTorch has two biases, of which b is the sum, and W (4 H, D), U (4 H, H).
     Source
@@ -88,7 +92,7 @@ def lstm(x, W, U, b):
 
 
 @lstm.backward
-def lstm_backward(dy, x, W, U, h, c, i, f, g, o):
+def lstm_backward(dy, x, W, U, h, c, i, f, g, o, *, truncate):
     dh = np.zeros_like(h)  # nothing follows the last time
     dc = np.zeros_like(c)
     dz = np.zeros((*dy.shape[:2], 4, dy.shape[2]), dy.dtype)
@@ -99,8 +103,8 @@ def lstm_backward(dy, x, W, U, h, c, i, f, g, o):
         dz[:, t, 1] = dc[:, t + 1] * c[:, t] * f[:, t] * (1 - f[:, t])
         dz[:, t, 2] = dc[:, t + 1] * i[:, t] * (1 - g[:, t] ** 2)  # the derivative of tanh is 1 - tanh²
         dz[:, t, 3] = dh[:, t + 1] * np.tanh(c[:, t + 1]) * o[:, t] * (1 - o[:, t])
-        dc[:, t] = dc[:, t + 1] * f[:, t]  # carried to the time before
-        dh[:, t] = join_last(dz[:, t]) @ U.T  # carried to the time before
+        dc[:, t] = truncated(dc[:, t + 1] * f[:, t], t, truncate)  # carried to the time before
+        dh[:, t] = truncated(join_last(dz[:, t]) @ U.T, t, truncate)  # carried to the time before
     dx = join_last(dz) @ W.T
     dW = rows(x).T @ rows(join_last(dz))  # the same W serves every row and time: they add up
     dU = rows(h[:, :-1]).T @ rows(join_last(dz))  # U mapped the state before each time
@@ -109,7 +113,7 @@ def lstm_backward(dy, x, W, U, h, c, i, f, g, o):
 
 
 @rule("N T D, D G, H G, G, H -> N T H", G="3 * H")
-def gru(x, W, U, b, c):
+def gru(x, W, U, b, c, *, truncate=None):
     """Carry a state through time; a gate decides how much of it is replaced, another what the new part sees of it.
 
     Shapes
@@ -118,6 +122,8 @@ def gru(x, W, U, b, c):
     Formula
         r, z = σ(x_t W + h_(t-1) U + b), each with its own columns; n = tanh(x_t W + b + r (h_(t-1) U + c)),
         h_t = (1 - z) n + z h_(t-1)
+    Gradient
+        as `elman`'s, truncated too, on two ways: by the gates, and by z h_(t-1).
     Differs
         r multiplies the state's part after its product with U, as in PyTorch and cuDNN; Cho et al. multiply h before. c is
         n's part of PyTorch's second bias, whose other parts are in b; PyTorch has W (3 H, D), U (3 H, H).
@@ -143,7 +149,7 @@ def gru(x, W, U, b, c):
 
 
 @gru.backward
-def gru_backward(dy, x, W, U, c, h, u, r, z, n):
+def gru_backward(dy, x, W, U, c, h, u, r, z, n, *, truncate):
     dh = np.zeros_like(h)  # nothing follows the last time
     dv = np.zeros_like(u)
     du = np.zeros_like(u)
@@ -156,8 +162,8 @@ def gru_backward(dy, x, W, U, c, h, u, r, z, n):
         dv[:, t, 1] = dh[:, t + 1] * (h[:, t] - n[:, t]) * z[:, t] * (1 - z[:, t])
         du[:, t, :2] = dv[:, t, :2]  # r and z are of the sum of both parts
         du[:, t, 2] = dv[:, t, 2] * r[:, t]  # in n, r multiplies the state's part
-        dh[:, t] = (
-            dh[:, t + 1] * z[:, t] + join_last(du[:, t]) @ U.T
+        dh[:, t] = truncated(
+            dh[:, t + 1] * z[:, t] + join_last(du[:, t]) @ U.T, t, truncate
         )  # carried to the time before, on two ways
     dx = join_last(dv) @ W.T
     dW = rows(x).T @ rows(join_last(dv))  # the same W serves every row and time: they add up
