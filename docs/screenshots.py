@@ -35,7 +35,6 @@ def shoot(browser: Browser, path: Path, scheme: str) -> None:
     tab = context.new_page()
     tab.goto(path.as_uri())
     tab.click(".line:has(code:text('dW1 ='))")
-    tab.evaluate("document.querySelector('.stepper').style.position = 'static'")
     tab.evaluate("scrollTo(0, 0)")
     tab.wait_for_timeout(300)
     picture = Image.open(

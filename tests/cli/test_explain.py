@@ -121,6 +121,7 @@ def test_the_page_is_written(handgrad: Command, tmp_path: Path) -> None:
     done = handgrad("explain", "moons", "--hidden", "5", "--html", "page.html")
     assert (done.stdout, done.stderr) == ("", "wrote page.html\n")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "initial weights, the first 32 test rows, which training does not see" in page
     assert page.lstrip().lower().startswith("<!doctype html>")
     assert "dW1" in page
 

@@ -115,6 +115,12 @@ def test_a_run_folder_has_everything(handgrad: Command, tmp_path: Path) -> None:
     assert (head["format"], head["source"], head["task"]) == (2, "digits", "classification")
 
 
+def test_more_moments_than_epochs_are_reported(handgrad: Command, tmp_path: Path) -> None:
+    options = ("train", "moons", "--hidden", "3", "--epochs", "2", "--out", "few", "--snapshots", "20")
+    assert "3 snapshots: of the start, and after each of 2 epochs\n" in handgrad(*options).stderr
+    assert len(read_snapshots(tmp_path / "few")) == 3
+
+
 def test_moments_are_recorded_when_asked_for(handgrad: Command, tmp_path: Path) -> None:
     """As many as are wanted, the start and the end among them; the weights are those of a training without."""
     handgrad("train", "moons", "--hidden", "9", "--epochs", "7", "--snapshots", "4", "--out", "watched")
@@ -128,6 +134,9 @@ def test_moments_are_recorded_when_asked_for(handgrad: Command, tmp_path: Path) 
     assert all(moment.boundary is not None for moment in moments)
     assert moments[-1].loss < moments[0].loss
     assert read_snapshots(alone) == ()
+    assert "weights after training, 32 of the training rows" in (watched / "explanation.html").read_text(
+        "utf-8"
+    )
     assert (watched / "weights.safetensors").read_bytes() == (alone / "weights.safetensors").read_bytes()
 
 

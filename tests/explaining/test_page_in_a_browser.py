@@ -378,7 +378,7 @@ def test_the_digits_are_small_soon_ready_and_seen_as_images(open_page: Open) -> 
     network = Network(Standardise(), Linear(64, 256), ReLU(), Linear(256, 10), loss=SoftmaxCrossEntropy())
     network.standardise(data.x)
     record = explain(network, data.x[:32], data.t[:32])
-    assert len(render_page(record).encode()) < 3_000_000
+    assert len(render_page(record).encode()) < 1_000_000
     page = open_page(record)
     assert int(page.evaluate("document.documentElement.dataset.ready")) > 0
     images = page.locator(".card:visible button[aria-pressed]").last

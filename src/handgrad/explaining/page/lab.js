@@ -296,16 +296,18 @@ function trace(program, name, place) {
       sum += value;
       if (k >= MOST_TERMS && k < terms.length - 1) return;
       const skipped = k === terms.length - 1 && terms.length > MOST_TERMS + 1;
-      if (skipped) body.append(element("tr", {}, element("td", { colspan: 4, class: "muted" }, `… ${terms.length - MOST_TERMS - 1} more`)));
+      if (skipped) body.append(element("tr", {}, element("td", { colspan: 3, class: "muted" }, `… ${terms.length - MOST_TERMS - 1} more`)));
       body.append(element("tr", {}, element("td", {}, element("code", {}, factors.map(label).join(" · "))),
         element("td", {}, factors.length > 1 ? factors.map((part) => digits(part.value)).join(" · ") : ""),
-        element("td", { class: "right" }, digits(value)), element("td", { class: "right muted" }, `Σ ${digits(sum)}`)));
+        element("td", { class: "right" }, digits(value))));
     });
+    body.append(element("tr", {}, element("th", { colspan: 2, scope: "row" }, "Σ"), element("td", { class: "right" }, digits(sum))));
     box.append(element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Terms" }, element("table", {}, body)));
   } else {
     const parts = program.leaves(number, place);
+    const more = parts.length > MOST_TERMS ? ` and ${parts.length - MOST_TERMS} more` : "";
     if (parts.length) {
-      box.append(element("p", {}, "from the entries at its own place: ", ...parts.map((part) => element("code", {}, `${label(part)} = ${digits(part.value)}  `))));
+      box.append(element("p", {}, "computed from ", ...parts.slice(0, MOST_TERMS).map((part) => element("code", {}, `${label(part)} = ${digits(part.value)}  `)), more));
     }
   }
   return box;

@@ -81,9 +81,11 @@ function numberOf(node) {
 
 function reveal(line) {
   const list = document.getElementById("program");
-  const [inner, outer] = [line.getBoundingClientRect(), list.getBoundingClientRect()];
-  if (inner.top < outer.top + 32) list.scrollTop += inner.top - outer.top - 32;
-  else if (inner.bottom > outer.bottom) list.scrollTop += inner.bottom - outer.bottom + 8;
+  const head = list.querySelector("h4").offsetHeight; // stays at the top
+  const below = line.getBoundingClientRect().bottom - list.getBoundingClientRect().bottom;
+  if (below > 0) list.scrollTop += below + 8;
+  const above = list.getBoundingClientRect().top + head - line.getBoundingClientRect().top;
+  if (above > 0) list.scrollTop -= above;
 }
 
 /** Mark the lines that a line undoes, or that undo it. */
