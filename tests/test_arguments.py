@@ -29,7 +29,7 @@ SLIPS: dict[str, tuple[str, str]] = {
     "train(Network, x, t)": ("train: network is the class Network", "make one: Network(…)"),
     "train(n, x, t, 10)": (
         "train: 10 is one argument too many",
-        "by name it takes sample_weight, validation, epochs, batch_size, optimiser, schedule, patience, seed, shuffle, engine, devices, progress, after_epoch, after_batch, checkpoints",
+        "by name it takes sample_weight, rows, validation, epochs, batch_size, optimiser, schedule, patience, seed, shuffle, engine, devices, progress, after_epoch, after_batch, checkpoints",
     ),
     "train(n, x, t, x=x)": ("train: x is given twice", ""),
     "train(n, x, t, epoch=3)": ("train: there is no argument 'epoch'", "did you mean 'epochs'?"),
@@ -55,6 +55,10 @@ SLIPS: dict[str, tuple[str, str]] = {
         "training.devices: devices are of the jax engine, and the engine is compiled",
         "choose the engine jax, or leave devices out",
     ),
+    "train(n, x, t, rows=np.array([0, 100]))": (
+        "train: rows are no numbers of rows",
+        "give whole numbers from 0, as `handgrad.data.split` returns them",
+    ),
     "train(n, x, t, patience=0)": ("train: patience is 0", "give a whole number, 1 or more"),
     "train(n, x, t, patience=3)": ("train: patience needs validation rows", "give validation=0.1"),
     "train(n, x, t, seed=None)": ("train: seed is None", "give a whole number, 0 or more"),
@@ -63,8 +67,11 @@ SLIPS: dict[str, tuple[str, str]] = {
         "train: validation is 1.5: 0 of 100 rows",
         "give a share between 0 and 1 that leaves rows on both sides, or arrays (x, t)",
     ),
-    'train(n, x, t, validation="0.1")': ("train: validation is '0.1'", "give a number or a list"),
-    "train(n, x, t, validation=x)": ("train: validation is an array (100, 64)", "give a number or a list"),
+    'train(n, x, t, validation="0.1")': ("train: validation is '0.1'", "give a number, a list or an array"),
+    "train(n, x, t, validation=x)": (
+        "train: validation are no numbers of rows",
+        "give whole numbers from 0, as `handgrad.data.split` returns them",
+    ),
     "train(n, x, t, validation=(x,))": (
         "train: validation holds 1 arrays",
         "give two, (x, t), or a share of the rows",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,43 @@ Array = NDArray[Any]
 
 CHUNK = 2**26  # bytes checked at a time, so that a mapped array may be larger than memory
 BLOCK = 2**22  # bytes hashed at a time, as above
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether an array is a file that is mapped into memory, and perhaps larger than that."""
+    return isinstance(array, np.memmap) and array.mode != "c"  # changes to a copy are in memory alone
+
+
+def release(array: Any) -> None:
+    """Let go of the pages of a mapped file that have been read; the system reads them again when they are needed."""
+    if is_mapped(array) and hasattr(mmap, "MADV_DONTNEED"):
+        while isinstance(array, np.ndarray):
+            array = array.base
+        if isinstance(array, mmap.mmap):
+            array.madvise(mmap.MADV_DONTNEED)
+
+
+class MappedRows:
+    """Some rows of a mapped file, (n, d), for statistics over all of them: each slice is read when it is asked for."""
+
+    def __init__(self, array: Array, rows: Array) -> None:
+        self.array, self.rows, self.read = array, rows, 0
+        self.shape = (len(rows), *array.shape[1:])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def reshape(self, *shape: int) -> MappedRows:
+        """Return the rows, which are flat."""
+        return self
+
+    def __getitem__(self, part: slice | int) -> Array:
+        found = np.asarray(self.array[self.rows[part]])
+        self.read += found.nbytes
+        if self.read > CHUNK:
+            self.read = 0
+            release(self.array)
+        return found
 
 
 def as_array(name: str, given: Any) -> Array:
@@ -113,6 +151,7 @@ def check_finite(place: str, values: Array, feature_names: Sequence[str] = ()) -
         if not finite.all():
             row, *column = np.argwhere(~finite)[0].tolist()
             raise _not_finite(place, (start + row, *column), part[row, *column], feature_names)
+        release(values)
 
 
 def _not_finite(place: str, index: tuple[int, ...], value: float, feature_names: Sequence[str]) -> DataError:
@@ -135,18 +174,23 @@ class Fingerprint:
     sha256: str
 
     @classmethod
-    def of(cls, array: Array) -> Fingerprint:
-        """Take the fingerprint of an array."""
+    def of(cls, array: Array, order: Array | None = None) -> Fingerprint:
+        """Take the fingerprint of an array, or of some of its rows."""
+        if order is not None and is_sparse(array):
+            array, order = array[order], None
         digest, parts = hashlib.sha256(), [array]
         if is_sparse(array):
             sparse: Any = array
             parts = [sparse.indptr.astype(np.int64), sparse.indices.astype(np.int64), sparse.data]
         for part in parts:
-            rows = max(1, BLOCK // max(part[:1].nbytes, 1))
-            for start in range(0, len(part), rows):
-                block = part[start : start + rows]
+            rows, length = max(1, BLOCK // max(part[:1].nbytes, 1)), len(part if order is None else order)
+            for start in range(0, length, rows):
+                piece = slice(start, start + rows)
+                block = part[piece if order is None else order[piece]]
                 digest.update(np.ascontiguousarray(block, block.dtype.newbyteorder("<")).data)
-        return cls(array.shape, array.dtype.name, digest.hexdigest())
+                release(part)
+        shape = array.shape if order is None else (len(order), *array.shape[1:])
+        return cls(shape, array.dtype.name, digest.hexdigest())
 
     def change(self, name: str, now: Fingerprint) -> str:
         """Describe how an array has changed: rows, columns, type or numbers; "" when it has not."""

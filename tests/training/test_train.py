@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,7 @@ from handgrad.engines import ENGINES, Epoch, ReferenceEngine
 from handgrad.engines.reference import BoundReference
 from handgrad.program import Program
 from handgrad.training import EpochRecord
+from handgrad.training.rows import BLOCK, MIXED, Subset
 
 Array = NDArray[Any]
 
@@ -351,6 +354,64 @@ def test_rows_on_the_disk_may_be_more_than_memory_holds(tmp_path: Path, first: l
     finally:
         tracemalloc.stop()
     assert peak < x.nbytes / 2
+
+
+def test_rows_by_number_train_as_copies_of_them_do() -> None:
+    """To the last bit, and the same rows are validated."""
+    parts = np.array_split(np.random.default_rng(0).permutation(len(X)), 3)
+    copied, numbered = regression(), regression()
+    of_copies = train(copied, X[parts[0]], T[parts[0]], epochs=2, validation=(X[parts[1]], T[parts[1]]))
+    history = train(numbered, X, T, rows=parts[0], epochs=2, validation=parts[1])
+    assert weights_of(numbered) == weights_of(copied)
+    assert [r.validation_loss for r in history.epochs] == [r.validation_loss for r in of_copies.epochs]
+
+
+def test_the_rows_of_a_file_are_shuffled_in_windows(tmp_path: Path) -> None:
+    """Each comes once; those of a window are of 64 blocks, in no order, and another epoch has other windows."""
+    count, window = 147 * BLOCK, BLOCK * MIXED
+    mapped = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.uint8, (count, 1))
+    subset = Subset({"x": mapped}, np.arange(count))
+    order, other = subset.shuffled(seed=3, epoch=0), subset.shuffled(seed=3, epoch=1)
+    np.testing.assert_array_equal(np.sort(order), np.arange(count))
+    blocks = [set((each[:window] // BLOCK).tolist()) for each in (order, other)]
+    assert [len(each) for each in blocks] == [MIXED, MIXED]
+    assert blocks[0] != blocks[1]
+    assert np.abs(np.diff(order[:window])).mean() > count / 5
+    few = Subset({"x": mapped}, np.arange(window))
+    np.testing.assert_array_equal(few.shuffled(3, 0), np.random.default_rng([3, 0]).permutation(window))
+
+
+RESIDENT = """
+import re, sys
+from pathlib import Path
+import numpy as np
+from handgrad import Linear, MeanSquaredError, Network, Standardise, train
+
+def most_resident():
+    return int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024
+
+def fit(x):
+    network, t = Network(Standardise(), Linear(64, 1), loss=MeanSquaredError()), np.zeros((len(x), 1), np.float32)
+    rows = {"rows": np.arange(1000, len(x)), "validation": np.arange(1000)}
+    train(network, x, t, epochs=1, batch_size=4096, engine=sys.argv[2], **rows)
+
+fit(np.ones((10_000, 64), np.float32))  # imports and compiles
+start = most_resident()
+fit(np.load(sys.argv[1], mmap_mode="r"))
+print(most_resident() - start)
+"""
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_the_pages_of_a_file_do_not_stay_resident(tmp_path: Path, engine: str) -> None:
+    """Of 640 MB, checked, standardised, trained on and validated, less than half is ever there at once."""
+    file = tmp_path / "x.npy"
+    x = np.lib.format.open_memmap(file, "w+", np.float32, (2_500_000, 64))
+    x[::1000] = 1
+    done = subprocess.run(
+        [sys.executable, "-c", RESIDENT, file, engine], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < x.nbytes / 2
 
 
 def test_the_data_is_not_changed() -> None:

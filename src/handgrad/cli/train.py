@@ -350,13 +350,13 @@ class _Training:
 
 def _train(experiment: Experiment, run_folder: RunFolder, *, as_json: bool) -> History:
     dataset, rows, settings = experiment.dataset, experiment.rows, experiment.configuration.training
-    watched = (dataset.x[rows.validation], dataset.t[rows.validation]) if len(rows.validation) else None
     with run_folder.callback(as_json=as_json) as after_epoch:
         return train(
             experiment.network,
-            dataset.x[rows.train],
-            dataset.t[rows.train],
-            validation=watched,
+            dataset.x,
+            dataset.t,
+            rows=rows.train,
+            validation=rows.validation if len(rows.validation) else None,
             epochs=experiment.epochs,
             batch_size=settings.batch_size,
             optimiser=experiment.configuration.optimiser(),

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from handgrad.arguments import Count, Seed, judged
-from handgrad.arrays import Array, as_array, is_sparse
+from handgrad.arrays import Array, MappedRows, as_array, is_mapped, is_sparse
 from handgrad.engines import ReferenceEngine
 from handgrad.engines.engine import rows_at_a_time
 from handgrad.engines.reference import BoundReference
@@ -296,7 +296,7 @@ class Network(HTMLReprMixin):
         }
         used = {of: as_array(of, data[of]) for of in {of for of, _, _ in fits.values()}}
         if rows is not None:
-            used = {of: values[rows] if len(rows) < len(values) else values for of, values in used.items()}
+            used = {of: _rows_of(values, rows) for of, values in used.items()}
         with np.errstate(over="ignore"):  # training names data that is too large
             fitted = {
                 (of, kind): STATISTICS[kind](used[of]) for of, kind in {fit[:2] for fit in fits.values()}
@@ -505,3 +505,10 @@ def _width(node: Node) -> Size | None:
     """Return the features a node makes, when they are its own doing: it has a matrix or a table of weights."""
     changes = any(value.kind == "parameter" and len(value.shape) > 1 for value in node.inputs)
     return node.output.shape[-1] if changes and node.part == "forward" and node.output.shape else None
+
+
+def _rows_of(values: Array, rows: Array) -> Any:
+    """Return some rows to take statistics of."""
+    if is_mapped(values) and values.ndim == 2:
+        return MappedRows(values, rows)
+    return values[rows] if len(rows) < len(values) else values

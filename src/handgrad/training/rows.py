@@ -7,33 +7,73 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from handgrad.arrays import Array, as_array, check_finite
+from handgrad.arrays import Array, as_array, check_finite, is_mapped, release
 from handgrad.errors import ConfigurationError, DataError
 from handgrad.network import Network
 
-Validation = float | tuple[ArrayLike, ArrayLike] | None
+Validation = float | tuple[ArrayLike, ArrayLike] | Array | None
+
+BLOCK, MIXED = 4096, 64
+"""How the rows of a file are shuffled: blocks of so many come in a random order, and of so many blocks the rows."""
 
 
 @dataclass(frozen=True)
 class Subset:
-    """Rows to train or validate on: the arrays x, t and, where rows have weights, w; the numbers of the rows."""
+    """Rows to train or validate on: the arrays x, t and, where rows have weights, w; the numbers of the rows.
+
+    ``chosen`` rows were given by number; the others of the arrays are then no part of the training.
+    """
 
     arrays: dict[str, Array]
     order: Array
+    chosen: bool = False
 
     def __len__(self) -> int:
         return len(self.order)
 
+    @property
+    def mapped(self) -> bool:
+        """Whether the rows are in a file, to be read where they are needed."""
+        return is_mapped(self.arrays["x"])
+
+    def release(self) -> None:
+        """Let go of what has been read of a file."""
+        for array in self.arrays.values():
+            release(array)
+
+    def shuffled(self, seed: int, epoch: int) -> Array:
+        """Return the rows in the order of an epoch.
+
+        Rows in memory are all shuffled. Those of a file are read nearly one after the other: 64 blocks of 4,096 rows,
+        drawn at random, are shuffled among each other, then the next 64.
+        """
+        random, rows = np.random.default_rng([seed, epoch]), self.order
+        if not self.mapped or len(rows) <= BLOCK * MIXED:
+            return rows[random.permutation(len(rows))]
+        blocks = random.permutation(-(-len(rows) // BLOCK))
+        order, done = np.empty_like(rows), 0
+        for first in range(0, len(blocks), MIXED):
+            mixed = np.concatenate([rows[k * BLOCK : (k + 1) * BLOCK] for k in blocks[first : first + MIXED]])
+            random.shuffle(mixed)
+            order[done : done + len(mixed)] = mixed
+            done += len(mixed)
+        return order
+
 
 def divide_rows(
-    network: Network, x: ArrayLike, t: ArrayLike, sample_weight: ArrayLike | None, validation: Validation,
-    seed: int,
+    network: Network, x: ArrayLike, t: ArrayLike, sample_weight: ArrayLike | None, rows: Array | None,
+    validation: Validation, seed: int,
 ) -> tuple[Subset, Subset | None]:  # fmt: skip
     """Check the arrays and divide them into training and validation rows."""
     arrays = checked_rows(network, x, t, sample_weight)
-    rows = np.arange(len(arrays["t"]))
+    count = len(arrays["t"])
+    chosen = rows is not None
+    rows = np.arange(count) if rows is None else _numbers("rows", rows, count)
     if validation is None:
-        return Subset(arrays, rows), None
+        return Subset(arrays, rows, chosen), None
+    if isinstance(validation, np.ndarray):
+        watching = Subset(arrays, _numbers("validation", validation, count), chosen=True)
+        return Subset(arrays, rows, chosen), watching
     if isinstance(validation, tuple | list):
         if len(validation) != 2:
             raise ConfigurationError(
@@ -41,7 +81,7 @@ def divide_rows(
                 fix="give two, (x, t), or a share of the rows",
             )
         watched = checked_rows(network, *validation, which="validation ")
-        return Subset(arrays, rows), Subset(watched, np.arange(len(watched["t"])))
+        return Subset(arrays, rows, chosen), Subset(watched, np.arange(len(watched["t"])))
     held_out = round(len(rows) * validation) if 0 < validation < 1 else 0
     if not 0 < held_out < len(rows):
         raise ConfigurationError(
@@ -49,7 +89,25 @@ def divide_rows(
             fix="give a share between 0 and 1 that leaves rows on both sides, or arrays (x, t)",
         )
     shuffled = np.random.default_rng(seed).permutation(rows)
-    return Subset(arrays, np.sort(shuffled[held_out:])), Subset(arrays, np.sort(shuffled[:held_out]))
+    parts = np.sort(shuffled[held_out:]), np.sort(shuffled[:held_out])
+    return Subset(arrays, parts[0], chosen), Subset(arrays, parts[1], chosen)
+
+
+def _numbers(name: str, rows: Array, count: int) -> Array:
+    """Return numbers of rows, or raise the reason why they are none."""
+    if (
+        rows.ndim != 1
+        or rows.dtype.kind not in "iu"
+        or not len(rows)
+        or rows.min() < 0
+        or rows.max() >= count
+    ):
+        raise DataError(
+            f"train: {name} are no numbers of rows",
+            given=f"{rows.dtype} of shape {rows.shape}; x has {count} rows",
+            fix="give whole numbers from 0, as `handgrad.data.split` returns them",
+        )
+    return rows
 
 
 def checked_rows(

@@ -30,6 +30,9 @@ from handgrad.training.training_state import CheckpointStore, Done, EpochEnd, Tr
 
 logger = logging.getLogger(__name__)
 
+MAPPED_BYTES = 2**26
+"""After so much of a file, its pages are let go of."""
+
 
 @judged
 def train(
@@ -38,6 +41,7 @@ def train(
     t: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
+    rows: Array | None = None,
     validation: Validation = None,
     epochs: Count = 20,
     batch_size: Count = 32,
@@ -61,11 +65,15 @@ def train(
         With a loss. A `Standardise` layer is fitted on the training rows first.
     x, t
         Rows (n, …) and targets: class numbers (n,), or values (n, outputs). Rows may be a sparse matrix of scipy's,
-        where the first layer is a `Linear`.
+        where the first layer is a `Linear`; or an ``np.memmap``, which stays on the disk: each epoch then reads it nearly one
+        row after the other, as `Subset.shuffled` states.
     sample_weight
         How much each row counts in the loss, (n,).
+    rows
+        The numbers of the rows to train on, where not all are.
     validation
-        Rows to watch: the share of x to keep aside (drawn with ``seed``), or arrays (x, t) of their own.
+        Rows to watch: the share of x to keep aside (drawn with ``seed``), rows of x by number, or arrays (x, t) of their
+        own.
     epochs, batch_size
         How often to go over the rows, and how many at a time; the last batch of an epoch may be shorter.
     optimiser, schedule
@@ -117,7 +125,7 @@ def train(
     if engine not in ENGINES:
         raise ConfigurationError(f"train: no engine is called {engine!r}", fix=nearest(engine, ENGINES))
     check_devices(engine, devices)
-    training, watched = divide_rows(network, x, t, sample_weight, validation, seed)
+    training, watched = divide_rows(network, x, t, sample_weight, rows, validation, seed)
     optimiser, schedule = optimiser or Adam(), schedule or Constant()
     if patience is not None and watched is None:
         raise ConfigurationError("train: patience needs validation rows", fix="give validation=0.1")
@@ -198,12 +206,17 @@ class TrainingRun:
 
     def resume(self, checkpoints: CheckpointStore, settings: Mapping[str, object], rates: Array) -> None:
         """Resume from the state in the checkpoints, if there is one of this same training; ``rates`` are all steps'."""
-        arrays = dict(self.training.arrays)
-        if self.watched is not None and self.watched.arrays is not self.training.arrays:
-            arrays |= {f"validation {name}": array for name, array in self.watched.arrays.items()}
         in_files = ("targets='probabilities'", "targets='shares'")  # as 0.1 has it
         self.settings = {name: repr(value).replace(*in_files) for name, value in settings.items()}
-        self.data = {name: Fingerprint.of(array) for name, array in arrays.items()}
+        self.data: dict[str, Fingerprint] = {}
+        for which, subset in (("", self.training), ("validation ", self.watched)):
+            if subset is not None and (
+                subset.chosen or which == "" or subset.arrays is not self.training.arrays
+            ):
+                order = subset.order if subset.chosen else None
+                self.data |= {
+                    f"{which}{name}": Fingerprint.of(array, order) for name, array in subset.arrays.items()
+                }
         state = checkpoints.load(self.arrays)
         if state is None:
             return
@@ -275,9 +288,7 @@ class TrainingRun:
         """Train for one epoch, or what is left of it, then measure the validation rows; ``rates`` are all steps'."""
         number, rows = self.last.epoch, self.training
         rates = rates[number * self.steps : (number + 1) * self.steps]
-        order = rows.order
-        if self.shuffle:
-            order = order[np.random.default_rng([self.seed, number]).permutation(len(rows))]
+        order = rows.shuffled(self.seed, number) if self.shuffle else rows.order
         epoch = Epoch(rows.arrays, order, self.batch_size, rates, number * self.steps + 1, self.seed)
         started = time.perf_counter() - self.done.seconds
         while self.done.batches < len(epoch):
@@ -298,6 +309,9 @@ class TrainingRun:
         """Run an epoch's next batches, until the next callback or checkpoint."""
         before, began = self.done, time.perf_counter()
         until = before.batches + self.batches_until_callback(len(epoch) - before.batches)
+        if self.training.mapped:
+            batch = self.batch_size * self.training.arrays["x"][:1].nbytes
+            until = min(until, before.batches + max(MAPPED_BYTES // batch, 1))
         part = epoch.part(before.batches, until, before.total, before.count)
         try:
             total, count = self.step.epoch(
@@ -309,6 +323,7 @@ class TrainingRun:
         now = time.perf_counter()
         self.seconds_per_batch = max((now - began) / (until - before.batches), 1e-9)
         self.done = Done(until, total, count, now - started)
+        self.training.release()
         if self.after_batch is not None:
             loss = mean_loss(total - before.total, count - before.count)
             number = self.last.epoch
@@ -339,10 +354,10 @@ class TrainingRun:
             total, count = self.validation.epoch(epoch)
         except NonFiniteLossError as error:
             raise self.explained(self.loss_program, self.copy(), epoch, error.batch) from None
-        x, t = arrays["x"][order], arrays["t"][order]
-        w = arrays["w"][order] if "w" in arrays else None
-        parts = (self.prediction.run(x=x[k : k + size]) for k in range(0, len(t), size))
+        t, w = arrays["t"][order], arrays["w"][order] if "w" in arrays else None
+        parts = (self.prediction.run(x=arrays["x"][order[k : k + size]]) for k in range(0, len(order), size))
         prediction = np.concatenate([next(iter(outputs.values())) for outputs in parts])
+        self.watched.release()
         return mean_loss(total, count), measure_metric(loss, prediction, t, w)
 
     def explained(
