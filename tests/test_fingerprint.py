@@ -73,3 +73,17 @@ def test_an_array_that_is_new_or_missing_is_named_first() -> None:
     x, other = Fingerprint.of(X), Fingerprint.of(X[:3])
     assert find_change({"x": x}, {"x": other, "w": x, "v": x, "u": x}) == "w is new"
     assert find_change({"x": x, "w": x, "v": x}, {"x": other}) == "w is missing"
+
+
+def test_a_fingerprint_without_a_shape_is_another() -> None:
+    """As a file may have it that somebody edited."""
+    edited = Fingerprint((), "float64", "")
+    assert find_change({"t": edited}, {"t": Fingerprint.of(X[:, 0])}) == "t has 7 rows, and had none"
+
+
+def test_names_and_their_order_have_a_fingerprint() -> None:
+    before = {"columns": Fingerprint.of_names(["a", "b"])}
+    assert find_change(before, {"columns": Fingerprint.of_names(["a", "b"])}) == ""
+    for others in (["b", "a"], ["a"], ["ab", ""]):
+        changed = find_change(before, {"columns": Fingerprint.of_names(others)})
+        assert changed == "the names of the columns are others"

@@ -192,10 +192,19 @@ class Fingerprint:
         shape = array.shape if order is None else (len(order), *array.shape[1:])
         return cls(shape, array.dtype.name, digest.hexdigest())
 
+    @classmethod
+    def of_names(cls, names: Sequence[str]) -> Fingerprint:
+        """Take the fingerprint of the names of columns or classes, in their order."""
+        return cls((len(names),), "str", hashlib.sha256("\0".join(names).encode()).hexdigest())
+
     def change(self, name: str, now: Fingerprint) -> str:
         """Describe how an array has changed: rows, columns, type or numbers; "" when it has not."""
+        if not self.shape:  # in a file that was edited
+            return f"{name} has {now.shape[0]} rows, and had none"
         if now.shape[1:] != self.shape[1:]:
             return f"{name} has {_columns(now.shape)}, and had {_columns(self.shape)}"
+        if self.dtype == now.dtype == "str":
+            return f"the names of the {name} are others" if now != self else ""
         if now.shape != self.shape:
             return f"{name} has {now.shape[0]} rows, and had {self.shape[0]}"
         if now.dtype != self.dtype:

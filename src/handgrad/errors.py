@@ -7,13 +7,37 @@ import warnings
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 __all__ = [
     "ConfigurationError", "ConversionError", "DataError", "EngineError", "EstimatorError",
     "HandgradError", "HandgradNotice", "MissingPackageError", "ProgramError", "RuleError", "RunError",
     "ShapeError", "TrainingError",
 ]  # fmt: skip
+
+
+def escaped(text: str, *, keep: str = "") -> str:
+    """Return a text with its control characters, but for those to ``keep``, as Python writes them.
+
+    Examples
+    --------
+    >>> print(escaped("a name\\n  fix    that lies"))
+    a name\\n  fix    that lies
+    """
+    return "".join(each if each.isprintable() or each in keep else repr(each)[1:-1] for each in text)
+
+
+def listed(names: Iterable[str], most: int = 60) -> str:
+    """Return names with commas between them, and how many more there are.
+
+    Examples
+    --------
+    >>> listed("abcde", most=3)
+    'a, b, c and 2 more'
+    """
+    known = [*names]
+    more = f" and {len(known) - most:,} more" if len(known) > most else ""
+    return ", ".join(known[:most]) + more
 
 
 class HandgradError(Exception):
@@ -35,7 +59,13 @@ class HandgradError(Exception):
       fix    give 1 or more
     """
 
+    escapes: ClassVar[bool] = (
+        False  # what comes from files: a name with line ends could pass for a line of ours
+    )
+
     def __init__(self, problem: str, *, given: str = "", fix: str = "") -> None:
+        if self.escapes:
+            problem, given, fix = map(escaped, (problem, given, fix))
         self.problem, self.given, self.fix = problem, given, fix
         lines = [problem]
         lines += [f"  given  {given}"] if given else []
@@ -79,9 +109,13 @@ class ProgramError(HandgradError):
 class DataError(HandgradError):
     """A file or an array cannot be used as data."""
 
+    escapes = True
+
 
 class ConfigurationError(HandgradError):
     """A setting is unknown, missing or out of range."""
+
+    escapes = True
 
 
 class EngineError(HandgradError):
@@ -98,6 +132,8 @@ class TrainingError(HandgradError):
 
 class RunError(HandgradError):
     """A run folder cannot be written or read."""
+
+    escapes = True
 
 
 class ConversionError(HandgradError):
@@ -125,7 +161,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = alike or get_close_matches(name, names, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"choose from {', '.join(names)}" if names else ""
+    return f"choose from {listed(names)}" if names else ""
 
 
 class HandgradNotice(UserWarning):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,12 +18,14 @@ import msgspec
 import numpy as np
 
 from handgrad.arrays import Array
-from handgrad.errors import HandgradError, RunError
+from handgrad.errors import HandgradError, RunError, notify
 
 T = TypeVar("T")
 LOCK_FLAGS = (
     os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 )  # an untrusted link would name another file
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
+"""What a file system answers that has no locks, such as some of those in a network."""
 
 TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "I64": "int64", "U8": "uint8", "BOOL": "bool"}
 """NumPy's names of the types that a network's arrays may have, by those of safetensors."""
@@ -138,8 +142,7 @@ def parse_versioned(data: bytes, kind: type[T], place: str, *formats: int) -> T:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise ValueError(f"the key {twice!r:.60} is there twice")
     return table
 
@@ -254,7 +257,7 @@ class FolderLock:
             while self.file is None:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 file = os.fdopen(os.open(self.path, LOCK_FLAGS, 0o644), "r+b")
-                if not _lock(file):
+                if not _lock(file, self.folder):
                     file.seek(0)
                     holder = file.read(20).decode(errors="replace").strip() or "unknown"
                     file.close()
@@ -293,7 +296,7 @@ class FolderLock:
                 place.rmdir()
 
 
-def _lock(file: BinaryIO) -> bool:
+def _lock(file: BinaryIO, folder: Path) -> bool:
     """Lock an open file, unless another process has."""
     try:
         if sys.platform == "win32":
@@ -307,6 +310,10 @@ def _lock(file: BinaryIO) -> bool:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return False
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        notify(f"{folder}: its file system has no locks, so that another process could train into it too")
     return True
 
 

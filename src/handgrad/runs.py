@@ -32,7 +32,7 @@ from handgrad.arrays import Array
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.data import Dataset, Task
 from handgrad.data.columns import KINDS, Column
-from handgrad.errors import DataError, RunError
+from handgrad.errors import DataError, RunError, listed
 from handgrad.files import (
     Tensors,
     check_file,
@@ -300,22 +300,23 @@ def match_classes(run: Run, dataset: Dataset) -> Array:
     """Return the targets of a data set in the run's class numbers; raises `DataError` for a class it has not."""
     if not run.classes or dataset.classes == run.classes:
         return dataset.t
-    if unknown := [name for name in dataset.classes if name not in run.classes]:
+    number = {name: k for k, name in enumerate(run.classes)}
+    if unknown := [name for name in dataset.classes if name not in number]:
         raise DataError(
             f"{dataset.name}: the class {unknown[0]!r} is not one of the run's",
-            given=f"the run's classes are {', '.join(run.classes)}",
+            given=f"the run's classes are {listed(run.classes)}",
         )
-    numbers = np.array([run.classes.index(name) for name in dataset.classes])
-    return numbers[dataset.t]
+    return np.array([number[name] for name in dataset.classes])[dataset.t]
 
 
 def match_features(run: Run, dataset: Dataset) -> Array:
     """Return the rows of a data set with the run's columns, in the run's order; raises `DataError` when one is missing."""
     if dataset.feature_names == run.feature_names or not run.feature_names or not dataset.feature_names:
         return dataset.x
-    if missing := [name for name in run.feature_names if name not in dataset.feature_names]:
+    place = {name: k for k, name in enumerate(dataset.feature_names)}
+    if missing := [name for name in run.feature_names if name not in place]:
         raise DataError(f"{dataset.name}: there is no column {missing[0]!r}, which the run was trained on")
-    return dataset.x[:, [dataset.feature_names.index(name) for name in run.feature_names]]
+    return dataset.x[:, [place[name] for name in run.feature_names]]
 
 
 def target_names(run: Run, outputs: int) -> list[str]:

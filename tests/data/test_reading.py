@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from handgrad.data.reading import FREE, LARGEST, RATIO, check_claim, encode, infer_task
+from handgrad import Linear, Network, RunError, SoftmaxCrossEntropy
+from handgrad.data import Dataset, load
+from handgrad.data.reading import FREE, LARGEST, RATIO, Request, check_claim, encode, infer_task, select
 from handgrad.errors import DataError
+from handgrad.files import parse_json
+from handgrad.runs import Run, match_features
 
 
 @pytest.mark.parametrize(
@@ -83,3 +90,38 @@ def test_whole_floats_beyond_64_bits_are_classes_of_their_own() -> None:
     _, t, classes = encode("f", np.array([2e19, 1e300, 3e19, 2e19]), "classification")
     assert t.tolist() == [0, 2, 1, 0]
     assert classes[:2] == (str(int(2e19)), str(int(3e19)))
+
+
+def test_names_cost_no_more_than_their_number() -> None:
+    """Of a hundred thousand columns: found, missing, twice, and in an error, which lists some of them."""
+    names = [f"column {k}" for k in range(100_000)]
+    started = time.process_time()
+    path = Path("wide.csv")
+    selection = select(path, names, Request("column 77777", drop=names[:50_000]))
+    assert len(selection.features) == 49_999
+    with pytest.raises(DataError, match="columns 1 and 100001 have the same name, 'column 0'"):
+        select(path, [*names, "column 0"], Request("column 1"))
+    with pytest.raises(DataError, match="no column 'zzz'") as caught:
+        select(path, names, Request("zzz"))
+    assert len(str(caught.value)) < 2000
+    assert str(caught.value).endswith(" and 99,940 more")
+    run = Run(
+        Network(Linear(2, 2), loss=SoftmaxCrossEntropy()), "a", "classification", feature_names=tuple(names)
+    )
+    dataset = Dataset(
+        "b", np.ones((2, 100_000)), np.array([0, 1]), "classification", ("x", "y"), tuple(names[::-1])
+    )
+    assert match_features(run, dataset).shape == (2, 100_000)
+    with pytest.raises(RunError, match="the key 'column 99998' is there twice"):
+        parse_json(json.dumps(dict.fromkeys(names)).replace("99999", "99998").encode(), dict, "")
+    assert time.process_time() - started < 20
+
+
+def test_an_archive_of_many_arrays_lists_some(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "many.npz", "w") as archive:
+        for k in range(3000):
+            archive.writestr(f"{k}.npy", b"")
+    with pytest.raises(DataError, match="there is no array x or X") as caught:
+        load(tmp_path / "many.npz")
+    assert len(str(caught.value)) < 1000
+    assert caught.value.given.endswith(" and 2,940 more")

@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import shutil
 import signal
 import struct
+import tempfile
+import threading
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from handgrad import History
+from handgrad import History, Network, RunError
+from handgrad.cli import group
+from handgrad.errors import HandgradNotice
+from handgrad.runs import load_run
 from handgrad.training import EpochRecord
 
 from ..conftest import Command, Server
 
 SMALL = ["--hidden", "5", "--epochs", "6", "--seed", "3"]
+CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus" / "run"
 LONG = ["moons", "--hidden", "5", "--epochs", "100000", "--out", "run"]
 
 
-def write_table(path: Path, rows: int = 40, columns: int = 2, seed: int = 0) -> None:
+def write_table(
+    path: Path, rows: int = 40, columns: int = 2, seed: int = 0, names: str = "abcdef",
+    classes: Sequence[str] = ("0", "1"),
+) -> None:  # fmt: skip
     x = np.random.default_rng(seed).normal(size=(rows, columns)).round(3)
-    table = np.column_stack([x, (x[:, 0] > 0).astype(int)])
-    header = ",".join([*"abcdef"[:columns], "t"])
-    np.savetxt(path, table, delimiter=",", header=header, comments="", fmt="%g")
+    lines = [",".join([*(f"{value:g}" for value in row), classes[int(row[0] > 0)]]) for row in x]
+    path.write_text("\n".join([",".join([*names[:columns], "t"]), *lines]) + "\n")
 
 
 def started(server: Server, folder: Path, *arguments: str) -> int:
@@ -129,6 +139,8 @@ def test_changed_data_is_named(again: Path, handgrad: Command) -> None:
         "x has 41 rows, and had 40": {"rows": 41},
         "x has 3 columns, and had 2 columns": {"columns": 3},
         "the numbers in x are others": {"seed": 1},
+        "the names of the columns are others": {"names": "ac"},
+        "the names of the classes are others": {"classes": ["low", "up"]},
     }
     for said, change in cases.items():
         write_table(again / "t.csv", **change)
@@ -200,3 +212,59 @@ def test_without_its_package_tensorboard_is_an_error_before_training(
     assert "Error: writing event files for TensorBoard needs the package tensorboardX" in done.stderr
     assert "pip install 'handgrad[tensorboard]'" in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+# -------------------------------------------------------------------------------------------- in this process
+
+XOR = ["train", "xor", "--hidden", "3", "--epochs", "1", "--test", "0", "--validation", "0", "--out", "run"]
+
+
+def test_a_disk_that_stays_full_loses_no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there never was a checkpoint, they are saved elsewhere, and it is said where; in a thread, as it happens."""
+
+    def fsync(descriptor: int) -> None:
+        if "/run/" in str(Path(f"/proc/self/fd/{descriptor}").readlink()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def command() -> None:
+        with pytest.raises(RunError, match="No space left on device") as caught:
+            group.main(XOR, standalone_mode=False)
+        notes.extend(caught.value.__notes__)
+
+    notes: list[str] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("handgrad.files.os.fsync", fsync)
+    thread = threading.Thread(target=command)
+    with warnings.catch_warnings(record=True) as caught_notices:
+        warnings.simplefilter("always")
+        thread.start()
+        thread.join()
+    assert {notice.category for notice in caught_notices} == {HandgradNotice}
+    (note,) = notes
+    (place,) = tmp_path.glob("handgrad-*.safetensors")
+    assert note == f"The trained network is saved in {place}: handgrad.Network.load opens it."
+    assert Network.load(place).output_shape[-1] == 2
+
+
+def test_a_run_that_cannot_replace_another_says_how_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is finished and in its folder, and the old one stays; the command then puts it in place."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(CORPUS, tmp_path / "run")
+
+    def refuse(path: Path, **more: bool) -> None:
+        if path.parent.name == "run":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        unlink(path, **more)
+
+    unlink = Path.unlink
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", refuse)
+        with pytest.raises(RunError, match="run: cannot be written: Input/output error") as caught:
+            group.main([*XOR, "--overwrite"], standalone_mode=False)
+    assert caught.value.__notes__ == ["To resume: handgrad train --resume run"]
+    assert load_run("run").source == "d.csv"
+    group.main(["train", "--resume", "run"], standalone_mode=False)
+    assert load_run("run").source == "xor"

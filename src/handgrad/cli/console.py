@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from handgrad.data.columns import Column, column_table
-from handgrad.errors import HandgradNotice
+from handgrad.errors import HandgradNotice, escaped
 
 
 def prepare_streams() -> None:
@@ -95,7 +95,7 @@ def printable(text: str) -> str:
     >>> print(printable("there is no column '\\x1b[2Jage'"))
     there is no column '\\x1b[2Jage'
     """
-    return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
+    return escaped(text, keep="\n")
 
 
 def one_line(text: str) -> str:

@@ -94,6 +94,7 @@ REMEDIES = {
     "clip_norm=1.0": "--clip-norm 1",
     "put Standardise() first": "--standardise auto",
     "with engine='reference', or in float64": "with --engine reference, or --dtype float64",
+    "with engine='reference'": "with --engine reference",
     "train in float64": "give --dtype float64",
 }
 """What a training's errors advise in Python, and the options for it."""
@@ -209,7 +210,9 @@ class Experiment:
             context=settings.context,
         )
         dataset = dataset.fitted_on(self.configuration.split(dataset).train)
-        if settings.fingerprint and (change := find_change(settings.fingerprint, fingerprints(dataset))):
+        before, now = settings.fingerprint or {}, fingerprints(dataset) if settings.fingerprint else {}
+        # older runs have none of the names
+        if change := find_change(before, {name: each for name, each in now.items() if name in before}):
             raise DataError(
                 f"{settings.source}: the data has changed since the run: {change}",
                 fix="bring back the data as it was, or name the source, to take it as it is",
@@ -233,8 +236,10 @@ class Experiment:
 
 
 def fingerprints(dataset: Dataset) -> dict[str, Fingerprint]:
-    """Return the fingerprints of a data set's arrays."""
-    return {"x": Fingerprint.of(dataset.x), "t": Fingerprint.of(dataset.t)}
+    """Return the fingerprints of a data set's arrays, and of the names of its columns and classes."""
+    names = {"columns": dataset.feature_names, "classes": dataset.classes}
+    arrays = {"x": Fingerprint.of(dataset.x), "t": Fingerprint.of(dataset.t)}
+    return arrays | {name: Fingerprint.of_names(each) for name, each in names.items()}
 
 
 def is_run(source: str | None) -> bool:

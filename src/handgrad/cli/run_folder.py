@@ -6,6 +6,7 @@ import json
 import shlex
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -279,8 +280,11 @@ def _flat(configuration: Configuration) -> dict[str, Any]:
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[list[int]]:
-    """Let SIGTERM do what Ctrl-C does; give the signals that came."""
+    """Let SIGTERM do what Ctrl-C does; give the signals that came: none in a thread, which Python sends none to."""
     came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
 
     def stop(number: int, frame: FrameType | None) -> None:
         came.append(number)

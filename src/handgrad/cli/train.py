@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
+import tempfile
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -272,10 +275,11 @@ class _Training:
                     saved = f"to resume: {self.command}" if run_folder.path.exists() else "nothing is saved."
                     click.echo(f"Stopped before the first epoch was finished: {saved}", err=True)
                     return interrupted
-                with self.resumable():
+                with self.resumable(experiment.network):
                     evaluation = _save(self.into, experiment, history, run_folder.snapshots)
             if history.stopped != "interrupted" and self.into != self.out:
-                replace_run(self.out)
+                with self.resumable():
+                    replace_run(self.out)
                 self.into = self.out
         self.show(experiment, history, evaluation)
         if history.stopped != "interrupted":
@@ -300,13 +304,15 @@ class _Training:
         return found
 
     @contextmanager
-    def resumable(self) -> Iterator[None]:
-        """End what stops the training with the command that resumes it, where it can be resumed."""
+    def resumable(self, trained: Network | None = None) -> Iterator[None]:
+        """End what stops the training with the command that resumes it, or with where the network is if it cannot be."""
         try:
             yield
         except (TrainingError, RunError, EngineError, OSError, MemoryError, KeyboardInterrupt) as error:
             if (self.into / CHECKPOINT).exists():
                 error.add_note(f"To resume: {self.command}{self.epochs_left(error)}")
+            elif trained is not None:
+                error.add_note(_saved_elsewhere(trained))
             raise
 
     def epochs_left(self, error: BaseException) -> str:
@@ -369,6 +375,16 @@ def _train(experiment: Experiment, run_folder: RunFolder, *, as_json: bool) -> H
             after_epoch=after_epoch,
             checkpoints=run_folder,
         )
+
+
+def _saved_elsewhere(network: Network) -> str:
+    """Save a network whose run folder cannot be written where that can be done, and return where it is."""
+    for folder in (Path(tempfile.gettempdir()), Path.home()):
+        place = folder / f"handgrad-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.safetensors"
+        with suppress(RunError):
+            network.save(place)
+            return f"The trained network is saved in {place}: handgrad.Network.load opens it."
+    return "The trained network could not be saved anywhere else either."
 
 
 def _is_small(network: Network) -> bool:

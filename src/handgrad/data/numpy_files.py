@@ -16,7 +16,7 @@ from handgrad.arguments import judged
 from handgrad.arrays import Array, as_rows
 from handgrad.data.dataset import Dataset, Task
 from handgrad.data.reading import Contents, Request, check_claim, check_shape, make_dataset, reading
-from handgrad.errors import DataError, need
+from handgrad.errors import DataError, listed, need
 
 NUMBERS = "biuf"
 NUMBERS_OR_TEXT = "biufU"
@@ -204,7 +204,7 @@ def _find(path: Path, archive: zipfile.ZipFile, *names: str) -> zipfile.ZipInfo:
     member = next((members[name] for name in names if name in members), None)
     if member is None:
         raise DataError(
-            f"{path}: there is no array {' or '.join(names)}", given=f"the arrays {', '.join(members)}"
+            f"{path}: there is no array {' or '.join(names)}", given=f"the arrays {listed(members)}"
         )
     # Other ways of packing have no bound on how much a few bytes become; NumPy writes none of them.
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

@@ -17,7 +17,7 @@ from handgrad.arrays import Array
 from handgrad.data.cells import Cells
 from handgrad.data.columns import Column, kind_of, make_features
 from handgrad.data.dataset import Dataset, Task
-from handgrad.errors import DataError, nearest, notify
+from handgrad.errors import DataError, listed, nearest, notify
 
 # A compressed file may ask for LARGEST bytes of memory at most, and above FREE for RATIO times its own size: deflate
 # packs zeros 1,000 times, so that 1 MB could ask for 1 GB, whereas measured data is rarely packed 50 times (MNIST: 5).
@@ -120,10 +120,9 @@ def select(path: Path, header: Sequence[str], request: Request) -> Selection:
         kept = _positions(path, names, names if request.keep is None else request.keep)
         return Selection(names, _positions(path, names, wanted) + kept, (), None, columns)
     if not request.target:
-        listed, more = ", ".join(names[:MAX_LISTED]), len(names) - MAX_LISTED
         raise DataError(
             f"{path}: no target is named, and a table needs one",
-            given=f"the columns {listed}" + (f" and {more} more" if more > 0 else ""),
+            given=f"the columns {listed(names, MAX_LISTED)}",
             fix="name the column to be predicted as target",
         )
     single = isinstance(request.target, str | os.PathLike)
@@ -158,22 +157,23 @@ def _features(
 
 
 def _positions(path: Path, names: tuple[str, ...], wanted: Sequence[str]) -> tuple[int, ...]:
+    places = {name: place for place, name in enumerate(names)}
     for name in wanted:
-        if name not in names:
+        if name not in places:
             raise DataError(f"{path}: there is no column {name!r}", fix=nearest(name, names))
-    return tuple(map(names.index, wanted))
+    return tuple(places[name] for name in wanted)
 
 
 def _check_names(path: Path, header: Sequence[str]) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in header)
+    names, first = tuple(name.strip() for name in header), dict[str, int]()
     for number, name in enumerate(names, 1):
         if not name and number > 1:
             raise DataError(
                 f"{path}: column {number} of {len(names)} has no name",
                 fix="name it, or leave it out",
             )
-        if (first := names.index(name) + 1) < number:
-            raise DataError(f"{path}: columns {first} and {number} have the same name, {name!r}")
+        if first.setdefault(name, number) < number:
+            raise DataError(f"{path}: columns {first[name]} and {number} have the same name, {name!r}")
     return names
 
 

@@ -20,6 +20,9 @@ from handgrad.rules import PRIMITIVES, Rule, Shape, show_shape
 
 __all__ = ["Graph", "Node", "Parameter", "Value"]
 
+MOST_NODES = 10_000
+"""Of a network: one of more operations is a slip, or a file that is meant to keep a process busy."""
+
 RESERVED = frozenset({"n", "seed", "step", "learning_rate", "dloss", *PRIMITIVES})
 """Names of the program that are neither values nor a rule's own."""
 REDUCTION = frozenset({"total", "count", "loss"})
@@ -187,6 +190,8 @@ class Graph:
         ShapeError
             When the inputs do not fit the rule's signature; it names both layers, the axis and both sizes.
         """
+        if len(self.nodes) == MOST_NODES:
+            raise ConfigurationError(f"{self.origin}: a network of more than {MOST_NODES:,} operations")
         suffix = self._suffix(rule, inputs, layer)
         for name, value in options.items():
             if isinstance(value, float) and not np.isfinite(value):

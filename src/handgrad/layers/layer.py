@@ -6,15 +6,18 @@ from abc import abstractmethod
 from copy import deepcopy
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cached_property, partial, reduce
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from handgrad import rules
-from handgrad.arguments import Count, Judged
+from handgrad.arguments import Judged, Range
 from handgrad.errors import ConfigurationError
 from handgrad.layers.graph import Graph, Value
 from handgrad.rules import Rule
 
 __all__ = ["Concat", "Layer", "Repeat", "Residual", "Sequential"]
+
+
+Times = Annotated[int, Range(least=1, most=10_000)]
 
 
 class Layer(metaclass=Judged):
@@ -184,7 +187,7 @@ class Repeat(Sequential):
 
     settings = ("times", "recompute")
 
-    def __init__(self, *layers: Layer, times: Count, recompute: bool = False) -> None:
+    def __init__(self, *layers: Layer, times: Times, recompute: bool = False) -> None:
         super().__init__(*layers)
         self.times, self.recompute = times, recompute
 

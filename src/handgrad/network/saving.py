@@ -16,6 +16,7 @@ from handgrad.network.network import Network
 from handgrad.specs import explain, from_table, to_table
 
 FORMAT = 1  # of files that `save_network` writes
+MOST_LAYERS = 5000  # of a file, each of which takes a fraction of a millisecond to be made
 
 
 class NetworkTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -112,6 +113,12 @@ def read_network(
     return network
 
 
+def _count_tables(value: object) -> int:
+    if isinstance(value, dict):
+        return 1 + sum(map(_count_tables, value.values()))
+    return sum(map(_count_tables, value)) if isinstance(value, list) else 0
+
+
 def network_from(
     values: Mapping[str, Any], place: str, own: Sequence[type[Layer] | type[Loss]] = (),
     check: Callable[[Mapping[str, Parameter]], None] | None = None,
@@ -125,6 +132,10 @@ def network_from(
     known_losses = LOSSES | {name: kind for name, kind in kinds.items() if issubclass(kind, Loss)}
     try:
         table = msgspec.convert(values, NetworkTable)
+        if (count := _count_tables(table.layers)) > MOST_LAYERS:
+            raise ConfigurationError(
+                f"{place}: {count:,} layers, and a file's network has at most {MOST_LAYERS:,}"
+            )
     except msgspec.ValidationError as error:
         raise explain(error, values, NetworkTable, place) from None
     layers = [from_table(layer, f"{place}.layers[{k}]", known_layers) for k, layer in enumerate(table.layers)]

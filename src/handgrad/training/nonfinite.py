@@ -60,7 +60,7 @@ def explain_nonfinite(
                 break
     return TrainingError(
         f"the loss of batch {batch + 1} is not finite, but on the reference engine every line of it is",
-        fix="train with engine='reference', or in float64",
+        fix="train with engine='reference'" + ", or in float64" * (program.dtype == "float32"),
     )
 
 
@@ -131,6 +131,8 @@ def _cause(
             )
     if sizes["x"] > UNSCALED and scope["x"].dtype.kind == "f":
         cause = f"the scale of the data: x goes up to {sizes['x']:.3g}"
+        if any(line.rule == "standardise" for line in program.lines):
+            return cause, "give it in another unit: even standardised its squares are too large"
         return cause, "standardise it: put Standardise() first"
     if "log" in line.expression:
         return "the logarithm of 0 or of a negative number", "use a loss that takes logits"

@@ -28,6 +28,9 @@ from handgrad.training.progress import Progress, progress_for
 from handgrad.training.rows import Subset, Validation, divide_rows
 from handgrad.training.training_state import CheckpointStore, Done, EpochEnd, TrainingState
 
+MOST_STEPS = 2**28
+"""Of a training: there is a learning rate in memory for each, 2 GiB of them."""
+
 logger = logging.getLogger(__name__)
 
 MAPPED_BYTES = 2**26
@@ -134,6 +137,11 @@ def train(
         network, training, watched, optimiser, batch_size, seed, shuffle, engine, devices, after_batch,
         checkpoints,
     )  # fmt: skip
+    if epochs * run.steps > MOST_STEPS:
+        raise ConfigurationError(
+            f"train: {epochs:,} epochs of {run.steps:,} steps are more than {MOST_STEPS:,} steps",
+            fix="give fewer epochs: a training that is finished can be resumed to more",
+        )
     rates = schedule.rates(optimiser.learning_rate, epochs, run.steps)
     with checkpoints or nullcontext(), lost_processes_named():
         if checkpoints is not None:
