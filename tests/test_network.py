@@ -202,7 +202,7 @@ TARGETS_REFUSED: list[tuple[Network, Array, str]] = [
     ),
     (
         OVER_TIME, changed(np.zeros((ROWS, 6), int), (4, 2), -2),
-        "SoftmaxCrossEntropy(ignored=-1): the target of row 4 is class -2, and the network has 3 outputs (0 to 2)",
+        "SoftmaxCrossEntropy(ignored=-1): the target t[4, 2] is class -2, and the network has 3 outputs (0 to 2)",
     ),
     (
         LABELS, changed(np.zeros((ROWS, 2)), (7, 1), 2),

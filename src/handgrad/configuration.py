@@ -19,7 +19,7 @@ from handgrad.arrays import Array, Fingerprint, is_sparse
 from handgrad.data import Dataset, Split, Task, split
 from handgrad.data.text import CONTEXT, is_text
 from handgrad.engines import ENGINES, check_devices
-from handgrad.errors import ConfigurationError
+from handgrad.errors import ConfigurationError, nearest
 from handgrad.layers import (
     ACTIVATIONS,
     LAYERS,
@@ -235,6 +235,12 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     def _standardise(self, dataset: Dataset, first: Layer) -> list[Layer]:
         over = self.data.standardise
+        if isinstance(first, Embedding) and over not in ("auto", "none"):
+            what = "characters of a text" if dataset.entries else "indices"
+            raise ConfigurationError(
+                f"data.standardise: {dataset.name} holds {what}, which have neither mean nor deviation",
+                fix="leave it out",
+            )
         as_they_are = isinstance(first, Embedding | Standardise) or is_sparse(dataset.x)
         if over == "none" or (over == "auto" and as_they_are):
             return []
@@ -348,8 +354,14 @@ def read_configuration(path: Path | None, overrides: Mapping[str, Any]) -> Confi
     Options have dotted names, ``{"training.epochs": 5}``; ``training.optimiser.learning_rate`` goes into its table.
     Raises `ConfigurationError` with file, line and the nearest key, or what was expected of a value.
     """
-    text, tables = _read_toml(RECIPES.get(str(path), path) if path and not path.exists() else path)
+    recipe = RECIPES.get(str(path)) if path and not path.exists() else None
+    text, tables = _read_toml(recipe or path)
     given = {name: value for name, value in overrides.items() if value is not None}
+    if recipe and "data.source" not in given and "source" not in tables.get("data", {}):
+        raise ConfigurationError(
+            f"--config {path}: this recipe has no data of its own",
+            fix=f"name the data: handgrad train SOURCE --config {path}",
+        )
     for name in sorted(given, key=lambda name: not name.endswith(".type")):  # a type replaces its whole table
         _put(tables, name.split("."), given[name])
     data, network = tables.get("data"), tables.get("network")
@@ -397,7 +409,8 @@ def _read_toml(path: Path | None) -> tuple[str, dict[str, Any]]:
             raise ConfigurationError(f"{path}: a key has more than 30 parts, and settings have 3 at most")
         return text, tomllib.loads(text)
     except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror or error}") from None
+        fix = "" if path.suffix or path.exists() else f"of recipes, {nearest(path.name, RECIPES)}"
+        raise ConfigurationError(f"{path}: {error.strerror or error}", fix=fix) from None
     except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or nested without end
         raise ConfigurationError(f"{path}: not TOML: {error}") from None
 

@@ -12,6 +12,7 @@ from PIL import Image
 
 from handgrad.configuration import RECIPES, read_configuration
 from handgrad.data import Dataset
+from handgrad.errors import ConfigurationError
 from handgrad.runs import load_run
 
 from ..conftest import Command
@@ -22,7 +23,7 @@ SHAPES = {"lenet": (784,), "resnet": (32, 32, 3), "series": (24, 5)}
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_builds_its_network_for_the_classes_there_are(name: str) -> None:
-    configuration = read_configuration(Path(name), {})
+    configuration = read_configuration(Path(name), {"data.source": "images"})
     x = np.zeros((12, *SHAPES[name]), np.uint8)
     data = Dataset(name, x, np.arange(12) % 6, "classification", tuple("abcdef"))
     network = configuration.build(data)
@@ -73,3 +74,15 @@ def test_a_file_of_the_same_name_goes_before_a_recipe(
     monkeypatch.chdir(tmp_path)
     Path("lenet").write_text("[training]\nepochs = 77\n")
     assert read_configuration(Path("lenet"), {}).training.epochs == 77
+
+
+def test_a_recipe_is_found_and_has_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"^lenett: No such file") as caught:
+        read_configuration(Path("lenett"), {})
+    assert caught.value.fix == "of recipes, did you mean 'lenet'?"
+    with pytest.raises(
+        ConfigurationError, match=r"^--config resnet: this recipe has no data of its own"
+    ) as caught:
+        read_configuration(Path("resnet"), {})
+    assert caught.value.fix == "name the data: handgrad train SOURCE --config resnet"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from handgrad import (
     SoftmaxCrossEntropy,
 )
 from handgrad.files import tensor_bytes, write_file
+from handgrad.generation import generate
 from handgrad.interop import BytePairs, gpt2, load_gpt2, save_gpt2
 from handgrad.layers import GELU, LayerNorm, Positions, Residual, SelfAttention, gpt_layers
 
@@ -290,3 +292,72 @@ def test_text_is_sampled_from_published_files(handgrad: Command, tokens: BytePai
         seen.append(int(network.output(x)[0, len(seen) - 1].argmax()))
     done = handgrad("generate", tmp_path, "--prompt", "the ab", "--tokens", 4, "--temperature", 0, "--json")
     assert json.loads(done.stdout)["text"] == tokens.decode(seen[len(tokens.encode("the ab")) :])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("vocab.json", "{", "Expecting property name"),
+        ("vocab.json", "[1]", r"it holds \[1\], and tokens with their numbers are needed"),
+        ("vocab.json", "{}", "it holds {}, and tokens"),
+        ("vocab.json", '{"a": [0]}', r"the number of 'a' is \[0\], and a whole number is needed"),
+        ("vocab.json", '{"a": 0.0}', "the number of 'a' is 0.0, and"),
+        ("vocab.json", '{"a": true}', "the number of 'a' is True, and"),
+        ("vocab.json", '{"a": -1}', "the number of 'a' is -1, and"),
+        ("vocab.json", '{"a b": 1}', "the token 'a b' has the letter ' ', which stands for no byte"),
+        ("vocab.json", '{"a": 1, "b": 1}', "'a' and 'b' have the same number, 1"),
+        (
+            "merges.txt",
+            "#version: 0.2\nt h\nab\n",
+            "line 3 is 'ab', and two tokens with a space between them are needed",
+        ),
+        ("merges.txt", "t h e\n", "line 1 is 't h e', and two tokens"),
+        ("merges.txt", "t \n", "line 1 is 't ', and two tokens"),
+        ("merges.txt", "t h\nt b\n", "line 2 has 'tb', which is no token of vocab.json"),
+    ],
+)
+def test_damaged_tokens_are_named(
+    tokens: BytePairs, tmp_path: Path, name: str, content: str, problem: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=rf"{name}: damaged, or not GPT-2's: {problem}") as caught:
+        BytePairs.read(tmp_path)
+    assert caught.value.fix == "get the file again, as it was published beside the weights"
+
+
+def test_merges_may_end_their_lines_as_windows_does(tokens: BytePairs, tmp_path: Path) -> None:
+    path = tmp_path / "merges.txt"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert BytePairs.read(tmp_path).ranks == tokens.ranks
+
+
+def test_heads_are_those_of_the_config(handgrad: Command, tokens: BytePairs, tmp_path: Path) -> None:
+    """Which other files of a model have beside it; what is another network's is an error."""
+    write_tensors(tmp_path / "model.safetensors", published(len(tokens.tokens), 12, 2, 9))
+    given = ("generate", tmp_path, "--prompt", "the ab", "--tokens", 4, "--temperature", 0, "--json")
+    assert "model.safetensors: does not state its heads" in handgrad(*given, code=1).stderr
+    config = tmp_path / "config.json"
+    config.write_text('{"n_head": 3, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-05}')
+    network = load_gpt2(tmp_path / "model.safetensors", heads=3)
+    drawn = [*islice(generate(network, tokens.encode("the ab"), temperature=0), 4)]
+    assert json.loads(handgrad(*given).stdout)["text"] == tokens.decode(drawn)
+    for text, problem in (
+        ('{"n_head": "3"}', "n_head is '3', and a whole number of heads is needed"),
+        ('{"n_head": 0}', "n_head is 0, and a whole number of heads is needed"),
+        (
+            '{"n_head": 3, "activation_function": "relu"}',
+            "activation_function is 'relu', and GPT-2's is 'gelu_new'",
+        ),
+        ("[3]", "damaged, or not handgrad's"),
+    ):
+        config.write_text(text)
+        assert f"config.json: {problem}" in handgrad(*given, code=1).stderr
+
+
+def test_the_tokens_are_the_network_s(handgrad: Command, tokens: BytePairs, tmp_path: Path) -> None:
+    for entries, problem in (
+        (17, "model.safetensors has 17 tokens, and vocab.json has no token 15"),
+        (9, "vocab.json has a token 14, and model.safetensors has 9 tokens"),
+    ):
+        write_tensors(tmp_path / "model.safetensors", published(entries, 64, 2, 9))
+        assert problem in handgrad("generate", tmp_path, "--prompt", "a", "--tokens", 1, code=1).stderr

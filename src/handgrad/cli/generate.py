@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,11 +14,16 @@ from handgrad.cli.console import printable
 from handgrad.cli.options import FOLDER, NumberRange, json_option
 from handgrad.data.text import encode_text
 from handgrad.errors import RunError
+from handgrad.files import parse_json, read_file
 from handgrad.generation import generate
 from handgrad.network import Network
 from handgrad.runs import holds_run, load_run
 
 PUBLISHED = "model.safetensors"
+MOST_BYTES = 2**20  # of config.json
+OF_ONE = "give the files of one model"
+OWN = {"activation_function": "gelu_new", "layer_norm_epsilon": 1e-5}
+"""What config.json states of every GPT-2, and another network may have otherwise."""
 
 
 @click.command(name="generate")
@@ -46,7 +52,8 @@ def generate_command(
     """Let a network that was trained on a text write more of it.
 
     RUN is a folder that `handgrad train` wrote for a text, or the published files of a GPT-2: model.safetensors,
-    vocab.json and merges.txt. The characters appear as they are drawn.
+    vocab.json, merges.txt, and config.json where its heads have not 64 features each. The characters appear as they
+    are drawn.
 
     \b
     handgrad train alice --out runs/alice
@@ -85,4 +92,33 @@ def _of_gpt2(folder: Path, prompt: str) -> Reading:
     from handgrad.interop import BytePairs, load_gpt2
 
     tokens = BytePairs.read(folder)
-    return load_gpt2(folder / PUBLISHED), tokens.encode(prompt or "\n"), tokens.pieces
+    network = load_gpt2(folder / PUBLISHED, heads=_heads(folder / "config.json"))
+    entries = network.entries or 0
+    if (unnamed := next((k for k in range(entries) if k not in tokens.texts), None)) is not None:
+        raise RunError(
+            f"{folder}: {PUBLISHED} has {entries:,} tokens, and vocab.json has no token {unnamed}", fix=OF_ONE
+        )
+    if (most := max(tokens.texts)) >= entries:
+        raise RunError(
+            f"{folder}: vocab.json has a token {most}, and {PUBLISHED} has {entries:,} tokens", fix=OF_ONE
+        )
+    return network, tokens.encode(prompt or "\n"), tokens.pieces
+
+
+def _heads(path: Path) -> int | None:
+    """Return the heads that a model's config.json states, None where there is no such file."""
+    if not path.exists():
+        return None
+    settings = parse_json(read_file(path, MOST_BYTES), dict[str, Any], str(path))
+    for name, own in OWN.items():
+        if (value := settings.get(name, own)) != own:
+            raise RunError(
+                f"{path}: {name} is {value!r:.40}, and GPT-2's is {own!r}", fix="give the files of a GPT-2"
+            )
+    heads = settings.get("n_head")
+    if type(heads) is not int or not 1 <= heads <= 10**6:
+        raise RunError(
+            f"{path}: n_head is {heads!r:.40}, and a whole number of heads is needed",
+            fix="give the files of a GPT-2",
+        )
+    return heads

@@ -108,6 +108,7 @@ def encode_text(text: str, characters: Sequence[str], place: str) -> Array:
         raise DataError(
             f"{place}, line {line}: the character {text[unknown]!r} is not one that the network was trained on",
             given=f"it knows {''.join(filter(str.isprintable, characters))}",
+            fix="leave the character out, or put another in its place",
         )
     return np.fromiter((numbers[character] for character in text), np.int64, len(text))
 

@@ -50,7 +50,7 @@ class BytePairs:
     def read(cls, folder: str | Path) -> BytePairs:
         """Read vocab.json and merges.txt of a folder; raises `DataError` when one is missing or damaged."""
         tokens = _parsed(Path(folder) / "vocab.json", _read_tokens)
-        return cls(tokens, _parsed(Path(folder) / "merges.txt", _read_merges))
+        return cls(tokens, _parsed(Path(folder) / "merges.txt", lambda text: _read_merges(text, tokens)))
 
     def encode(self, text: str) -> list[int]:
         """Return the numbers of a text's tokens; raises `DataError` for a byte that is no token."""
@@ -92,16 +92,39 @@ def _parsed(path: Path, read: Callable[[str], T]) -> T:
         fix = "give a folder with vocab.json and merges.txt"
         raise DataError(f"{path}: {error.strerror or error}", fix=fix) from None
     except (ValueError, AttributeError, RecursionError) as error:
-        raise DataError(f"{path}: damaged, or not GPT-2's: {error}") from None
+        fix = "get the file again, as it was published beside the weights"
+        raise DataError(f"{path}: damaged, or not GPT-2's: {error}", fix=fix) from None
 
 
 def _read_tokens(text: str) -> dict[str, int]:
-    return {str(token): int(number) for token, number in json.loads(text).items()}
+    tokens: dict[str, int] = json.loads(text)
+    if not isinstance(tokens, dict) or not tokens:
+        raise ValueError(f"it holds {text.strip():.20}, and tokens with their numbers are needed")
+    names: dict[int, str] = {}
+    for token, number in tokens.items():
+        if type(number) is not int or number < 0:
+            raise ValueError(f"the number of {token!r:.40} is {number!r:.20}, and a whole number is needed")
+        if unknown := next((letter for letter in token if letter not in _bytes()), None):
+            raise ValueError(f"the token {token!r:.40} has the letter {unknown!r}, which stands for no byte")
+        if names.setdefault(number, token) != token:
+            raise ValueError(f"{names[number]!r:.40} and {token!r:.40} have the same number, {number}")
+    return tokens
 
 
-def _read_merges(text: str) -> list[tuple[str, str]]:
-    lines = (line.split(" ") for line in text.splitlines() if line and not line.startswith("#version:"))
-    return [(one, other) for one, other in lines]
+def _read_merges(text: str, tokens: Mapping[str, int]) -> list[tuple[str, str]]:
+    merges = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not (line := line.removesuffix("\r")) or line.startswith("#version:"):
+            continue
+        one, space, other = line.partition(" ")
+        if not (one and space and other) or " " in other:
+            raise ValueError(
+                f"line {number} is {line!r:.40}, and two tokens with a space between them are needed"
+            )
+        if missing := next((part for part in (one, other, one + other) if part not in tokens), None):
+            raise ValueError(f"line {number} has {missing!r:.40}, which is no token of vocab.json")
+        merges.append((one, other))
+    return merges
 
 
 @cache

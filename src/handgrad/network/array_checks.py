@@ -84,7 +84,7 @@ def check_targets(t: ArrayLike, rows: int, loss: Loss, output: Shape) -> Array:
         _check_probabilities(t, loss)
     elif loss.least is not None and (place := _first(t < loss.least)) is not None:
         raise DataError(
-            f"{loss!r}: the target of row {place[0]} is {t[place]}, and must be {loss.least:g} or more"
+            f"{loss!r}: {_target(place, t.ndim - 1)} is {t[place]}, and must be {loss.least:g} or more"
         )
     return t
 
@@ -110,7 +110,7 @@ def _check_classes(t: Array, loss: Loss, classes: int) -> None:
     wrong = ((t < 0) | (t >= classes)) & (t != ignored if ignored is not None else True)
     if (place := _first(wrong)) is not None:
         raise DataError(
-            f"{loss!r}: the target of row {place[0]} is class {t[place]}, "
+            f"{loss!r}: {_target(place, t.ndim)} is class {t[place]}, "
             f"and the network has {classes} outputs (0 to {classes - 1})"
         )
 
@@ -118,7 +118,7 @@ def _check_classes(t: Array, loss: Loss, classes: int) -> None:
 def _check_probabilities(t: Array, loss: Loss) -> None:
     """Check what is a probability: each between 0 and 1; those of one class of several add up to 1."""
     if (place := _first(~((t >= 0) & (t <= 1)))) is not None:
-        raise DataError(f"{loss!r}: the target of row {place[0]} is {t[place]}, and must be from 0 to 1")
+        raise DataError(f"{loss!r}: {_target(place, t.ndim - 1)} is {t[place]}, and must be from 0 to 1")
     total = t.sum(axis=-1) if loss.task == "classification" else np.ones(1)
     if (place := _first(np.abs(total - 1) > 1e-3)) is not None:
         raise DataError(
@@ -128,6 +128,11 @@ def _check_probabilities(t: Array, loss: Loss) -> None:
 
 def _sizes(shape: Shape, rows: int) -> tuple[int, ...]:
     return tuple(rows if size == "n" else int(size) for size in shape)
+
+
+def _target(place: tuple[int, ...], axes: int) -> str:
+    """Return what a target is called: by its row, and in a sequence by its place; ``axes`` are those without features."""
+    return f"the target of row {place[0]}" if axes < 2 else f"the target t[{', '.join(map(str, place))}]"
 
 
 def _first(wrong: Array) -> tuple[int, ...] | None:
