@@ -767,3 +767,13 @@ def test_a_pullback_is_mended_in_the_function_that_makes_it(tmp_path):
     )
     assert report.verdict == "wrong"
     assert "+        return 2 * g * x" in report.mended.diff
+
+
+@pytest.mark.parametrize("step", ["0.3 * (y - x @ w) * x", "(y - (x @ w > 0)) * x"])
+def test_a_step_that_may_be_of_a_loss_which_is_not_known_is_no_mistake(tmp_path, step):
+    (tmp_path / "steps.py").write_text(
+        "import numpy as np\n\n\ndef train(x, y, w, lr=0.1):\n    w += lr * " + step + "\n    return w\n"
+    )
+    train = run_file(tmp_path / "steps.py").names["train"]
+    with pytest.raises(CheckError, match=r"these steps are of none that is known|depends on none"):
+        check(train, inputs={"x": np.array([1.0, -2.0, 3.0]), "y": 1.0, "w": np.array([0.5, 0.1, 0.2])})

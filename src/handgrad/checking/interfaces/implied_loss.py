@@ -85,6 +85,14 @@ def best_fitting(pairs: Iterable[tuple[str, Pair]]) -> Pair:
         raise CheckError("no loss was found that these gradients may be of", fix="name it: --loss NAME")
     if most == 0:  # all may have the wrong sign, or a factor
         best = max(every_pair, key=lambda each: _proportional(each[1]))
+        found = _slopes(best[1], np.random.default_rng(1)).values()
+        weighted = _proportional(best[1]) == len(found) and all(slope * given > 0 for slope, given in found)
+        if weighted or not any(slope for slope, _ in found):
+            raise CheckError(
+                "no loss was found, and these steps are of none that is known",
+                given=f"they are {'a multiple of' if weighted else 'no'} gradients of {best[0]}",
+                fix="compute the loss: loss = …",
+            )
     formula, pair = best
     return replace(pair, matched=(f"no loss was found: taken to be {formula}", *pair.matched))
 
