@@ -40,7 +40,7 @@ def test_every_default() -> None:
             "transformer": None, "loss": None, "class_weight": None, "dtype": "float32",
         },
         "training": {
-            "epochs": None, "batch_size": 32, "optimiser": {"type": "Adam", "learning_rate": 0.003},
+            "epochs": None, "batch_size": 32, "micro_batch": None, "optimiser": {"type": "Adam", "learning_rate": 0.003},
             "schedule": "Cosine", "patience": None,
             "seed": 0, "engine": "compiled", "devices": None,
         },

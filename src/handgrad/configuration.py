@@ -139,6 +139,7 @@ class TrainingSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True)
 
     epochs: Count | None = None
     batch_size: Count = 32
+    micro_batch: Count | None = None
     optimiser: str | dict[str, Any] = msgspec.field(default_factory=OPTIMISER.copy)
     schedule: str | dict[str, Any] = "Cosine"
     patience: Count | None = None

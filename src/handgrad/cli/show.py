@@ -73,7 +73,11 @@ def show_command(
     else:
         configuration = configuration_from(source, config, settings)
         network = Experiment(configuration).network
-    program = network.evaluation_program() if evaluation else network.program(configuration.optimiser())
+    program = (
+        network.evaluation_program()
+        if evaluation
+        else network.program(configuration.optimiser(), micro_batch=configuration.training.micro_batch)
+    )
     width = max(80, shutil.get_terminal_size((120, 24)).columns)
     folded = len(program.lines) > MOST_LINES if fold is None else fold
     click.echo(render_folded(program, width) if folded else render_text(program, width))
@@ -105,7 +109,13 @@ def write_command(source: str | None, config: Path | None, out: Path, **settings
             f"{dataset.name}: the rows are sparse, and a script that needs only NumPy has none",
             fix="write it for an array of a few of them, x[:1000].toarray(), in a .npy file",
         )
-    loop = Loop(experiment.epochs, training.batch_size, training.seed, schedule=configuration.schedule())
+    loop = Loop(
+        experiment.epochs,
+        training.batch_size,
+        training.seed,
+        schedule=configuration.schedule(),
+        micro_batch=training.micro_batch,
+    )
     script = experiment.network.write(configuration.optimiser(), loop)
     arrays: dict[str, Any] = {"x": dataset.x[rows.train], "t": dataset.t[rows.train]}
     if len(rows.test):

@@ -365,6 +365,7 @@ def _train(experiment: Experiment, run_folder: RunFolder, *, as_json: bool) -> H
             validation=rows.validation if len(rows.validation) else None,
             epochs=experiment.epochs,
             batch_size=settings.batch_size,
+            micro_batch=settings.micro_batch,
             optimiser=experiment.configuration.optimiser(),
             schedule=experiment.configuration.schedule(),
             patience=settings.patience,

@@ -20,6 +20,12 @@ from handgrad.program import Program
 
 Array = NDArray[Any]
 
+MOST_MICRO_BATCHES = 2**20
+"""Of a batch: so far apart are the numbers that the random draws of two steps are made from."""
+
+ONE_ROW = np.zeros(1, np.int64)
+"""The order of a batch without rows, of an update alone."""
+
 MOST_ROWS, MOST_ELEMENTS = 4096, 2**23
 """Where nothing is learned from rows, so many are computed at a time, or fewer, so that no array has more elements."""
 
@@ -124,6 +130,58 @@ def convert(array: Array, value: Value, dtype: str) -> Array:
     if is_sparse(array):
         return array.astype(wanted)
     return np.ascontiguousarray(array, wanted)
+
+
+class MicroBatches:
+    """A program with micro-batches as two that an engine runs: one for each micro-batch, and the update after them."""
+
+    def __init__(self, engine: Engine, program: Program, arrays: Mapping[str, Array]) -> None:
+        self.program = program
+        each, update = program.halves()
+        self.sums, self.scalars = [arrays[name] for name in each.slots], update.scalars
+        self.each, self.update = engine.bind(each, arrays), engine.bind(update, arrays)
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What runs it; see `BoundProgram.facts`."""
+        return self.each.facts
+
+    def epoch(self, epoch: Epoch, progress: Callable[[int], None] | None = None) -> tuple[float, float]:
+        """Run every batch; see `BoundProgram.epoch`."""
+        total, count = epoch.total, epoch.count
+        for number in range(len(epoch)):
+            batch = epoch.part(number, number + 1, total, count)
+            try:
+                self.accumulate(batch)
+                total, count = self.update.epoch(replace(batch, arrays={}, order=ONE_ROW, batch_size=1))
+            except NonFiniteLossError:
+                self.forget()
+                raise NonFiniteLossError(number) from None
+            if progress is not None:
+                progress(min((number + 1) * epoch.batch_size, len(epoch.order)))
+        return total, count
+
+    def run(self, **inputs: Any) -> dict[str, Any]:
+        """Run the lines once; see `BoundProgram.run`."""
+        arrays = {value.name: inputs[value.name] for value in self.program.inputs}
+        order, step = np.arange(len(next(iter(arrays.values())))), inputs.get("step", 1)
+        self.accumulate(Epoch(arrays, order, first_step=step, seed=inputs.get("seed", 0)))
+        outputs = self.update.run(**{name: inputs[name] for name in self.scalars})
+        self.forget()
+        return outputs
+
+    def accumulate(self, batch: Epoch) -> None:
+        """Run what is before the update, for each micro-batch."""
+        draws = batch.first_step * MOST_MICRO_BATCHES
+        none = np.empty(0)
+        self.each.epoch(
+            replace(batch, batch_size=self.program.micro_batch, first_step=draws, learning_rates=none)
+        )
+
+    def forget(self) -> None:
+        """Let the next batch begin anew."""
+        for array in self.sums:
+            array[...] = 0
 
 
 class BoundProgram(Protocol):

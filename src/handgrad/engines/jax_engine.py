@@ -17,7 +17,7 @@ import numpy as np
 
 from handgrad.arrays import dense
 from handgrad.engines.cluster import processes
-from handgrad.engines.engine import Array, Epoch, NonFiniteLossError, convert
+from handgrad.engines.engine import Array, Epoch, MicroBatches, NonFiniteLossError, convert
 from handgrad.errors import ConfigurationError, need
 from handgrad.program import Program, ProgramLine
 from handgrad.program.lines_in_python import code_of
@@ -49,8 +49,10 @@ class JaxEngine:
             )
         self.devices = [each for its in found for each in its[:devices]]
 
-    def bind(self, program: Program, arrays: Mapping[str, Array]) -> BoundJax:
+    def bind(self, program: Program, arrays: Mapping[str, Array]) -> BoundJax | MicroBatches:
         """Prepare a program to run on ``arrays``, which hold what its updates made when an epoch is over."""
+        if program.micro_batch:
+            return MicroBatches(self, program, arrays)
         return BoundJax(self.jax, self.devices, program, arrays)
 
 

@@ -23,7 +23,7 @@ __all__ = ["Graph", "Node", "Parameter", "Value"]
 MOST_NODES = 10_000
 """Of a network: one of more operations is a slip, or a file that is meant to keep a process busy."""
 
-RESERVED = frozenset({"n", "seed", "step", "learning_rate", "dloss", *PRIMITIVES})
+RESERVED = frozenset({"n", "seed", "step", "micro", "learning_rate", "dloss", *PRIMITIVES})
 """Names of the program that are neither values nor a rule's own."""
 REDUCTION = frozenset({"total", "count", "loss"})
 """What the last rule of a loss makes, one number each: where another rule's own are called so, they get a number."""

@@ -207,7 +207,13 @@ class Network(HTMLReprMixin):
         return f"network {' → '.join(sizes)} · {count:,} parameters"
 
     @judged
-    def program(self, optimiser: Optimiser | None = None, *, weighted: bool = False) -> Program:
+    def program(
+        self,
+        optimiser: Optimiser | None = None,
+        *,
+        weighted: bool = False,
+        micro_batch: Count | None = None,
+    ) -> Program:
         """Write the network out as one straight-line program.
 
         Parameters
@@ -216,6 +222,8 @@ class Network(HTMLReprMixin):
             Whose update lines stand at the end; plain `SGD` when none is given.
         weighted
             Whether each row has a weight w in the loss.
+        micro_batch
+            So many rows at a time: gradients add up over them, and the update at the end is that of the whole batch.
 
         Returns
         -------
@@ -225,7 +233,10 @@ class Network(HTMLReprMixin):
         graph, inputs, output, loss = self._connect(weighted=weighted)
         if loss is None:
             return write_evaluation(graph, inputs, output, None, title=self.title, dtype=self.dtype)
-        return write_training(graph, inputs, loss, optimiser or SGD(), title=self.title, dtype=self.dtype)
+        return write_training(
+            graph, inputs, loss, optimiser or SGD(),
+            title=self.title, dtype=self.dtype, micro_batch=micro_batch or 0,
+        )  # fmt: skip
 
     def nodes(self, *, weighted: bool = False) -> tuple[Node, ...]:
         """Return the rules that `program` writes out, in order, with the names of what goes in and comes out."""
@@ -281,11 +292,15 @@ class Network(HTMLReprMixin):
         """
         self._need_loss()
         assert self.loss is not None
-        optimiser, prediction = optimiser or SGD(), self.evaluation_program(prediction=True)
+        optimiser, prediction, loop = (
+            optimiser or SGD(),
+            self.evaluation_program(prediction=True),
+            loop or Loop(),
+        )
+        training = self.program(optimiser, weighted=weighted, micro_batch=loop.micro_batch)
         return write_script(
-            self.program(optimiser, weighted=weighted), prediction, optimiser, loop or Loop(),
-            seed=self.seed, task=self.loss.task, name=name,
-        )  # fmt: skip
+            training, prediction, optimiser, loop, seed=self.seed, task=self.loss.task, name=name
+        )
 
     @judged
     def standardise(self, x: ArrayLike, t: ArrayLike | None = None, rows: Array | None = None) -> None:

@@ -10,9 +10,10 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, cast
 
+from handgrad.errors import ConfigurationError
 from handgrad.layers import Graph, Node, Optimiser, Value
 from handgrad.program.lines_in_python import measure
-from handgrad.program.program import AGAIN, Phase, Program, ProgramLine
+from handgrad.program.program import AGAIN, DRAW, Phase, Program, ProgramLine
 from handgrad.rules import (
     ForLoop,
     Rule,
@@ -27,7 +28,14 @@ from handgrad.rules.rule_source import show_index, substitute
 
 
 def write_training(
-    graph: Graph, inputs: tuple[Value, ...], loss: Value, optimiser: Optimiser, *, title: str, dtype: str
+    graph: Graph,
+    inputs: tuple[Value, ...],
+    loss: Value,
+    optimiser: Optimiser,
+    *,
+    title: str,
+    dtype: str,
+    micro_batch: int = 0,
 ) -> Program:
     """Write out one step: sample, forward, loss, backward, update; outputs are ``total``, ``count`` and gradients."""
     lines = [line for node in graph.nodes for line in _sample(node)]
@@ -35,10 +43,62 @@ def write_training(
     backward, reached = _all_backward(graph, loss)
     gradients = {name: f"d{name}" for name in graph.parameters if name in reached}
     updates, slots = _update(graph, optimiser, gradients)
-    lines += backward + updates
-    lines += [line for node in graph.nodes for line in _state(node)]
-    program = Program(title, tuple(lines), inputs, graph.parameters, graph.states, slots, (), dtype)
+    states = [line for node in graph.nodes for line in _state(node)]
+    if micro_batch:
+        backward, updates, slots = _in_micro_batches(graph, gradients, backward, updates, slots)
+        states = [replace(line, phase="accumulate") for line in states]
+        # each micro-batch draws masks of its own
+        each = (line.expression.replace("(seed, step, ", f"(seed, {DRAW}, ") for line in lines + backward)
+        lines = [replace(line, expression=code) for line, code in zip(lines + backward, each, strict=True)]
+        lines += states + updates
+    else:
+        lines += backward + updates + states
+    program = Program(
+        title, tuple(lines), inputs, graph.parameters, graph.states, slots, (), dtype, micro_batch
+    )
     return measure(program.keeping("total", "count", loss.name, *gradients.values()))
+
+
+def _in_micro_batches(
+    graph: Graph,
+    gradients: Mapping[str, str],
+    backward: list[ProgramLine],
+    updates: list[ProgramLine],
+    slots: dict[str, tuple[int, ...]],
+) -> tuple[list[ProgramLine], list[ProgramLine], dict[str, tuple[int, ...]]]:
+    """Sum totals, counts and gradients over the micro-batches, and make those of the batch of them before its update."""
+    node = graph.nodes[-1]
+    if any(node.arguments[name].shape == () for name in node.rule.differentiable):
+        raise ConfigurationError(
+            f"{node.layer}: the penalty of l2 counts once for each batch, and micro-batches do not know of one another",
+            fix="give the optimiser weight_decay instead, or train without micro-batches",
+        )
+    (made,) = (line for line in _forward(node) if line.target == node.output.name)
+    is_mean = "count" in made.reads
+    if is_mean:
+        reason = "of the total, which the count of all rows divides when it is known"
+        backward = [replace(backward[0], expression="count", reason=reason), *backward[1:]]
+    parts = {
+        "total": (),
+        "count": (),
+        **{gradients[name]: graph.parameters[name].shape for name in gradients},
+    }
+    sums, whole, again = [], [], []
+    for name, shape in parts.items():
+        total = f"sum_{name}"
+        slots[total] = shape
+        called = f"accumulate({name})"
+        sums.append(
+            ProgramLine(total, "+=", name, "accumulate", call=called, reason="the micro-batches add up")
+        )
+        divided = is_mean and name not in ("total", "count")
+        value = f"{total} / count" if divided else f"1.0 * {total}"
+        whole.append(ProgramLine(name, "=", value, "update", call=called, reason="of the whole batch"))
+        again.append(
+            ProgramLine(total, "*=", "0.0", "update", call=f"reset({total})", reason="for the next batch")
+        )
+    loss = replace(made, phase="update", layer="", rule="", call="loss")
+    return backward + sums, [*whole, loss, *updates, *again], slots
 
 
 def write_evaluation(

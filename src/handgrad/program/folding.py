@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from handgrad.program.printing import WIDEST_CODE
+from handgrad.program.printing import WIDEST_CODE, in_micro_batch
 from handgrad.program.program import AGAIN, Program, ProgramLine
 from handgrad.rules import RULES, Rule
 from handgrad.rules.rule_source import blocks
@@ -70,10 +70,12 @@ def render_folded(program: Program, width: int = 110) -> str:
     code = max((len(text) for text, row in shown if row.shape and len(text) <= WIDEST_CODE + 4), default=0)
     column = max((len(row.shape) for text, row in shown if len(text) <= code), default=0)
     page = [f"{program.title} · n rows"]
+    page += [f"{program.micro_loop}:"] if program.micro_batch else []
     for phase, rows in phases:
-        page += ["", phase] if phase == "rules" else [phase]
+        inside = "  " * (in_micro_batch(program, phase) and phase != "rules")
+        page += ["", phase] if phase == "rules" else [inside + phase]
         for row in rows:
-            line = f"{'  ' * (row.indent + 1) + row.code:<{code}}  {row.shape:<{column}}"
+            line = f"{inside + '  ' * (row.indent + 1) + row.code:<{code}}  {row.shape:<{column}}"
             reason, plain = f"{line}   {row.reason}", re.sub(r"\d+", "", row.reason)
             page.append((line if plain in known or len(reason) > width else reason).rstrip())
             known |= {plain} if page[-1] == reason else set()
@@ -155,8 +157,9 @@ def _shares(line: ProgramLine, program: Program) -> bool:
 
 
 def _row(line: ProgramLine) -> PrintedRow:
-    shape = line.shown_shape if line.phase != "update" else ""
-    block = line.call if line.phase == "update" else _block(line.layer)
+    is_of_parameters = line.phase in ("accumulate", "update")
+    shape = "" if is_of_parameters else line.shown_shape
+    block = line.call if is_of_parameters else _block(line.layer)
     return PrintedRow(str(line), shape, line.reason, block)
 
 
@@ -224,7 +227,7 @@ def _canonical(rows: Sequence[PrintedRow]) -> tuple[tuple[str, str], ...]:
 
 def _heading(blocks: Sequence[Sequence[PrintedRow]], phase: str) -> str:
     first, second, *_, last = (*blocks, blocks[-1])
-    if phase == "update":
+    if phase in ("accumulate", "update"):
         return f"{len(blocks)} ×, for each from {first[-1].made} to {last[-1].made}"
     ends = " to ".join(f"{block[0].made} … {block[-1].made}" for block in (first, last))
     if phase == "backward":

@@ -90,7 +90,7 @@ def _probe(program: Program, n: int) -> Scope:
     def array(shape: Shape, element: Any = one) -> Any:
         return everywhere(element, tuple(n if size == "n" else int(size) for size in shape))
 
-    scope: Scope = {"n": n, "learning_rate": 0.1, "step": 1, "seed": 0}
+    scope: Scope = {"n": n, "learning_rate": 0.1, "step": 1, "seed": 0, "micro": 0}
     scope |= {v.name: array(v.shape, zero if v.kind == "index" else one) for v in program.inputs}
     scope |= {name: array(shape) for name, shape in program.shapes.items()}
     filled = {line.target for line in program.lines if line.index}

@@ -92,7 +92,7 @@ class Lowering(TimeLoops):
         if line.operator != "=":
             result = self.assign(line, result)
         self.names[line.target] = result
-        if line.phase == "update":
+        if line.phase in ("accumulate", "update"):
             self.updates.update(self.values[before:])
 
     def assign(self, line: ProgramLine, change: LoweredValue) -> LoweredValue:

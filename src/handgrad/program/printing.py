@@ -23,16 +23,23 @@ def render_text(program: Program, width: int = 120) -> str:
     column = max((len(line.shown_shape) for line in program.lines), default=0)
     margin = 2 + code + 2 + column + 3
     page = [f"{program.title} · n rows"]
+    page += ["", f"{program.micro_loop}:"] if program.micro_batch else []
     for phase, lines in groupby(program.lines, key=lambda line: line.phase):
-        page += ["", phase]
+        inside = "  " * in_micro_batch(program, phase)
+        page += ["", inside + phase]
         for block in blocks(lines):
-            page += [f"  {block[0].loop}:"] if block[0].loop else []
+            page += [f"{inside}  {block[0].loop}:"] if block[0].loop else []
             for line in block:
-                shown = f"  {_indented(line):<{code}}  {line.shown_shape:<{column}}"
+                shown = f"{inside}  {_indented(line):<{code}}  {line.shown_shape:<{column}}"
                 reason = textwrap.wrap(line.reason, max(20, width - margin)) or [""]
                 page.append(f"{shown}   {reason[0]}".rstrip())
-                page += [" " * margin + more for more in reason[1:]]
+                page += [inside + " " * margin + more for more in reason[1:]]
     return "\n".join(page)
+
+
+def in_micro_batch(program: Program, phase: str) -> bool:
+    """Whether the lines of a phase run for each micro-batch."""
+    return bool(program.micro_batch) and phase != "update"
 
 
 def _indented(line: ProgramLine) -> str:
@@ -62,6 +69,8 @@ def _released(program: Program) -> dict[ProgramLine, list[str]]:
 def render_html(program: Program) -> str:
     """Return the program as a table for a notebook."""
     rows: list[tuple[str, ...]] = []
+    if program.micro_batch:
+        rows.append((f"{program.micro_loop}:",))
     for phase, lines in groupby(program.lines, key=lambda line: line.phase):
         rows.append((phase,))
         for block in blocks(lines):
@@ -73,25 +82,30 @@ def render_html(program: Program) -> str:
 def function_source(program: Program, name: str) -> str:
     """Return the Python source of a program as one function of its arguments, which returns its outputs."""
     body = [f"def {name}({', '.join((*program.arguments, *program.scalars))}):"]
+    body += [f"    {program.micro_loop}:"] if program.micro_batch else []
+    inside = "    " * (1 + bool(program.micro_batch))
     if "n" in program.reads:
-        body.append("    n = x.shape[0]")
+        body.append(f"{inside}n = x.shape[0]")
     phase = ""
     released = _released(program)
     for block in blocks(program.lines):
         line = block[0]
         if phase == "loss" and line.phase != "loss":
             body += [
-                "    if not np.isfinite(total):  # stop before the update spoils the weights",
-                '        raise FloatingPointError("the loss is not finite")',
+                f"{inside}if not np.isfinite(total):  # stop before the update spoils the weights",
+                f'{inside}    raise FloatingPointError("the loss is not finite")',
             ]
         if line.phase != phase:
             phase = line.phase
-            body.append(f"    # {phase}")
-        body += [f"    {line.loop}:"] if line.loop else []
+            inside = "    " * (1 + in_micro_batch(program, phase))
+            body.append(f"{inside}# {phase}")
+        body += [f"{inside}{line.loop}:"] if line.loop else []
         for line in block:
-            body.append(f"    {_indented(line)}  # {line.shown_shape}{'  ' * bool(line.reason)}{line.reason}")
+            body.append(
+                f"{inside}{_indented(line)}  # {line.shown_shape}{'  ' * bool(line.reason)}{line.reason}"
+            )
         if line in released:
-            body.append(f"    del {', '.join(released[line])}")
+            body.append(f"{inside}del {', '.join(released[line])}")
     outputs = ", ".join(program.outputs)
     body.append(f"    return {outputs}" if len(program.outputs) > 1 else f"    return ({outputs},)")
     return "\n".join(body) + "\n"

@@ -21,7 +21,13 @@ from handgrad.rules.rule_source import backward_slice
 AGAIN = "computed again, not saved"
 """The reason of a forward line that runs again in backward."""
 
-Phase = Literal["sample", "forward", "loss", "backward", "update"]
+Phase = Literal["sample", "forward", "loss", "backward", "accumulate", "update"]
+
+IN_MICRO_BATCH: tuple[Phase, ...] = ("sample", "forward", "loss", "backward", "accumulate")
+"""The phases that run once for each micro-batch, where there are any."""
+
+DRAW = "1048576 * step + micro"
+"""The number that the random draws of a micro-batch are made from, in place of the step's."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class ProgramLine:
     target, operator, expression
         As Python writes them.
     phase
-        "sample", "forward", "loss", "backward" or "update".
+        "sample", "forward", "loss", "backward", "update"; with micro-batches also "accumulate".
     layer
         The layer it belongs to, for people.
     rule
@@ -148,6 +154,8 @@ class Program(HTMLReprMixin):
         The names a caller may ask for when the lines have run.
     dtype
         In which it computes.
+    micro_batch
+        Of how many rows a micro-batch is, for each of which all lines before the update run; 0 where a batch is one.
 
     Examples
     --------
@@ -167,6 +175,7 @@ class Program(HTMLReprMixin):
     slots: Mapping[str, tuple[int, ...]]
     outputs: tuple[str, ...]
     dtype: str
+    micro_batch: int = 0
 
     def __str__(self) -> str:
         return render_text(self)
@@ -195,9 +204,37 @@ class Program(HTMLReprMixin):
         return frozenset().union(*(line.reads for line in self.lines))
 
     @property
+    def micro_loop(self) -> str:
+        """The loop over micro-batches, ``"for x, t in micro_batches(16, x, t)"``; "" where a batch is one."""
+        if not self.micro_batch:
+            return ""
+        names = ", ".join(value.name for value in self.inputs)
+        each, pieces = names, f"micro_batches({self.micro_batch}, {names})"
+        if "micro" in self.reads:
+            each, pieces = f"micro, ({names})", f"enumerate({pieces})"
+        return f"for {each} in {pieces}"
+
+    def halves(self) -> tuple[Program, Program]:
+        """Return what runs for each micro-batch, and the update after them, as two programs that share their slots.
+
+        Of the first, ``step`` is the number that its random draws are made from.
+        """
+        lines = self.phase(*IN_MICRO_BATCH)
+        lines = tuple(replace(line, expression=line.expression.replace(DRAW, "step")) for line in lines)
+        changed = {line.target for line in lines}
+        slots = {name: shape for name, shape in self.slots.items() if name in changed}
+        each = replace(self, lines=lines, slots=slots, outputs=("total", "count"), micro_batch=0)
+        after = tuple(
+            replace(line, phase="loss") if line.target in ("total", "count") else line
+            for line in self.phase("update")
+        )
+        return each, replace(self, lines=after, inputs=(), micro_batch=0)
+
+    @property
     def primitives(self) -> tuple[str, ...]:
         """The named primitives the lines use."""
-        return tuple(name for name in PRIMITIVES if name in self.reads and name != "np")
+        reads = self.reads | ({"micro_batches"} if self.micro_batch else set())
+        return tuple(name for name in PRIMITIVES if name in reads and name != "np")
 
     @property
     def scalars(self) -> tuple[str, ...]:

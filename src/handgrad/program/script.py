@@ -104,6 +104,7 @@ class Loop(metaclass=Judged):
     seed: Seed = 0
     shuffle: bool = True
     schedule: Schedule = field(default_factory=Constant)
+    micro_batch: Count | None = None
 
 
 def write_script(

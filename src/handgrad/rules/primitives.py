@@ -96,6 +96,19 @@ def uniform(shape: tuple[int, ...], key: tuple[int, int, int]) -> Array:
 
 
 @primitive
+def micro_batches(size: int, *arrays: Array) -> list[tuple[Array, ...]]:
+    """Return arrays of the same rows in pieces of so many rows, of which the last may have fewer.
+
+    Examples
+    --------
+    >>> [x.tolist() for x, t in micro_batches(2, np.arange(5), np.zeros(5))]
+    [[0, 1], [2, 3], [4]]
+    """
+    starts = range(0, len(arrays[0]), size)
+    return [tuple(array[start : start + size] for array in arrays) for start in starts]
+
+
+@primitive
 def sigmoid(v: Array) -> Array:
     """Return 1 / (1 + e^-v); nothing overflows.
 

@@ -48,6 +48,7 @@ def train(
     validation: Validation = None,
     epochs: Count = 20,
     batch_size: Count = 32,
+    micro_batch: Count | None = None,
     optimiser: Optimiser | None = None,
     schedule: Schedule | None = None,
     patience: Count | None = None,
@@ -79,6 +80,10 @@ def train(
         own.
     epochs, batch_size
         How often to go over the rows, and how many at a time; the last batch of an epoch may be shorter.
+    micro_batch
+        Rows that are computed at a time, where those of a batch are too many for memory: their gradients add up
+        (gradient accumulation), and the update is that of the whole batch. `BatchNorm` normalises each micro-batch by itself,
+        and `Dropout` draws other masks than for the whole batch.
     optimiser, schedule
         `Adam` at a constant learning rate when not given.
     patience
@@ -134,7 +139,7 @@ def train(
         raise ConfigurationError("train: patience needs validation rows", fix="give validation=0.1")
     network.standardise(training.arrays["x"], training.arrays["t"], training.order)
     run = TrainingRun(
-        network, training, watched, optimiser, batch_size, seed, shuffle, engine, devices, after_batch,
+        network, training, watched, optimiser, batch_size, micro_batch, seed, shuffle, engine, devices, after_batch,
         checkpoints,
     )  # fmt: skip
     if epochs * run.steps > MOST_STEPS:
@@ -148,6 +153,7 @@ def train(
             share = validation if isinstance(validation, float) else watched is not None
             run.resume(checkpoints, {
                 "network": network, "dtype": network.dtype, "validation": share, "epochs": epochs,
+                **({} if micro_batch is None else {"micro batch": micro_batch}),
                 "batch size": batch_size, "optimiser": optimiser, "schedule": schedule, "patience": patience,
                 "seed": seed, "shuffle": shuffle,
             }, rates)  # fmt: skip
@@ -176,7 +182,7 @@ class TrainingRun:
 
     def __init__(
         self, network: Network, training: Subset, watched: Subset | None, optimiser: Optimiser,
-        batch_size: int, seed: int, shuffle: bool, engine: str, devices: int | None,
+        batch_size: int, micro_batch: int | None, seed: int, shuffle: bool, engine: str, devices: int | None,
         after_batch: Callable[[BatchRecord], None] | None, checkpoints: CheckpointStore | None,
     ) -> None:  # fmt: skip
         assert network.loss is not None
@@ -186,9 +192,13 @@ class TrainingRun:
         self.after_batch, self.checkpoints = after_batch, checkpoints
         weighted = "w" in training.arrays
         self.program = network.program(optimiser, weighted=weighted).keeping("total", "count")
-        slots = {name: np.zeros(shape, network.dtype) for name, shape in self.program.slots.items()}
+        step = self.program
+        if micro_batch is not None and micro_batch < batch_size:
+            step = network.program(optimiser, weighted=weighted, micro_batch=micro_batch)
+            step = step.keeping("total", "count")
+        slots = {name: np.zeros(shape, network.dtype) for name, shape in step.slots.items()}
         self.arrays: dict[str, Array] = {**network.arrays, **slots}
-        self.step: BoundProgram = bind(engine, self.program, self.arrays, devices)
+        self.step: BoundProgram = bind(engine, step, self.arrays, devices)
         self.loss_program = network.loss_program(weighted=watched is not None and "w" in watched.arrays)
         if watched is not None:
             self.validation, self.prediction = (

@@ -26,7 +26,7 @@ from handgrad.engines.compiled.plan import Plan
 from handgrad.engines.compiled.sparse_rows import SparseRows
 from handgrad.engines.compiled.window_loops import WindowLoopWriter
 from handgrad.engines.compiled.window_steps import WindowLoop
-from handgrad.engines.engine import Epoch, NonFiniteLossError
+from handgrad.engines.engine import ONE_ROW, Epoch, MicroBatches, NonFiniteLossError
 from handgrad.errors import EngineError, ShapeError
 from handgrad.layers import Value
 from handgrad.program import Program
@@ -47,8 +47,10 @@ SOURCES = {np.dtype(name): kind for name, kind in FLOATS.items()} | {
 class CompiledEngine:
     """Runs programs as native code."""
 
-    def bind(self, program: Program, arrays: Mapping[str, Array]) -> BoundCompiled:
+    def bind(self, program: Program, arrays: Mapping[str, Array]) -> BoundCompiled | MicroBatches:
         """Prepare a program to run on ``arrays``; see `Engine.bind`."""
+        if program.micro_batch:
+            return MicroBatches(self, program, arrays)
         blas = find_blas()
         if blas is None:
             raise EngineError(
@@ -104,7 +106,7 @@ class BoundCompiled:
     def run(self, **inputs: Any) -> dict[str, Any]:
         """Run the lines once; see `BoundProgram.run`."""
         arrays = {v.name: self.given(v, inputs[v.name]) for v in self.program.inputs}
-        rows = len(next(iter(arrays.values())))
+        rows = len(next(iter(arrays.values()), ONE_ROW))
         rates = np.array([inputs["learning_rate"]]) if "learning_rate" in inputs else np.empty(0)
         step, seed = inputs.get("step", 1), inputs.get("seed", 0)
         plan = self.plan(arrays, max(rows, 1))

@@ -126,7 +126,7 @@ class Plan:
         """Check an epoch, make the tables that it needs, and return its row numbers, with -1 behind the last."""
         order = np.empty(len(epoch.order) + 1, np.int64)
         order[:-1], order[-1] = epoch.order, -1
-        _check_rows("the order", order[:-1], min(map(len, epoch.arrays.values())))
+        _check_rows("the order", order[:-1], min(map(len, epoch.arrays.values()), default=len(order)))
         for name, rows in self.looked_up:
             _check_rows(name, epoch.arrays[name], rows)
         batches = -(-len(epoch.order) // self.batch_size)
