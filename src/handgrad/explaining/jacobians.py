@@ -356,8 +356,9 @@ def _candidates(dependency: Dependency) -> Iterator[tuple[str, Array]]:
     (node,) = dependency.nodes
     exact = dependency.execution.exact
     for argument, value in node.arguments.items():
-        if node.rule.forward.kinds[argument] == "index":
-            yield f"I[{value.name}]", np.eye(len(exact[dependency.input]))[exact[value.name]]
+        indices, entries = exact[value.name], len(exact[dependency.input])
+        if node.rule.forward.kinds[argument] == "index" and np.all(indices < entries):  # else they index something else
+            yield f"I[{value.name}]", np.eye(entries)[indices]
     scope, expressions = _rule_scope(node, f"d{dependency.input}", exact)
     for text in dict.fromkeys(expressions):
         try:
