@@ -17,7 +17,7 @@ import pytest
 from handgrad import rules
 from handgrad.checking.input_draws import draw_for
 from handgrad.cli.options import SETTINGS
-from handgrad.configuration import FOR_TEXT, TransformerSettings
+from handgrad.configuration import FOR_TEXT, TRANSFORMER, TransformerSettings
 from handgrad.engines import ENGINES
 from handgrad.layers import LAYERS, LOSSES, OPTIMISERS, SCHEDULES
 from handgrad.rules import RULES, UpdateRule
@@ -113,7 +113,7 @@ def test_what_explain_prints_is_on_its_page(pages: ModuleType) -> None:
     words = next(words for words in GENERATED if words.startswith("explained") and "--line dW1" in words)
     said = pages.generate(*words.split())
     assert said.startswith("```text\n$ handgrad explain moons ")
-    assert "  because        the same W1 serves every row: the rows add up\n" in said
+    assert "  because         the same W1 serves every row: the rows add up\n" in said
     assert sum(words.startswith("explained") for words in GENERATED) >= 5
 
 
@@ -176,7 +176,10 @@ def test_the_help_of_an_option_says_the_default_of_its_setting(pages: ModuleType
     for name, table in pages.TABLES.items():
         defaults |= {f"{name}.{key}": value for key, value in msgspec.structs.asdict(table()).items()}
     defaults["training.optimiser.type"] = defaults["training.optimiser"]
-    defaults["data.context"] = FOR_TEXT["data"]["context"]
+    of_text = {f"{name}.{key}": value for name, table in FOR_TEXT.items() for key, value in table.items()}
+    of_text = {name: value for name, value in of_text.items() if not isinstance(value, dict)}
+    of_text["network.dropout"] = TRANSFORMER["dropout"]
+    defaults["data.context"] = of_text.pop("data.context")
     sizes = msgspec.structs.asdict(TransformerSettings())
     defaults |= {f"network.transformer.{key}": value for key, value in sizes.items()}
     for name, flag, more in SETTINGS:
@@ -184,7 +187,8 @@ def test_the_help_of_an_option_says_the_default_of_its_setting(pages: ModuleType
         if said:
             default = defaults[name]
             shown = ",".join(map(str, default)) if isinstance(default, list) else f"{default}"
-            assert said[1] == shown.removesuffix(".0"), flag
+            of_a_text = f"; of a text {of_text[name]}" if name in of_text else ""
+            assert said[1] == shown.removesuffix(".0") + of_a_text, flag
 
 
 def test_every_example_is_answered_on_the_page_of_questions() -> None:

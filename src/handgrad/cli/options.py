@@ -68,7 +68,7 @@ SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("network.hidden", "--hidden", {"metavar": "SIZES", "help": "Sizes of the hidden layers, as 128,64 [256]."}),
     ("network.activation", "--activation", {"metavar": "NAME", "help": f"One of {', '.join(ACTIVATIONS)} [relu]."}),
     ("network.normalisation", "--normalisation", {"metavar": "KIND", "help": "none, batch or layer [none]."}),
-    ("network.dropout", "--dropout", {"type": float, "help": "Share of hidden values dropped in training [0; for a text 0.2]."}),
+    ("network.dropout", "--dropout", {"type": float, "help": "Share of hidden values dropped in training [0; of a text 0.2]."}),
     ("network.loss", "--loss", {"metavar": "NAME", "help": f"One of {', '.join(LOSSES)}; by default it follows from the data."}),
     ("network.class_weight", "--class-weight", {"metavar": "HOW", "help": "balanced, so that rare classes count as much as frequent ones, or a number for each class, as 1,4."}),
     ("network.dtype", "--dtype", {"metavar": "TYPE", "help": "float32 or float64 [float32]."}),

@@ -356,8 +356,10 @@ def _candidates(dependency: Dependency) -> Iterator[tuple[str, Array]]:
     (node,) = dependency.nodes
     exact = dependency.execution.exact
     for argument, value in node.arguments.items():
+        if node.rule.forward.kinds[argument] != "index":
+            continue
         indices, entries = exact[value.name], len(exact[dependency.input])
-        if node.rule.forward.kinds[argument] == "index" and np.all(indices < entries):  # else they index something else
+        if np.all(indices < entries):  # else they index something else
             yield f"I[{value.name}]", np.eye(entries)[indices]
     scope, expressions = _rule_scope(node, f"d{dependency.input}", exact)
     for text in dict.fromkeys(expressions):
