@@ -60,7 +60,9 @@ def explain_nonfinite(
                 break
     return TrainingError(
         f"the loss of batch {batch + 1} is not finite, but on the reference engine every line of it is",
-        fix="train with engine='reference'" + ", or in float64" * (program.dtype == "float32"),
+        fix="train with engine='reference', or in float64"
+        if program.dtype == "float32"
+        else "train with engine='reference'",
     )
 
 
