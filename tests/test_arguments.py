@@ -29,7 +29,7 @@ SLIPS: dict[str, tuple[str, str]] = {
     "train(Network, x, t)": ("train: network is the class Network", "make one: Network(…)"),
     "train(n, x, t, 10)": (
         "train: 10 is one argument too many",
-        "by name it takes sample_weight, rows, validation, epochs, batch_size, optimiser, schedule, patience, seed, shuffle, engine, devices, progress, after_epoch, after_batch, checkpoints",
+        "by name it takes sample_weight, rows, validation, epochs, batch_size, micro_batch, optimiser, schedule, patience, seed, shuffle, engine, devices, progress, after_epoch, after_batch, checkpoints",
     ),
     "train(n, x, t, x=x)": ("train: x is given twice", ""),
     "train(n, x, t, epoch=3)": ("train: there is no argument 'epoch'", "did you mean 'epochs'?"),

@@ -49,6 +49,8 @@ SPECIAL: dict[str, Any] = {
     "size": (3, 2),
     "stride": 2,
     "shape": (4, 7),
+    "truncate": 3,
+    "key_heads": 1,
 }
 NEEDED = {"inputs", "outputs", "entries", "features", "size", "shape"}  # without a default
 WHOLE = {"features": 12, "heads": 2}  # whole numbers that have to fit each other; others are 5
@@ -177,7 +179,7 @@ WRONG = {
     "no times": ({"type": "Repeat", "layers": ["ReLU"]}, "here: Repeat needs times"),
     "times": (
         {"type": "Repeat", "layers": ["ReLU"], "times": "3"},
-        "here: Repeat: times is '3'\n  fix    give a whole number, 1 or more",
+        "here: Repeat: times is '3'\n  fix    give a whole number, 1 or more and at most 10000",
     ),
     "shortcut": (
         {"type": "Residual", "layers": ["ReLU"], "shortcut": "Tan"},
