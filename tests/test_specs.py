@@ -51,6 +51,7 @@ SPECIAL: dict[str, Any] = {
     "shape": (4, 7),
     "truncate": 3,
     "key_heads": 1,
+    "padding": 3,
 }
 NEEDED = {"inputs", "outputs", "entries", "features", "size", "shape"}  # without a default
 WHOLE = {"features": 12, "heads": 2}  # whole numbers that have to fit each other; others are 5

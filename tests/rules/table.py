@@ -346,8 +346,8 @@ TABLE: tuple[Row, ...] = (
         sizes={"P": 3, "Q": 4, "K": 3, "L": 2, "I": 2, "O": 6},
         options=STRIDES,
         jacobians={
-            "x": "sparse: 720 of 3,000 entries",
-            "W": "sparse: 6,120 of 12,750 entries",
+            "x": "sparse: 864 of 3,600 entries",
+            "W": "sparse: 7,344 of 15,300 entries",
             "b": "kronecker: 1 ⊗ I",
         },
     ),

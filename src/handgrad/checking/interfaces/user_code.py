@@ -185,14 +185,14 @@ def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
     target = _target_of(backward, forward, world)
     if not losses and (pair := _of_loss_layer(forward, backward, world, methods)):
         return pair
-    by_lines = _of_own_error(backward, world) if not losses else None
-    if by_lines is not None:
-        return by_lines
     aliases = alias_of(forward, backward)
     world |= {ALIASES: aliases} if aliases and set(aliases.values()) <= set(world) else {}
-    if target and not losses:
-        return _of_implied_loss(forward, backward, world, target)
-    return of_two(forward, backward, world)
+    if losses:
+        return of_two(forward, backward, world)
+    implied = _of_implied_loss(forward, backward, world, target) if target else None
+    if implied is not None and agreeing(implied)[0]:
+        return implied
+    return _of_own_error(backward, world) or implied or of_two(forward, backward, world)
 
 
 def _of_own_error(backward: Function, world: World) -> Pair | None:

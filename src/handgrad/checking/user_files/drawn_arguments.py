@@ -216,7 +216,7 @@ class Options:
             return [*self._lists(low), *self._arrays("bias" if low.startswith("b") else "weight", name)]
         if low.startswith(SCALES):
             return self._arrays("scale", name)
-        if low == "g":  # a gain, as layer norms call it; a backward's own is not asked for
+        if name == "g":  # a gain, as layer norms call it; a backward's own is not asked for
             return [*self._arrays("scale", name), *self._arrays("data", name)]
         if low in STATES or (
             low in ("aprev", "hprev") and any(plain(other) in ("xt", "x") for other in self.names)
