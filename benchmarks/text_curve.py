@@ -61,6 +61,7 @@ class Ordered(Eager):
         self.generator = np.random.default_rng(workload.seed)
 
     def epoch(self) -> None:
+        """Take the rows in that order."""
         self.model.train()
         for rows in torch.from_numpy(self.generator.permutation(len(self.x))).split(self.workload.batch):
             self.step(rows)

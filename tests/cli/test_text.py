@@ -23,7 +23,7 @@ def test_a_network_learns_a_text_and_writes_it(handgrad: Command, tmp_path: Path
     assert run.entries == run.classes == tuple(" efhnortuw")
     assert run.results["test_accuracy"] > 0.8
     settings = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
-    assert settings["network"]["transformer"] == dict(width=8, heads=2, blocks=2, recompute=False)
+    assert settings["network"]["transformer"] == {"width": 8, "heads": 2, "blocks": 2, "recompute": False}
     assert (settings["data"]["context"], settings["training"]["batch_size"]) == (6, 4)
     assert settings["training"]["optimiser"] == {"type": "AdamW", "learning_rate": 0.02}
     text = ["generate", "run", "--prompt", "one two th", "--tokens", "14"]

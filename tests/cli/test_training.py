@@ -263,7 +263,13 @@ def test_every_option_is_in_the_table_above(handgrad: Command) -> None:
     words = {word.rstrip(",") for word in handgrad("train", "--help").stdout.split() if word.startswith("--")}
     of_texts = {"--context", "--width", "--heads", "--blocks"}  # which tests/cli/test_text.py sets
     others = of_texts | {
-        *("--cluster", "--coordinator", "--process", "--processes", "--devices"),  # tests/engines/test_cluster.py
+        *(
+            "--cluster",
+            "--coordinator",
+            "--process",
+            "--processes",
+            "--devices",
+        ),  # tests/engines/test_cluster.py
         "--micro-batch",  # tests/program/test_micro_batches.py
         "--class-weight",
         "--overwrite",
