@@ -17,7 +17,6 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
-import yaml
 from safetensors.numpy import load_file
 
 from handgrad.cli.train import train_command
@@ -174,6 +173,8 @@ def test_the_script_for_two_processes_trains_one_network(processes: Processes) -
 
 def test_the_schedulers_files_are_sound() -> None:
     """As far as a machine without a scheduler can show: they parse, and their options and variables exist."""
+    import yaml
+
     options = {option for each in train_command.params for option in each.opts}
     variables = {
         each.envvar for each in train_command.params if isinstance(each, click.Option) and each.envvar
