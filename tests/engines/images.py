@@ -21,6 +21,7 @@ from handgrad import (
     Network,
     ReLU,
     Residual,
+    SeparableConv2d,
     Tanh,
 )
 
@@ -49,6 +50,10 @@ IMAGES: dict[str, Case] = {
         lambda: [
             Conv2d(1, 6, 5, padding=2), ReLU(), MaxPool2d(2), Conv2d(6, 17, (5, 4)), Tanh(), Flatten(), Linear(153, 7),
         ],
+    ),
+    "separable": case(
+        (8, 9, 3),
+        lambda: [SeparableConv2d(3, 7, (3, 2), padding=1), ReLU(), SeparableConv2d(7, 5, 3, stride=2, dilation=2)],
     ),
     "ResNet": case(
         (8, 9, 3),

@@ -10,6 +10,7 @@ from handgrad.arguments import Count, CountOrZero
 from handgrad.errors import ConfigurationError, ShapeError
 from handgrad.layers.graph import Graph, Parameter, Value
 from handgrad.layers.layer import Layer, RuleLayer
+from handgrad.layers.parametric import Linear
 from handgrad.rules import show_shape
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "GlobalAvgPool2d",
     "MaxPool2d",
     "Reshape",
+    "SeparableConv2d",
 ]
 
 Window = Count | tuple[Count, Count]
@@ -80,6 +82,62 @@ class Conv2d(Layer):
         rule = rules.conv2d if self.bias else rules.conv2d_without_bias
         kept = _kept(self, _pair(self.size))[: 1 + self.bias]
         return graph.apply(rule, x, *kept, layer=self, **_spacing(self))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SeparableConv2d(Layer):
+    """Filter each channel of an image by itself, then mix the channels at each place: x (n, H, V, I) to z (n, P, Q, O).
+
+    It has K L I + I O weights, and a `Conv2d` K L I O. P = (H + 2 padding - dilation (size - 1) - 1) // stride + 1, and Q
+    alike. Source: Howard and others, arXiv 1704.04861.
+
+    Parameters
+    ----------
+    inputs : int
+        I, channels of the input.
+    outputs : int
+        O, channels of the output.
+    size : int or (int, int)
+        Of the window: K and L.
+    stride : int, default 1
+        How far windows are apart.
+    padding : int, default 0
+        How many zeros are put around the image, on each side.
+    dilation : int, default 1
+        How far the entries of a window are apart.
+    initialiser : str, default "he_normal"
+        The name of one of `handgrad.INITIALISERS`, for the filters W (K, L, 1, I) and the mixture W (I, O).
+
+    Examples
+    --------
+    >>> from handgrad import Network
+    >>> network = Network(SeparableConv2d(8, 16, 3, stride=2, padding=1), inputs=(28, 28, 8))
+    >>> network.output_shape, [*network.parameters]
+    (('n', 14, 14, 16), ['W1', 'W2', 'b2'])
+    """
+
+    inputs: Count
+    outputs: Count
+    size: Window
+    _: KW_ONLY
+    stride: Count = 1
+    padding: CountOrZero = 0
+    dilation: Count = 1
+    initialiser: str = "he_normal"
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        spacing = {"stride": self.stride, "padding": self.padding, "dilation": self.dilation}
+        filters = Conv2d(
+            self.inputs,
+            self.inputs,
+            self.size,
+            groups=self.inputs,
+            bias=False,
+            initialiser=self.initialiser,
+            **spacing,
+        )
+        mixture = Linear(self.inputs, self.outputs, initialiser=self.initialiser)
+        return mixture.connect(graph, filters.connect(graph, x))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
