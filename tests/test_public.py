@@ -181,3 +181,14 @@ def test_the_package_runs_as_a_command() -> None:
         [sys.executable, "-m", "handgrad", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip().endswith(f"version {handgrad.__version__}")
+
+
+def test_the_citation_and_the_changelog_are_of_the_version() -> None:
+    """The first version in the changelog is this one, or one that is not released."""
+    root = Path(__file__).parents[1]
+    cited = re.search(r"^version: (.+)$", (root / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+    assert cited is not None
+    assert cited[1] == handgrad.__version__
+    assert re.search(
+        rf"^## {re.escape(handgrad.__version__)}\b", (root / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
+    )
