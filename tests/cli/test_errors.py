@@ -363,6 +363,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "explain --rows 0": (2, "Invalid value for '--rows': 0 is not in the range x>=1."),
     "explain nowhere.toml": (1, "nowhere.toml: No such file or directory"),
     "explain broken.toml": (1, "broken.toml: not TOML: Expected ']' at the end of a table declaration (at end of document)"),
+    "lab 'a file'/x.html": (1, "a file/x.html: cannot be written: a file is no folder"),
     "explain --html 'a file'/x.html": (1, "a file/x.html: cannot be written: a file is no folder"),
     "explain network.py": (1, "network.py: there is nothing to check in it"),
     # the other commands

@@ -126,6 +126,19 @@ def test_the_page_is_written(handgrad: Command, tmp_path: Path) -> None:
     assert "dW1" in page
 
 
+def test_the_lab_is_one_small_page_that_says_what_it_is(handgrad: Command, tmp_path: Path) -> None:
+    """Untrained weights, two moons, three sentences; in lab.html where no file is named."""
+    said = handgrad("lab").stdout
+    assert said == f"wrote lab.html: open it in a browser, {(tmp_path / 'lab.html').as_uri()}\n"
+    page = (tmp_path / "lab.html").read_text(encoding="utf-8")
+    assert "initial weights, 64 rows of two moons" in page
+    introduction = page.split('<p class="introduction">')[1].split("</p>")[0]
+    assert introduction.count(". ") == 2
+    assert len(page.encode()) < 500_000
+    handgrad("lab", "other/moons.html")
+    assert (tmp_path / "other" / "moons.html").read_text(encoding="utf-8") == page
+
+
 def test_a_rule_of_one_s_own_is_explained_in_a_fresh_process(own: Path) -> None:
     """Ledger, chain rule and structure, with no word of handgrad's about the rule."""
     arguments = [sys.executable, "-c", "from handgrad.cli import main; main()", "explain"]

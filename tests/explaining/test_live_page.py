@@ -31,6 +31,7 @@ from handgrad import (
     Tanh,
     explain,
 )
+from handgrad.cli.lab import small_network
 from handgrad.explaining.execution import execute_network
 from handgrad.explaining.page import render_page
 from handgrad.explaining.snapshots import take_snapshot
@@ -231,9 +232,9 @@ def test_training_plays_pauses_and_is_reset(
     picture = "document.getElementById('live-predictions').toDataURL()"
     first = page.evaluate(picture)
     page.fill("#rate", "0.5")
-    page.locator(".stepper [data-play]").click()
+    page.locator("[data-play]").click()
     page.wait_for_timeout(1500)
-    page.locator(".stepper [data-play]").click()
+    page.locator("[data-play]").click()
     steps = page.evaluate("handgrad.scalars.step")
     assert steps > 3
     assert page.evaluate("handgrad.loss") < start
@@ -243,6 +244,100 @@ def test_training_plays_pauses_and_is_reset(
     page.click("#reset")
     assert page.evaluate("handgrad.loss") == start
     assert page.evaluate(picture) == first
+    assert page.said == []
+
+
+LAB_VIEWS = [(390, 844), (1024, 640), (1366, 768), (1920, 1080)]
+
+
+@pytest.fixture(scope="module")
+def lab(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Open the page of `handgrad lab`; each test leaves it as it was."""
+    return opened(browser, tmp_path_factory.mktemp("lab"), small_network())
+
+
+def shows(page: Any, target: str) -> None:
+    """Click a line in the program."""
+    page.evaluate(
+        "t => [...document.querySelectorAll('.line')].find((l) => l.textContent.trim().startsWith(`${t} =`)).click()",
+        target,
+    )
+
+
+def test_the_lab_opens_at_the_first_gradient_with_all_in_view(lab: Any) -> None:
+    lab.evaluate("history.replaceState(null, '', location.pathname)")
+    lab.reload()
+    lab.wait_for_selector("html[data-ready]", state="attached")
+    assert lab.locator("[aria-current=step] code").inner_text() == "dz3 = (p - q) * dl[..., None]"
+    for width, height in LAB_VIEWS:
+        lab.set_viewport_size({"width": width, "height": height})
+        shows(lab, "dz3")
+        bottoms = {
+            part: lab.evaluate("s => document.querySelector(s).getBoundingClientRect().top", part)
+            for part in ("[aria-current=step]", ".card:not([hidden]) .claim", "#live", "#live-predictions")
+        }
+        beside = width > 760  # on a phone what is trained comes below the card
+        assert all(0 <= top < height - 20 for name, top in bottoms.items() if beside or "live" not in name)
+        assert lab.evaluate("document.documentElement.scrollWidth") <= width
+    lab.set_viewport_size({"width": 1366, "height": 768})
+    assert lab.said == []
+
+
+def test_the_picture_moves_with_a_weight_an_input_a_step_and_a_reset(lab: Any) -> None:
+    picture = "document.getElementById('live-predictions').toDataURL()"
+    seen = [lab.evaluate(picture)]
+    shows(lab, "z1")
+    for name in ("W1", "x"):
+        lab.locator(f".card:visible [data-value={name}] canvas").click(position={"x": 2, "y": 2})
+        lab.locator(f".card:visible [data-entry={name}] input[type=number]").fill("0.75")
+        seen.append(lab.evaluate(picture))
+    lab.click("#one-step")
+    seen.append(lab.evaluate(picture))
+    assert len(set(seen)) == len(seen)
+    lab.click("#reset")
+    assert lab.evaluate(picture) == seen[0]
+    assert "class 0 blue, circles" in lab.locator("#live-key").inner_text()
+    assert lab.said == []
+
+
+def test_each_layer_s_gradient_is_drawn_along_the_network(lab: Any) -> None:
+    """One bar for each layer with weights: its number is the norm of all its gradients, the longest the largest."""
+    shows(lab, "db1")
+    values = lab.evaluate(EVERY)
+    norms = [np.linalg.norm([*values[f"dW{k}"], *values[f"db{k}"]]) for k in (1, 2, 3)]
+    texts = lab.locator(".network .norm text").all_text_contents()
+    assert [float(text.split()[1]) for text in texts] == pytest.approx(norms, rel=1e-3)
+    widths = [float(bar.get_attribute("width")) for bar in lab.locator(".network .norm rect").all()]
+    assert np.array(widths) / max(widths) == pytest.approx(np.array(norms) / max(norms), rel=1e-6)
+    shows(lab, "dW2")
+    assert lab.locator(".network .norm.ready").count() == 1  # db2 comes later, and dW1
+
+
+CURVES = [
+    (MeanSquaredError, 1, "the prediction, from"),
+    (SoftmaxCrossEntropy, 3, "the probability, from"),
+    (BinaryCrossEntropy, 1, "the probability, from"),
+]
+
+
+@pytest.mark.parametrize(("loss", "outputs", "said"), CURVES)
+def test_one_input_has_a_curve_that_moves(
+    browser: Any, tmp_path: Path, loss: Any, outputs: int, said: str
+) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(13, 1))
+    t = {
+        MeanSquaredError: np.sin(x),
+        SoftmaxCrossEntropy: rng.integers(0, 3, 13),
+        BinaryCrossEntropy: (x > 0) * 1.0,
+    }[loss]
+    network = Network(Linear(1, 5), Tanh(), Linear(5, outputs), loss=loss(), dtype="float64")
+    page = opened(browser, tmp_path, explain(network, x, t))
+    picture = "document.getElementById('live-predictions').toDataURL()"
+    before = page.evaluate(picture)
+    page.click("#one-step")
+    assert page.evaluate(picture) != before
+    assert page.locator("#live-key").inner_text().startswith(said)
     assert page.said == []
 
 

@@ -16,6 +16,7 @@ COMMANDS = {
     "explain": "Show every gradient's shape, reason, chain rule and Jacobian, and what went dead.",
     "export": "Write a trained network for PyTorch or as ONNX.",
     "generate": "Let a network trained on a text write more of it.",
+    "lab": "Write a page with a small network whose numbers are yours to change.",
     "predict": "Let a trained network answer for new rows.",
     "show": "Print a network as a program, with shapes and reasons.",
     "train": "Train a network, and save it in a run folder.",

@@ -369,6 +369,8 @@ class Explanation(HTMLReprMixin):
         The program's title, and the rows of the batch.
     origin
         Whose weights these are, and which rows; "" where that is not known.
+    introduction
+        What the page says before anything else; it then opens at the first gradient instead of the first line.
     loss
         On the batch; None for a rule, and where it is not finite.
     drawing, lines
@@ -396,6 +398,7 @@ class Explanation(HTMLReprMixin):
     health: Health
     snapshots: tuple[Snapshot, ...] = ()
     origin: str = ""
+    introduction: str = ""
     live: LiveProgram | None = None
     format: int = FORMAT
 

@@ -19,7 +19,18 @@ from handgrad.rules import show_shape
 from handgrad.rules.rule_source import backward_slice
 
 FOLDER = files(__name__)
-MODULES = ("dom", "heatmap", "drawing", "live", "lab", "mistakes", "program", "training", "main")
+MODULES = (
+    "dom",
+    "heatmap",
+    "drawing",
+    "live",
+    "predictions",
+    "lab",
+    "mistakes",
+    "program",
+    "training",
+    "main",
+)
 """The page's own modules, each before those that import it."""
 
 WORDS = {
@@ -68,6 +79,13 @@ class Links:
         self.record = explanation
         self.made = {line.target: line.number for line in reversed(explanation.lines) if line.operator == "="}
 
+    def first_gradient(self) -> int:
+        """Return the number of the line that makes the first gradient of a value of the forward, or 0."""
+        forward = {line.target for line in self.record.lines if line.phase == "forward"}
+        return next(
+            (line.number for line in self.record.lines if self.record.gradient_of(line) in forward), 0
+        )
+
     def undone_by(self, line: ExplainedLine) -> list[ExplainedLine]:
         """Return the backward lines that undo a line."""
         if line.phase == "backward" or line.operator != "=":
@@ -97,6 +115,7 @@ class Links:
 def _page_data(explanation: Explanation, links: Links) -> dict[str, Any]:
     """Return what the page's modules draw; formulas and sentences are in the page already."""
     return {
+        "opening": links.first_gradient() if explanation.introduction else 0,
         "drawing": explanation.drawing,
         "lines": [
             {"target": line.target, "phase": line.phase, "reads": line.reads, "undoes": line.undoes}

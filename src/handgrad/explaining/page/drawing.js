@@ -1,12 +1,13 @@
 /** The network as a drawing: blocks from top to bottom, values down on the left, gradients up on the right. */
 
-import { drawn, roving, shapeText } from "./dom.js";
+import { digits, drawn, roving, shapeText } from "./dom.js";
 import { matrix, most, paint } from "./heatmap.js";
 
 const [WIDTH, LEFT, RIGHT] = [380, 70, 310];
 const [DOWN, UP] = [165, 215]; // where the two arrows of an edge run
 const EDGE = 64;
 const LANE = 11;
+const [ROW, BAR] = [17, 96]; // of a block's parameters, and the longest bar of a gradient's size
 
 /** Draw the network. Returns what moves it to a line. */
 export function drawNetwork(place, record, choose) {
@@ -14,11 +15,11 @@ export function drawNetwork(place, record, choose) {
   const made = new Map(record.lines.map((line, number) => [line.target, number]).reverse());
   const root = drawn("svg", { class: "network", role: "group", "aria-label": "The network, from its input to its loss" });
   root.append(arrowheads());
-  const parts = { root, record, made, choose, edges: [], boxes: [], items: [] };
+  const parts = { root, record, made, choose, edges: [], boxes: [], items: [], norms: [] };
   let top = 4;
   const spots = new Map();
   blocks.forEach((block, index) => {
-    const height = 30 + 17 * block.parameters.length;
+    const height = 30 + ROW * (block.parameters.length + Number(gradientsOf(record, block).length > 0));
     spots.set(block.name, { index, top, bottom: top + height, middle: top + 15 });
     top += height + (index < blocks.length - 1 ? EDGE : 4);
   });
@@ -75,11 +76,38 @@ function drawBlock(parts, block, { top, bottom }) {
   if (block.lines.length) act(parts, group, `${block.label}, ${block.layer}`, Math.min(...block.lines));
   parts.boxes.push({ group, lines: new Set(block.lines) });
   block.parameters.forEach((name, row) => {
-    const y = top + 37 + 17 * row;
+    const y = top + 37 + ROW * row;
     parts.root.append(drawn("text", { x: LEFT + 10, y, class: "kept" }, short(named(parts.record, name), 16)));
     const gradient = parts.record.ledger[name]?.gradient;
     const label = () => drawn("text", { x: RIGHT - 10, y, class: "gradient", "text-anchor": "end" }, short(named(parts.record, gradient), 18));
     if (gradient) addName(parts, gradient, [label()], parts.made.get(gradient));
+  });
+  const names = gradientsOf(parts.record, block);
+  if (names.length) drawNorm(parts, names, bottom - 9);
+}
+
+/** The gradients of a block's parameters. */
+function gradientsOf({ ledger }, block) {
+  return block.parameters.map((name) => ledger[name]?.gradient).filter((name) => ledger[name]?.summary);
+}
+
+/** A bar for the size of a block's gradients, against the largest of all blocks. */
+function drawNorm(parts, names, y) {
+  const text = drawn("text", { x: LEFT + 10, y }, "gradient");
+  const bar = drawn("rect", { x: RIGHT - 10 - BAR, y: y - 7, height: 6, width: 0 });
+  const group = drawn("g", { class: "norm" }, drawn("title", {}, `the norm of ${names.join(" and ")}`), text, bar);
+  parts.root.append(group);
+  parts.norms.push({ names, text, bar, group, since: Math.max(...names.map((name) => parts.made.get(name))) });
+}
+
+function showNorms({ norms, record }, number) {
+  const sizes = norms.map(({ names }) => Math.hypot(...names.map((name) => record.ledger[name].summary.norm)));
+  const most = Math.max(...sizes.filter(Number.isFinite), 0);
+  norms.forEach(({ text, bar, group, since }, k) => {
+    const ready = since <= number;
+    group.classList.toggle("ready", ready);
+    text.textContent = ready ? `gradient ${digits(sizes[k])}` : "gradient";
+    bar.setAttribute("width", most > 0 && Number.isFinite(sizes[k]) ? (sizes[k] / most) * BAR : 0);
   });
 }
 
@@ -164,6 +192,7 @@ function show(parts, number, place) {
     for (const node of edge.nodes) node.classList.toggle("ready", ready);
     if (ready && edge.thumb) addThumb(edge);
   }
+  showNorms(parts, number);
 }
 
 /** Values end at their arrow, gradients begin at it. */

@@ -1,7 +1,8 @@
 /** The page's training step at other numbers: what is changed, nudged, traced and trained, and what follows from it. */
 
-import { colourOf, digits, drawn, element, ink } from "./dom.js";
+import { digits, drawn, element } from "./dom.js";
 import { indexOf, LiveProgram } from "./live.js";
+import { drawPredictions } from "./predictions.js";
 
 const MOST_TERMS = 12; // of a sum that are written out
 
@@ -87,13 +88,13 @@ function wireTraining(lab, draw) {
   });
 }
 
-/** Loss, steps, the loss's curve, and the predictions over one or two inputs. */
+/** Loss, steps, the loss's curve, and what is predicted over one or two inputs. */
 function showTraining(lab, quick = false) {
   const { program } = lab;
   document.getElementById("live-loss").textContent = `step ${program.scalars.step - 1}, loss ${digits(program.loss)}`;
   drawCurve(document.getElementById("live-curve"), [...lab.losses, program.loss]);
   const canvas = document.getElementById("live-predictions");
-  if (canvas && !quick) drawPredictions(lab, canvas);
+  if (canvas && !quick) drawPredictions(program, canvas, document.getElementById("live-key"));
 }
 
 /** The numbers of the ledger are those of the program, wherever they are shown. */
@@ -105,7 +106,7 @@ function updateLedger({ program, record }) {
     entry.sample = { ...entry.sample, numbers: taken };
     const finite = Array.from(data).filter(Number.isFinite);
     const mean = finite.reduce((sum, value) => sum + value, 0) / (finite.length || 1);
-    entry.summary = { ...entry.summary, mean, least: Math.min(...finite), most: Math.max(...finite),
+    entry.summary = { ...entry.summary, mean, norm: Math.hypot(...finite), least: Math.min(...finite), most: Math.max(...finite),
       zeros: finite.filter((value) => value === 0).length / data.length, not_finite: data.length - finite.length };
   }
 }
@@ -121,86 +122,16 @@ function sampled(shape, data, sample) {
 
 function drawCurve(place, losses) {
   const known = losses.filter(Number.isFinite);
-  const [low, high] = [Math.min(0, ...known), Math.max(...known, 1e-9)];
-  const points = losses.map((loss, k) => `${8 + (k / Math.max(losses.length - 1, 1)) * 384},${130 - ((loss - low) / (high - low)) * 120}`);
-  const svg = drawn("svg", { class: "chart", viewBox: "0 0 400 150", "aria-hidden": "true" },
-    drawn("path", { class: "grid", d: "M8,130 H392" }), drawn("text", { x: 8, y: 146 }, `${losses.length - 1} steps`),
-    drawn("text", { x: 392, y: 16, "text-anchor": "end" }, `highest ${digits(high)}`),
-    drawn("polyline", { points: losses.map((loss, k) => (Number.isFinite(loss) ? points[k] : "")).join(" ") }));
+  const most = Math.max(...known, 1e-9);
+  const low = Math.min(0, ...known);
+  const points = losses.map((loss, k) => `${(k / Math.max(losses.length - 1, 1)) * 400},${98 - ((loss - low) / (most - low)) * 94}`);
+  const svg = drawn("svg", { class: "chart", viewBox: "0 0 400 100", preserveAspectRatio: "none", "aria-hidden": "true" },
+    drawn("path", { class: "grid", d: "M0,98 H400" }),
+    drawn("polyline", { points: points.filter((_, k) => Number.isFinite(losses[k])).join(" ") }));
   place.replaceChildren(svg);
-  place.setAttribute("aria-label", `Loss over ${losses.length - 1} steps, now ${digits(losses.at(-1))}`);
-}
-
-/** What the network predicts over its one or two inputs, with the batch's rows. */
-function drawPredictions(lab, canvas) {
-  const { program } = lab;
-  const inputs = program.value("x").shape[1];
-  const [x, t] = [program.arrays.x, program.arrays.t];
-  const size = 260;
-  canvas.width = canvas.height = size;
-  const context = canvas.getContext("2d");
-  const range = (axis) => {
-    const own = Array.from(x).filter((_, k) => k % inputs === axis);
-    const [low, high] = [Math.min(...own), Math.max(...own)];
-    const margin = 0.15 * (high - low || 1);
-    return [low - margin, high + margin];
-  };
-  const across = range(0);
-  const at = (value, [low, high]) => ((value - low) / (high - low)) * size;
-  const rows = program.n;
-  if (inputs === 1) {
-    const grid = Array.from({ length: 130 }, (_, k) => across[0] + (k / 129) * (across[1] - across[0]));
-    const found = predictions(program, Float64Array.from(grid), grid.length);
-    const [low, high] = [Math.min(...found, ...t), Math.max(...found, ...t)];
-    const up = [low - 0.1 * (high - low || 1), high + 0.1 * (high - low || 1)];
-    context.strokeStyle = ink("accent");
-    context.beginPath();
-    grid.forEach((value, k) => context.lineTo(at(value, across), size - at(found[k], up)));
-    context.stroke();
-    context.fillStyle = ink("text");
-    for (let row = 0; row < rows; row++) context.fillRect(at(x[row], across) - 2, size - at(t[row], up) - 2, 4, 4);
-    return;
-  }
-  const [up, side] = [range(1), 40];
-  const grid = new Float64Array(2 * side * side);
-  for (let k = 0; k < side * side; k++) {
-    grid[2 * k] = across[0] + (((k % side) + 0.5) / side) * (across[1] - across[0]);
-    grid[2 * k + 1] = up[1] - ((Math.floor(k / side) + 0.5) / side) * (up[1] - up[0]);
-  }
-  const found = predictions(program, grid, side * side);
-  const limit = program.given.task === "regression" ? Math.max(...found.map(Math.abs)) : 1;
-  for (let k = 0; k < side * side; k++) {
-    const value = program.given.task === "regression" ? found[k] : 2 * found[k] - 1;
-    context.fillStyle = `rgb(${colourOf(Number.isFinite(value) ? value : null, limit * 1.4)})`;
-    context.fillRect((k % side) * (size / side), Math.floor(k / side) * (size / side), size / side + 0.6, size / side + 0.6);
-  }
-  context.strokeStyle = ink("surface");
-  context.fillStyle = ink("text");
-  for (let row = 0; row < rows; row++) {
-    const [px, py] = [at(x[2 * row], across), size - at(x[2 * row + 1], up)];
-    context.beginPath();
-    if (t[(row * t.length) / rows] > 0.5) context.rect(px - 3.5, py - 3.5, 7, 7);
-    else context.arc(px, py, 3.8, 0, 7);
-    context.fill();
-    context.stroke();
-  }
-}
-
-/** For each row of other inputs: the probability of class 1 or of yes, or the first output. */
-function predictions(program, x, rows) {
-  const t = new Float64Array((program.arrays.t.length / program.n) * rows);
-  const extra = program.arrays.w ? { w: new Float64Array(rows).fill(1) } : {};
-  const other = program.at({ x, t, ...extra }, program.given.output);
-  const output = other.value(program.given.output);
-  const width = output.data.length / rows;
-  return Array.from({ length: rows }, (_, row) => {
-    const own = output.data.slice(row * width, (row + 1) * width);
-    if (program.given.task === "regression") return own[0];
-    if (width === 1) return 1 / (1 + Math.exp(-own[0]));
-    const most = Math.max(...own);
-    const parts = own.map((z) => Math.exp(z - most));
-    return parts[1] / parts.reduce((sum, part) => sum + part, 0);
-  });
+  const text = `loss from ${digits(low)} to ${digits(most)} over ${losses.length - 1} steps`;
+  place.setAttribute("aria-label", text);
+  document.getElementById("curve-range").textContent = text;
 }
 
 /** What can be done with one entry: changed and nudged where it is given, traced where a line makes it. */

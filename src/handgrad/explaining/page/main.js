@@ -25,7 +25,7 @@ if (narrow.matches) document.getElementById("drawing-pane")?.removeAttribute("op
 measureHead();
 addEventListener("resize", measureHead);
 const linked = location.hash.match(/^#line-(\d+)$/);
-program.choose(Number(linked?.[1] ?? 0));
+program.choose(Number(linked?.[1] ?? record.opening));
 addEventListener("load", () => requestAnimationFrame(() => {
   measureHead();
   if (!linked) return;
@@ -40,11 +40,14 @@ for (const part of document.querySelectorAll("details")) {
   part.addEventListener("toggle", () => part.open && part.id === "drawing-pane" && program.again());
 }
 
-/** How much of the window is above the panes. */
+/** How much of the window is above the panes, and how much of them is the training's. */
 function measureHead() {
   const panes = document.querySelector(".panes");
   const above = panes.getBoundingClientRect().top + scrollY;
-  document.documentElement.style.setProperty("--above", `${Math.ceil(above) + 12}px`);
+  const live = document.getElementById("live");
+  const { style } = document.documentElement;
+  style.setProperty("--above", `${Math.ceil(above) + 12}px`);
+  if (live) style.setProperty("--live", `${Math.ceil(live.offsetHeight) + 16}px`); // and the gap below it
 }
 
 /** On paper every card has its figures, and every part is open. */

@@ -1,0 +1,48 @@
+"""``handgrad lab``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from handgrad.cli.options import FILE
+from handgrad.data import moons
+from handgrad.explaining import Explanation, explain
+from handgrad.explaining.page import render_page
+from handgrad.files import write_output
+from handgrad.layers import SGD, Linear, ReLU, SoftmaxCrossEntropy, Tanh
+from handgrad.network import Network
+
+ROWS = 64
+INTRODUCTION = (
+    "This network has learned nothing yet: it is to tell two moons of points apart. Below is one step of its training, "
+    "opened at the first gradient, dz3: how the loss changes with each output. Step on to the first weights, click any "
+    "number to change it or to see what it is computed from, and train."
+)
+
+
+@click.command(name="lab")
+@click.argument("file", type=FILE, default=Path("lab.html"))
+def lab_command(file: Path) -> None:
+    """Write a page with a small untrained network, to change its numbers, make mistakes in its gradients, and train it.
+
+    The network 2 → 8 → 8 → 2 is to tell two moons apart. FILE is lab.html if none is given: open it in a browser. For
+    such a page of another network, of data or of a run: `handgrad explain … --html FILE`.
+
+    \b
+    handgrad lab
+    handgrad lab moons.html
+    """
+    write_output(file, render_page(small_network()))
+    click.echo(f"wrote {file}: open it in a browser, {file.resolve().as_uri()}")
+
+
+def small_network() -> Explanation:
+    """Explain the network that the page opens with; two activations, since their derivatives differ in kind."""
+    rows = moons(rows=ROWS)
+    layers = Linear(2, 8), Tanh(), Linear(8, 8), ReLU(), Linear(8, 2)
+    network = Network(*layers, loss=SoftmaxCrossEntropy(), dtype="float64")
+    found = explain(network, rows.x, rows.t, optimiser=SGD(0.5))
+    return replace(found, origin=f"initial weights, {ROWS} rows of two moons", introduction=INTRODUCTION)

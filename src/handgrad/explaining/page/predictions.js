@@ -1,0 +1,120 @@
+/** What a network of one or two inputs predicts over them, with the batch's rows: it moves with every number of the page. */
+
+import { colourOf, colourOfClass, digits, ink } from "./dom.js";
+
+const [SIZE, SIDE, POINTS] = [320, 40, 160]; // the canvas, cells along a side, points of a curve
+
+/** Draw the curves of one input, or the plane of two, and say below what its colours mean. */
+export function drawPredictions(program, canvas, key) {
+  canvas.width = canvas.height = SIZE;
+  const context = canvas.getContext("2d");
+  context.lineWidth = 1.5;
+  const inputs = program.value("x").shape[1];
+  const text = inputs === 1 ? drawCurves(program, context) : drawPlane(program, context);
+  key.textContent = text;
+  canvas.setAttribute("aria-label", `What the network predicts over its inputs, with the batch's rows: ${text}`);
+}
+
+/** The smallest and the largest number, with a margin. */
+function rangeOf(numbers, margin) {
+  const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
+  return [low - margin * (high - low || 1), high + margin * (high - low || 1)];
+}
+
+const placeIn = (value, [low, high]) => ((value - low) / (high - low)) * SIZE;
+const between = ([low, high], share) => low + share * (high - low);
+
+function drawCurves(program, context) {
+  const across = rangeOf(program.arrays.x, 0.1);
+  const grid = Float64Array.from({ length: POINTS }, (_, k) => between(across, k / (POINTS - 1)));
+  const [found, rows] = [predictions(program, grid, POINTS), targets(program)];
+  const shown = program.given.task === "regression" || found[0].length > 2 ? found[0].map((_, k) => k) : [1]; // of two classes one is enough
+  const up = rangeOf([...found, ...rows].flatMap((own) => shown.map((k) => own[k])), 0.1);
+  shown.forEach((output, number) => {
+    context.strokeStyle = ink("accent");
+    context.setLineDash([[], [7, 4], [2, 3]][number % 3]);
+    context.beginPath();
+    found.forEach((own, k) => context.lineTo(placeIn(grid[k], across), SIZE - placeIn(own[output], up)));
+    context.stroke();
+    context.fillStyle = ink("text");
+    rows.forEach((own, row) => context.fillRect(placeIn(program.arrays.x[row], across) - 2.5, SIZE - placeIn(own[output], up) - 2.5, 5, 5));
+  });
+  const what = program.given.task === "regression" ? "the prediction" : "the probability";
+  return `${what}, from ${digits(up[0])} to ${digits(up[1])}, over x from ${digits(across[0])} to ${digits(across[1])}; squares are rows`;
+}
+
+function drawPlane(program, context) {
+  const { x } = program.arrays;
+  const [across, up] = [0, 1].map((axis) => rangeOf(x.filter((_, k) => k % 2 === axis), 0.15));
+  const grid = Float64Array.from({ length: 2 * SIDE * SIDE }, (_, k) => {
+    const cell = k >> 1;
+    return k % 2 ? between(up, 1 - (Math.floor(cell / SIDE) + 0.5) / SIDE) : between(across, ((cell % SIDE) + 0.5) / SIDE);
+  });
+  const [found, rows] = [predictions(program, grid, SIDE * SIDE), targets(program)];
+  const colour = shading(program, [...found, ...rows]);
+  const cell = SIZE / SIDE;
+  found.forEach((own, k) => {
+    context.fillStyle = `rgb(${colour(own)})`;
+    context.fillRect((k % SIDE) * cell, Math.floor(k / SIDE) * cell, cell, cell);
+  });
+  const values = program.given.task === "regression";
+  const marked = values || found[0].length > 2 ? () => ink("text") : (own) => `rgb(${colourOf(2 * own[1] - 1, 1)})`;
+  context.strokeStyle = ink("surface");
+  rows.forEach((own, row) => {
+    context.fillStyle = marked(own);
+    mark(context, placeIn(x[2 * row], across), SIZE - placeIn(x[2 * row + 1], up), values ? 0 : own.indexOf(1));
+  });
+  if (values) return "prediction below zero blue, above orange; circles are rows";
+  if (found[0].length > 2) return "shaded by the classes' probabilities; class 0 circles, 1 squares, 2 triangles, and so on";
+  return "shaded by probability: class 0 blue, circles; class 1 orange, squares";
+}
+
+/** A row: a shape for each class, so that colour is not all that tells them apart. */
+function mark(context, x, y, label) {
+  context.beginPath();
+  if (label % 3 === 0) context.arc(x, y, 4.8, 0, 7);
+  else if (label % 3 === 1) context.rect(x - 4.5, y - 4.5, 9, 9);
+  else for (const [dx, dy] of [[0, -6], [6, 5], [-6, 5], [0, -6]]) context.lineTo(x + dx, y + dy);
+  context.fill();
+  context.stroke();
+}
+
+/** Values, and shares of a yes, go from blue to orange; of more classes each has its colour, and they mix. */
+function shading(program, every) {
+  if (program.given.task === "regression") {
+    const most = Math.max(...every.map(([value]) => Math.abs(value)).filter(Number.isFinite));
+    return ([value]) => colourOf(Number.isFinite(value) ? value : null, most * 1.2);
+  }
+  if (every[0].length === 2) return ([, yes]) => colourOf(Number.isFinite(yes) ? 2 * yes - 1 : null, 1.4);
+  return (shares) => [0, 1, 2].map((channel) => shares.reduce((sum, share, k) => sum + share * colourOfClass(k)[channel], 0));
+}
+
+/** For each row of other inputs: the probability of each class, or the outputs. */
+function predictions(program, x, rows) {
+  const t = new Float64Array((program.arrays.t.length / program.n) * rows);
+  const extra = program.arrays.w ? { w: new Float64Array(rows).fill(1) } : {};
+  const { given } = program;
+  const { data } = program.at({ x, t, ...extra }, given.output).value(given.output);
+  const width = data.length / rows;
+  return Array.from({ length: rows }, (_, row) => {
+    const own = Array.from(data.subarray(row * width, (row + 1) * width));
+    if (given.task === "regression") return own;
+    const scores = given.task === "labels" ? [0, own[0]] : own; // the log odds of the first label
+    const most = Math.max(...scores);
+    const parts = scores.map((z) => Math.exp(z - most));
+    const whole = parts.reduce((sum, part) => sum + part, 0);
+    return parts.map((part) => part / whole);
+  });
+}
+
+/** Each row's target in the form of a prediction: its values, or 1 for its class and 0 for the others. */
+function targets(program) {
+  const { given, n, arrays: { t } } = program;
+  const [width, outputs] = [t.length / n, program.value(given.output).shape.at(-1)];
+  return Array.from({ length: n }, (_, row) => {
+    const own = Array.from(t.subarray(row * width, (row + 1) * width));
+    if (given.task === "regression") return own;
+    const label = given.task === "labels" || width === 1 ? Math.round(own[0]) : own.indexOf(Math.max(...own));
+    return Array.from({ length: given.task === "labels" ? 2 : outputs }, (_, k) => Number(k === label));
+  });
+}
