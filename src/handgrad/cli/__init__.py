@@ -19,6 +19,7 @@ COMMANDS = {
     "lab": "Write a page with a small network whose numbers are yours to change.",
     "predict": "Let a trained network answer for new rows.",
     "show": "Print a network as a program, with shapes and reasons.",
+    "sweep": "Train a network for each combination of settings, and compare them.",
     "train": "Train a network, and save it in a run folder.",
     "write": "Write a network out as a script that needs NumPy only.",
 }

@@ -157,8 +157,16 @@ def refuse_settings(source: str | None, what: str, config: Path | None, settings
         )
 
 
-def configuration_from(source: str | None, config: Path | None, settings: Mapping[str, Any]) -> Configuration:
-    """Put a command's source and settings over its file; a run's fingerprint holds for the run's own data only."""
+def configuration_from(
+    source: str | None,
+    config: Path | None,
+    settings: Mapping[str, Any],
+    over: Mapping[str, Any] | None = None,
+) -> Configuration:
+    """Put a command's source and settings over its file, and ``over``, by dotted names, over these.
+
+    A run's fingerprint holds for the run's own data only.
+    """
     values = {name.replace("__", "."): value for name, value in settings.items()}
     if values[RATE] == FIND:
         raise ConfigurationError(
@@ -174,6 +182,7 @@ def configuration_from(source: str | None, config: Path | None, settings: Mappin
     if (weights := values["network.class_weight"]) not in (None, "balanced"):
         fix = "as in --class-weight 1,4, or --class-weight balanced"
         values["network.class_weight"] = _listed(weights, float, "--class-weight", "numbers", fix)
+    values |= over or {}
     configuration = read_configuration(config, values)
     if any(values[f"data.{name}"] is not None for name in ("source", "target", "task", "drop", "only")):
         configuration.data.fingerprint = None
