@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,6 @@ from itertools import product
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -121,7 +121,8 @@ def combinations(over: Sequence[str]) -> dict[str, dict[str, Any]]:
     made = {}
     for values in product(*axes.values()):
         parts = (f"{name}={_written(value)}" for name, value in zip(names, values, strict=True))
-        made[quote(",".join(parts), safe="=,+[]")] = dict(zip(axes, values, strict=True))
+        name = re.sub(r"[^\w.,=+\[\]-]", lambda found: f"%{ord(found[0]):02X}", ",".join(parts))
+        made[name] = dict(zip(axes, values, strict=True))
     return made
 
 
@@ -217,7 +218,7 @@ def train_member(folder: str, configuration: str, threads: int | None) -> tuple[
         if STOPPED.is_set():
             return folder, 128 + signal.SIGINT
         process = subprocess.Popen(
-            [sys.executable, "-m", "handgrad", "train", *how, "--json"],
+            [sys.executable, "-P", "-m", "handgrad", "train", *how, "--json"],
             env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             start_new_session=True,  # Ctrl-C comes to the sweep alone, which hands it on
         )  # fmt: skip
