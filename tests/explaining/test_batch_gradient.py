@@ -70,6 +70,80 @@ def computed(formula: str, of: str, execution: Execution) -> tuple[str, Array]:
     return target, np.asarray(np.expand_dims(product, constant))
 
 
+def derivative_holds(jacobian: Jacobian, execution: Execution) -> None:
+    """Compare ∂z1[n, o′]/∂W1[i, o] = x[n, i] · δ[o′, o], factor by factor, with the Jacobian of all rows."""
+    (text,) = (step.text for step in jacobian.steps if step.text.startswith("∂"))
+    left, _, right = text.partition(" = ")
+    full = Dependency(execution, jacobian.output, jacobian.input).full()
+    own = re.fullmatch(r"∂\w+\[(.*)\]/∂\w+\[(.*)\]", left)
+    assert own, text
+    letters = [*own[1].split(", "), *own[2].split(", ")]
+    sizes = dict(zip(letters, full.shape, strict=True))
+    found = np.ones(full.shape)
+    for factor in right.split(" · "):
+        delta = re.fullmatch(r"δ\[(\S+), (\S+)\]", factor)
+        value, axes = (
+            (np.eye(sizes[delta[1]]), [delta[1], delta[2]])
+            if delta
+            else number_of(factor, jacobian.input, execution)
+        )
+        value = value[tuple(0 if letter == "0" else slice(None) for letter in axes)]
+        axes = [letter for letter in axes if letter != "0"]
+        order = np.argsort([letters.index(letter) for letter in axes])
+        shape = [sizes[letter] if letter in axes else 1 for letter in letters]
+        found = found * np.transpose(value, order).reshape(shape)
+    np.testing.assert_allclose(found, full, rtol=0, atol=1e-10 * np.abs(full).max(), err_msg=text)
+
+
+def entry_holds(text: str, execution: Execution) -> None:
+    """Compute z1[n, o] = Σ_i x[n, i] · W1[i, o] + b1[o] entry by entry, as it is written."""
+    written = re.sub(
+        r"\[([^\]]*)\]",
+        lambda m: "[" + ", ".join(each if each == "0" else f"at_{each}" for each in m[1].split(", ")) + "]",
+        text.replace("·", "*").replace("′", "_"),
+    )
+    left, _, right = written.partition(" = ")
+    sizes = {
+        letter: size
+        for name, letters in re.findall(r"(\w+)\[([^\]]*)\]", written)
+        for letter, size in zip(letters.split(", "), execution.exact[name].shape, strict=True)
+    }
+    while found := re.search(r"(Σ|max)_(\w+) ", right):
+        depth, end = 0, found.end()
+        while end < len(right) and depth >= 0 and not (depth == 0 and right[end : end + 3] in (" + ", " - ")):
+            depth += {"(": 1, ")": -1}.get(right[end], 0)
+            end += 1 if depth >= 0 else 0
+        call = "sum" if found[1] == "Σ" else "max"
+        inner = f"{call}({right[found.end() : end]} for at_{found[2]} in range({sizes[f'at_{found[2]}']}))"
+        right = right[: found.start()] + inner + right[end:]
+    right = right.replace("≥", ">=").replace("≤", "<=")
+    functions = {
+        name: getattr(np, name)
+        for name in ("tanh", "exp", "log", "abs", "where", "sqrt", "sin", "cos", "log1p", "expm1")
+    }
+    name, _, letters = left.removesuffix("]").partition("[")
+    at = [each for each in letters.split(", ") if each]
+    expected = execution.exact[name]
+    for index in np.ndindex(expected.shape):
+        scope = {**functions, **execution.exact, **dict(zip(at, index, strict=True))}
+        found_here = eval(
+            right, {"__builtins__": {"sum": sum, "max": max, "min": min, "range": range}} | scope
+        )
+        np.testing.assert_allclose(found_here, expected[index], rtol=1e-9, atol=1e-12, err_msg=text)
+
+
+def steps_hold(jacobian: Jacobian, execution: Execution) -> None:
+    """Compare a derivation's forward line and derivative with the program, and its end with the formula."""
+    if not jacobian.steps:
+        return
+    assert all(step.reason for step in jacobian.steps)
+    if "∂" not in jacobian.steps[0].text:
+        entry_holds(jacobian.steps[0].text, execution)
+    if len(jacobian.steps) > 1:
+        assert jacobian.steps[-1].text == jacobian.formula
+        derivative_holds(jacobian, execution)
+
+
 def holds(jacobian: Jacobian, execution: Execution) -> None:
     """Compare what the sentences of a Jacobian state of the batch with the program's numbers."""
     rows, why = execution.rows, jacobian.explanation
@@ -105,9 +179,10 @@ def test_what_is_stated_of_a_rule_holds_for_the_whole_batch(case: Case, rank: in
         execution = execute_rule(case.rule, list(inputs.values()), **case.options)
         for of in case.rule.differentiable:
             for example in (None, execution.rows - 1):
-                holds(
-                    jacobian_record(execution, AxisNames(execution), case.rule.output, of, example), execution
-                )
+                found = jacobian_record(execution, AxisNames(execution), case.rule.output, of, example)
+                holds(found, execution)
+                if example is None:
+                    steps_hold(found, execution)
 
 
 NETWORKS = {
@@ -139,9 +214,18 @@ def test_what_is_stated_of_a_network_holds_for_the_whole_batch(name: str, rows: 
     found = explain_execution(execution).jacobians
     for each in found:
         holds(each, execution)
+        steps_hold(each, execution)
     formulas = {f"{each.output}:{each.input}": each.formula for each in found}
     if rows > 1:
         assert all(formulas[pair] for pair in ("z1:W1", "z1:b1"))
+    steps = {f"{each.output}:{each.input}": [step.text for step in each.steps] for each in found}
+    if name == "dropout" and rows > 1:
+        assert steps["z1:W1"] == [
+            "z1[n, o1] = Σ_i x[n, i] · W1[i, o1] + b1[o1]",
+            "∂z1[n, o1′]/∂W1[i, o1] = x[n, i] · δ[o1′, o1]",
+            "dW1[i, o1] = Σ_{n, o1′} ∂z1[n, o1′]/∂W1[i, o1] · dz1[n, o1′]",
+            "dW1[i, o1] = Σ_n x[n, i] · dz1[n, o1]",
+        ]
     if name == "batch norm":
         assert formulas["y1:gamma1"] == "dgamma1[o1] = Σ_n xhat1[n, o1] · dy1[n, o1]"
         assert not formulas["y1:z1"]

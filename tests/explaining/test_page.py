@@ -40,6 +40,23 @@ def test_a_gradient_says_whose_shape_it_has(record: Explanation) -> None:
     assert 'href="#line-0"' in card  # undoes z1 = x @ W1 + b1
 
 
+def test_a_card_derives_its_gradient_by_indices(record: Explanation) -> None:
+    """From the forward line where there is one, and as its rule's docstring does, sentence by sentence."""
+    page = render_page(record)
+    cards = {
+        line.target: page.split(f'id="card-{line.number}"')[1].split("</article>")[0] for line in record.lines
+    }
+    assert re.findall(r'<div class="step"><code>(.*?)</code>', cards["dW1"]) == [
+        "z1[n, o1] = Σ_i x[n, i] · W1[i, o1] + b1[o1]",
+        "∂z1[n, o1′]/∂W1[i, o1] = x[n, i] · δ[o1′, o1]",
+        "dW1[i, o1] = Σ_{n, o1′} ∂z1[n, o1′]/∂W1[i, o1] · dz1[n, o1′]",
+        "dW1[i, o1] = Σ_n x[n, i] · dz1[n, o1]",
+    ]
+    steps = re.findall(r"<li>(.*?)</li>", cards["dz2"])
+    assert steps[-1] == "Together ∂l/∂z_c = p_c - q_c, and dz = (p - q) dl"
+    assert len(steps) == 5
+
+
 def test_nothing_is_loaded_from_elsewhere(record: Explanation) -> None:
     page = render_page(record)
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)

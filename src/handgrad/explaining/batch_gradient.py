@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.explaining.index_notation import primed
 from handgrad.explaining.jacobian_structure import EXACT, Named, StoredForm
+from handgrad.explaining.record import Step
 from handgrad.tolerance import close
 
 if TYPE_CHECKING:
@@ -107,24 +109,67 @@ def _distinct(letters: Sequence[str], used: set[str]) -> tuple[str, ...]:
     for letter in letters:
         while not letter.isidentifier():
             letter = next(each for each in spare if each not in {*letters, *used})
-        while letter in used or letter in found:
-            letter += "′"
-        found.append(letter)
+        found.append(primed(letter, {*used, *found}))
     return tuple(found)
 
 
-def gradient_formula(dependency: Dependency, place: Indices, named: Named) -> str:
-    """Return a gradient as a sum of products by indices, ``dW1[i, o] = Σ_n x[n, i] · dz1[n, o]``; "" if it is none.
+@dataclass(frozen=True)
+class GradientByIndices:
+    """A gradient as a sum of products of entries, ``dW1[i, o] = Σ_n x[n, i] · dz1[n, o]``.
+
+    ``factor`` is the entry of the Jacobian where it is not 0 (x[n, i]; "" for 1). It is 0 where the indices differ
+    along the axes that output and input share.
+    """
+
+    target: str
+    output: str
+    of: str
+    place: Indices
+    factor: str
+
+    def __str__(self) -> str:
+        summed = [letter for letter in self.place.output if letter not in self.place.input]
+        gradient = _at(f"d{self.output}", self.place.output)
+        return f"{_at(self.target, self.place.input)} = {_sums(summed)}{_product(self.factor, gradient)}"
+
+    def steps(self, forward: str) -> Iterator[Step]:
+        """Yield how it follows from the forward line, written by the same indices, and from the chain rule."""
+        if forward:
+            yield Step(forward, f"one entry of {self.output}")
+        shared = [letter for letter in self.place.output if letter in self.place.input]
+        if not shared:
+            return
+        used = {*self.place.output, *self.place.input}
+        other = {letter: primed(letter, used) for letter in shared}
+        output = tuple(other.get(letter, letter) for letter in self.place.output)
+        derivative = f"∂{_at(self.output, output)}/∂{_at(self.of, self.place.input)}"
+        deltas = " · ".join(f"δ[{other[letter]}, {letter}]" for letter in shared)
+        equal = " and ".join(f"{other[letter]} = {letter}" for letter in shared)
+        entry = _at(self.of, self.place.input)
+        yield Step(
+            f"{derivative} = {_product(self.factor, deltas)}",
+            f"{entry} is in the entries of {self.output} with {equal} and in no other: δ is 1 where its two indices are "
+            "equal, else 0",
+        )
+        yield Step(
+            f"{_at(self.target, self.place.input)} = {_sums(output)}{derivative} · {_at(f'd{self.output}', output)}",
+            f"the chain rule: the sum over every entry of {self.output}",
+        )
+        yield Step(str(self), f"δ leaves only the terms with {equal}")
+
+
+def gradient_formula(dependency: Dependency, place: Indices, named: Named) -> GradientByIndices | None:
+    """Return a gradient as a sum of products by indices; None if it is none.
 
     It is tried with each value the backward reads, and holds when it gives what the backward lines do, on all rows,
     for a random upstream gradient.
     """
     target, upstream = _target(dependency), _upstream(dependency)
     if not target:
-        return ""
+        return None
     right = dependency.pull(upstream)
     if not np.abs(right).max(initial=0) > 0:
-        return ""
+        return None
     sizes = dict(zip(place.output, upstream.shape, strict=True)) | dict(
         zip(place.input, right.shape, strict=True)
     )
@@ -138,8 +183,10 @@ def gradient_formula(dependency: Dependency, place: Indices, named: Named) -> st
             along = tuple(k for k, number in enumerate(wanted) if number not in known)
             found = np.broadcast_to(np.expand_dims(product, along), right.shape)  # along these it is constant
             if close(found, right, least=float(np.abs(right).max())):
-                return _written(dependency, place, target, name, letters)
-    return ""
+                return GradientByIndices(
+                    target, dependency.output, dependency.input, place, _factor(name, letters)
+                )
+    return None
 
 
 def _target(dependency: Dependency) -> str:
@@ -166,13 +213,19 @@ def _letterings(shape: tuple[int, ...], sizes: dict[str, int]) -> Iterator[tuple
             yield tuple(next(rest) if size > 1 else "0" for size in shape)
 
 
-def _written(dependency: Dependency, place: Indices, target: str, name: str, letters: tuple[str, ...]) -> str:
-    """Write the formula."""
+def _factor(name: str, letters: tuple[str, ...]) -> str:
+    """Write an entry of what the upstream gradient is multiplied by, "" for 1."""
     compound = not name.isidentifier() and not name.startswith("I[")
-    summed = [letter for letter in place.output if letter not in place.input]
-    sums = f"Σ_{{{', '.join(summed)}}} " if len(summed) > 1 else f"Σ_{summed[0]} " if summed else ""
-    factor = "" if name == "1" else f"{_at(f'({name})' if compound else name, letters)} · "
-    return f"{_at(target, place.input)} = {sums}{factor}{_at(f'd{dependency.output}', place.output)}"
+    return "" if name == "1" else _at(f"({name})" if compound else name, letters)
+
+
+def _product(factor: str, rest: str) -> str:
+    return f"{factor} · {rest}" if factor else rest
+
+
+def _sums(letters: Sequence[str]) -> str:
+    """Write the sum over some letters."""
+    return f"Σ_{{{', '.join(letters)}}} " if len(letters) > 1 else f"Σ_{letters[0]} " if letters else ""
 
 
 def _at(name: str, letters: Sequence[str]) -> str:

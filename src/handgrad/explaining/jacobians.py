@@ -13,8 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.errors import ConfigurationError, ProgramError, nearest
-from handgrad.explaining.batch_gradient import Rows, gradient_formula, indices, rows_of, telling_row
+from handgrad.explaining.batch_gradient import (
+    GradientByIndices,
+    Rows,
+    gradient_formula,
+    indices,
+    rows_of,
+    telling_row,
+)
 from handgrad.explaining.execution import Execution
+from handgrad.explaining.index_notation import Entry, forward_entry
 from handgrad.explaining.jacobian_structure import (
     EXACT,
     Named,
@@ -219,7 +227,8 @@ def jacobian_record(
         name = name_stored(stored, named)
     rows = rows_of(dependency) if dependency.is_analytic else "none"
     everywhere = (axes.of(output), axes.of(of))
-    formula = gradient_formula(dependency, indices(dependency, stored, rows, everywhere), whole)
+    found = gradient_formula(dependency, indices(dependency, stored, rows, everywhere), whole)
+    formula = str(found or "")
     why = _why(dependency, stored, letters[0], name, full.size)
     of_row = "" if rows == "none" or example is not None else _of_one_row(dependency, whole, outputs)
     return Jacobian(
@@ -232,6 +241,7 @@ def jacobian_record(
         stored=name,
         explanation=_explain(dependency, rows, formula, why, of_row),
         formula=formula,
+        steps=tuple(found.steps(_forward_entry(dependency, found, axes))) if found else (),
         stored_numbers=stored.numbers,
         full_numbers=full.size,
         stored_operations=stored.operations,
@@ -242,6 +252,15 @@ def jacobian_record(
         input_axes=letters[1],
         added=_added(dependency),
     )
+
+
+def _forward_entry(dependency: Dependency, found: GradientByIndices, axes: AxisNames) -> str:
+    """Return the forward line between the two values by the gradient's indices; "" where there are several."""
+    if len(dependency.lines) != 1:
+        return ""
+    (line,) = dependency.lines
+    entry = Entry(dependency.execution.values, axes.of)
+    return forward_entry(line.target, line.tree, found.place.output, entry)
 
 
 def _explain(dependency: Dependency, rows: Rows, formula: str, why: str, of_row: str) -> str:

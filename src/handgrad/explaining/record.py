@@ -166,6 +166,14 @@ class AddedTooEarly:
 
 
 @dataclass(frozen=True)
+class Step:
+    """One step of a derivation, by indices, and why it follows."""
+
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Jacobian:
     """How each entry of one value depends on each entry of another, and how little of it need be stored.
 
@@ -182,6 +190,8 @@ class Jacobian:
         How many numbers each form has, and how many multiplications a vector-Jacobian product takes with it.
     formula
         The gradient of the whole batch by indices, ``dW1[i, o] = Σ_n x[n, i] · dz1[n, o]``; "" where it is no such sum.
+    steps
+        How the formula follows from the forward line, by indices.
     proof
         The largest difference between the two forms' vector-Jacobian products, relative to the full one's.
     sample
@@ -208,6 +218,7 @@ class Jacobian:
     input_axes: tuple[str, ...] = ()
     added: AddedTooEarly | None = None
     formula: str = ""
+    steps: tuple[Step, ...] = ()
 
     @property
     def facts(self) -> dict[str, str]:

@@ -55,6 +55,10 @@ def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -
     facts["saved for"] = ", ".join(entry.kept_for)
     facts["check"] = str(line.witness or "")
     parts = [_table(target, facts)]
+    found = [j for j in explanation.jacobians if (j.output, j.input) == explanation.between(line)]
+    if steps := [each for jacobian in found[:1] for each in jacobian.steps]:
+        lines_of = ([*_wrapped(each.text, "  ", 4), *_wrapped(each.reason, " " * 6, 6)] for each in steps)
+        parts.append("\n".join(["by indices", *(text for own in lines_of for text in own)]))
     derivation = explanation.derivations.get(entry.gradient_of)
     if derivation is not None and target == f"d{derivation.of}":
         chain = ["chain rule"]
@@ -63,7 +67,6 @@ def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -
             chain += _wrapped(factor.reason, " " * 6, 6)
         parts.append("\n".join(chain))
         parts.append("\n".join(["all in one", *_wrapped(derivation.text, "  ", 4)]))
-    found = (j for j in explanation.jacobians if (j.output, j.input) == explanation.between(line))
     parts += [show_jacobian(jacobian, explanation, numbers=numbers) for jacobian in found]
     if numbers:
         names = dict.fromkeys((*line.reads, target))

@@ -172,8 +172,10 @@ def softmax_cross_entropy(z, q: Probabilities):
     """Measure how far softmax(z) is from the target probabilities q, which add up to 1: ``l = -Σ_c q_c log p_c``.
 
     Gradient
-        dz = (p - q) dl, p = softmax(z): the q_c add up to 1, so l = log Σ_k exp z_k - Σ_k q_k z_k. By z_c, the first term has
-        the derivative exp z_c / Σ_k exp z_k = p_c, the second q_c.
+        l = Σ_k q_k (log Σ_j exp z_j - z_k). The q_k add up to 1, so l = log Σ_j exp z_j - Σ_k q_k z_k. In Σ_j exp z_j only
+        the term j = c has z_c in it, so the first part has the derivative exp z_c / Σ_j exp z_j = p_c, which is softmax(z).
+        In the second only the term k = c has z_c in it, so its derivative is q_c. Together ∂l/∂z_c = p_c - q_c, and
+        dz = (p - q) dl.
     Stable
         the row's largest is subtracted first, and log p = s - log Σ eˢ takes no logarithm of 0.
     Differs

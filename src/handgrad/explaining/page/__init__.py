@@ -14,7 +14,7 @@ import math_core
 import msgspec
 from markupsafe import Markup
 
-from handgrad.explaining.record import ExplainedLine, Explanation, Jacobian
+from handgrad.explaining.record import ExplainedLine, Explanation, Jacobian, Step
 from handgrad.rules import show_shape
 from handgrad.rules.rule_source import backward_slice
 
@@ -105,6 +105,10 @@ class Links:
                 before = [self.record.lines[number] for number in numbers[: numbers.index(line.number) + 1]]
                 return [each.number for each in backward_slice(before, {line.target})]
         return []
+
+    def steps(self, line: ExplainedLine) -> tuple[Step, ...]:
+        """Return how a gradient follows, by indices, from the forward line that it differentiates."""
+        return next((j.steps for _, j in self.jacobians(line)), ())
 
     def jacobians(self, line: ExplainedLine) -> list[tuple[int, Jacobian]]:
         """Return the numbered Jacobians between the value a backward line undoes and what its gradient is of."""
