@@ -1,6 +1,6 @@
 """What a notebook shows: small pieces of HTML in the notebook's own colours, light or dark.
 
-No script, no style sheet, no <svg>, no <math>: a notebook removes them where it is untrusted.
+No script, no style sheet, no <svg>: a notebook removes them where it is untrusted.
 """
 
 from __future__ import annotations
@@ -63,11 +63,6 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], code: Sequence
 def folded(title: str, *parts: str) -> str:
     """Return parts that show when their title is clicked."""
     return f"<details><summary>{escape(title)}</summary>{''.join(parts)}</details>"
-
-
-def formula(tex: str) -> str:
-    """Return a formula, which the notebook itself sets from TeX."""
-    return f"<p>$${escape(tex, quote=False)}$$</p>"
 
 
 def picture(png: bytes, described: str) -> str:

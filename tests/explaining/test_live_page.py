@@ -313,6 +313,35 @@ def test_each_layer_s_gradient_is_drawn_along_the_network(lab: Any) -> None:
     assert lab.locator(".network .norm.ready").count() == 1  # db2 comes later, and dW1
 
 
+def test_the_page_runs_in_a_notebook_s_frame(
+    browser: Any, tmp_path: Path, small: tuple[Network, Any, Any]
+) -> None:
+    """In its own frame within another page, offline: it steps, trains, and its links stay in the frame."""
+    network, x, t = small
+    shown = explain(network, x, t).page()._repr_mimebundle_()["text/html"]
+    (tmp_path / "notebook.html").write_text(
+        f"<!doctype html><title>notebook</title><h1 id=health>no</h1>{shown}"
+    )
+    page = browser.new_context(viewport={"width": 1100, "height": 900}, offline=True).new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto((tmp_path / "notebook.html").as_uri())
+    frame = page.frames[1]
+    frame.wait_for_selector("html[data-ready]", state="attached")
+    start = frame.evaluate("handgrad.loss")
+    frame.click("#one-step")
+    assert frame.evaluate("handgrad.loss") < start
+    frame.click("[data-step=on]")
+    assert frame.locator("[aria-current=step] code").inner_text().startswith("a1 =")
+    page.wait_for_timeout(350)
+    frame.click("nav a[href='#health']")
+    assert frame.evaluate("document.getElementById('health').getBoundingClientRect().top") < 720
+    assert len(page.frames) == 2
+    assert frame.evaluate("handgrad.scalars.step") == 2
+    assert said == []
+
+
 CURVES = [
     (MeanSquaredError, 1, "the prediction, from"),
     (SoftmaxCrossEntropy, 3, "the probability, from"),

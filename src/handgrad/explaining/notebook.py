@@ -3,24 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import Any
 
 from handgrad.explaining.measures import MIN_ROWS
+from handgrad.explaining.page import mathml
 from handgrad.explaining.record import Explanation, LedgerEntry
-from handgrad.notebook_html import folded, formula, heading, paragraph, table
+from handgrad.notebook_html import folded, heading, paragraph, table
 from handgrad.rules import show_shape
 from handgrad.rules.rule_source import blocks
 
+HEIGHT = 720  # of the page's frame, in pixels
+UNTRUSTED = "The page is shown when this notebook is trusted: run the cell."
 LEDGER = ("line", "shape", "its gradient, or whose it is", "saved for", "reason", "checked")
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page of an explanation: its HTML as text, ``str(page)``, which a notebook shows in a frame of its own.
+
+    Examples
+    --------
+    >>> Page("<p>1 < 2</p>")._repr_mimebundle_()["text/plain"]
+    'a page of 12 bytes'
+    """
+
+    html: str
+
+    def __str__(self) -> str:
+        return self.html
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        # what stands inside is seen where a notebook that is not trusted takes the frame away
+        frame = (
+            f'<iframe title="explanation" sandbox="allow-scripts" srcdoc="{escape(self.html)}" '
+            f'style="width:100%;height:{HEIGHT}px;border:0">{UNTRUSTED}</iframe>'
+        )
+        return {"text/plain": f"a page of {len(self.html.encode()):,} bytes", "text/html": frame}
 
 
 def render_notebook(explanation: Explanation) -> str:
     """Return tables of every line and Jacobian, the findings, and the derivations, folded."""
     parts = [heading(explanation.heading), *_health(explanation), table(LEDGER, _lines(explanation), (0, 1))]
     for of, derivation in explanation.derivations.items():
-        factors = (
-            part for each in derivation.factors for part in (formula(each.tex), paragraph(each.reason))
-        )
-        parts.append(folded(f"Why d{of} is what it is", formula(derivation.product), *factors))
+        factors = (part for each in derivation.factors for part in (mathml(each.tex), paragraph(each.reason)))
+        parts.append(folded(f"Why d{of} is what it is", mathml(derivation.product), *factors))
     if explanation.jacobians:
         rows = ([*each.facts.values()] for each in explanation.jacobians)
         title = "Jacobians, and how little of each need be stored"

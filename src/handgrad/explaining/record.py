@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from handgrad.errors import DataError
 from handgrad.notebook_html import HTMLReprMixin
 from handgrad.program import Phase
+
+if TYPE_CHECKING:
+    from handgrad.explaining.notebook import Page
 
 FORMAT = 1
 
@@ -423,6 +426,23 @@ class Explanation(HTMLReprMixin):
         from handgrad.explaining.notebook import render_notebook
 
         return render_notebook(self)
+
+    def page(self) -> Page:
+        """Return the page that ``handgrad explain --html`` writes, as a text that a notebook shows as a page.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from handgrad import HalfSquaredError, Linear, Network, explain
+        >>> network = Network(Linear(2, 1), loss=HalfSquaredError())
+        >>> page = explain(network, np.ones((3, 2)), np.ones((3, 1))).page()
+        >>> str(page).startswith("<!doctype html>")
+        True
+        """
+        from handgrad.explaining.notebook import Page
+        from handgrad.explaining.page import render_page
+
+        return Page(render_page(self))
 
     @property
     def heading(self) -> str:

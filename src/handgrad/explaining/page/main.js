@@ -50,6 +50,16 @@ function measureHead() {
   if (live) style.setProperty("--live", `${Math.ceil(live.offsetHeight) + 16}px`); // and the gap below it
 }
 
+/** In a notebook's frame a link would lead to the notebook's own address. */
+if (location.protocol === "about:") {
+  for (const link of document.querySelectorAll('a[href^="#"]:not(.jump)')) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      document.querySelector(link.getAttribute("href")).scrollIntoView();
+    });
+  }
+}
+
 /** On paper every card has its figures, and every part is open. */
 const opened = [];
 addEventListener("beforeprint", () => {

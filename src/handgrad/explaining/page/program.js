@@ -71,6 +71,7 @@ export function stepThrough(record, onMove) {
 /** Keep the address that of the line, so that a link to it can be copied; not at every step of a slider. */
 function address(number) {
   clearTimeout(address.soon);
+  if (location.protocol === "about:") return; // a notebook's frame has no address
   address.soon = setTimeout(() => history.replaceState(null, "", `#line-${number}`), 300);
 }
 
