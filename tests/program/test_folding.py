@@ -50,7 +50,7 @@ def test_gpt2_is_two_screens_and_its_block_one() -> None:
     heads = [line for line in page if " ×" in line]
     assert heads == [
         "  12 × block, from y2 … r9 to y79 … r86; r9 is the next one's h2",
-        "  12 × block, from da85 … dr79 to da8 … dh2, the last one first; the one before this makes dr9",
+        "  12 × block, from da85 … dr79 to da8 … dh2, the last one first; dr9 comes from the next block",
         "  196 ×, for each from E1 to beta86",
     ]
     for line in (
@@ -79,6 +79,32 @@ def test_the_step_of_lenet_is_one_screen() -> None:
 
 def block() -> list[Any]:
     return [Residual(LayerNorm(), Linear(6, 6)), Tanh()]
+
+
+def test_lenet_is_one_screen_with_its_layers_named() -> None:
+    """Windows are calls there, whose lines are below with their reasons."""
+    layers = (
+        *(
+            Conv2d(1, 6, 5, padding=2),
+            ReLU(),
+            MaxPool2d(2),
+            Conv2d(6, 16, 5),
+            ReLU(),
+            MaxPool2d(2),
+            Flatten(),
+        ),
+        *(Linear(400, 120), ReLU(), Linear(120, 84), ReLU(), Linear(84, 10)),
+    )
+    network = Network(*layers, loss=SoftmaxCrossEntropy(), inputs=(28, 28, 1))
+    page = network.program(AdamW()).folded().splitlines()
+    assert page.index("rules") <= 50
+    assert max(map(len, page)) <= 110
+    forward = page[2 : page.index("loss")]
+    assert [line.endswith(f"   {layer!r}") for line, layer in zip(forward, layers, strict=True)] == [
+        True
+    ] * 12
+    assert re.sub(" +", " ", forward[2]) == " y2 = max_pool2d(a1) (n, 14, 14, 6) MaxPool2d(2)"
+    assert any(line.endswith("   summed over windows") for line in page[page.index("rules") :])
 
 
 def test_layers_made_again_and_again_fold_as_repeated_ones_do() -> None:

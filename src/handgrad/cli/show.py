@@ -25,7 +25,6 @@ from handgrad.errors import DataError
 from handgrad.files import write_file
 from handgrad.interop.gpt2 import GPT2, Size, gpt2
 from handgrad.program import Loop
-from handgrad.program.folding import render_folded
 from handgrad.program.printing import render_text
 from handgrad.runs import load_run, read_facts
 
@@ -80,7 +79,7 @@ def show_command(
     )
     width = max(80, shutil.get_terminal_size((120, 24)).columns)
     folded = len(program.lines) > MOST_LINES if fold is None else fold
-    click.echo(render_folded(program, width) if folded else render_text(program, width))
+    click.echo(program.folded(width) if folded else render_text(program, width))
 
 
 show_command.help = str(show_command.help).replace("GPT2", ", ".join(GPT2))

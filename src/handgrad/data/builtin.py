@@ -254,13 +254,13 @@ def fetch(hashes: Mapping[str, str], mirrors: Sequence[str], folder: Path) -> Pa
             try:
                 pooch.retrieve(mirror + name, known_hash=f"sha256:{sha256}", fname=name, path=folder)
             except (OSError, ValueError) as error:  # the network or the disk; a wrong SHA-256
-                failures.append(f"{mirror}: {type(error).__name__}: {error!s:.90}")
+                failures.append(f"{mirror}: {type(error).__name__}: {error!s:.60}…")
             else:
                 break
         else:
             raise DataError(
                 f"{name}: no mirror gave the file",
-                given="\n         ".join(failures),
+                given="; ".join(failures),
                 fix=f"get {', '.join(SHA256)} by hand, and set HANDGRAD_MNIST to their folder",
             )
     return folder

@@ -192,7 +192,7 @@ def _of_node(
 
 def _all_backward(graph: Graph, loss: Value) -> tuple[list[ProgramLine], set[str]]:
     """Write the backward lines, last node first; return them, and the values that have a gradient."""
-    reason = "the loss changes one for one with itself"
+    reason = "the gradient of the loss in itself"
     lines = [ProgramLine("dloss", "=", "1.0", "backward", "loss", "", reason, undoes=loss.name)]
     nodes, uses = _undone(graph, loss)
     parts: dict[str, list[str]] = {}

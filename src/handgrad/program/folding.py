@@ -18,20 +18,25 @@ from handgrad.rules import RULES, Rule
 from handgrad.rules.rule_source import blocks
 
 NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
-LONG = 4  # lines of a forward that are written as a call
+LONG = 4  # lines of a forward that are written as a call, or 2 where the rule comes again
 WORTH = 6  # rows, at least, that a fold saves
 LONGEST = 4  # layers that repeat together
 
 
 @dataclass(frozen=True)
 class PrintedRow:
-    """A row in print: code, shape and reason, how far it is indented, and the layer or block that it belongs to."""
+    """A row in print: code, shape and reason, how far it is indented, and the layer or block that it belongs to.
+
+    ``note`` is the layer whose first row it is.
+    """
 
     code: str
     shape: str = ""
     reason: str = ""
     block: str = ""
     indent: int = 0
+    layer: str = ""
+    note: str = ""
 
     @property
     def made(self) -> str:
@@ -59,7 +64,7 @@ def fold(program: Program) -> list[tuple[str, list[PrintedRow]]]:
     for phase, group in groupby(lines, key=lambda line: line.phase):
         nodes = ([*node] for _, node in groupby(group, key=lambda line: (line.layer, line.call)))
         rows = [row for node in nodes for row in _rows(node, program, called, reading)]
-        phases.append((phase, _folded(rows, phase)))
+        phases.append((phase, _folded(_with_layers(rows) if phase == "forward" else rows, phase)))
     return [*phases, *([("rules", [*_texts(called)])] if called else [])]
 
 
@@ -68,17 +73,23 @@ def render_folded(program: Program, width: int = 110) -> str:
     phases, known = fold(program), set[str]()
     shown = [("  " * (row.indent + 1) + row.code, row) for _, rows in phases for row in rows]
     code = max((len(text) for text, row in shown if row.shape and len(text) <= WIDEST_CODE + 4), default=0)
-    column = max((len(row.shape) for text, row in shown if len(text) <= code), default=0)
+    single = [row.shape for text, row in shown if len(text) <= code and "), (" not in row.shape]
+    column = max(map(len, single), default=0)
+    of_rules = max((len(text) for text, row in shown if row.block == "rules"), default=0)
     page = [f"{program.title} · n rows"]
     page += [f"{program.micro_loop}:"] if program.micro_batch else []
     for phase, rows in phases:
         inside = "  " * (in_micro_batch(program, phase) and phase != "rules")
         page += ["", phase] if phase == "rules" else [inside + phase]
         for row in rows:
-            line = f"{inside + '  ' * (row.indent + 1) + row.code:<{code}}  {row.shape:<{column}}"
-            reason, plain = f"{line}   {row.reason}", re.sub(r"\d+", "", row.reason)
-            page.append((line if plain in known or len(reason) > width else reason).rstrip())
-            known |= {plain} if page[-1] == reason else set()
+            line = inside + "  " * (row.indent + 1) + row.code
+            line = f"{line:<{of_rules}}" if phase == "rules" else f"{line:<{code}}  {row.shape:<{column}}"
+            plain = re.sub(r"\d+", "", row.reason)
+            reason = "" if plain in known else row.reason
+            said = (": ".join(filter(None, (row.note, reason))), row.note, row.note.partition("(")[0])
+            fitting = next((each for each in said if len(line) + 3 + len(each) <= width), "")
+            page.append(f"{line}   {fitting}".rstrip())
+            known |= {plain} if reason and fitting.endswith(reason) else set()
     return "\n".join(page)
 
 
@@ -100,13 +111,16 @@ def _without_aliases(program: Program) -> list[ProgramLine]:
 
 
 def _called(lines: Sequence[ProgramLine]) -> dict[str, Rule]:
-    """Return the long rules of one value, as norms, activations and losses; attention is written out."""
+    """Return the long rules of one value, as norms, activations, windows and losses; attention is written out."""
     rules = {line.rule: RULES[line.rule] for line in lines if line.rule in RULES}
+    layers = {(line.rule, line.layer, line.call) for line in lines if line.phase == "forward"}
+    times = Counter(rule for rule, *_ in layers)
 
     def is_long(rule: Rule) -> bool:
-        values = [name for name in rule.differentiable if len(name) == 1 and name.islower()]
+        values = [name for name in rule.differentiable if len(name) == 1 and name.islower() and name != "b"]
         lines, plain = rule.forward.lines, rule.sample is rule.state is None
-        return len(lines) >= LONG and len(values) == 1 and plain and not any(line.loop for line in lines)
+        is_one = len(values) == 1 and plain and not any(line.loop for line in lines)
+        return is_one and len(lines) >= (2 if times[rule.name] > 1 else LONG)
 
     return {name: rule for name, rule in rules.items() if is_long(rule)}
 
@@ -126,7 +140,8 @@ def _rows(
         inside = Counter(name for line in node for name in line.reads)
         kept = [line for line in node if reading[line.target] > inside[line.target]]
         call = f"{first.rule}.backward(d{first.undoes})" if is_backward else first.call
-        yield _joined(kept if is_backward else node[-1:], call)  # what its backward reads, it has
+        row = _joined(kept if is_backward else node[-1:], call)  # what its backward reads, it has
+        yield row if first.again else replace(row, reason="")  # that of each line stands below
         return
     shared = [line for line in node if _shares(line, program)]
     if len(shared) > 1:
@@ -137,12 +152,21 @@ def _rows(
         yield from _each(node)
 
 
+def _with_layers(rows: Sequence[PrintedRow]) -> list[PrintedRow]:
+    """Name each layer where its rows begin."""
+    named = []
+    for layer, group in groupby(rows, key=lambda row: row.layer):
+        first, *others = group
+        named += [replace(first, note=layer.rpartition(" → ")[2].partition(", ")[2]), *others]
+    return named
+
+
 def _each(lines: Sequence[ProgramLine]) -> Iterator[PrintedRow]:
     """Yield a row for each line, and before those of a loop the loop."""
     for block in blocks(lines):
         row = _row(block[0])
         if block[0].loop:
-            yield PrintedRow(f"{block[0].loop}:", block=row.block)
+            yield PrintedRow(f"{block[0].loop}:", block=row.block, layer=row.layer)
         yield from (replace(_row(line), indent=int(bool(line.loop))) for line in block)
 
 
@@ -160,7 +184,7 @@ def _row(line: ProgramLine) -> PrintedRow:
     is_of_parameters = line.phase in ("accumulate", "update")
     shape = "" if is_of_parameters else line.shown_shape
     block = line.call if is_of_parameters else _block(line.layer)
-    return PrintedRow(str(line), shape, line.reason, block)
+    return PrintedRow(str(line), shape, line.reason, block, layer=line.layer)
 
 
 def _joined(lines: Sequence[ProgramLine], code: str) -> PrintedRow:
@@ -171,6 +195,7 @@ def _joined(lines: Sequence[ProgramLine], code: str) -> PrintedRow:
         shapes,
         lines[0].reason if len(lines) > 1 or lines[0].again else "",
         _block(lines[0].layer),
+        layer=lines[0].layer,
     )
 
 
@@ -233,7 +258,7 @@ def _heading(blocks: Sequence[Sequence[PrintedRow]], phase: str) -> str:
     if phase == "backward":
         from_before = " and ".join(after for _, after in _taken(blocks[-2], last))
         order = "each computed again first, " * (last[0].reason == AGAIN) + "the last one first"
-        order += f"; the one before this makes {from_before}" if from_before else ""
+        order += f"; {from_before} comes from the next block" if from_before else ""
         return f"{len(blocks)} × block, from {ends}, {order}"
     links = (f"; {made} is the next one's {name}" for name, made in _taken(first, second) if name != made)
     return f"{len(blocks)} × block, from {ends}{''.join(links)}"
@@ -258,4 +283,6 @@ def _texts(called: Mapping[str, Rule]) -> Iterator[PrintedRow]:
         for head, text in heads.items():
             yield PrintedRow(head)
             for line in text.lines:
-                yield PrintedRow(f"{line.target} = {ast.unparse(line.expression)}", "", line.reason, indent=1)
+                yield PrintedRow(
+                    f"{line.target} = {ast.unparse(line.expression)}", "", line.reason, "rules", 1
+                )

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from handgrad.arguments import judged
+from handgrad.arguments import Count, judged
 from handgrad.errors import ProgramError, nearest
 from handgrad.layers import Parameter, Value
 from handgrad.notebook_html import HTMLReprMixin
@@ -182,6 +182,29 @@ class Program(HTMLReprMixin):
 
     def _repr_html_(self) -> str:
         return render_html(self)
+
+    @judged
+    def folded(self, width: Count = 110) -> str:
+        """Return the program in short print: repeated blocks once, long rules as calls that are written out below.
+
+        Parameters
+        ----------
+        width
+            Of the page, in columns: a reason that does not fit, or comes again, is left out.
+
+        Examples
+        --------
+        >>> from handgrad import Linear, MeanSquaredError, Network, Repeat, Tanh
+        >>> network = Network(Repeat(Linear(4, 4), Tanh(), times=9), loss=MeanSquaredError())
+        >>> print("\\n".join(network.program().folded().splitlines()[1:5]))
+        forward
+          9 × block, from z1 … a1 to z9 … a9; a1 is the next one's x
+            z1 = x @ W1 + b1                                 (n, 4)   Linear(4, 4)
+            a1 = np.tanh(z1)                                 (n, 4)   Tanh()
+        """
+        from handgrad.program.folding import render_folded  # which needs programs
+
+        return render_folded(self, width)
 
     @judged
     def phase(self, *phases: Phase) -> tuple[ProgramLine, ...]:

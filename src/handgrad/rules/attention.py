@@ -28,7 +28,7 @@ def split_heads(x, *, heads=1):
     Source
         Vaswani et al., Attention Is All You Need, arXiv 1706.03762.
     """
-    y = split_last(x, heads).swapaxes(-2, -3)  # heads before places: each head is a matrix
+    y = split_last(x, heads).swapaxes(-2, -3)  # split into heads, each a matrix (T, E)
     return y
 
 
@@ -91,7 +91,7 @@ def attention(q, k, v):
     Source
         Vaswani et al., Attention Is All You Need, arXiv 1706.03762.
     """
-    s = q @ k.mT / q.shape[-1] ** 0.5  # a sum of E terms: √E keeps it of size 1
+    s = q @ k.mT / q.shape[-1] ** 0.5  # a sum of E terms has E times the variance
     e = np.exp(s - s.max(axis=-1, keepdims=True))
     p = e / e.sum(axis=-1, keepdims=True)
     y = p @ v
@@ -102,7 +102,7 @@ def attention(q, k, v):
 def attention_backward(dy, q, k, v, p):
     dv = p.mT @ dy  # a value serves every query: the queries add up
     dp = dy @ v.mT
-    ds = p * (dp - (dp * p).sum(axis=-1, keepdims=True)) / q.shape[-1] ** 0.5  # shares of a row add up to 1
+    ds = p * (dp - (dp * p).sum(axis=-1, keepdims=True)) / q.shape[-1] ** 0.5  # (diag(p) - p pᵀ) dp
     dq = ds @ k
     dk = ds.mT @ q  # a key serves every query: the queries add up
     return dq, dk, dv
@@ -117,7 +117,7 @@ def causal_attention(q, k, v):
     Source
         Vaswani et al., Attention Is All You Need, arXiv 1706.03762; Radford et al., GPT-2 (2019).
     """
-    s = q @ k.mT / q.shape[-1] ** 0.5  # a sum of E terms: √E keeps it of size 1
+    s = q @ k.mT / q.shape[-1] ** 0.5  # a sum of E terms has E times the variance
     past = np.where(np.tri(q.shape[-2]) > 0, s, -np.inf)  # no query sees what comes later
     e = np.exp(past - past.max(axis=-1, keepdims=True))
     p = e / e.sum(axis=-1, keepdims=True)
@@ -127,11 +127,11 @@ def causal_attention(q, k, v):
 
 @causal_attention.backward
 def causal_attention_backward(dy, q, k, v, p):
-    dv = p.mT @ dy  # a value serves every later query: they add up
+    dv = p.mT @ dy  # a value serves its own and every later query: they add up
     dp = dy @ v.mT
-    ds = p * (dp - (dp * p).sum(axis=-1, keepdims=True)) / q.shape[-1] ** 0.5  # where p is 0, so is ds
+    ds = p * (dp - (dp * p).sum(axis=-1, keepdims=True)) / q.shape[-1] ** 0.5  # (diag(p) - p pᵀ) dp
     dq = ds @ k
-    dk = ds.mT @ q  # a key serves every later query: they add up
+    dk = ds.mT @ q  # a key serves its own and every later query: they add up
     return dq, dk, dv
 
 
@@ -148,7 +148,7 @@ def padded_attention(q, k, v, i: Index, *, padding=0):
     Source
         Vaswani et al., Attention Is All You Need, arXiv 1706.03762.
     """
-    s = q @ k.mT / q.shape[-1] ** 0.5  # a sum of E terms: √E keeps it of size 1
+    s = q @ k.mT / q.shape[-1] ** 0.5  # a sum of E terms has E times the variance
     is_seen = (i != padding)[:, None, None, :]
     seen = np.where(is_seen, s, -1e30)  # no query sees what is padding
     e = np.exp(seen - seen.max(axis=-1, keepdims=True))
@@ -161,7 +161,7 @@ def padded_attention(q, k, v, i: Index, *, padding=0):
 def padded_attention_backward(dy, q, k, v, is_seen, p):
     dv = p.mT @ dy  # a value serves every query: the queries add up
     dp = dy @ v.mT
-    dseen = p * (dp - (dp * p).sum(axis=-1, keepdims=True))  # shares of a row add up to 1
+    dseen = p * (dp - (dp * p).sum(axis=-1, keepdims=True))  # (diag(p) - p pᵀ) dp
     ds = np.where(is_seen, dseen, 0) / q.shape[-1] ** 0.5  # the scores of padding are in no output
     dq = ds @ k
     dk = ds.mT @ q  # a key serves every query: the queries add up
@@ -175,7 +175,7 @@ def padded_causal_attention(q, k, v, i: Index, *, padding=0):
     Source
         Vaswani et al., Attention Is All You Need, arXiv 1706.03762; Radford et al., GPT-2 (2019).
     """
-    s = q @ k.mT / q.shape[-1] ** 0.5  # a sum of E terms: √E keeps it of size 1
+    s = q @ k.mT / q.shape[-1] ** 0.5  # a sum of E terms has E times the variance
     is_seen = (i != padding)[:, None, None, :] & (np.tri(q.shape[-2]) > 0)
     seen = np.where(is_seen, s, -1e30)  # no query sees what comes later, or is padding
     e = np.exp(seen - seen.max(axis=-1, keepdims=True))
@@ -186,12 +186,12 @@ def padded_causal_attention(q, k, v, i: Index, *, padding=0):
 
 @padded_causal_attention.backward
 def padded_causal_attention_backward(dy, q, k, v, is_seen, p):
-    dv = p.mT @ dy  # a value serves every later query: they add up
+    dv = p.mT @ dy  # a value serves its own and every later query: they add up
     dp = dy @ v.mT
-    dseen = p * (dp - (dp * p).sum(axis=-1, keepdims=True))  # shares of a row add up to 1
+    dseen = p * (dp - (dp * p).sum(axis=-1, keepdims=True))  # (diag(p) - p pᵀ) dp
     ds = np.where(is_seen, dseen, 0) / q.shape[-1] ** 0.5  # the scores of what is not seen are in no output
     dq = ds @ k
-    dk = ds.mT @ q  # a key serves every later query: they add up
+    dk = ds.mT @ q  # a key serves its own and every later query: they add up
     return dq, dk, dv
 
 

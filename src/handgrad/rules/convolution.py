@@ -53,7 +53,7 @@ def conv2d(x, W, b, *, stride=1, padding=0, dilation=1, groups=1):
         Dumoulin and Visin, arXiv 1603.07285; groups: Krizhevsky, Sutskever and Hinton, ImageNet Classification (2012), and
         Howard et al., MobileNets, arXiv 1704.04861, for one for each channel.
     """
-    u = join_last(windows(x, W.shape[:2], stride, padding, dilation))  # a row for each window
+    u = join_last(windows(x, W.shape[:2], stride, padding, dilation))  # im2col: a row for each window
     z = u @ rows(block_diagonal(W, groups)) + b
     return z
 
@@ -63,7 +63,7 @@ def conv2d_backward(dz, x, W, u, *, stride, padding, dilation, groups):
     du = split_last(
         dz @ rows(block_diagonal(W, groups)).T, W.shape[0] * W.shape[1]
     )  # a window reaches every channel of z
-    dx = add_windows(du, x.shape[-3:-1], W.shape[:2], stride, padding, dilation)  # windows overlap: add up
+    dx = add_windows(du, x.shape[-3:-1], W.shape[:2], stride, padding, dilation)  # summed over windows
     dW = diagonal_blocks(rows(u).T @ rows(dz), groups, W.shape[-2]).reshape(
         W.shape
     )  # the same W serves every window: the windows add up
@@ -74,7 +74,7 @@ def conv2d_backward(dz, x, W, u, *, stride, padding, dilation, groups):
 @rule("N... H V I, K L J O -> N... P Q O", P=_P, Q=_Q, J=_J)
 def conv2d_without_bias(x, W, *, stride=1, padding=0, dilation=1, groups=1):
     """Map every window without a bias; otherwise as `conv2d`."""
-    u = join_last(windows(x, W.shape[:2], stride, padding, dilation))  # a row for each window
+    u = join_last(windows(x, W.shape[:2], stride, padding, dilation))  # im2col: a row for each window
     z = u @ rows(block_diagonal(W, groups))
     return z
 
@@ -84,7 +84,7 @@ def conv2d_without_bias_backward(dz, x, W, u, *, stride, padding, dilation, grou
     du = split_last(
         dz @ rows(block_diagonal(W, groups)).T, W.shape[0] * W.shape[1]
     )  # a window reaches every channel of z
-    dx = add_windows(du, x.shape[-3:-1], W.shape[:2], stride, padding, dilation)  # windows overlap: add up
+    dx = add_windows(du, x.shape[-3:-1], W.shape[:2], stride, padding, dilation)  # summed over windows
     dW = diagonal_blocks(rows(u).T @ rows(dz), groups, W.shape[-2]).reshape(
         W.shape
     )  # the same W serves every window: the windows add up
@@ -100,7 +100,7 @@ def conv1d(x, W, b, *, stride=1, padding=0, dilation=1, groups=1):
     Source
         Dumoulin and Visin, arXiv 1603.07285.
     """
-    u = join_last(windows(x, W.shape[:1], stride, padding, dilation))  # a row for each window
+    u = join_last(windows(x, W.shape[:1], stride, padding, dilation))  # im2col: a row for each window
     z = u @ rows(block_diagonal(W, groups)) + b
     return z
 
@@ -108,7 +108,7 @@ def conv1d(x, W, b, *, stride=1, padding=0, dilation=1, groups=1):
 @conv1d.backward
 def conv1d_backward(dz, x, W, u, *, stride, padding, dilation, groups):
     du = split_last(dz @ rows(block_diagonal(W, groups)).T, W.shape[0])  # a window reaches every channel of z
-    dx = add_windows(du, x.shape[-2:-1], W.shape[:1], stride, padding, dilation)  # windows overlap: add up
+    dx = add_windows(du, x.shape[-2:-1], W.shape[:1], stride, padding, dilation)  # summed over windows
     dW = diagonal_blocks(rows(u).T @ rows(dz), groups, W.shape[-2]).reshape(
         W.shape
     )  # the same W serves every window: the windows add up
@@ -176,7 +176,7 @@ def max_pool2d(x, *, size=(2, 2), stride=2, padding=0):
 @max_pool2d.backward
 def max_pool2d_backward(dy, x, u, *, size, stride, padding):
     du = np.where(first_largest(u), np.expand_dims(dy, -2), 0)  # only the largest entry was passed on
-    dx = add_windows(du, x.shape[-3:-1], size, stride, padding)  # an entry may be the largest of several
+    dx = add_windows(du, x.shape[-3:-1], size, stride, padding)  # summed over windows
     return dx
 
 
@@ -199,7 +199,7 @@ def average_pool2d(x, *, size=(2, 2), stride=2, padding=0):
 def average_pool2d_backward(dy, x, *, size, stride, padding):
     share = np.expand_dims(dy / (size[0] * size[1]), -2)  # an equal share for every entry of a window
     du = share * np.ones((size[0] * size[1], 1), dy.dtype)
-    dx = add_windows(du, x.shape[-3:-1], size, stride, padding)  # windows overlap: add up
+    dx = add_windows(du, x.shape[-3:-1], size, stride, padding)  # summed over windows
     return dx
 
 

@@ -268,7 +268,7 @@ def mean(l):
 
 @mean.backward
 def mean_backward(dloss, l, count):
-    dl = np.full_like(l, dloss / count)  # every row's share is 1/N: it lives here and nowhere else
+    dl = np.full_like(l, dloss / count)  # a mean over N: 1/N enters here and nowhere else
     return dl
 
 

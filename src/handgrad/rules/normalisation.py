@@ -143,9 +143,9 @@ def layer_norm(x, gamma, beta, *, epsilon=1e-5):
 def layer_norm_backward(dy, gamma, rstd, xhat):
     dgamma = rows(dy * xhat).sum(axis=0)  # gamma was broadcast over the rows: sum over them
     dbeta = rows(dy).sum(axis=0)  # beta was broadcast over the rows: sum over them
-    dxhat = dy * gamma  # gamma belongs inside the means below
+    dxhat = dy * gamma  # before the means, as gamma differs by feature
     through_mean = dxhat.mean(axis=-1, keepdims=True)  # every feature moves its row's mean
-    through_var = (dxhat * xhat).mean(axis=-1, keepdims=True)  # and its row's variance
+    through_var = (dxhat * xhat).mean(axis=-1, keepdims=True)  # every feature moves its row's variance
     dx = rstd * (dxhat - through_mean - xhat * through_var)  # direct, by the mean, by the variance
     return dx, dgamma, dbeta
 
@@ -205,7 +205,7 @@ def group_norm(x, gamma, beta, *, groups=1, epsilon=1e-5):
 def group_norm_backward(dy, gamma, rstd, uhat, xhat, *, groups):
     dgamma = rows(dy * xhat).sum(axis=0)  # gamma was broadcast over rows and places: sum over them
     dbeta = rows(dy).sum(axis=0)  # beta was broadcast over rows and places: sum over them
-    duhat = split_last(dy * gamma, groups)  # gamma belongs inside the means below
+    duhat = split_last(dy * gamma, groups)  # before the means, as gamma differs by feature
     through_mean = duhat.mean(axis=(-4, -3, -1), keepdims=True)  # every entry moves its group's mean
     through_var = (duhat * uhat).mean(axis=(-4, -3, -1), keepdims=True)  # and its group's variance
     dx = join_last(rstd * (duhat - through_mean - uhat * through_var))  # direct, by the mean, by the variance

@@ -187,5 +187,5 @@ def last_time(x):
 @last_time.backward
 def last_time_backward(dy, x):
     is_last = np.arange(x.shape[1])[:, None] == x.shape[1] - 1
-    dx = np.where(is_last, np.expand_dims(dy, 1), 0)  # no other time was taken
+    dx = np.where(is_last, np.expand_dims(dy, 1), 0)  # only the last time is used
     return dx

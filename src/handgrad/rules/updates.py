@@ -95,7 +95,7 @@ def adam(W, dW, m: State, v: State, learning_rate, step, *, beta1=0.9, beta2=0.9
     """
     m += (1 - beta1) * (dW - m)
     v += (1 - beta2) * (dW * dW - v)
-    mhat = m / (1 - beta1**step)  # m started at zero and is too small at first
+    mhat = m / (1 - beta1**step)  # m starts at 0: corrected for bias
     vhat = v / (1 - beta2**step)
     W -= learning_rate * mhat / (np.sqrt(vhat) + epsilon)
     return W, m, v
