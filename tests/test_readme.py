@@ -5,7 +5,8 @@ import io
 import re
 from pathlib import Path
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_first_example_prints_what_stands_below_it():
@@ -26,6 +27,18 @@ def test_every_file_it_links_to_exists():
     missing = [link for link in links if not (Path(__file__).parent.parent / link).exists()]
     assert links
     assert missing == []
+
+
+def test_what_it_links_to_is_complete_as_it_is():
+    """A page with parts that only the build of the documentation writes would have holes."""
+    links = set(re.findall(r"\]\((docs/[^)#]+\.md)\)", README))
+    holes = {
+        link: found
+        for link in links
+        if (found := re.findall(r"\{(?:generated|eval-rst)\}|\[\]\(", (ROOT / link).read_text("utf-8")))
+    }
+    assert len(links) > 5
+    assert holes == {}
 
 
 def test_its_figures_are_those_of_the_page_of_benchmarks():

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from handgrad import SGD, Layer, Linear, Loss, MeanSquaredError, Network, ReLU, rule, train
+from handgrad.errors import TrainingError
 from handgrad.layers import Graph, Value
 from handgrad.program.lines_in_python import compile_program
 from handgrad.program.printing import function_source
@@ -53,6 +54,22 @@ def test_a_failure_inside_a_users_rule_shows_the_programs_line() -> None:
     assert last.line == "a1 = z1 * np.ones((3, 1))[:z1.shape[0]]  # (n, 3)"
     shown = "".join(traceback.format_exception(caught.value))
     assert "a1 = z1 * np.ones((3, 1))[:z1.shape[0]]" in shown
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_a_debugger_after_a_divergence_stands_in_the_line_that_was_first_not_finite(engine: str) -> None:
+    """With every value of that batch that was there, whichever engine ran."""
+    network = Network(Linear(FEATURES, 6), ReLU(), Linear(6, OUTPUTS), loss=MeanSquaredError())
+    with pytest.raises(TrainingError, match="line `") as caught:
+        train(network, X, T, epochs=50, optimiser=SGD(1e9), batch_size=5, engine=engine)
+    *_, (last, number) = traceback.walk_tb(caught.value.__traceback__)
+    assert last.f_code.co_filename.startswith("<handgrad step ")
+    blamed = str(caught.value).partition("line `")[2].partition("`")[0]
+    assert linecache.getline(last.f_code.co_filename, number).strip().startswith(f"{blamed}  # ")
+    target, *_ = blamed.split(" ")
+    assert not np.isfinite(last.f_locals[target]).all()
+    assert last.f_locals["x"].shape == (5, FEATURES)
+    assert list(last.f_locals)[-1] == target
 
 
 class Stopper(bdb.Bdb):

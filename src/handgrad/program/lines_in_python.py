@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from types import CodeType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from handgrad.rules import PRIMITIVES, Shape, Size
 from handgrad.rules.rule_source import blocks, source_of_block
 
 Scope = dict[str, Any]
+Error = TypeVar("Error", bound=Exception)
 
 
 @lru_cache(maxsize=4096)
@@ -56,6 +57,22 @@ def compile_program(program: Program, name: str) -> Callable[..., Any]:
     exec(compile(source, filename, "exec"), scope)
     function: Callable[..., Any] = scope[name]
     return function
+
+
+def raised_in(error: Error, program: Program, name: str, line: ProgramLine, scope: Scope) -> Error:
+    """Return an error as if a line of the program's function had raised it: there a debugger finds the values of a scope."""
+    filename = compile_program(program, name).__code__.co_filename
+    same = [other for other in program.lines if str(other) == str(line)]
+    texts = enumerate(linecache.getlines(filename), 1)
+    numbers = [number for number, text in texts if text.strip().startswith(f"{line}  # ")]
+    number = numbers[same.index(line)] if len(numbers) == len(same) else 1
+    code = compile("\n" * (number - 1) + "raise __error__", filename, "exec").replace(co_name=name)
+    try:
+        exec(code, {**PRIMITIVES, "__error__": error}, scope)
+    except type(error):
+        assert error.__traceback__ is not None
+        error.__traceback__ = error.__traceback__.tb_next  # without this function
+    return error
 
 
 def measure(program: Program) -> Program:

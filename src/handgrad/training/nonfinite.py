@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from handgrad.arrays import Array, stored
 from handgrad.engines import Epoch
 from handgrad.errors import TrainingError
 from handgrad.program import Program, ProgramLine
-from handgrad.program.lines_in_python import run_source
+from handgrad.program.lines_in_python import raised_in, run_source
 from handgrad.rules import show_shape
 from handgrad.rules.rule_source import blocks, source_of_block
 from handgrad.training.learning_rates import steps_tried
@@ -48,14 +48,16 @@ def explain_nonfinite(
     with np.errstate(all="ignore"):
         for number, given in enumerate(epoch.batches(program)):
             if blamed := _blame(program, arrays, start, epoch, number, given, finite_rate):
-                problem, cause, fix, values = blamed
                 step = f"step {epoch.first_step + number}"
                 place = step if len(epoch.learning_rates) else "the validation rows"
-                return TrainingError(
-                    f"{place} (batch {number + 1} of {len(epoch)}): {problem}",
-                    given=values,
-                    fix=f"likely cause: {cause}; {fix}",
+                error = TrainingError(
+                    f"{place} (batch {number + 1} of {len(epoch)}): {blamed.problem}",
+                    given=blamed.values,
+                    fix=f"likely cause: {blamed.cause}; {blamed.fix}",
                 )
+                if blamed.line is None:
+                    return error
+                return raised_in(error, program, "step", blamed.line, blamed.scope)
             if number == batch:
                 break
     return TrainingError(
@@ -66,16 +68,27 @@ def explain_nonfinite(
     )
 
 
+class _Blame(NamedTuple):
+    """What was first not finite, why it is likely, and what to do; the line that made it, with all values there."""
+
+    problem: str
+    cause: str
+    fix: str
+    values: str
+    line: ProgramLine | None
+    scope: dict[str, Any]
+
+
 def _blame(
     program: Program, arrays: Mapping[str, Array], start: Mapping[str, float], epoch: Epoch, number: int,
     given: Mapping[str, Any], finite_rate: FiniteRate | None,
-) -> tuple[str, str, str, str] | None:  # fmt: skip
-    """Run a batch; return the problem with the first value that is not finite, its cause, a remedy and what it is of."""
+) -> _Blame | None:  # fmt: skip
+    """Run a batch, as far as the first value that is not finite."""
     for name, array in given.items():
         if not np.all(np.isfinite(stored(array))):  # it was, before it was converted
             size = largest({name: epoch.arrays[name]})[name]
             problem = f"{name} goes up to {size:.3g}, too large for {program.dtype}"
-            return problem, "the scale of the data", "divide it, or train in float64", ""
+            return _Blame(problem, "the scale of the data", "divide it, or train in float64", "", None, {})
     scope: dict[str, Any] = {**arrays, **given, "n": given["x"].shape[0]}
     pairs = ((block, line) for block in blocks(program.lines) for line in block)
     for block, line in pairs:
@@ -93,11 +106,8 @@ def _blame(
             f"first at {line.target}{entry}"
         )
         values = ", ".join(f"|{name}| up to {size:.3g}" for name, size in sizes.items())
-        return (
-            problem,
-            *_cause(program, start, line, scope, lambda: _slower(epoch, number, finite_rate)),
-            values,
-        )
+        cause, fix = _cause(program, start, line, scope, lambda: _slower(epoch, number, finite_rate))
+        return _Blame(problem, cause, fix, values, line, scope)
     return None
 
 
