@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from handgrad.rules import rule as rule
     from handgrad.rules import update as update
     from handgrad.training import History as History
+    from handgrad.training.many import train_many as train_many
     from handgrad.training.training_run import train as train
 
 __version__ = "0.1.0"
@@ -47,7 +48,7 @@ PUBLIC = {
     "runs": (),
     "sklearn": (),
     "testing": (),
-    "training": ("History", "train"),
+    "training": ("History", "train", "train_many"),
 }
 """What can be reached as ``handgrad.name``: modules, and what is in them; every layer, loss, optimiser and schedule too."""
 

@@ -75,7 +75,7 @@ class History(HTMLReprMixin):
         One record each.
     stopped
         Why it ended: "finished", "early" (the validation loss no longer fell, or ``after_epoch`` returned True) or
-        "interrupted".
+        "interrupted"; of `train_many` also "diverged" (the loss was not finite).
     best_epoch
         With patience, the epoch of the lowest validation loss, whose weights the network has; else None: the last
         epoch's are.
