@@ -368,10 +368,20 @@ def test_rows_by_number_train_as_copies_of_them_do() -> None:
 
 def test_the_rows_of_a_file_are_shuffled_in_windows(tmp_path: Path) -> None:
     """Each comes once; those of a window are of 64 blocks, in no order, and another epoch has other windows."""
-    count, window = 147 * BLOCK, BLOCK * MIXED
+    count, window = 147 * BLOCK - 99, BLOCK * MIXED
     mapped = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.uint8, (count, 1))
     subset = Subset({"x": mapped}, np.arange(count))
-    order, other = subset.shuffled(seed=3, epoch=0), subset.shuffled(seed=3, epoch=1)
+    shuffled = subset.shuffled(seed=3, epoch=0)
+    order, other = shuffled[:], subset.shuffled(seed=3, epoch=1)[:]
+    for part in (
+        slice(5, 9),
+        slice(window - 3, window + 7),
+        slice(window, count),
+        slice(9, 9),
+        slice(7, 2 * window),
+    ):
+        np.testing.assert_array_equal(shuffled[part], order[part])
+    assert len(shuffled) == len(order)
     np.testing.assert_array_equal(np.sort(order), np.arange(count))
     blocks = [set((each[: window - 99] // BLOCK).tolist()) for each in (order, other)]
     assert [len(each) for each in blocks] == [MIXED, MIXED]

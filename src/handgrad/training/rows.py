@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,19 +47,38 @@ class Subset:
         """Return the rows in the order of an epoch.
 
         Rows in memory are all shuffled. Those of a file are read nearly one after the other: 64 blocks of 4,096 rows,
-        drawn at random, are shuffled among each other, then the next 64.
+        drawn at random, are shuffled among each other, then the next 64. They come as a `FileOrder`, whose slices are arrays.
         """
-        random, rows = np.random.default_rng([seed, epoch]), self.order
-        if not self.mapped or len(rows) <= BLOCK * MIXED:
-            return rows[random.permutation(len(rows))]
-        blocks = random.permutation(-(-len(rows) // BLOCK))
-        order, done = np.empty_like(rows), 0
-        for first in range(0, len(blocks), MIXED):
-            mixed = np.concatenate([rows[k * BLOCK : (k + 1) * BLOCK] for k in blocks[first : first + MIXED]])
-            random.shuffle(mixed)
-            order[done : done + len(mixed)] = mixed
-            done += len(mixed)
-        return order
+        if self.mapped and len(self.order) > BLOCK * MIXED:
+            return FileOrder(self.order, seed, epoch)  # type: ignore[return-value]
+        return self.order[np.random.default_rng([seed, epoch]).permutation(len(self.order))]
+
+
+class FileOrder:
+    """The shuffled rows of a file: each slice is computed when it is asked for, since there may be many."""
+
+    def __init__(self, rows: Array, seed: int, epoch: int) -> None:
+        self.rows, self.seeds = rows, (seed, epoch)
+        self.blocks = np.random.default_rng(self.seeds).permutation(-(-len(rows) // BLOCK))
+        lengths = np.minimum(BLOCK, len(rows) - self.blocks * BLOCK)
+        self.starts = [0, *np.cumsum(np.add.reduceat(lengths, range(0, len(lengths), MIXED))).tolist()]
+        self.mixed = lru_cache(2)(self._mixed)  # slices that follow one another need each twice
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, part: slice) -> Array:
+        first, last, _ = part.indices(len(self))
+        numbers = range(bisect_right(self.starts, first) - 1, bisect_left(self.starts, last))
+        found = np.concatenate([self.rows[:0], *map(self.mixed, numbers)])
+        return found[first - self.starts[numbers.start] :][: last - first]
+
+    def _mixed(self, number: int) -> Array:
+        """Return the rows of 64 blocks, shuffled."""
+        blocks = self.blocks[number * MIXED : (number + 1) * MIXED]
+        rows = np.concatenate([self.rows[k * BLOCK : (k + 1) * BLOCK] for k in blocks])
+        np.random.default_rng([*self.seeds, number]).shuffle(rows)
+        return rows
 
 
 def divide_rows(
@@ -68,7 +89,8 @@ def divide_rows(
     arrays = checked_rows(network, x, t, sample_weight)
     count = len(arrays["t"])
     chosen = rows is not None
-    rows = np.arange(count) if rows is None else _numbers("rows", rows, count)
+    smallest = np.int32 if count < 2**31 else np.int64  # of a file there may be many
+    rows = np.arange(count, dtype=smallest) if rows is None else _numbers("rows", rows, count)
     if validation is None:
         return Subset(arrays, rows, chosen), None
     if isinstance(validation, np.ndarray):

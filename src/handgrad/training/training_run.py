@@ -33,7 +33,7 @@ MOST_STEPS = 2**28
 
 logger = logging.getLogger(__name__)
 
-MAPPED_BYTES = 2**26
+MAPPED_BYTES = 2**24
 """After so much of a file, its pages are let go of."""
 
 
