@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,9 +32,10 @@ from handgrad import (
     Tanh,
     explain,
 )
+from handgrad.checking.mistakes import MISTAKES
 from handgrad.cli.lab import small_network
 from handgrad.explaining.execution import execute_network
-from handgrad.explaining.page import render_page
+from handgrad.explaining.page import FOLDER, render_page
 from handgrad.explaining.snapshots import take_snapshot
 
 pytestmark = pytest.mark.browser
@@ -376,7 +378,7 @@ def test_mistakes_are_switched_on(browser: Any, tmp_path: Path, small: tuple[Net
     record = explain(network, x, t)
     page = opened(browser, tmp_path, record)
     values = execute_network(network, x, t).values
-    dz1, dW1, da1 = values["dz1"], values["dW1"], values["da1"]
+    dz1, dz2, dW1, da1 = (values[name] for name in ("dz1", "dz2", "dW1", "da1"))
     wrong = {
         "dW1": {
             "the mean over the rows in place of the sum": dW1 / 24,
@@ -384,12 +386,15 @@ def test_mistakes_are_switched_on(browser: Any, tmp_path: Path, small: tuple[Net
             "the sign turned": -dW1,
         },
         "db1": {"the mean in place of the sum": dz1.mean(0)},
-        "dz1": {"the local derivative left out: da1 unchanged": da1},
+        "dz1": {
+            "the local derivative left out: da1 unchanged": da1,
+            "the derivative taken at a1, not at z1": da1 * (1 - np.tanh(values["a1"]) ** 2),
+        },
+        "da1": {"W2 updated before this line": dz2 @ (network.parameters["W2"] - 0.1 * values["dW2"]).T},
     }
     for target, mistakes in wrong.items():
         page.click(f"#line-{line_of(record, target)}")
         panel = page.locator(".card:visible [data-mistakes]")
-        panel.locator("summary").click()
         for name, expected in mistakes.items():
             panel.get_by_role("button", name=name, exact=True).click()
             found = page.evaluate(f"Array.from(handgrad.value('{target}').data)")
@@ -411,6 +416,67 @@ def test_mistakes_are_switched_on(browser: Any, tmp_path: Path, small: tuple[Net
     facts = page.locator(".card:visible .nudge dd").all_inner_texts()
     assert float(facts[0].split(" = ")[1]) == pytest.approx(-float(facts[1]), rel=1e-4)
     assert page.said == []
+
+
+def test_a_term_is_left_out_and_square_matrices_are_multiplied_entry_by_entry(
+    browser: Any, tmp_path: Path
+) -> None:
+    """A value that is used twice, and an error of as many rows as it has columns, where * raises nothing."""
+    rng = np.random.default_rng(5)
+    x, t = rng.normal(size=(4, 4)), rng.normal(size=(4, 4))
+    network = Network(Linear(4, 4), Residual(Tanh()), Linear(4, 4), loss=MeanSquaredError(), dtype="float64")
+    record = explain(network, x, t)
+    page = opened(browser, tmp_path, record)
+    values = execute_network(network, x, t).values
+    error = next(line.target for line in record.lines if line.expression.count("W2.T"))
+    upstream = values["dz2"]
+    sums = next(
+        line for line in record.lines if line.phase == "backward" and line.expression.count(" + d") == 1
+    )
+    first, second = sums.expression.split(" + ")
+    wrong = {
+        error: {"* in place of @": upstream * network.parameters["W2"].T},
+        sums.target: {f"{first} left out": values[second], f"{second} left out": values[first]},
+    }
+    for target, mistakes in wrong.items():
+        page.evaluate(f"document.getElementById('line-{line_of(record, target)}').click()")
+        panel = page.locator(".card:visible [data-mistakes]")
+        for name, expected in mistakes.items():
+            panel.get_by_role("button", name=name, exact=True).click()
+            found = page.evaluate(f"Array.from(handgrad.value('{target}').data)")
+            np.testing.assert_allclose(found, expected.ravel(), rtol=1e-9)
+            panel.get_by_role("button", name=name, exact=True).click()
+    assert page.said == []
+
+
+def test_six_questions_are_answered_two_clicks_away(lab: Any) -> None:
+    """Each leads to a card that shows what it speaks of; a mistake that it names can be switched on there."""
+    lab.click("nav a[href='#questions']")
+    asked = lab.locator(".questions > div")
+    expected = ["dW1 =", "dW1 =", "dW1 =", "dz1 =", "dz1 =", "da2 ="]
+    assert asked.count() == len(expected)
+    for number, line in enumerate(expected):
+        each = asked.nth(number)
+        answer = each.locator("dd").inner_text()
+        each.locator("a.jump").click()
+        assert lab.locator("[aria-current=step] code").inner_text().startswith(line)
+        card = lab.locator(".card:visible")
+        for mistake in re.findall("“(.*?)”", answer):
+            assert card.get_by_role("button", name=mistake, exact=True).count() == 1
+        formulas = card.locator(".step code").all_inner_texts()
+        for formula in re.findall(r"∂z1\[.*?\] · δ\[[^\]]*\]|dW1\[.*?dz1\[[^\]]*\]", answer):
+            assert formula in formulas
+    assert lab.said == []
+
+
+def test_each_mistake_has_a_name_of_the_catalogue() -> None:
+    codes = set(
+        re.findall(
+            r'code: "([^"]+)"|\["([a-z-]+)", "the transpose', (FOLDER / "mistakes.js").read_text("utf-8")
+        )
+    )
+    assert {one or other for one, other in codes} <= MISTAKES.keys()
+    assert len(codes) == 9
 
 
 def test_a_snapshot_s_weights_are_taken(

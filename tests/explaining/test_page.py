@@ -57,6 +57,19 @@ def test_a_card_derives_its_gradient_by_indices(record: Explanation) -> None:
     assert len(steps) == 5
 
 
+def test_questions_are_asked_where_a_network_answers_them(record: Explanation) -> None:
+    """Of an activation, an error through weights and weights; a network of one layer has no activation to ask about."""
+    asked = re.findall(r"<dt>(.*?)</dt><dd>", render_page(record).split('<dl class="questions">')[1])
+    assert len(asked) >= 6
+    assert asked[0] == "Which shape has dW1, and why is there a transpose?"
+    assert "Is φ′ taken at z1 or at a1?" in asked
+    generator = np.random.default_rng(5)
+    single = Network(Linear(4, 3), loss=SoftmaxCrossEntropy(), seed=2)
+    page = render_page(explain(single, generator.normal(size=(5, 4)), generator.integers(0, 3, 5)))
+    assert "Which shape has dW1" in page
+    assert "φ′ taken" not in page
+
+
 def test_nothing_is_loaded_from_elsewhere(record: Explanation) -> None:
     page = render_page(record)
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)

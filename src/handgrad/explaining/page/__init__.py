@@ -14,6 +14,7 @@ import math_core
 import msgspec
 from markupsafe import Markup
 
+from handgrad.explaining.page.questions import questions
 from handgrad.explaining.record import ExplainedLine, Explanation, Jacobian, Step
 from handgrad.rules import show_shape
 from handgrad.rules.rule_source import backward_slice
@@ -63,6 +64,7 @@ def render_page(explanation: Explanation) -> str:
         links=links,
         # each factor once: it is the same in every derivation
         factors={factor.line: factor for derivation in derivations for factor in derivation.factors},
+        questions=questions(explanation),
         words=WORDS,
         data=_as_json(_page_data(explanation, links)),
         script=Markup(script),  # these two are the package's own files

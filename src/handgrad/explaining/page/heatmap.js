@@ -163,7 +163,7 @@ function fit(canvas, { rows, columns }) {
   const cell = Math.min(18, room / columns);
   const width = cell >= 1 ? Math.floor(cell) * columns : room;
   canvas.style.width = `${width}px`;
-  canvas.style.height = `${Math.min(Math.max(rows * Math.max(width / columns, 3), 14), 360)}px`;
+  canvas.style.height = `${Math.min(Math.max(rows * Math.max(width / columns, 3), 14), 288)}px`;
 }
 
 /** Show the value under the pointer, or under a cursor moved with arrow keys. */

@@ -229,6 +229,7 @@ export class LiveProgram {
   /** The named entries that an entry is made of, through the unnamed parts of its line. */
   leaves(number, place, found = new Map()) {
     for (const part of this.terms(number, place).flat()) {
+      if (this.given.values[part.number].operation === "constant") continue; // a 1 is no dloss, though they are equal
       if (part.name) found.set(`${part.name} ${part.place}`, part);
       else if (found.size < MOST_LEAVES) this.leaves(part.number, part.place, found);
     }

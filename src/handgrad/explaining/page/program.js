@@ -1,9 +1,11 @@
 /** Stepping through the program, and the card of the current line. */
 
 import { element, roving } from "./dom.js";
-import { figure, jacobianFigure, light } from "./heatmap.js";
+import { figure, jacobianFigure, light, matrix } from "./heatmap.js";
 import { entryPanel } from "./lab.js";
 import { mistakePanel } from "./mistakes.js";
+
+const NARROW = 10; // columns of an array that has others beside it
 
 /** Wire the list, the buttons, the slider and the links. Returns `choose`, which moves to a line. */
 export function stepThrough(record, onMove) {
@@ -108,6 +110,8 @@ function fillCard(record, card, quick = false) {
   for (const slot of card.querySelectorAll(".slot[data-value]")) {
     const name = slot.dataset.value;
     const choose = record.lab && ((indices) => chooseEntry(record, card, name, placeOf(record, name, indices)));
+    const { columns } = matrix(record.ledger[name]?.sample ?? { shape: [], numbers: [] }, record.ledger[name]);
+    slot.classList.toggle("narrow", columns <= NARROW);
     slot.replaceChildren(figure(name, record.ledger[name], { pixels: record.pixels, numbers: "main" in slot.dataset, choose }));
   }
   if (record.lab && !quick) {
