@@ -20,6 +20,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from handgrad.cli.train import train_command
+from handgrad.engines.cluster import announced
 
 from ..conftest import ENVIRONMENT, Server
 
@@ -75,7 +76,7 @@ class Processes:
         with socket.socket() as listening:
             listening.bind(("localhost", 0))
             port = listening.getsockname()[1]
-        place = ["--cluster", "--coordinator", f"localhost:{port}", "--processes", count]
+        place = ["--coordinator", f"localhost:{port}", "--processes", count]
         return [
             self.server.start(
                 self.folder,
@@ -154,6 +155,45 @@ def test_a_killed_process_ends_the_other_and_both_go_on_from_the_checkpoint(proc
         weights = (load_file(processes.folder / each / "weights.safetensors") for each in (run, "whole"))
         for (name, array), undisturbed in zip(next(weights).items(), next(weights).values(), strict=True):
             np.testing.assert_array_equal(array, undisturbed, err_msg=name)
+
+
+def test_without_an_option_mpirun_says_that_there_are_two(processes: Processes) -> None:
+    """As Open MPI's does, in the environment; the coordinator's port follows from its number of the job."""
+    job = random.SystemRandom().randrange(2**12)
+    open_mpi = {"OMPI_MCA_orte_hnp_uri": f"{job * 2**12}.0;tcp://127.0.0.1:1", "OMPI_COMM_WORLD_SIZE": "2"}
+    started = []
+    for number in range(2):
+        places = {f"OMPI_COMM_WORLD_{name}": str(number) for name in ("RANK", "LOCAL_RANK")}
+        streams = [processes.folder / f"{number}.{stream}" for stream in ("out", "err")]
+        command = ["train", *TRAINING, "--epochs", "1", "--out", "run"]
+        started.append(
+            processes.server.start(
+                processes.folder, command, [os.devnull, *streams], environment=open_mpi | places
+            )
+        )
+    for number, process in enumerate(started):
+        assert processes.server.wait(process) == 0, (processes.folder / f"{number}.err").read_text()
+    head = (processes.folder / "run" / "history.jsonl").read_text().partition("\n")[0]
+    assert json.loads(head)["facts"]["processes"] == 2
+    assert (processes.folder / "1.out").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("environment", "count"),
+    [
+        ({}, 1),
+        ({"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, 1),  # the job's script
+        ({"SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "1"}, 1),  # srun --ntasks 1
+        ({"SLURM_NTASKS": "3", "SLURM_STEP_NUM_TASKS": "3"}, 3),
+        ({"OMPI_COMM_WORLD_SIZE": "1"}, 1),
+        ({"OMPI_COMM_WORLD_SIZE": "5", "SLURM_STEP_NUM_TASKS": "1"}, 5),
+        ({"TPU_WORKER_HOSTNAMES": "localhost"}, 1),
+        ({"TPU_WORKER_HOSTNAMES": "a,b,c,d"}, 4),
+        ({"OMPI_COMM_WORLD_SIZE": ""}, 1),
+    ],
+)
+def test_one_process_is_no_cluster(environment: dict[str, str], count: int) -> None:
+    assert announced(environment) == count
 
 
 def test_the_script_for_two_processes_trains_one_network(processes: Processes) -> None:

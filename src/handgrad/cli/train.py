@@ -47,7 +47,7 @@ from handgrad.cli.run_folder import (
 )
 from handgrad.configuration import Configuration, write_configuration
 from handgrad.data.sources import BY_SUFFIX
-from handgrad.engines.cluster import check_same, is_first
+from handgrad.engines.cluster import announced, check_same, is_first
 from handgrad.errors import EngineError, RunError, TrainingError, notify
 from handgrad.files import FolderLock
 from handgrad.network import Network
@@ -87,10 +87,10 @@ PAGE, PICTURE = "explanation.html", "evaluation.png"
 )
 @click.option("--tensorboard", is_flag=True, help="Write event files for TensorBoard into the run folder.")
 @click.option(
-    "--cluster",
-    is_flag=True,
-    help="Train in several processes, on one machine or many: give each the same command. srun, mpirun and Kubernetes "
-    "tell each which it is; elsewhere the next three options do.",
+    "--cluster/--no-cluster",
+    default=None,
+    help="Train in several processes, on one machine or many: give each the same command. srun, mpirun and the TPUs of a "
+    "cloud tell each which it is, and --engine jax does without this option there; elsewhere the next three options do.",
 )
 @click.option(
     "--coordinator", metavar="HOST:PORT", envvar="HANDGRAD_COORDINATOR", help="Where process 0 listens."
@@ -115,7 +115,7 @@ def train_command(
     resume: Path | None,
     checkpoint_minutes: float,
     tensorboard: bool,
-    cluster: bool,
+    cluster: bool | None,
     coordinator: str | None,
     processes: int | None,
     process: int | None,
@@ -158,6 +158,9 @@ def train_command(
             settings,
         )
 
+    if cluster is None:
+        found = settings["training__engine"] == "jax" and announced(os.environ) > 1
+        cluster = found or coordinator is not None
     if not cluster:
         return run()
     if settings["training__engine"] not in (None, "jax"):

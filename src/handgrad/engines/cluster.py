@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,6 +24,23 @@ JOINING_SECONDS = 300
 
 LOST = re.compile("Gloo|NCCL|[Cc]oordination|distributed service|heartbeat")
 """What the messages of JAX have in them where another process has gone."""
+
+
+def announced(environment: Mapping[str, str]) -> int:
+    """Return how many processes srun, mpirun or a cloud's TPU says are started together; 1 where none says so.
+
+    Of a job whose script is not started by srun, Slurm counts the tasks too: what counts is the step.
+
+    Examples
+    --------
+    >>> announced({"SLURM_NTASKS": "4"}), announced({"SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "4"})
+    (1, 4)
+    >>> announced({"TPU_WORKER_HOSTNAMES": "host0,host1"})
+    2
+    """
+    counts = (environment.get(name, "") for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"))
+    hosts = environment.get("TPU_WORKER_HOSTNAMES", "").count(",") + 1
+    return max(hosts, *(int(count) for count in counts if count.isdecimal()), 1)
 
 
 def join(coordinator: str | None = None, processes: int | None = None, process: int | None = None) -> None:
