@@ -777,3 +777,113 @@ def test_a_step_that_may_be_of_a_loss_which_is_not_known_is_no_mistake(tmp_path,
     train = run_file(tmp_path / "steps.py").names["train"]
     with pytest.raises(CheckError, match=r"these steps are of none that is known|depends on none"):
         check(train, inputs={"x": np.array([1.0, -2.0, 3.0]), "y": 1.0, "w": np.array([0.5, 0.1, 0.2])})
+
+
+def example_in(folder: Path, source: str, name: str):
+    (folder / "given.py").write_text(source)
+    file = run_file(folder / "given.py")
+    (candidate,) = (each for each in candidates_in(file) if each.name == name)
+    return example_of(candidate, file, {})
+
+
+def test_the_upstream_gradient_of_a_recorded_call_is_no_input(tmp_path):
+    """Whatever the backward's name is: it is another one in each check."""
+    example = example_in(
+        tmp_path,
+        """
+import numpy as np
+
+class Tangente:
+    def propagar(self, entrada):
+        self.salida = np.tanh(entrada)
+        return self.salida
+
+    def retropropagar(self, error):
+        return error * (1 - self.salida ** 2)
+
+capa = Tangente()
+capa.propagar(np.ones((3, 2)))
+capa.retropropagar(np.ones((3, 2)))
+""",
+        "Tangente",
+    )
+    assert [*example.inputs] == ["entrada"]
+
+
+def test_what_takes_rows_is_not_given_images(tmp_path):
+    example = example_in(
+        tmp_path,
+        """
+import numpy as np
+
+def margin_loss(W, x1, x2, same, margin=1.0):
+    diff = (x1 - x2) @ W
+    dist = np.sqrt(np.sum(diff ** 2, axis=1) + 1e-12)
+    gap = np.maximum(0, margin - dist)
+    loss = np.mean(same * dist ** 2 + (1 - same) * gap ** 2)
+    coef = 2 * same - 2 * (1 - same) * gap / dist
+    return loss, (x1 - x2).T @ (coef[:, None] * diff) / len(same)
+""",
+        "margin_loss",
+    )
+    assert {np.ndim(value) for value in example.inputs.values()} <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("call", ["", "forward(np.ones((2, 7)), {'stride': 1})"], ids=["drawn", "called"])
+def test_a_stride_is_not_1(tmp_path, call):
+    """At 1 it may be forgotten."""
+    source = """
+import numpy as np
+
+def forward(x, options):
+    stride = options['stride']
+    return x[:, ::stride], (x, stride)
+
+def backward(dout, cache):
+    x, stride = cache
+    dx = np.zeros_like(x)
+    dx[:, ::1] = dout
+    return dx
+
+"""
+    assert example_in(tmp_path, source.replace("::1", "::stride") + call, "forward").inputs["options"] == {
+        "stride": 2
+    }
+
+
+def test_no_repair_takes_an_update_back(tmp_path):
+    """What an optimiser's step does is its own; the update is to come after the gradient."""
+    (tmp_path / "dense.py").write_text("""
+import numpy as np
+
+class Optimiser:
+    def __init__(self):
+        self.lr = 0.5
+
+    def step(self, w, g):
+        return w - self.lr * g
+
+class Dense:
+    def __init__(self):
+        self.W = np.arange(6.0).reshape(3, 2) / 7
+        self.optimiser = Optimiser()
+
+    def forward(self, x):
+        self.x = x
+        return x @ self.W
+
+    def backward(self, delta):
+        dW = self.x.T @ delta
+        self.W = self.optimiser.step(self.W, dW)
+        return delta @ self.W.T
+
+layer = Dense()
+layer.forward(np.ones((4, 3)))
+layer.backward(np.ones((4, 2)))
+""")
+    file = run_file(tmp_path / "dense.py")
+    (candidate,) = (each for each in candidates_in(file) if each.name == "Dense")
+    example = example_of(candidate, file, {})
+    report = check(example.forward, inputs=example.inputs)
+    assert report.findings[0].code == "stale-or-mutated-state"
+    assert "lr" not in report.text()

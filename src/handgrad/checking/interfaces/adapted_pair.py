@@ -13,6 +13,7 @@ import numpy as np
 from handgrad.checking.interfaces.calling import Function, World
 from handgrad.checking.interfaces.implied_loss import agreeing
 from handgrad.checking.interfaces.names import (
+    LEARNING_RATES,
     RATES,
     Path,
     aliases_in,
@@ -37,8 +38,6 @@ Run = tuple[list[Any], Any]
 Found = dict[Path, Any]
 """All that may be a gradient, by path: "returned", "new" in the world, there before and "kept", by how much
 "moved", or a variable "inside" of a function."""
-
-LEARNING_RATES = RATES - {"alpha", "step", "rate"}
 
 
 def adapt(

@@ -13,6 +13,7 @@ from handgrad.checking.interfaces.tensors import is_array, is_torch, to_numpy
 
 SAVED = {"cache", "caches", "saved", "memory", "residuals", "res", "ctx", "tape", "stored", "store"}
 RATES = {"lr", "learningrate", "learnrate", "lrate", "alpha", "eta", "rate", "stepsize", "step"}
+LEARNING_RATES = RATES - {"alpha", "step", "rate"}  # which are nothing else
 OPTIMISERS = {"optimizer", "optimiser", "optim", "opt", "solver", "updater"}
 LOSSES = ("loss", "cost", "objective", "error", "mse", "nll", "entropy", "energy")
 TARGETS = {"y", "t", "label", "labels", "target", "targets", "targ", "expected", "onehot"}

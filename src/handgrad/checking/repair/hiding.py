@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from handgrad.checking.interfaces.names import LEARNING_RATES, plain
 from handgrad.checking.repair.expressions import Observed, is_float, number_of
 from handgrad.checking.repair.module_source import Change, Edit, ModuleSource, called
 
@@ -26,14 +28,14 @@ BOUNDED = ("maximum", "minimum", "clip")  # as good as comparisons
 def hides(source: ModuleSource, observed: Observed, change: Change) -> bool:
     """Whether a change is no repair.
 
-    An edit that takes a value from itself, gives a wrong function other numbers, or moves a threshold; new code that
-    leaves a wrong function as it is, or has arrays of numbers.
+    An edit that takes a value from itself, gives a wrong function other numbers, moves a threshold, or undoes an update;
+    new code that leaves a wrong function as it is, or has arrays of numbers.
     """
     if change.is_new:
         return _leaves_wrong(source, change) or _is_data(source, change)
     return any(
         _is_cancelled(source, edit) or _is_given_otherwise(source, edit) or _moves_threshold(source, observed, edit)
-        or _is_size_by_chance(source, observed, edit)
+        or _is_size_by_chance(source, observed, edit) or _undoes_update(source, edit)
         for edit in change.edits
     )  # fmt: skip
 
@@ -64,6 +66,30 @@ def _is_literal_array(node: ast.AST) -> bool:
     return (
         is_array and isinstance(node, ast.Call) and all(isinstance(each, ast.List) for each in node.args[:1])
     )
+
+
+def _undoes_update(source: ModuleSource, edit: Edit) -> bool:
+    """Whether an edit takes an update back, or changes what it moves by: gradients are computed elsewhere."""
+    if not isinstance(edit.old, ast.expr):
+        return False
+    before, after = (
+        Counter(_names_of(edit.old)),
+        Counter(name for each in edit.parts for name in _names_of(each)),
+    )
+    statement = source.enclosing(edit.old, ast.stmt)
+    computes = any(isinstance(each, ast.MatMult | ast.Call) for each in ast.walk(statement))
+    is_update = _has_rate(_names_of(statement)) and not computes
+    return _has_rate(before.keys() ^ after.keys()) or (is_update and before != after)
+
+
+def _has_rate(names: Iterable[str]) -> bool:
+    return any(plain(name) in LEARNING_RATES for name in names)
+
+
+def _names_of(part: ast.AST) -> Iterator[str]:
+    for node in ast.walk(part):
+        if isinstance(node, ast.Name | ast.Attribute):
+            yield node.id if isinstance(node, ast.Name) else node.attr
 
 
 def _is_cancelled(source: ModuleSource, edit: Edit) -> bool:

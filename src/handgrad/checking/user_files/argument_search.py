@@ -141,16 +141,26 @@ class ArgumentSearch:
                 best = reached
             if best[0][0][0] >= UNSUMMED:
                 break
+        if self._has_images(best[1]):  # of what takes rows too, those are meant
+            rows = next((start for start in tried if not self._has_images(start[1])), best)
+            reached = self._climbed(rows, end, images=False)
+            best = reached if reached[0][0][0] >= best[0][0][0] else best
         self.best = best[1]
         return best[0]
 
-    def _climbed(self, start: Trial, end: float) -> Trial:
+    def _has_images(self, chosen: dict[Parameter, int]) -> bool:
+        values = (self.options[each][k] for each, k in chosen.items())
+        return any(is_array(each) and each.ndim > 3 for each in values)
+
+    def _climbed(self, start: Trial, end: float, *, images: bool = True) -> Trial:
         """Return the best trial that is reached by changing one argument after the other, until a time."""
         reached, left = start, TRIALS
         while reached[0][0][0] < UNSUMMED and left > 0 and time.process_time() < end:
             better = None
             for defaults in (False, True):  # those that have one are changed where nothing else helps
                 for changed in self._neighbours(reached[1], defaults=defaults):
+                    if not images and self._has_images(changed):
+                        continue
                     left -= 1
                     trial = self._trial(changed)
                     if _gets_further(trial[0], (better or reached)[0][0]):

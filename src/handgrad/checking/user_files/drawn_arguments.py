@@ -358,8 +358,8 @@ class Options:
 
     def _whole(self, low: str) -> list[Any]:
         """Return whole numbers for sizes: of a window, of what is before a layer and after it."""
-        if low in STRIDES:
-            return [1, 2, 0]
+        if low in STRIDES:  # a stride of 1 hides what is forgotten at any other
+            return [2, 1, 0] if low.startswith("stride") else [1, 2, 0]
         if low in WINDOWS:
             return [3, 2, 1, (2, 2), (3, 3)]
         if self.alike:

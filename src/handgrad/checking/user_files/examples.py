@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from handgrad.checking.interfaces import Closures, has_backward, is_peer, pair_of
+from handgrad.checking.interfaces import Closures, has_backward, is_peer, methods_of, pair_of
 from handgrad.checking.interfaces.names import RATES, is_target, plain
 from handgrad.checking.interfaces.tensors import is_array
 from handgrad.checking.subject import CheckError, seeded
@@ -95,6 +95,7 @@ def _is_rate(name: str, value: Any) -> bool:
 def _recorded(candidate: Candidate, user_file: UserFile) -> Example | None:
     """Return an example of the arguments that the file itself calls a candidate with, if it does and they fit."""
     functions = functions_of(candidate)
+    backward = methods_of(candidate.forward).backward if candidate.has_methods else candidate.backward
     cls = candidate.forward if isinstance(candidate.forward, type) else type(candidate.forward)
     is_called = any((cls.__name__, each.__name__) in user_file.calls for each in functions)
     owner = cls.__name__ if is_called else ""
@@ -103,7 +104,8 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Example | None:
     given: dict[str, Any] = {}
     for k, (call, function) in enumerate(zip(calls, functions, strict=True)):
         for name, value in call.arguments.items() if call else ():
-            asked = k == 0 or name in needed or _is_asked_for(name, function)
+            is_backward = function == backward or is_backward_name(function.__name__)
+            asked = k == 0 or name in needed or _is_asked_for(name, is_backward=is_backward)
             if name not in given and asked and (name in needed or k or name == "self"):
                 given[name] = value
     if any(default is OMITTED and name not in given for name, default in needed.items()) or not any(calls):
@@ -126,7 +128,8 @@ def _example_with(forward: Any, candidate: Candidate, given: dict[str, Any]) -> 
         vars(forward).update({name: _telling(name, held[name]) for name in off})
     rows = _rows(given)
     inputs = {name: _telling(name, _fewer_rows(value, rows)) for name, value in given.items()}
-    for tried in (_floating(inputs), inputs):
+    floating = _floating(inputs)
+    for tried in (*_strided(floating), floating, inputs):
         try:
             with seeded(), np.errstate(all="ignore"):
                 fits, *_ = how_well_it_fits(forward, candidate.backward, tried)
@@ -136,8 +139,26 @@ def _example_with(forward: Any, candidate: Candidate, given: dict[str, Any]) -> 
             others = [name for name in given if is_no_penalty(name, given[name])]
             other = [f", but {name} {tried[name]}" for name in others]
             other += [f", but {name} {vars(forward)[name]}" for name in off]
+            other += [", but stride 2"] if tried is not floating and tried is not inputs else []
             return Example(forward, candidate.backward, tried, "as the file calls it" + "".join(other))
     return None
+
+
+def _strided(inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield inputs with a stride of 2 for one of 1, which hides what is forgotten at any other."""
+    found: list[str] = []
+
+    def wider(name: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: wider(str(key), each) for key, each in value.items()}
+        if plain(name).startswith("stride") and isinstance(value, int) and value == 1:
+            found.append(name)
+            return 2
+        return value
+
+    changed = {name: wider(name, value) for name, value in inputs.items()}
+    if found:
+        yield changed
 
 
 def _floating(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -156,9 +177,9 @@ def _telling(name: str, value: Any) -> Any:
     return 0.1 if is_no_penalty(name, value) else value
 
 
-def _is_asked_for(name: str, function: Callable[..., Any]) -> bool:
+def _is_asked_for(name: str, *, is_backward: bool) -> bool:
     """Whether a recorded argument is one to give: not what forward returned, and no upstream gradient."""
-    return is_target((name,)) or plain(name) in OPTIONS or not is_backward_name(function.__name__)
+    return is_target((name,)) or plain(name) in OPTIONS or not is_backward
 
 
 def _rows(given: dict[str, Any]) -> int:
