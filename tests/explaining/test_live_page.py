@@ -302,6 +302,30 @@ def test_the_picture_moves_with_a_weight_an_input_a_step_and_a_reset(lab: Any) -
     assert lab.said == []
 
 
+def test_a_unit_is_drawn_over_the_two_inputs(lab: Any) -> None:
+    """The chosen unit's own picture, whose largest number is that of the forward on a grid."""
+    shows(lab, "a1")
+    card = lab.locator(".card:visible")
+    card.locator("[data-value=a1] canvas").click(position={"x": 2, "y": 2})
+    text = card.locator(".unit figcaption").inner_text()
+    assert text.startswith("a1[:, 0] over the two inputs")
+    first = lab.evaluate("document.querySelector('.card:not([hidden]) .unit canvas').toDataURL()")
+    x, w, b = (np.array(lab.evaluate(f"Array.from(handgrad.arrays.{name})")) for name in ("x", "W1", "b1"))
+    x, w = x.reshape(-1, 2), w.reshape(2, 8)
+    low, high = x.min(axis=0), x.max(axis=0)
+    low, high = low - 0.15 * (high - low), high + 0.15 * (high - low)
+    cells = (np.arange(40) + 0.5) / 40
+    grid = np.stack(np.meshgrid(*(low + cells[:, None] * (high - low)).T), axis=-1)
+    values = np.tanh(grid @ w[:, 0] + b[0])
+    said = [float(each) for each in re.findall(r"from (\S+) to (\S+)", text)[0]]
+    assert said == pytest.approx([values.min(), values.max()], rel=1e-3)
+    shows(lab, "z1")
+    shows(lab, "a1")
+    card.locator("[data-value=a1] canvas").click(position={"x": 22, "y": 2})
+    assert lab.evaluate("document.querySelector('.card:not([hidden]) .unit canvas').toDataURL()") != first
+    assert lab.said == []
+
+
 def test_each_layer_s_gradient_is_drawn_along_the_network(lab: Any) -> None:
     """One bar for each layer with weights: its number is the norm of all its gradients, the longest the largest."""
     shows(lab, "db1")

@@ -68,13 +68,13 @@ export function ink(name) {
   return colour;
 }
 
-/** Red, green and blue of a number between -most and most. */
-export function colourOf(value, most) {
-  if (value === null) return rgb(NOT_FINITE[theme()]);
-  const scale = SCALES[theme()];
+/** Red, green and blue of a number between -most and most; who colours many asks once which theme is seen. */
+export function colourOf(value, most, seen = theme()) {
+  if (value === null) return rgb(NOT_FINITE[seen]);
+  const scale = COLOURS[seen];
   const place = most > 0 ? 2 + 2 * Math.max(-1, Math.min(1, value / most)) : 2;
   const below = Math.min(3, Math.floor(place));
-  const [from, to] = [rgb(scale[below]), rgb(scale[below + 1])];
+  const [from, to] = [scale[below], scale[below + 1]];
   return from.map((channel, k) => Math.round(channel + (to[k] - channel) * (place - below)));
 }
 
@@ -87,6 +87,8 @@ export function scaleAsCss() {
 export function colourOfClass(number) {
   return rgb(CLASSES[theme()].at(number % CLASSES[theme()].length));
 }
+
+const COLOURS = Object.fromEntries(Object.entries(SCALES).map(([name, scale]) => [name, scale.map(rgb)]));
 
 function rgb(hex) {
   return [1, 3, 5].map((start) => parseInt(hex.slice(start, start + 2), 16));

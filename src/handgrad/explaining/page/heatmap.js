@@ -1,6 +1,6 @@
 /** Arrays as heat maps, with their numbers. */
 
-import { colourOf, digits, element, scaleAsCss, shapeText } from "./dom.js";
+import { colourOf, digits, element, scaleAsCss, shapeText, theme } from "./dom.js";
 
 const CORNER = 6; // rows and columns of the table of numbers
 
@@ -21,12 +21,12 @@ export function most(sample) {
 export function paint(canvas, { rows, columns, at }, limit) {
   canvas.width = Math.max(columns, 1);
   canvas.height = Math.max(rows, 1);
-  const context = canvas.getContext("2d");
+  const [context, seen] = [canvas.getContext("2d"), theme()];
   const image = context.createImageData(canvas.width, canvas.height);
   for (let r = 0; r < rows; r++) {
     for (let c = 0; c < columns; c++) {
       const value = at(r, c);
-      image.data.set(value === undefined ? [0, 0, 0, 0] : [...colourOf(value, limit), 255], 4 * (r * columns + c));
+      image.data.set(value === undefined ? [0, 0, 0, 0] : [...colourOf(value, limit, seen), 255], 4 * (r * columns + c));
     }
   }
   context.putImageData(image, 0, 0);

@@ -2,7 +2,7 @@
 
 import { digits, drawn, element } from "./dom.js";
 import { indexOf, LiveProgram } from "./live.js";
-import { drawPredictions } from "./predictions.js";
+import { drawPredictions, unitPicture } from "./predictions.js";
 
 const MOST_TERMS = 12; // of a sum that are written out
 
@@ -114,6 +114,7 @@ function updateLedger({ program, record }) {
 /** The entries of a whole array that its sample has. */
 function sampled(shape, data, sample) {
   const width = sample.shape.reduce((product, size) => product * size, 1);
+  if (width === data.length) return Array.from(data, (value) => (Number.isFinite(value) ? value : null));
   return Array.from({ length: width }, (_, k) => {
     const place = indexOf(sample.shape, k).reduce((at, index, axis) => at * shape[axis] + index, 0);
     return Number.isFinite(data[place]) ? data[place] : null;
@@ -143,6 +144,9 @@ export function entryPanel(lab, name, place) {
   const panel = element("div", { class: "entry", "aria-live": "polite" }, title);
   if (name in program.arrays) panel.append(...change(lab, name, place));
   else panel.append(trace(program, name, place));
+  const forward = lab.record.lines.some((line) => line.target === name && line.phase === "forward");
+  const plane = program.given.fixed && `${program.value("x").shape}` === `${program.n},2`;
+  if (forward && plane && shape.length === 2) panel.append(unitPicture(program, name, place % shape[1]));
   return panel;
 }
 

@@ -1,6 +1,7 @@
 /** What a network of one or two inputs predicts over them, with the batch's rows: it moves with every number of the page. */
 
-import { colourOf, colourOfClass, digits, ink } from "./dom.js";
+import { colourOf, colourOfClass, digits, element, ink, theme } from "./dom.js";
+import { paint } from "./heatmap.js";
 
 const [SIZE, SIDE, POINTS] = [320, 40, 160]; // the canvas, cells along a side, points of a curve
 
@@ -43,13 +44,30 @@ function drawCurves(program, context) {
   return `${what}, from ${digits(up[0])} to ${digits(up[1])}, over x from ${digits(across[0])} to ${digits(across[1])}; squares are rows`;
 }
 
-function drawPlane(program, context) {
-  const { x } = program.arrays;
+/** The cells of the plane of two inputs, a margin around the rows included, from the upper left. */
+function plane({ arrays: { x } }) {
   const [across, up] = [0, 1].map((axis) => rangeOf(x.filter((_, k) => k % 2 === axis), 0.15));
   const grid = Float64Array.from({ length: 2 * SIDE * SIDE }, (_, k) => {
     const cell = k >> 1;
     return k % 2 ? between(up, 1 - (Math.floor(cell / SIDE) + 0.5) / SIDE) : between(across, ((cell % SIDE) + 0.5) / SIDE);
   });
+  return { across, up, grid };
+}
+
+/** One unit of a value over the plane of two inputs: what it has learned to tell apart. */
+export function unitPicture(program, name, unit) {
+  const { data } = elsewhere(program, plane(program).grid, SIDE * SIDE, name);
+  const width = data.length / SIDE ** 2;
+  const own = Array.from({ length: SIDE * SIDE }, (_, k) => data[k * width + unit]);
+  const canvas = element("canvas", { role: "img", "aria-label": `${name}[:, ${unit}] over the two inputs` });
+  paint(canvas, { rows: SIDE, columns: SIDE, at: (r, c) => own[r * SIDE + c] }, Math.max(...own.map(Math.abs)));
+  const text = `${name}[:, ${unit}] over the two inputs, as the picture of the predictions: from ${digits(Math.min(...own))} to ${digits(Math.max(...own))}`;
+  return element("figure", { class: "unit" }, canvas, element("figcaption", { class: "muted" }, text));
+}
+
+function drawPlane(program, context) {
+  const { x } = program.arrays;
+  const { across, up, grid } = plane(program);
   const [found, rows] = [predictions(program, grid, SIDE * SIDE), targets(program)];
   const colour = shading(program, [...found, ...rows]);
   const cell = SIZE / SIDE;
@@ -81,20 +99,26 @@ function mark(context, x, y, label) {
 
 /** Values, and shares of a yes, go from blue to orange; of more classes each has its colour, and they mix. */
 function shading(program, every) {
+  const seen = theme();
   if (program.given.task === "regression") {
     const most = Math.max(...every.map(([value]) => Math.abs(value)).filter(Number.isFinite));
-    return ([value]) => colourOf(Number.isFinite(value) ? value : null, most * 1.2);
+    return ([value]) => colourOf(Number.isFinite(value) ? value : null, most * 1.2, seen);
   }
-  if (every[0].length === 2) return ([, yes]) => colourOf(Number.isFinite(yes) ? 2 * yes - 1 : null, 1.4);
+  if (every[0].length === 2) return ([, yes]) => colourOf(Number.isFinite(yes) ? 2 * yes - 1 : null, 1.4, seen);
   return (shares) => [0, 1, 2].map((channel) => shares.reduce((sum, share, k) => sum + share * colourOfClass(k)[channel], 0));
+}
+
+/** A value of the forward at other inputs. */
+function elsewhere(program, x, rows, name) {
+  const t = new Float64Array((program.arrays.t.length / program.n) * rows);
+  const extra = program.arrays.w ? { w: new Float64Array(rows).fill(1) } : {};
+  return program.at({ x, t, ...extra }, name).value(name);
 }
 
 /** For each row of other inputs: the probability of each class, or the outputs. */
 function predictions(program, x, rows) {
-  const t = new Float64Array((program.arrays.t.length / program.n) * rows);
-  const extra = program.arrays.w ? { w: new Float64Array(rows).fill(1) } : {};
   const { given } = program;
-  const { data } = program.at({ x, t, ...extra }, given.output).value(given.output);
+  const { data } = elsewhere(program, x, rows, given.output);
   const width = data.length / rows;
   return Array.from({ length: rows }, (_, row) => {
     const own = Array.from(data.subarray(row * width, (row + 1) * width));
