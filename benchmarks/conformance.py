@@ -16,12 +16,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 ROOT = Path(__file__).parents[1]
 BATCH = 8
 
 
-def conform(dtype: str, every: int) -> None:
+def conform(dtype: str, every: int) -> NoReturn:
     """Train them on both engines, and print the distances of losses and of arrays, in the first process."""
     import jax
 
@@ -50,6 +51,7 @@ def conform(dtype: str, every: int) -> None:
             f"{where}: {len(losses) - len(wrong)} of {len(losses)} agree to {agreement.BOUNDS[dtype]:.0e}; "
             f"losses at most {max(losses):.0e} apart, arrays {max(arrays):.0e}", *wrong, sep="\n  ",
         )  # fmt: skip
+    sys.exit(bool(wrong))
 
 
 def main() -> None:
@@ -66,7 +68,7 @@ def main() -> None:
 
         if given.processes > 1:
             jax.distributed.initialize(*given.place, cluster_detection_method="deactivate")
-        return conform(given.dtype, given.every)
+        conform(given.dtype, given.every)
     with socket.socket() as listening:
         listening.bind(("localhost", 0))
         address = f"localhost:{listening.getsockname()[1]}"

@@ -122,6 +122,15 @@ def test_two_and_four_processes_train_what_one_does(processes: Processes) -> Non
                 assert (processes.folder / f"{number}.{stream}").read_text() == ""
 
 
+def test_two_processes_train_several_networks_as_the_reference_does() -> None:
+    """A few of the networks that engines are tested with; the script counts all."""
+    script = Path(__file__).parents[2] / "benchmarks" / "conformance.py"
+    command = [sys.executable, script, "--processes", "2", "--every", "100"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 processes, 2 devices, float64: 2 of 2 agree" in done.stdout
+
+
 def children(process: int) -> list[int]:
     """Return the processes that a process started."""
     return [int(each) for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
