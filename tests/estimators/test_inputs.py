@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -88,6 +89,24 @@ def test_pipelines_searches_and_clones() -> None:
     copy = clone(search.best_estimator_)
     assert not hasattr(copy[-1], "network_")
     np.testing.assert_array_equal(copy.fit(X, y).predict(X), search.predict(X))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_halving_search_gives_more_epochs_to_what_is_better() -> None:
+    """Its resource is max_iter, and two trainings run at a time."""
+    X, y = iris()
+    estimator = ours(
+        "MLPClassifier", hidden_layer_sizes=(8,), batch_size=16, random_state=0, learning_rate_init=0.01
+    )
+    search = HalvingGridSearchCV(
+        estimator, {"alpha": [1e-4, 1e2, 1e3]}, resource="max_iter", min_resources=20, max_resources=60,
+        cv=2, random_state=0, n_jobs=2,
+    )  # fmt: skip
+    with joblib.parallel_config("threading"):
+        search.fit(X, y)
+    assert search.n_resources_ == [20, 60]
+    assert search.n_candidates_ == [3, 1]
+    assert search.best_params_["alpha"] == 1e-4
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
