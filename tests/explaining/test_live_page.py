@@ -326,6 +326,23 @@ def test_a_unit_is_drawn_over_the_two_inputs(lab: Any) -> None:
     assert lab.said == []
 
 
+def test_a_jacobian_is_of_any_row(lab: Any) -> None:
+    """∂z1/∂W1 of row 5 is x[5] ⊗ I, and ∂a1/∂z1 its own diagonal."""
+    shows(lab, "dW1")
+    details = lab.locator(".card:visible details", has_text="Jacobian of z1 by W1")
+    details.locator("summary").click()
+    picture = "document.querySelector('.card:not([hidden]) [data-jacobian] canvas').toDataURL()"
+    before = lab.evaluate(picture)
+    details.locator("input[type=number]").fill("5")
+    assert lab.evaluate(picture) != before
+    x, z1 = (np.array(lab.evaluate(f"Array.from(handgrad.value('{name}').data)")) for name in ("x", "z1"))
+    found = np.array(lab.evaluate("handgrad.jacobian('dz1', 'dW1', 5)")).reshape(8, 2, 8)
+    np.testing.assert_allclose(found, np.einsum("i,pq->piq", x.reshape(-1, 2)[5], np.eye(8)), atol=1e-15)
+    found = np.array(lab.evaluate("handgrad.jacobian('da1', 'dz1', 5)")).reshape(8, 8)
+    np.testing.assert_allclose(found, np.diag(1 - np.tanh(z1.reshape(-1, 8)[5]) ** 2), atol=1e-15)
+    assert lab.said == []
+
+
 def test_each_layer_s_gradient_is_drawn_along_the_network(lab: Any) -> None:
     """One bar for each layer with weights: its number is the norm of all its gradients, the longest the largest."""
     shows(lab, "db1")

@@ -133,6 +133,7 @@ def _page_data(explanation: Explanation, links: Links) -> dict[str, Any]:
             {
                 "output": jacobian.output,
                 "input": jacobian.input,
+                "example": jacobian.example,
                 "sample": jacobian.sample,
                 "outputAxes": jacobian.output_axes,
                 "inputAxes": jacobian.input_axes,

@@ -201,6 +201,19 @@ export class LiveProgram {
     return Object.assign(this.copy(), { arrays: { ...this.arrays, ...arrays } }).run(this.given.names[name]);
   }
 
+  /** A row's Jacobian, entry by entry, from the lines between two gradients: the upstream one is 1 at one entry after the other. */
+  jacobian(upstream, gradient, row) {
+    const [from, to] = [upstream, gradient].map((name) => this.given.names[name]);
+    const { shape, data } = this.results[from];
+    const entries = data.length / this.n;
+    const byRows = this.given.values[to].shape[0] === "n";
+    return Array.from({ length: entries }, (_, k) => {
+      const unit = Float64Array.from(data, (value, place) => Number(place === row * entries + k));
+      const own = Object.assign(this.copy(), { changed: new Map([[from, () => ({ shape, data: unit })]]) }).run(to).results[to].data;
+      return Array.from(byRows ? own.slice((row * own.length) / this.n, ((row + 1) * own.length) / this.n) : own);
+    }).flat();
+  }
+
   /** What an entry of an operation's result is made of: terms that are added up, each a product of entries; [] if it is neither. */
   terms(number, place) {
     const { operation, inputs, attribute } = this.given.values[number];

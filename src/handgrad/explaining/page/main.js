@@ -34,7 +34,7 @@ addEventListener("load", () => requestAnimationFrame(() => {
 }));
 const drawTraining = moveThrough(record);
 for (const part of document.querySelectorAll("#jacobians details")) {
-  part.addEventListener("toggle", () => part.open && fillJacobians(record, part));
+  part.addEventListener("toggle", () => part.open && fillJacobians(record, part), { once: true });
 }
 for (const part of document.querySelectorAll("details")) {
   part.addEventListener("toggle", () => part.open && part.id === "drawing-pane" && program.again());

@@ -2,7 +2,7 @@
 
 import { element, roving } from "./dom.js";
 import { figure, jacobianFigure, light, matrix } from "./heatmap.js";
-import { entryPanel } from "./lab.js";
+import { entryPanel, jacobianOfRow } from "./lab.js";
 import { mistakePanel } from "./mistakes.js";
 
 const NARROW = 10; // columns of an array that has others beside it
@@ -172,9 +172,22 @@ function factor(record, number) {
   return template ? template.content.cloneNode(true) : element("li", {}, record.lines[number].target);
 }
 
-/** Draw the Jacobians within a part of the page. */
+/** Draw the Jacobians within a part of the page; where the page computes them, of any row. */
 export function fillJacobians(record, part) {
   for (const slot of part.querySelectorAll("[data-jacobian]")) {
-    slot.replaceChildren(jacobianFigure(record.jacobians[Number(slot.dataset.jacobian)]));
+    const jacobian = record.jacobians[Number(slot.dataset.jacobian)];
+    const figureOf = (row) => jacobianFigure((record.lab && row !== null && jacobianOfRow(record.lab, jacobian, row)) || jacobian);
+    const details = slot.closest("details");
+    details.ontoggle = () => fillJacobians(record, details);
+    const live = details.open && record.lab && jacobian.example !== null && jacobianOfRow(record.lab, jacobian, jacobian.example);
+    const chosen = Number(slot.querySelector("input")?.value ?? jacobian.example);
+    slot.replaceChildren(figureOf(live ? chosen : null));
+    if (!live) continue;
+    const input = element("input", { type: "number", min: 0, max: record.lab.program.n - 1, value: chosen });
+    input.addEventListener("input", () => {
+      const row = Math.min(Math.max(Math.round(Number(input.value)), 0), record.lab.program.n - 1);
+      slot.querySelector("figure").replaceWith(figureOf(row));
+    });
+    slot.prepend(element("p", {}, element("label", {}, "of row ", input)));
   }
 }
