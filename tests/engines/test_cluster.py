@@ -194,11 +194,12 @@ def test_without_an_option_mpirun_says_that_there_are_two(processes: Processes) 
         ({"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, 1),  # the job's script
         ({"SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "1"}, 1),  # srun --ntasks 1
         ({"SLURM_NTASKS": "3", "SLURM_STEP_NUM_TASKS": "3"}, 3),
-        ({"OMPI_COMM_WORLD_SIZE": "1"}, 1),
-        ({"OMPI_COMM_WORLD_SIZE": "5", "SLURM_STEP_NUM_TASKS": "1"}, 5),
+        ({"OMPI_COMM_WORLD_SIZE": "1", "OMPI_MCA_orte_hnp_uri": ""}, 1),
+        ({"OMPI_COMM_WORLD_SIZE": "3"}, 1),  # Open MPI 5, which JAX does not find
+        ({"OMPI_COMM_WORLD_SIZE": "5", "OMPI_MCA_orte_hnp_uri": "", "SLURM_STEP_NUM_TASKS": "1"}, 5),
         ({"TPU_WORKER_HOSTNAMES": "localhost"}, 1),
         ({"TPU_WORKER_HOSTNAMES": "a,b,c,d"}, 4),
-        ({"OMPI_COMM_WORLD_SIZE": ""}, 1),
+        ({"OMPI_COMM_WORLD_SIZE": "", "OMPI_MCA_orte_hnp_uri": ""}, 1),
     ],
 )
 def test_one_process_is_no_cluster(environment: dict[str, str], count: int) -> None:

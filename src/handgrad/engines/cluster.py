@@ -38,7 +38,12 @@ def announced(environment: Mapping[str, str]) -> int:
     >>> announced({"TPU_WORKER_HOSTNAMES": "host0,host1"})
     2
     """
-    counts = (environment.get(name, "") for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"))
+    names = ["SLURM_STEP_NUM_TASKS"]
+    if (
+        "OMPI_MCA_orte_hnp_uri" in environment
+    ):  # where JAX reads the coordinator's address; Open MPI 5 has none
+        names.append("OMPI_COMM_WORLD_SIZE")
+    counts = (environment.get(name, "") for name in names)
     hosts = environment.get("TPU_WORKER_HOSTNAMES", "").count(",") + 1
     return max(hosts, *(int(count) for count in counts if count.isdecimal()), 1)
 
@@ -74,7 +79,7 @@ def join(coordinator: str | None = None, processes: int | None = None, process: 
         raise ConfigurationError(
             f"the other processes are not known: {error}",
             given=f"coordinator {coordinator}, processes {processes}, process {process}",
-            fix="start each with srun or mpirun, or give coordinator, processes and process, all three",
+            fix="start each with srun or mpirun, or give coordinator, processes and process, all three; --no-cluster trains in one process",
         ) from None
     except RuntimeError as error:
         raise EngineError(
