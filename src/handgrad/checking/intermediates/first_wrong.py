@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +22,9 @@ from handgrad.checking.intermediates.suggestions import NOTHING, Suggestion, Sug
 from handgrad.checking.live_code import functions_of, running
 from handgrad.checking.subject import Array
 from handgrad.checking.verdict.comparison import Evidence, GradientSample
+from handgrad.tolerance import close
 
+FEW = 3  # suggestions for a value, before it is asked whether anything wrong depends on it
 REPEATED = 64  # a line that runs more often works on single numbers
 
 
@@ -30,8 +32,10 @@ class RightNumbers(NamedTuple):
     """The right value of a line, and when: for an upstream gradient, after the line has run so many times."""
 
     value: Array
+    got: Array  # instead
     upstream: list[Array]
     times: int
+    is_given: bool  # to a function, which is right
 
 
 @dataclass(frozen=True)
@@ -134,14 +138,17 @@ class _Search:
         self.sites = self._sites()
         self.known = {k: self._is_known(self.events[k]) for events in self.sites.values() for k in events}
 
-    def _sites(self) -> dict[int, list[int]]:
-        """Return the events of each site that may be wrong, in the order of the first."""
+    def _sites(self, *, arguments: bool = False) -> dict[int, list[int]]:
+        """Return the events of each site that may be wrong, or of each parameter, in the order of the first."""
         found: dict[int, list[int]] = {}
         early, late = self.events[: self.runs.start], self.events[self.runs.start :]
         shared = {e.site.number for e in early} & {e.site.number for e in late}  # what forward runs is right
+        paths = {event.site.path for event in self.events}
         for k, event in enumerate(self.events):
+            if arguments and (event.caller is None or event.caller[0] not in paths):
+                continue
             judged = k not in self.runs.forwards and event.site.number not in shared
-            if judged and event.value is not None and event.site.kind != "argument":
+            if judged and event.value is not None and (event.site.kind == "argument") == arguments:
                 found.setdefault(event.site.number, []).append(k)
         return {site: events for site, events in found.items() if len(events) <= REPEATED}
 
@@ -166,9 +173,14 @@ class _Search:
         found = self._first(_before(unknown, found), suggestions.blind) or found
         last = [events[-1:] for events in self.sites.values()]
         found = found or self._first(last, suggestions.returned) or self._first(last, suggestions.updated)
+        whole = sorted((list(g) for g in self.sites.values() if len(g) > 1), key=lambda events: events[0])
+        if found is not None:  # what is right at first, in a loop, may be where it lacks what is carried
+            found = self._first(_before(whole, found), suggestions.entirely, found.mended, found) or found
+        if found is not None:  # what a line of it is given may be wrong
+            given = [events for events in self._sites(arguments=True).values() if len(events) > 1]
+            found = self._first(_before(given, found), suggestions.entirely, found.mended, found) or found
         if found is not None and found.mended < wrong:  # one value may be to blame for all that is wrong
-            each = [[k] for k in known if known[k]] + [list(g) for g in self.sites.values() if len(g) > 1]
-            each.sort(key=lambda events: (events[0], len(events)))
+            each = sorted([*([k] for k in known if known[k]), *whole], key=lambda events: (events[0], len(events)))
             found = self._first(_before(each, found), suggestions.blind, wrong) or found
         return self._record(found) if found else None
 
@@ -177,12 +189,17 @@ class _Search:
         groups: list[list[int]],
         propose: Callable[[list[int]], Iterator[Suggestion]],
         least: Set[str] = NOTHING,
+        known: _Found | None = None,
     ) -> _Found | None:
-        """Return the first events that suggestions prove wrong, for they mend ``least`` at the least."""
+        """Return the first events that suggestions prove wrong, for they mend ``least`` at the least, before those known."""
         for events in groups:
-            for suggestion in propose(events):
+            for number, suggestion in enumerate(propose(events)):
+                if number == FEW and len(events) == 1 and not self.runs.may_mend(events[0]):
+                    break
                 if self.runs.left <= 0:
                     return None
+                if known is not None and self._first_of(suggestion) >= known.event:
+                    continue
                 tried = suggestion
                 mended = self.runs.mended(tried)
                 if (
@@ -193,8 +210,13 @@ class _Search:
                     tried = scaled
                     mended = self.runs.mended(tried)
                 if mended and mended >= least:
-                    return _Found(min(tried.values), tried, mended)
+                    return _Found(self._first_of(tried), tried, mended)
         return None
+
+    def _first_of(self, suggestion: Suggestion) -> int:
+        """Return the first event whose value is another than the right one: a loop begins with what is right."""
+        off = (k for k, right in suggestion.values.items() if not close(np.asarray(self.events[k].value), right))
+        return min(off, default=min(suggestion.values))
 
     def _record(self, found: _Found) -> FirstWrong:
         worst, suggestion, _ = found
@@ -227,6 +249,9 @@ class _Search:
         right_with_it = (
             name for name in self.runs.right if name in self.runs.wrong and self.runs.is_right(name, mended)
         )
+        begin = self.runs.start if worst >= self.runs.start else 0  # a loss may have its gradients in forward
+        if event.caller:
+            site = replace(site, path=event.caller[0], line=event.caller[1])
         return FirstWrong(
             path=site.path,
             line=site.line,
@@ -242,7 +267,9 @@ class _Search:
             expected=numbers[1],
             numbers=RightNumbers(
                 expected,
+                got,
                 self.runs.upstream,
-                sum(each.site is site for each in self.events[min(self.runs.start, worst) : worst]),
+                sum(each.site.number == site.number for each in self.events[begin:worst]),
+                event.caller is not None,
             ),
         )

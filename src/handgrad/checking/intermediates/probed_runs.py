@@ -18,8 +18,9 @@ from handgrad.checking.intermediates.suggestions import SAME, Suggestion
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject
 from handgrad.tolerance import close
 
-RUNS = 80  # with a value exchanged
-EVENTS = 40_000  # that these runs may have together: what loops over numbers is run less often
+RUNS = 240  # with a value exchanged
+MOVED = 1e-3  # relative: how far a value is moved to see what depends on it
+EVENTS = 80_000  # that these runs may have together: what loops over numbers is run less often
 ENTRIES = 100_000_000  # of the values that they may copy together
 FEWEST = 4  # runs
 SOME = 0.05  # of the wrong entries of a gradient are right with another's value
@@ -39,6 +40,7 @@ class ProbedRuns:
     ) -> None:
         self.subject, self.inputs, self.upstream, self.right = subject, inputs, upstream, right
         self.recorder, self.left = recorder, RUNS
+        self._generator = np.random.default_rng(0)
         trace, seen = self._traced(functions)
         self.recorder.start()
         subject.run_forward(inputs)
@@ -136,6 +138,15 @@ class ProbedRuns:
             if np.sum(before) - np.sum(after) >= SOME * np.sum(before) > 0:
                 mended.add(name)
         return frozenset(mended)
+
+    def may_mend(self, event: int) -> bool:
+        """Whether a wrong gradient depends on a value."""
+        value = np.asarray(self.events[event].value, np.float64)
+        size = MOVED * (np.abs(value).max(initial=0) or 1.0)
+        moved = self.run({event: value + size * self._generator.uniform(0.5, 1.0, value.shape)})
+        return moved is None or any(
+            not np.array_equal(moved[name], self.gradients[name]) for name in self.wrong & moved.keys()
+        )
 
     def rescaled(self, suggestion: Suggestion) -> Suggestion | None:
         """Return the values times the constant with which a wrong gradient is nearest to what is right."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,7 @@ class Event:
     holder: int = 0  # the id of the object whose attribute, or in whose method, it is
     key: Any = None  # of an item of a list or a dictionary
     base: int = 0  # the id of the array that was changed in place
+    caller: tuple[str, int] | None = None  # the file and the line that give a function its argument
 
     @property
     def name(self) -> str:
@@ -97,7 +99,10 @@ class Recorder:
         return self.exchanged.get(number)
 
     def _probe(self, site: int, value: Any, holder: Any = None) -> Any:
-        new = self._see(Event(self.sites[site], None, id(holder) if holder is not None else 0), value)
+        event = Event(self.sites[site], None, id(holder) if holder is not None else 0)
+        if event.site.kind == "argument" and (frame := sys._getframe(1).f_back) is not None:
+            event.caller = frame.f_code.co_filename, frame.f_lineno
+        new = self._see(event, value)
         return value if new is None else _like(new, value)
 
     def _item(self, site: int, value: Any, holder: Any, key: Any) -> Any:
@@ -179,13 +184,13 @@ class _Prober(ast.NodeTransformer):
         self.holder = _load("self") if arguments[:1] == ["self"] else None
         self.inside += 1
         taken = [
-            _call(PROBE, self.site(node, name, "argument"), _load(name), self.owner())
+            ast.Assign([_stored(_load(name))], _call(PROBE, self.site(node, name, "argument"), _load(name), self.owner()))
             for name in arguments
             if name != "self"
         ]
         is_text = isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
         self.generic_visit(node)
-        node.body[int(is_text) : int(is_text)] = [ast.copy_location(ast.Expr(each), node) for each in taken]
+        node.body[int(is_text) : int(is_text)] = [ast.copy_location(each, node) for each in taken]
         self.inside -= 1
         self.holder = outer
         return node

@@ -22,6 +22,7 @@ from handgrad.tolerance import close
 SMALLEST = 1e-12  # of the largest entry: a smaller one says nothing of a factor
 ENDS = 2  # of the terms of a gradient, at both ends, that are compared: a loop has many
 SHORT = 60  # values of a forward that the derivatives between all of them are little work
+TIMES = ("next", "prev", "previous", "last")  # words of a value that is carried through time
 MOST = 400  # values of forward whose gradients are compared: a longer forward is a loop over numbers
 
 
@@ -39,8 +40,16 @@ class Family:
     def called(self, wanted: Set[str]) -> list[int]:
         """Return the values that have one of some names, apart from what holds them and from case."""
         return [
-            node for node in self.nodes if any(last_name(name) in wanted for name in self.names.get(node, ()))
+            node
+            for node in self.nodes
+            if any(self._spellings(name) & wanted for name in self.names.get(node, ()))
         ]
+
+    def _spellings(self, name: str) -> set[str]:
+        """Return what a value is called by itself, and in a loop: ``h`` of ``h_prev``, ``hs[3]``."""
+        own = last_name(name)
+        listed = own.rstrip("0123456789").removesuffix("s")
+        return {own, timeless(own), listed} if len(self.nodes) > 1 else {own, timeless(own)}
 
 
 def last_name(name: str) -> str:
@@ -59,8 +68,8 @@ def last_name(name: str) -> str:
 def stems(name: str) -> set[str]:
     """Return what a gradient of this name may be the gradient of; empty where the name is of no gradient.
 
-    >>> sorted(stems("dl_dz2"))
-    ['dz2', 'ldz2', 'z2']
+    >>> sorted(stems("dl_dz2")), sorted(stems("dc_next"))
+    (['dz2', 'ldz2', 'z2'], ['c', 'cnext'])
     """
     found: set[str] = set()
     left = {last_name(name)}
@@ -69,7 +78,15 @@ def stems(name: str) -> set[str]:
         shorter = {*map(each.removeprefix, PREFIXES), *map(each.removesuffix, SUFFIXES)} - {each, ""}
         left |= shorter - found
         found |= shorter
-    return found
+    return found | {timeless(each) for each in found}
+
+
+def timeless(name: str) -> str:
+    """Return a plain name without the word for its time: ``c`` of ``prevc`` and ``cnext``."""
+    for word in TIMES:
+        name = name.removeprefix(word) or name
+        name = name.removesuffix(word) or name
+    return name
 
 
 class RightValues:

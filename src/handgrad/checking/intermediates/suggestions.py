@@ -24,6 +24,8 @@ from handgrad.checking.subject import Array, Gradients, Inputs
 from handgrad.tolerance import close
 
 BLIND = 5  # values of forward that are tried where a name says nothing
+TOGETHER = 12  # the same for all that a line of a loop computes
+SHIFTS = 6  # of the times of backward's loop against those of forward's
 SAME = 1e-7  # of the largest entry, for a gradient that is right with another's value
 
 NOTHING: frozenset[str] = frozenset()
@@ -58,8 +60,13 @@ class Suggestions:
             yield from self._named(events)
             yield from self.returned(events)
 
+    def entirely(self, events: list[int]) -> Iterator[Suggestion]:
+        """Yield the same where it is to be right in all, and not but for a constant: that may be a function's it is given to."""
+        for suggestion in self.suggested(events):
+            yield suggestion._replace(scaled=False, whole=True)
+
     def _named(self, events: list[int]) -> Iterator[Suggestion]:
-        if self.values is None or not any(says_something(self.events[k].value) for k in events):
+        if self.values is None or not (self._carries(events) or self._says_something(events)):
             return
         own, wanted = last_name(self.events[events[0]].name), stems(self.events[events[0]].name)
         for family in self.values.families:
@@ -67,10 +74,22 @@ class Suggestions:
                 for node in family.called({own}):
                     value = self.values.trace.values[node]
                     yield from self._candidate({events[0]: value}, f"forward's {self._shown(node)}")
+            for pairs in self._pairings(events, family.called({own}), family.holders) if len(events) > 1 else ():
+                values = {k: self.values.trace.values[node] for k, node in pairs.items()}
+                shown = self._shown(next(iter(pairs.values())))
+                yield from self._candidate(values, f"forward's {shown}", whole=False)
             for pairs in self._pairings(events, family.called(wanted), family.holders):
                 yield from self._gradient_of(pairs, whole=False)
                 for part in range(len(self.values.parts.get(next(iter(pairs.values())), ()))):
                     yield from self._gradient_of(pairs, part)
+
+    def _says_something(self, events: list[int]) -> bool:
+        return any(says_something(self.events[k].value) for k in events)
+
+    def _carries(self, events: list[int]) -> bool:
+        """Whether a line of a loop computes arrays: zeros there may be what is not carried."""
+        sites = (self.events[k].site.kind == "value" for k in events)
+        return len(events) > 1 and all(sites) and np.ndim(self.events[events[0]].value) > 0
 
     def _gradient_of(
         self, pairs: Mapping[int, int], part: int | None = None, *, whole: bool = True
@@ -120,7 +139,9 @@ class Suggestions:
                 fit = {k: node for k, node in pairs.items() if self._fits(k, node)}
                 if fit and (len(fit) > 1 or len(events) == 1) and fit not in seen:
                     seen.append(fit)
-                    yield fit
+        if len(events) > 1:  # those that leave out the fewest
+            seen.sort(key=len, reverse=True)
+        yield from seen[:SHIFTS] if len(events) > 1 else seen
 
     def _fits(self, event: int, node: int) -> bool:
         assert self.values is not None
@@ -135,14 +156,18 @@ class Suggestions:
             if value.shape == got.shape != right.shape and close(value, got):
                 yield Suggestion({k: right}, f"the gradient of {name}")
             factor, new = factor_between(value, got), in_layout(right, value.shape)
+            if not factor or new is None:
+                continue
             others = (self.right[other] for other in self.right if other != name)
             is_others = any(abs(factor_between(value, other) - 1) <= SAME for other in others)
             if is_others and self.events[k].site.kind != "returned":
                 continue  # it is right, and returned for another
-            either = self.values is not None and self.values.is_scaled(value)
-            constant = either or factor_between(got, right) != 0  # then another line may make the factor
-            if factor and new is not None and not (constant and abs(factor - 1) > SAME):
-                yield Suggestion({k: factor * new}, f"the gradient of {name}")
+            if abs(factor - 1) > SAME and (self._is_scaled(value) or factor_between(got, right) != 0):
+                continue  # another line may make the factor
+            yield Suggestion({k: factor * new}, f"the gradient of {name}")
+
+    def _is_scaled(self, value: Array) -> bool:
+        return self.values is not None and self.values.is_scaled(value)
 
     def updated(self, events: list[int]) -> Iterator[Suggestion]:
         """Yield what a parameter is after its update by the right gradient."""
@@ -172,8 +197,8 @@ class Suggestions:
 
     def blind(self, events: list[int]) -> Iterator[Suggestion]:
         """Yield what else a value may be: a gradient or a local derivative of the same shape, the most alike first."""
-        said = says_something(self.events[events[0]].value) and not self._is_update(events)
-        if self.values is None or not said:
+        said = self._says_something(events) or self._carries(events)
+        if self.values is None or not said or self._is_update(events):
             return
         if len(events) > 1:
             yield from self._blind_together(events)
@@ -204,11 +229,18 @@ class Suggestions:
         found: list[tuple[float, Suggestion]] = []
         for family in self.values.families:
             for pairs in self._pairings(events, family.nodes, family.holders):
-                for suggestion in self._gradient_of(pairs):
+                for suggestion in self._all_of(pairs):
                     alike = [cosine(self.events[k].value, value) for k, value in suggestion.values.items()]
                     found.append((float(np.mean(alike)) * len(alike), suggestion))
         found.sort(key=lambda each: -each[0])
-        yield from (suggestion for _, suggestion in found[:BLIND])
+        yield from (suggestion for _, suggestion in found[:TOGETHER])
+
+    def _all_of(self, pairs: Mapping[int, int]) -> Iterator[Suggestion]:
+        """Yield the gradients of values, and what adds up to them."""
+        assert self.values is not None
+        yield from self._gradient_of(pairs)
+        for part in range(len(self.values.parts.get(next(iter(pairs.values())), ()))):
+            yield from self._gradient_of(pairs, part)
 
     def _shown(self, node: int) -> str:
         """Return what the author calls a value of forward's."""

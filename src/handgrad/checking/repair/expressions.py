@@ -23,6 +23,7 @@ from handgrad.checking.subject import CheckError
 RUN = 30.0  # microseconds for a run of a backward that does nothing
 STEP, ENTRY = 2.0, 0.01  # microseconds for an expression, and for each entry of its value
 MOST_NAMES = 24  # in scope: of more, the first, which are parameters, and the last; a search tries no more of long code
+MOST_PASSES = 64  # runs of a statement
 DEEPEST = 2  # steps into an object or a container: ``self.params["W"]``
 LARGEST = 200_000  # entries of an array that is copied when it is seen
 UPSTREAM_NAMES = frozenset({"g", "dout", "dy", "upstream", "grad_output"})
@@ -41,6 +42,7 @@ class Observed:
     inside: dict[int, list[int]] = field(default_factory=dict)  # the nodes of such a statement
     loops: dict[int, set[str]] = field(default_factory=dict)  # the variables of the loops around a statement
     again: dict[int, int] = field(default_factory=dict)  # runs of a statement before it is looked at
+    passes: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # all local names of each such run
 
     def see(self, node: int, value: Any) -> Any:
         """Save a value of an expression, and return it."""
@@ -58,6 +60,8 @@ class Observed:
 
     def enter(self, node: int, names: dict[str, Any]) -> None:
         """Save the names in scope at a statement."""
+        if self.running and node in self.inside and len(self.passes.setdefault(node, [])) < MOST_PASSES:
+            self.passes[node].append({name: _copied(value) for name, value in names.items()})
         if self.running and self.again.get(node, 0) > 0 and node in self.scopes:
             self.again[node] -= 1
             self.forget(node)
@@ -107,9 +111,10 @@ def _parts_of(text: str, value: Any, depth: int, steps: Mapping[str, int]) -> It
     if is_array(value) or (isinstance(value, float | int | np.number) and not isinstance(value, bool)):
         yield text, _copied(value)
     elif depth and isinstance(value, dict | tuple | list) and len(value) <= MOST_NAMES:
+        near = {} if isinstance(value, tuple) else steps  # a loop goes over no tuple
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(key, str | int):
-                yield from _parts_of(f"{text}[{_index(key, steps)}]", item, depth - 1, steps)
+                yield from _parts_of(f"{text}[{_index(key, near)}]", item, depth - 1, steps)
     elif depth and not isinstance(value, type | FunctionType | MethodType | ModuleType):
         for name, item in getattr(value, "__dict__", {}).items():
             yield from _parts_of(f"{text}.{name}", item, depth - 1, steps)

@@ -36,6 +36,7 @@ def hides(source: ModuleSource, observed: Observed, change: Change) -> bool:
     return any(
         _is_cancelled(source, edit) or _is_given_otherwise(source, edit) or _moves_threshold(source, observed, edit)
         or _is_size_by_chance(source, observed, edit) or _undoes_update(source, edit)
+        or _is_own_index(source, edit)
         for edit in change.edits
     )  # fmt: skip
 
@@ -121,6 +122,19 @@ def _is_size_by_chance(source: ModuleSource, observed: Observed, edit: Edit) -> 
     nodes = [node for each in source.forward for node in ast.walk(source.definitions[each])]
     powers = any(isinstance(node, ast.Pow) or called(node) in SQUARES or _is_square(node) for node in nodes)
     return not powers and not {*_factors(nodes)} - {0, 1}
+
+
+def _is_own_index(source: ModuleSource, edit: Edit) -> bool:
+    """Whether an index gets a number that forward has in none: ``x[t - 5]`` is ``x[t]`` where there are five."""
+    number = number_of(edit.new) if isinstance(edit.new, ast.expr) else None
+    node: ast.AST = edit.old
+    while number is not None and abs(number) > 1 and isinstance(node, ast.expr):
+        inside, node = node, source.parents[id(node)][0]
+        if isinstance(node, ast.Subscript) and inside is node.slice:
+            trees = [source.definitions[each] for each in source.forward]
+            slices = (each.slice for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Subscript))
+            return number not in {number_of(each) for part in slices for each in ast.walk(part)}
+    return False
 
 
 def _is_square(node: ast.AST) -> bool:

@@ -10,6 +10,7 @@ import ast
 import builtins
 import copy
 from collections.abc import Iterator, Mapping
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,13 +50,20 @@ def in_place(
     """Yield changes that compute gradients anew where they are computed: the first that is wrong, or each one."""
     writer = _Writer(sandbox, observed, trace)
     groups = [[place] for place in writer.first_places(first)] if first is not None else []
-    yield from (change for (place,) in groups for change in writer.with_term(place))
     places = [writer.place_of(name) for name in wrong]
     groups += [[place for place in places if place is not None]]
     for group in groups:
         change = writer.change(group) if group else None
         if change is not None:
             yield change
+
+
+def missing_terms(
+    sandbox: Sandbox, observed: Observed, trace: ForwardTrace, first: FirstWrong
+) -> Iterator[Change]:
+    """Yield changes that add what the first wrong value lacks, where that is in scope."""
+    writer = _Writer(sandbox, observed, trace)
+    yield from (change for place in writer.first_places(first) for change in writer.with_term(place))
 
 
 class _Writer:
@@ -90,33 +98,46 @@ class _Writer:
         return Place((computed or found)[0], argument) if found else None
 
     def first_places(self, first: FirstWrong) -> Iterator[Place]:
-        """Yield the expressions of the first wrong line that have the shape of what is right there."""
-        statements = {id(node) for node in self.source.statements_at(first.line)}
-        for node in self._ends() if first.numbers is not None else ():
-            value = self.observed.values[id(node)]
-            is_there = is_float(value) and id(self.source.enclosing(node, ast.stmt)) in statements
-            if is_there and first.numbers is not None and np.shape(value) == first.numbers.value.shape:
-                yield from (Place(node, "", first.numbers, alone) for alone in (False, True))
+        """Yield the expressions of the first wrong line that have the shape of what is right there, or are given to a function."""
+        right = first.numbers
+        statements = self.source.statements_at(first.line) if right is not None else []
+        here = {id(node): node for statement in statements for node in ast.walk(statement)}
+        for number in self.observed.values if right is not None else ():
+            node, value = here.get(number), self.observed.values[number]
+            if not isinstance(node, ast.expr) or not is_float(value):
+                continue
+            assert right is not None
+            is_given = isinstance(self.source.parents[number][0], ast.Call) and close(value, right.got)
+            if np.shape(value) == right.value.shape and (is_given or is_end(self.source, node)):
+                yield from (Place(node, "", right, alone) for alone in (False, True))
 
     def with_term(self, place: Place) -> Iterator[Change]:
-        """Yield a wrong value with the term that it lacks, where that is something in scope times a number: a penalty's."""
+        """Yield a wrong value with the term that it lacks: something in scope times a number, as a penalty's, or a product."""
         if place.right is None or place.is_derivative:
             return
-        value, right = (
-            np.asarray(each) for each in (self.observed.values[id(place.node)], place.right.value)
-        )
+        lacks = place.right.value - place.right.got
         scope = self.observed.scopes.get(id(self.source.enclosing(place.node, ast.stmt)), {})
-        for text, other in scope.items():
-            if not (is_float(other) and np.shape(other) == value.shape and np.any(other)):
+        module = {name: value for name, value in self.source.globals.items() if isinstance(value, np.ndarray)}
+        floats = {text: value for text, value in (module | scope).items() if is_float(value) and np.any(value)}
+        nothing = not np.any(place.right.got)
+        for text, other in floats.items():
+            if np.shape(other) != lacks.shape:
                 continue
-            factor = float(np.sum((right - value) * other) / np.sum(np.square(other)))
-            if not factor or not close(value + factor * other, right):
+            factor = float(np.sum(lacks * other) / np.sum(np.square(other)))
+            if not factor or not close(factor * other, lacks):
                 continue
             number = in_scope_number(ast.Constant(abs(factor)), scope)
             sign, term = "+" if factor > 0 else "-", "B" if close(abs(factor), 1.0) else "C * B"
             if term == "B" or self._is_known(number):
                 new = fill(f"A {sign} {term}", A=place.node, B=text, C=number)
                 yield Change((Edit(place.node, new),), OF_A_TERM, "missing-term")
+        for one, other in permutations(floats, 2):
+            for template, value in _products(floats[one], floats[other], lacks.shape):
+                for sign in "+-":
+                    if close(value if sign == "+" else -value, lacks):
+                        text = f"{'-' * (sign == '-')}{template}" if nothing else f"A {sign} {template}"
+                        new = fill(text, A=place.node, B=one, C=other)
+                        yield Change((Edit(place.node, new),), OF_A_TERM, "missing-term")
 
     def _ends(self) -> Iterator[ast.expr]:
         """Yield the expressions that are assigned or returned, in the order in which they ran."""
@@ -241,6 +262,16 @@ class _Writer:
     def _numbers(self) -> set[float]:
         nodes = (node for node in ast.walk(self.source.tree) if isinstance(node, ast.Constant))
         return {float(node.value) for node in nodes if isinstance(node.value, float | int)}
+
+
+def _products(one: Array, other: Array, shape: tuple[int, ...]) -> Iterator[tuple[str, Array]]:
+    """Yield the products of two arrays that have a shape, as templates, with their values."""
+    if np.shape(one) == np.shape(other) == shape:
+        yield "B * C", one * other
+    if np.ndim(one) == np.ndim(other) == 2:
+        for template, a, b in (("B @ C", one, other), ("B.T @ C", one.T, other), ("B @ C.T", one, other.T)):
+            if a.shape[1] == b.shape[0] and (a.shape[0], b.shape[1]) == shape:
+                yield template, a @ b
 
 
 def _without_unit(node: ast.expr) -> ast.expr:

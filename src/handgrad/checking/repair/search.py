@@ -16,12 +16,13 @@ from handgrad.checking.gradient_code import GradientCode, write_gradient
 from handgrad.checking.intermediates import FirstWrong
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.progress import tell
+from handgrad.checking.repair.at_line import fitting
 from handgrad.checking.repair.changed_text import exchanged, text_with
 from handgrad.checking.repair.edit_candidates import small_changes
 from handgrad.checking.repair.expressions import Observed, observe
 from handgrad.checking.repair.guard import LONGEST_RUN, Guard, OutOfTimeError
 from handgrad.checking.repair.hiding import hides
-from handgrad.checking.repair.in_place import in_place
+from handgrad.checking.repair.in_place import in_place, missing_terms
 from handgrad.checking.repair.module_source import (
     Change,
     ModuleSource,
@@ -157,6 +158,7 @@ class _Search:
     undone: list[Diagnosis] = field(default_factory=list)
     codes: set[str] = field(default_factory=set)  # of the mistakes that were mended
     texts: list[list[tuple[str, str]]] = field(default_factory=list)  # what the edits have exchanged
+    _fitting: list[Change] = field(default_factory=list)  # edits of a wrong argument of a right function
     _lines: set[int] = field(default_factory=set)  # the nodes of the first wrong line
     _tried: int = 0
 
@@ -196,7 +198,8 @@ class _Search:
             too_broad = bound is not None and not change.is_new and change.cost > bound[1] + BROADER
             if self.guard.spent > FOR_EDITS * self.budget or too_broad or cost > until:
                 break
-            met = NOTHING if hides(sandbox.source, observed, change) else self._met(sandbox, change)
+            hidden = change not in self._fitting and hides(sandbox.source, observed, change)
+            met = NOTHING if hidden else self._met(sandbox, change)
             if met == sandbox.everything:
                 found = self._proved(sandbox, change)
                 if found is not None and found.any_size:
@@ -226,11 +229,22 @@ class _Search:
         return observe(sandbox, line, times)
 
     def _changes(self, sandbox: Sandbox, observed: Observed) -> Iterator[Change]:
-        """Yield the small edits of the first wrong line, the smallest elsewhere, that line written anew, and all others."""
+        """Yield the edits that make the first wrong line right, its small ones, the smallest elsewhere, and all others.
+
+        That line is written anew before the larger ones.
+        """
         source, first = sandbox.source, self._first_wrong(sandbox.source)
         statements = source.statements_at(first.line) if first is not None else []
         at_line = [node for statement in statements for node in ast.walk(statement)]
         changes = small_changes(source, observed, at_line)
+        if first is not None:
+            fits = [*fitting(sandbox, observed, first, changes)]
+            if self.trace is not None:
+                fits += missing_terms(sandbox, observed, self.trace, first)
+            self._fitting = fits if first.numbers is not None and first.numbers.is_given else []
+            yield from fits
+            tried = set(map(id, fits))
+            changes = [change for change in changes if id(change) not in tried]
         yield from (change for change in changes if change.cost <= NEAR)
         seen = set(map(id, at_line))
         others = (node for unit in source.units for node in ast.walk(unit) if id(node) not in seen)
