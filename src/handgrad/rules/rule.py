@@ -51,6 +51,7 @@ class Rule:
         self.constant = constant
         self.evaluation = evaluation or self
         self._backward: Text | None = None
+        self.backward_function: Callable[..., Any] | None = None
         self.sample: Text | None = None
         self.state: Text | None = None
         if len(self.forward.returns) != 1:
@@ -68,7 +69,7 @@ class Rule:
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Run the forward on arrays, as the ordinary function it is, after checking their shapes."""
         self.settings(options)
-        return self.function(*self._arrays(arguments, options), **options)
+        return self.function(*self.arrays(arguments, options), **options)
 
     @property
     def output(self) -> str:
@@ -112,7 +113,7 @@ class Rule:
             text, tuple(f"d{name}" for name in self.differentiable), "where the gradients are",
             "return one gradient for each argument that has one, in the forward's order",
         )  # fmt: skip
-        self._backward = text
+        self._backward, self.backward_function = text, function
         return function
 
     def draws(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -160,10 +161,10 @@ class Rule:
 
     def values(self, *arguments: Array, **options: Any) -> dict[str, Any]:
         """Run the forward lines and return every name they define, arguments and options included."""
-        known = dict(zip(self.forward.arguments, self._arrays(arguments, options), strict=True))
+        known = dict(zip(self.forward.arguments, self.arrays(arguments, options), strict=True))
         return self.forward.run({**self.settings(options), **known})
 
-    def _arrays(self, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> tuple[Any, ...]:
+    def arrays(self, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> tuple[Any, ...]:
         """Bind the signature to arrays, so that none is broadcast where the mathematics has no such axis.
 
         Lists and numbers become arrays; what is one, of any library, stays what it is.

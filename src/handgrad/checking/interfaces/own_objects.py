@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import dis
 import inspect
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -110,8 +112,36 @@ def _of_rule(rule: Rule, inputs: Any) -> Pair:
         return rule.gradients(upstream, *values.values(), **options)
 
     forward.__wrapped__ = rule.function  # type: ignore[attr-defined]
+    if rule.backward_function is not None and all(map(_is_complete, (rule.function, rule.backward_function))):
+        forward, backward = _as_functions(rule, rule.backward_function, options)
     shown = ", ".join(f"{name}={value:g}" for name, value in options.items())
     return Pair(forward, backward, source, f"{rule.name}({shown})" if options else rule.name)
+
+
+def _as_functions(
+    rule: Rule, function: Callable[..., Any], options: Mapping[str, Any]
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return a rule's two functions as Python runs them: what calls them sees their lines, and may change them."""
+    text, upstream_name = rule.backward_text, f"d{rule.output}"
+
+    def forward(**values: Array) -> Any:
+        return rule.function(*rule.arrays(tuple(values.values()), options), **rule.settings(options))
+
+    def backward(upstream: Array, **values: Array) -> dict[str, Array]:
+        known = rule.values(*values.values(), **options) | {upstream_name: np.asarray(upstream)}
+        found = function(**{name: known[name] for name in (*text.arguments, *text.options)})
+        several = found if isinstance(found, tuple) else (found,)
+        return dict(zip(rule.differentiable, several, strict=True))
+
+    return forward, backward
+
+
+def _is_complete(function: Callable[..., Any]) -> bool:
+    """Whether a function's module has all names that it reads: a rule may use primitives that it does not import."""
+    known = {*function.__globals__, *vars(builtins)}
+    return all(
+        each.argval in known for each in dis.get_instructions(function) if each.opname == "LOAD_GLOBAL"
+    )
 
 
 # ----------------------------------------------------------------------------------- layers and networks

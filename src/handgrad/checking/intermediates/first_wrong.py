@@ -180,7 +180,9 @@ class _Search:
             given = [events for events in self._sites(arguments=True).values() if len(events) > 1]
             found = self._first(_before(given, found), suggestions.entirely, found.mended, found) or found
         if found is not None and found.mended < wrong:  # one value may be to blame for all that is wrong
-            each = sorted([*([k] for k in known if known[k]), *whole], key=lambda events: (events[0], len(events)))
+            each = sorted(
+                [*([k] for k in known if known[k]), *whole], key=lambda events: (events[0], len(events))
+            )
             found = self._first(_before(each, found), suggestions.blind, wrong) or found
         return self._record(found) if found else None
 
@@ -215,7 +217,9 @@ class _Search:
 
     def _first_of(self, suggestion: Suggestion) -> int:
         """Return the first event whose value is another than the right one: a loop begins with what is right."""
-        off = (k for k, right in suggestion.values.items() if not close(np.asarray(self.events[k].value), right))
+        off = (
+            k for k, right in suggestion.values.items() if not close(np.asarray(self.events[k].value), right)
+        )
         return min(off, default=min(suggestion.values))
 
     def _record(self, found: _Found) -> FirstWrong:

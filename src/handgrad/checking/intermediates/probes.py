@@ -184,7 +184,10 @@ class _Prober(ast.NodeTransformer):
         self.holder = _load("self") if arguments[:1] == ["self"] else None
         self.inside += 1
         taken = [
-            ast.Assign([_stored(_load(name))], _call(PROBE, self.site(node, name, "argument"), _load(name), self.owner()))
+            ast.Assign(
+                [_stored(_load(name))],
+                _call(PROBE, self.site(node, name, "argument"), _load(name), self.owner()),
+            )
             for name in arguments
             if name != "self"
         ]

@@ -61,7 +61,7 @@ class Suggestions:
             yield from self.returned(events)
 
     def entirely(self, events: list[int]) -> Iterator[Suggestion]:
-        """Yield the same where it is to be right in all, and not but for a constant: that may be a function's it is given to."""
+        """Yield the same, right in all entries, and not but for a constant: that may be of a function it is given to."""
         for suggestion in self.suggested(events):
             yield suggestion._replace(scaled=False, whole=True)
 
@@ -74,7 +74,9 @@ class Suggestions:
                 for node in family.called({own}):
                     value = self.values.trace.values[node]
                     yield from self._candidate({events[0]: value}, f"forward's {self._shown(node)}")
-            for pairs in self._pairings(events, family.called({own}), family.holders) if len(events) > 1 else ():
+            for pairs in (
+                self._pairings(events, family.called({own}), family.holders) if len(events) > 1 else ()
+            ):
                 values = {k: self.values.trace.values[node] for k, node in pairs.items()}
                 shown = self._shown(next(iter(pairs.values())))
                 yield from self._candidate(values, f"forward's {shown}", whole=False)

@@ -41,9 +41,7 @@ def fitting(
 class _Line:
     """The expression of the first wrong line that has its value, and the names in scope when it ran."""
 
-    def __init__(
-        self, sandbox: Sandbox, node: ast.expr, passes: list[dict[str, Any]], right: Array
-    ) -> None:
+    def __init__(self, sandbox: Sandbox, node: ast.expr, passes: list[dict[str, Any]], right: Array) -> None:
         self.sandbox, self.node, self.passes, self.right = sandbox, node, passes, right
         self.nodes = {id(each) for each in ast.walk(node)}
         self.holder, self.field = sandbox.source.parents[id(node)]
@@ -63,7 +61,9 @@ class _Line:
             if isinstance(statement, ast.AugAssign):
                 return cls._added(sandbox, statement, passes, first.numbers)
             for node in (each for each in ast.walk(statement) if isinstance(each, ast.expr)):
-                is_value = is_end(sandbox.source, node) or isinstance(sandbox.source.parents[id(node)][0], ast.Call)
+                is_value = is_end(sandbox.source, node) or isinstance(
+                    sandbox.source.parents[id(node)][0], ast.Call
+                )
                 seen = observed.values.get(id(node))
                 if is_value and is_float(seen) and close(seen, got):
                     line = cls(sandbox, node, passes[-1:], right)

@@ -157,7 +157,9 @@ def _by_row(place: Expression, row: Row) -> Iterator[Edited]:
             cost += TURNED_FORMULA * whole
         elif len(row.before) == 1:
             cost += OF_A_FORMULA * (not isinstance(place.node, ast.Name | ast.Call))
-        yield Edited(fill(row.after, **parts), cost, undoes, makes, alike)
+        new = fill(row.after, **parts)
+        if not any(there_and_back in ast.unparse(new) for there_and_back in ("- 1 + 1", "+ 1 - 1")):
+            yield Edited(new, cost, undoes, makes, alike)
     elif free == {"N"} and (row.after not in OF_A_WHOLE or place.is_whole):
         for k, size in enumerate(place.sizes):
             yield Edited(fill(row.after, **parts, N=size), row.cost + LIKE_IT * k, row.undoes, row.makes)

@@ -125,15 +125,19 @@ def _is_size_by_chance(source: ModuleSource, observed: Observed, edit: Edit) -> 
 
 
 def _is_own_index(source: ModuleSource, edit: Edit) -> bool:
-    """Whether an index gets a number that forward has in none: ``x[t - 5]`` is ``x[t]`` where there are five."""
-    number = number_of(edit.new) if isinstance(edit.new, ast.expr) else None
+    """Whether a number in an index becomes what forward has in none: ``x[t - 5]`` is ``x[t]`` of five."""
+    new = edit.new
+    if not isinstance(edit.old, ast.Constant) or not isinstance(new, ast.Name | ast.Constant | ast.UnaryOp):
+        return False
     node: ast.AST = edit.old
-    while number is not None and abs(number) > 1 and isinstance(node, ast.expr):
+    while isinstance(node, ast.expr) and number_of(new) not in (0, 1):
         inside, node = node, source.parents[id(node)][0]
         if isinstance(node, ast.Subscript) and inside is node.slice:
             trees = [source.definitions[each] for each in source.forward]
-            slices = (each.slice for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Subscript))
-            return number not in {number_of(each) for part in slices for each in ast.walk(part)}
+            slices = (
+                each.slice for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Subscript)
+            )
+            return ast.dump(new) not in {ast.dump(each) for part in slices for each in ast.walk(part)}
     return False
 
 

@@ -98,7 +98,7 @@ class _Writer:
         return Place((computed or found)[0], argument) if found else None
 
     def first_places(self, first: FirstWrong) -> Iterator[Place]:
-        """Yield the expressions of the first wrong line that have the shape of what is right there, or are given to a function."""
+        """Yield the expressions of the first wrong line, and arguments there, that have the right value's shape."""
         right = first.numbers
         statements = self.source.statements_at(first.line) if right is not None else []
         here = {id(node): node for statement in statements for node in ast.walk(statement)}
@@ -112,13 +112,15 @@ class _Writer:
                 yield from (Place(node, "", right, alone) for alone in (False, True))
 
     def with_term(self, place: Place) -> Iterator[Change]:
-        """Yield a wrong value with the term that it lacks: something in scope times a number, as a penalty's, or a product."""
+        """Yield a wrong value with the term that it lacks: a number times something in scope, as a penalty's, or a product."""
         if place.right is None or place.is_derivative:
             return
         lacks = place.right.value - place.right.got
         scope = self.observed.scopes.get(id(self.source.enclosing(place.node, ast.stmt)), {})
         module = {name: value for name, value in self.source.globals.items() if isinstance(value, np.ndarray)}
-        floats = {text: value for text, value in (module | scope).items() if is_float(value) and np.any(value)}
+        floats = {
+            text: value for text, value in (module | scope).items() if is_float(value) and np.any(value)
+        }
         nothing = not np.any(place.right.got)
         for text, other in floats.items():
             if np.shape(other) != lacks.shape:
