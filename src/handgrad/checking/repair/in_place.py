@@ -112,7 +112,7 @@ class _Writer:
                 yield from (Place(node, "", right, alone) for alone in (False, True))
 
     def with_term(self, place: Place) -> Iterator[Change]:
-        """Yield a wrong value with the term that it lacks: a number times something in scope, as a penalty's, or a product."""
+        """Yield a wrong value with the term that it lacks: a number times something in scope, or a product."""
         if place.right is None or place.is_derivative:
             return
         lacks = place.right.value - place.right.got
