@@ -79,7 +79,8 @@ def join(coordinator: str | None = None, processes: int | None = None, process: 
         raise ConfigurationError(
             f"the other processes are not known: {error}",
             given=f"coordinator {coordinator}, processes {processes}, process {process}",
-            fix="start each with srun or mpirun, or give coordinator, processes and process, all three; --no-cluster trains in one process",
+            fix="start each with srun or mpirun, or give coordinator, processes and process, all three; "
+            "--no-cluster trains in one process",
         ) from None
     except RuntimeError as error:
         raise EngineError(
