@@ -5,7 +5,7 @@ import { figure, jacobianFigure, light, matrix } from "./heatmap.js";
 import { entryPanel, jacobianOfRow } from "./lab.js";
 import { mistakePanel } from "./mistakes.js";
 
-const NARROW = 10; // columns of an array that has others beside it
+const NARROW = 8; // columns of an array that has others beside it
 
 /** Wire the list, the buttons, the slider and the links. Returns `choose`, which moves to a line. */
 export function stepThrough(record, onMove) {
