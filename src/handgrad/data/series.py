@@ -33,7 +33,7 @@ def mackey_glass(rows: Count = 1000, context: Count = 24) -> Dataset:
     Returns
     -------
     Dataset
-        Windows as `windows_of_rows` makes them, of one column ``x``.
+        Windows as ``windows_of_rows`` makes them, of one column ``x``.
 
     Examples
     --------

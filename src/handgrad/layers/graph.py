@@ -146,7 +146,7 @@ class Graph:
     parameters, states
         What the network keeps, by name: trained by gradients, or not.
     part, origin, recomputed
-        Written into what is made next: "forward" or "loss", the layer, for people, and `Node.recomputed`.
+        Written into what is made next: "forward" or "loss", the layer, for people, and ``Node.recomputed``.
     inputs
         What each layer of a `Sequential` is given where it is used first, by the layer's id.
     """

@@ -70,7 +70,7 @@ def train(
     x, t
         Rows (n, …) and targets: class numbers (n,), or values (n, outputs). Rows may be a sparse matrix of scipy's,
         where the first layer is a `Linear`; or an ``np.memmap``, which stays on the disk: each epoch then reads it nearly one
-        row after the other, as `Subset.shuffled` states.
+        row after the other: 64 blocks of 4,096 rows, drawn at random, are shuffled among each other, then the next 64.
     sample_weight
         How much each row counts in the loss, (n,).
     rows
