@@ -151,7 +151,7 @@ def test_weights_go_there_and_back(tmp_path: Path) -> None:
     )
     for name, array in network.parameters.items():
         np.testing.assert_array_equal(again.parameters[name], array)
-    np.testing.assert_array_equal(network.parameters["W3"], weights["h.0.attn.c_attn.weight"][:, 12:24])
+    np.testing.assert_array_equal(network.parameters["W4"], weights["h.0.attn.c_attn.weight"][:, 12:24])
     half = {name: array.astype(np.float16) for name, array in weights.items()}
     write_tensors(tmp_path / "half", half)
     assert load_gpt2(tmp_path / "half", heads=2, context=3).parameters["P2"].dtype == np.float32

@@ -49,19 +49,19 @@ def test_gpt2_is_two_screens_and_its_block_one() -> None:
     assert "_drawn" not in vars(network), "no array was drawn"
     heads = [line for line in page if " ×" in line]
     assert heads == [
-        "  12 × block, from y2 … r9 to y79 … r86; r9 is the next one's h2",
-        "  12 × block, from da85 … dr79 to da8 … dh2, the last one first; dr9 comes from the next block",
-        "  196 ×, for each from E1 to beta86",
+        "  12 × block, from y3 … r10 to y91 … r98; r10 is the next one's h2",
+        "  12 × block, from da97 … dr90 to da9 … dh2, the last one first; dr10 comes from what follows the block",
+        "  196 ×, for each from E1 to beta98",
     ]
     for line in (
-        "y2 = layer_norm(h2, gamma2, beta2)",
-        "s6 = y3 @ y4.mT / y3.shape[-1] ** 0.5",
-        "p6 = e6 / e6.sum(axis=-1, keepdims=True)",
-        "r9 = r7 + z9",
-        "dW8, db8 = rows(y8).T @ rows(dz8), rows(dz8).sum(axis=0)",
-        "dgamma8, dbeta8, dr7_y8 = layer_norm.backward(dy8)",
-        "dr7 = dr9 + dr7_y8",
-        "dE1 = dE1_z87 + dE1_h1",
+        "y3 = layer_norm(h2, gamma3, beta3)",
+        "s7 = y4 @ y5.mT / y4.shape[-1] ** 0.5",
+        "p7 = e7 / e7.sum(axis=-1, keepdims=True)",
+        "r10 = r8 + z10",
+        "dW9, db9 = rows(y9).T @ rows(dz9), rows(dz9).sum(axis=0)",
+        "dgamma9, dbeta9, dr8_y9 = layer_norm.backward(dy9)",
+        "dr8 = dr10 + dr8_y9",
+        "dE1 = dE1_z99 + dE1_h1",
     ):
         assert sum(line in shown for shown in page) == 1, line
 

@@ -96,7 +96,7 @@ def test_in_short_print_a_block_is_one_with_what_it_computes_again() -> None:
     )  # fmt: skip
     page = render_folded(network.program()).splitlines()
     (place,) = (k for k, line in enumerate(page) if "computed again first, the last one first" in line)
-    assert page[place + 1].startswith("    y2 = layer_norm(h2, gamma2, beta2)  ")
+    assert page[place + 1].startswith("    y3 = layer_norm(h2, gamma3, beta3)  ")
 
 
 def deep(*, recompute: bool) -> tuple[Program, Network]:

@@ -5,6 +5,7 @@ Layers build it, once, when the network is made; shapes are inferred and checked
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -229,6 +230,11 @@ class Graph:
                 f"{self.origin}: no layer before it has an array {name!r}", fix=nearest(name, known)
             )
         return known[name]
+
+    def begin_block(self) -> None:
+        """Give what comes next a number that no name has yet, so that blocks that are alike are numbered alike."""
+        number = re.compile(rf"\D{self._number}$")
+        self._number += any(map(number.search, self._taken))
 
     def names_of(self, layer: object) -> dict[str, str]:
         """Return the names of the arrays a layer keeps, by what its rules call them."""

@@ -200,6 +200,7 @@ class Repeat(Sequential):
         outer, recomputed = graph.origin, graph.recomputed
         for number, block in enumerate(self.blocks, 1):
             graph.origin = f"{outer} → block {number}"
+            graph.begin_block()
             if self.recompute:
                 graph.recomputed = recomputed or graph.origin
             x = block.connect(graph, x)

@@ -258,7 +258,7 @@ def _heading(blocks: Sequence[Sequence[PrintedRow]], phase: str) -> str:
     if phase == "backward":
         from_before = " and ".join(after for _, after in _taken(blocks[-2], last))
         order = "each computed again first, " * (last[0].reason == AGAIN) + "the last one first"
-        order += f"; {from_before} comes from the next block" if from_before else ""
+        order += f"; {from_before} comes from what follows the block" if from_before else ""
         return f"{len(blocks)} × block, from {ends}, {order}"
     links = (f"; {made} is the next one's {name}" for name, made in _taken(first, second) if name != made)
     return f"{len(blocks)} × block, from {ends}{''.join(links)}"
