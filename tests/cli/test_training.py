@@ -265,6 +265,7 @@ def test_every_option_is_in_the_table_above(handgrad: Command) -> None:
     others = of_texts | {
         *(
             "--cluster",
+            "--no-cluster",
             "--coordinator",
             "--process",
             "--processes",

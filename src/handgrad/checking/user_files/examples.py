@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.interfaces import Closures, has_backward, is_peer, methods_of, pair_of
-from handgrad.checking.interfaces.names import RATES, is_target, plain
+from handgrad.checking.interfaces.names import RATES, is_target, is_upstream_name, plain
 from handgrad.checking.interfaces.tensors import is_array
 from handgrad.checking.subject import CheckError, seeded
 from handgrad.checking.user_files.argument_search import (
@@ -104,8 +104,10 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Example | None:
     given: dict[str, Any] = {}
     for k, (call, function) in enumerate(zip(calls, functions, strict=True)):
         for name, value in call.arguments.items() if call else ():
-            is_backward = function == backward or is_backward_name(function.__name__)
-            asked = k == 0 or name in needed or _is_asked_for(name, is_backward=is_backward)
+            is_upstream = is_backward_name(function.__name__) or (
+                function == backward and is_upstream_name(name)
+            )
+            asked = k == 0 or name in needed or not is_upstream or _is_asked_for(name)
             if name not in given and asked and (name in needed or k or name == "self"):
                 given[name] = value
     if any(default is OMITTED and name not in given for name, default in needed.items()) or not any(calls):
@@ -177,9 +179,9 @@ def _telling(name: str, value: Any) -> Any:
     return 0.1 if is_no_penalty(name, value) else value
 
 
-def _is_asked_for(name: str, *, is_backward: bool) -> bool:
-    """Whether a recorded argument is one to give: not what forward returned, and no upstream gradient."""
-    return is_target((name,)) or plain(name) in OPTIONS or not is_backward
+def _is_asked_for(name: str) -> bool:
+    """Whether a recorded argument of a backward is one to give: neither what forward returned nor an upstream gradient."""
+    return is_target((name,)) or plain(name) in OPTIONS
 
 
 def _rows(given: dict[str, Any]) -> int:
