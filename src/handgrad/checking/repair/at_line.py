@@ -31,8 +31,6 @@ def fitting(
     for change in changes if line is not None else ():
         assert line is not None
         if all(id(edit.old) in line.nodes and isinstance(edit.new, ast.expr) for edit in change.edits):
-            if any(line.adds_to_itself(edit.new) for edit in change.edits):
-                continue
             sandbox.guard.spend(EVALUATED * len(line.passes))
             with sandbox.source.edited(change.edits):
                 value = line.value()
@@ -89,13 +87,6 @@ class _Line:
                 return line
         line.right = value + numbers.value - numbers.got
         return line
-
-    def adds_to_itself(self, new: Any) -> bool:
-        """Whether ``a = b`` becomes ``a = b + a``, which is ``a += b`` and found as that."""
-        match self.holder, new:
-            case ast.Assign([ast.Name(target)]), ast.BinOp(left, ast.Add(), right):
-                return any(isinstance(each, ast.Name) and each.id == target for each in (left, right))
-        return False
 
     def value(self) -> Any:
         """Return the expression's value as it is now, the sum of those where it is added; None where it has none."""

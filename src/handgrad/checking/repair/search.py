@@ -25,6 +25,7 @@ from handgrad.checking.repair.hiding import hides
 from handgrad.checking.repair.in_place import in_place, missing_terms
 from handgrad.checking.repair.module_source import (
     Change,
+    Edit,
     ModuleSource,
     SourceError,
     read_sources,
@@ -238,12 +239,14 @@ class _Search:
         at_line = [node for statement in statements for node in ast.walk(statement)]
         changes = small_changes(source, observed, at_line)
         if first is not None:
+            adding = [change for change in changes if any(map(_adds_up, change.edits))]
+            yield from adding  # before any other way to write the sum
             fits = [*fitting(sandbox, observed, first, changes)]
             if self.trace is not None:
                 fits += missing_terms(sandbox, observed, self.trace, first)
             self._fitting = fits if first.numbers is not None and first.numbers.is_given else []
             yield from fits
-            tried = set(map(id, fits))
+            tried = set(map(id, [*adding, *fits]))
             changes = [change for change in changes if id(change) not in tried]
         yield from (change for change in changes if change.cost <= NEAR)
         seen = set(map(id, at_line))
@@ -377,3 +380,8 @@ def _bypasses(source: ModuleSource, change: Change) -> bool:
     """Whether new code reads no more what a line before it computes, which may be the one that is wrong."""
     functions = (source.enclosing(edit.old, ast.FunctionDef) for edit in change.edits)
     return any(isinstance(each, ast.FunctionDef) and newly_unread(source, each, change) for each in functions)
+
+
+def _adds_up(edit: Edit) -> bool:
+    """Whether an edit makes ``a += b`` of ``a = b``."""
+    return isinstance(edit.old, ast.Assign) and any(isinstance(each, ast.AugAssign) for each in edit.parts)
