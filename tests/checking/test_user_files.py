@@ -887,3 +887,46 @@ layer.backward(np.ones((4, 2)))
     report = check(example.forward, inputs=example.inputs)
     assert report.findings[0].code == "stale-or-mutated-state"
     assert "lr" not in report.text()
+
+
+def test_a_step_that_broadcasts_its_parameter_shows_that_the_gradient_was_not_summed(tmp_path):
+    example = example_in(tmp_path, """
+import numpy as np
+
+class Dense:
+    def __init__(self, inputs, outputs):
+        self.W = np.random.rand(inputs, outputs) - 0.5
+        self.b = np.random.rand(1, outputs) - 0.5
+
+    def forward(self, x):
+        self.x = x
+        return x @ self.W + self.b
+
+    def backward(self, error, learning_rate):
+        passed = error @ self.W.T
+        self.W = self.W - learning_rate * (self.x.T @ error)
+        self.b = self.b - learning_rate * error
+        return passed
+""", "Dense")  # fmt: skip
+    report = check(example.forward, inputs=example.inputs)
+    assert [(each.code, each.argument) for each in report.findings] == [("broadcast-not-summed", "b")]
+    assert {each.name: each.verdict for each in report.arguments} == {"x": "right", "W": "right", "b": "wrong"}
+
+
+@pytest.mark.parametrize("value", ["emb", "z"])
+def test_a_backward_takes_the_output_or_an_input_under_a_name_of_its_own(tmp_path, value):
+    """Neither is named by forward: which of them it is, the slopes decide."""
+    derivative = {"emb": "1 - emb ** 2", "z": "1 - np.tanh(z) ** 2"}[value]
+    example = example_in(tmp_path, f"""
+import numpy as np
+
+def activate(x):
+    return np.tanh(x)
+
+def activate_backward({value}, d_emb):
+    return d_emb * ({derivative})
+
+out = activate(np.linspace(-1, 2, 12).reshape(4, 3))
+activate_backward({"out" if value == "emb" else "np.linspace(-1, 2, 12).reshape(4, 3)"}, np.ones((4, 3)))
+""", "activate")  # fmt: skip
+    assert check(example.forward, example.backward, example.inputs).verdict == "right"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,9 +17,12 @@ from pathlib import Path
 from typing import TextIO
 
 import click
+import numpy as np
 
 from handgrad.checking import Report, check
 from handgrad.checking.check import check_in_stages
+from handgrad.checking.interfaces import pair_of
+from handgrad.checking.live_code import functions_of
 from handgrad.checking.progress import watched_by
 from handgrad.checking.repair import Repair, write_repair
 from handgrad.checking.report import COLOURS, Verdict, coloured_parts
@@ -169,6 +173,8 @@ def _is_ours(name: str) -> bool:
 
 def _run(request: _Request) -> UserFile:
     """Run the user's file; what it could not do is reported, and is no error where something is left to check."""
+    # a check calls small functions thousands of times, and threads that wait for each other on a busy machine take minutes
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     with redirect_stdout(sys.stderr if request.as_json else sys.stdout):
         return run_file(request.path)
 
@@ -225,22 +231,38 @@ def _as_a_part(report: Report, found: Found, before: list[Found], reports: list[
 
     That is often a factor 1/m.
     """
+    if report.verdict != "wrong":
+        return report
     name = getattr(found.backward, "__name__", found.name)
     line = f"{report.first_wrong.line}: " if report.first_wrong else ""
 
-    def is_right(known: Report) -> bool:
-        right = known.first_wrong.right if known.first_wrong and line else ()
-        return known.verdict == "right" or any(each.startswith(line) for each in right)
+    def is_right(whole: Found, known: Report) -> bool:
+        if known.verdict == "right":
+            return name in _running_in(whole)
+        first = known.first_wrong
+        return bool(line and first) and any(each.startswith(line) for each in (*first.right, *first.later))
 
     pairs = zip(before, reports, strict=True)
-    wholes = (each for each, known in pairs if name in each.parts and is_right(known))
-    whole = next(wholes, None)
-    if report.verdict != "wrong" or whole is None:
+    whole = next((each for each, known in pairs if name in each.parts and is_right(each, known)), None)
+    if whole is None:
         return report
     note = f"alone, {name} is not the gradient of {found.name}: {', '.join(each.code for each in report.findings)}"
     said = (f"it is right as a part of {whole.backward.__name__ if whole.backward else whole.name}", note)
     arguments = tuple(replace(each, verdict="right") for each in report.arguments)
     return replace(report, verdict="right", findings=(), mended=None, arguments=arguments, not_proved=said)
+
+
+def _running_in(found: Found) -> set[str]:
+    """Return the names of the functions that run in a backward: of those that it may call, an option may leave some out."""
+
+    def run() -> None:
+        pair = pair_of(found.forward, found.backward, found.inputs)
+        assert isinstance(pair.inputs, Mapping)
+        output = pair.forward(**pair.inputs)
+        ones = [np.ones(np.shape(part)) for part in (output if isinstance(output, tuple) else (output,))]
+        pair.backward(tuple(ones) if len(ones) > 1 else ones[0], **pair.inputs)
+
+    return {each.__name__ for each in functions_of(run)}
 
 
 def _show_verdict(label: str, report: Report) -> None:

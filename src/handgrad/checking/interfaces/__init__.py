@@ -24,10 +24,7 @@ from handgrad.checking.interfaces.calling import globals_of
 from handgrad.checking.interfaces.closures import Closures, class_of_closures, pullback_of, share_state
 from handgrad.checking.interfaces.jax_functions import is_only_jitted
 from handgrad.checking.interfaces.methods import methods_of, returns_loss_and_gradients, trains_alone
-from handgrad.checking.interfaces.names import (
-    SAVED,
-    plain,
-)
+from handgrad.checking.interfaces.names import SAVED, is_upstream_name, plain
 from handgrad.checking.interfaces.own_objects import Pair, by_name, own_pair
 from handgrad.checking.interfaces.script_lines import has_gradients, has_update
 from handgrad.checking.interfaces.scripts import adapt_script, is_training, script_steps
@@ -142,6 +139,8 @@ def _is_plain(forward: Any, backward: Any, inputs: Any) -> bool:
             return False
         names = returned_names(forward)
     wanted = {each.name for each in rest if each.default is each.empty} - set(inputs)
+    if not is_upstream_name(first.name) and any(map(is_upstream_name, wanted)):
+        return False
     return not (wanted and len(names) > 1) and not any(plain(name) in SAVED for name in wanted)
 
 

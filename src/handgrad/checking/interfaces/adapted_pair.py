@@ -325,8 +325,16 @@ def left_by(world: World, before: Mapping[Path, Any], returned: Any, rate: float
     for path, value in arrays_in(world).items():
         if path in before:
             found[("kept", *path)] = value
-        if path in before and np.shape(value) == before[path].shape:
+        if path in before and _is_step(before[path], value):
             found[("moved", *path)] = (before[path] - np.asarray(value)) / rate
         else:
             found[("new", *path)] = value  # of another shape too: room that was filled by an earlier call
     return found
+
+
+def _is_step(before: Any, after: Any) -> bool:
+    """Whether an array may be another after a step: of the same shape, or broadcast, as `b - rate * dz` is."""
+    shapes = np.shape(before), np.shape(after)
+    if len(shapes[0]) != len(shapes[1]):
+        return False
+    return all(old in (1, new) for old, new in zip(*shapes, strict=True))

@@ -106,6 +106,20 @@ def _proportional(pair: Pair) -> int:
     )
 
 
+def most_agreeing(readings: Iterable[Callable[[], Pair]]) -> Pair | None:
+    """Return the first of the ways to read two functions of whose gradients most agree with the slopes, if one runs."""
+    best, most = None, -1
+    for read in readings:
+        try:
+            pair = read()
+            count, every = agreeing(pair)
+        except Exception:  # whatever the author's code raises when it is given something else
+            continue
+        if count > most and every:
+            best, most = pair, count
+    return best
+
+
 def agreeing(pair: Pair) -> tuple[int, int]:
     """Return how many of a pair's gradients, of how many, agree with the slope of its forward along a random direction."""
     found = _slopes(pair, np.random.default_rng(1)).values()
@@ -120,8 +134,9 @@ def _slopes(pair: Pair, generator: np.random.Generator) -> dict[str, tuple[float
     found = {}
     with np.errstate(all="ignore"):
         try:
-            pair.forward(**values)
-            gradients = pair.backward(1.0, **values)
+            shape = np.shape(pair.forward(**values))
+            upstream = np.asarray(generator.normal(size=shape)) if shape else np.ones(())
+            gradients = pair.backward(upstream if shape else 1.0, **values)
         except Exception as error:
             raise CheckError(f"{pair.name} raised {type(error).__name__}: {error}") from error
         for name, gradient in gradients.items():
@@ -129,5 +144,6 @@ def _slopes(pair: Pair, generator: np.random.Generator) -> dict[str, tuple[float
             above, below = (
                 pair.forward(**{**values, name: values[name] + h * direction}) for h in (STEP, -STEP)
             )
-            found[name] = float((above - below) / (2 * STEP)), float(np.sum(np.asarray(gradient) * direction))
+            slope = float(np.sum(upstream * (above - below)) / (2 * STEP))
+            found[name] = slope, float(np.sum(np.asarray(gradient) * direction))
     return found

@@ -15,13 +15,14 @@ SAVED = {"cache", "caches", "saved", "memory", "residuals", "res", "ctx", "tape"
 RATES = {"lr", "learningrate", "learnrate", "lrate", "alpha", "eta", "rate", "stepsize", "step"}
 LEARNING_RATES = RATES - {"alpha", "step", "rate"}  # which are nothing else
 OPTIMISERS = {"optimizer", "optimiser", "optim", "opt", "solver", "updater"}
-LOSSES = ("loss", "cost", "objective", "error", "mse", "nll", "entropy", "energy")
+LOSSES = ("loss", "cost", "objective", "error", "mse", "nll", "entropy", "energy", "verlust", "kosten", "perdida", "perte")
 TARGETS = {"y", "t", "label", "labels", "target", "targets", "targ", "expected", "onehot"}
 PREFIXES = ("gradients", "gradient", "grads", "grad", "nabla", "delta", "dl", "dj", "d", "g")
 SUFFIXES = ("gradients", "gradient", "grads", "grad", "derivative", "delta", "g")
 UPSTREAMS = ("d", "grad", "up", "delta", "err")
 DERIVATIVES = ("prime", "deriv", "derivative", "grad", "gradient")
-FORWARD_WORDS = {"forward", "forwards", "fwd", "feedforward", "fprop", "feed", "predict", "hypothesis"}
+FORWARD_WORDS = {"forward", "forwards", "fwd", "feedforward", "fprop", "feed", "predict", "hypothesis", "adelante", "avant",
+                 "vorwaerts", "propager", "propagar", "avanti"}
 CONTAINERS = {"params", "parameters", "p", "self", *PREFIXES}  # whose own name says nothing
 
 LONGEST = 1000  # entries of a container that are entered: a longer one is data
@@ -47,7 +48,7 @@ def words_of(name: str) -> list[str]:
 
 def is_loss_name(name: str) -> bool:
     """Whether a name says that it is a loss: ``cost``, ``mse_loss``, ``J``."""
-    return name in ("J", "L", "E") or any(word in plain(name) for word in LOSSES)
+    return name in ("J", "L", "E", "cout") or any(word in plain(name) for word in LOSSES)
 
 
 def is_derivative_name(name: str) -> bool:

@@ -22,7 +22,7 @@ from handgrad.checking.interfaces.calling import (
     trial_of,
     variables_of,
 )
-from handgrad.checking.interfaces.implied_loss import OUTPUT
+from handgrad.checking.interfaces.implied_loss import OUTPUT, most_agreeing
 from handgrad.checking.interfaces.names import (
     RATES,
     SAVED,
@@ -60,7 +60,7 @@ def of_two(
 ) -> Pair:
     """Return a forward and a backward, which starts from an upstream gradient or from a ``loss`` of forward's results.
 
-    What ``takes`` names is given what is at a path of the world.
+    What ``takes`` names is given what is at a path of the world, or forward's output at the path ``()``.
     """
     names, gradient_names = as_taken(forward, backward, world), returned_names(backward)
     inner = inner_names(backward)
@@ -78,12 +78,21 @@ def of_two(
         for role in roles
     ]
     roles = [
-        Role(role.parameter, "place", takes[role.parameter]) if role.parameter in takes else role
+        Role(role.parameter, *(("place", place) if (place := takes[role.parameter]) else ("output", 0)))
+        if role.parameter in takes
+        else role
         for role in roles
     ]
     if loss is not None:  # what is neither target nor input is the prediction
         roles = [role._replace(kind="output", which=0) if role.kind == "upstream" else role for role in roles]
     upstreams = [role.parameter for role in roles if role.kind == "upstream"]
+    others = [name for name in upstreams if not is_upstream_name(name)]
+    if not several and not takes and len(upstreams) == 2 and len(others) == 1:
+        places = [(), *((name,) for name in required(forward) if is_floating(world.get(name)))]
+        readings = ({others[0]: place} for place in places)  # its output, or an input by another name
+        pairs = (functools.partial(of_two, forward, backward, world, loss, each) for each in readings)
+        if (pair := most_agreeing(pairs)) is not None:
+            return pair
     attribute = gradient_attribute(backward) if upstreams else ""
     carrier = upstream_of(backward) if not upstreams and loss is None else ()
 

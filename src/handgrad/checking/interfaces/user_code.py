@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import copy
 import functools
-import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -31,6 +30,7 @@ from handgrad.checking.interfaces.implied_loss import (
     agreeing,
     best_fitting,
     implied_losses,
+    most_agreeing,
     taking_output,
 )
 from handgrad.checking.interfaces.methods import methods_of, trains_alone
@@ -235,16 +235,10 @@ def _of_loss_layer(
             reduce for reduce in (np.mean, np.sum) if any(f"{reduce.__name__}(" in text for text in said)
         ]
         losses = [_reduced(reduce) for reduce in means or (np.mean, np.sum)]
-    best, most = None, -1
-    for loss, place in [(None, None), *itertools.product(losses, places)]:
-        try:
-            pair = of_two(forward, backward, world, loss, {upstreams[0]: place} if place else {})
-            count, every = agreeing(pair)
-        except Exception:  # whatever the author's code raises when it is given something else
-            continue
-        if count > most and every:
-            best, most = pair, count
-    return best
+    readings = [(None, {}), *((loss, {upstreams[0]: place}) for loss in losses for place in places)]
+    return most_agreeing(
+        functools.partial(of_two, forward, backward, world, loss, takes) for loss, takes in readings
+    )
 
 
 def _reduced(reduce: Function) -> Function:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.checking.repair.edit_table import Edited, in_context, is_of_a_term, outline, table_edits
+from handgrad.checking.interfaces.signatures import returned_values
+from handgrad.checking.repair.edit_table import MOVING, Edited, in_context, is_of_a_term, outline, table_edits
 from handgrad.checking.repair.expressions import (
     Expression,
     Observed,
@@ -219,35 +220,53 @@ def names(place: Expression) -> Iterator[Edited]:
         return
     if isinstance(place.value, bool):
         return
-    code = "wrong-evaluation-point" if is_name else "wrong-local-derivative"
+    own_code = "wrong-evaluation-point" if is_name else "wrong-local-derivative"
     for name, value in place.scope.items():
         if name != own and dimensions(value) >= 0:
+            # a gradient for another: a factor is missing between them, or one is too many
+            both = is_name and place.is_gradient(node) and place.is_gradient(fill(name))
+            code = "missing-local-derivative" if both else own_code
             alike = np.shape(value) == np.shape(place.value) and is_float(value) == is_float(place.value)
             yield _either(fill(name), 1 if alike else 1.6, code)
 
 
 def renamed(places: Sequence[Expression]) -> Iterator[Change]:
-    """Take another name of the same shape at all places of a statement: ``z * (1 - z)`` for ``a * (1 - a)``."""
+    """Take another value at all places of a statement: ``z * (1 - z)`` for ``a * (1 - a)``, or for ``sigmoid(z) * …``."""
     groups: dict[tuple[int, str], list[Expression]] = {}
     for place in places:
         own = ast.unparse(place.node)
         if own in place.scope and is_float(place.value):
             groups.setdefault((id(place.source.enclosing(place.node, ast.stmt)), own), []).append(place)
     for (_, own), several in groups.items():
-        first = several[0]
-        for name, value in first.scope.items() if len(several) > 1 else ():
-            if name != own and is_float(value) and np.shape(value) == np.shape(first.value):
-                edits = tuple(Edit(place.node, fill(name)) for place in several)
-                code = "wrong-evaluation-point"
-                yield Change(edits, 1 + EVERYWHERE, code, code)
+        if len(several) < 2:
+            continue
+        first, shape = several[0], np.shape(several[0].value)
+        others = [
+            fill(name) for name, value in first.scope.items()
+            if name != own and is_float(value) and np.shape(value) == shape
+        ]  # fmt: skip
+        for new in (*others, *_applied(first)):
+            edits = tuple(Edit(place.node, new) for place in several)
+            code = "wrong-evaluation-point"
+            yield Change(edits, 1 + EVERYWHERE + (not isinstance(new, ast.Name)), code, code)
 
 
 def wrapped(place: Expression) -> Iterator[Edited]:
     """Apply a function that forward or backward applies elsewhere: the derivative was taken at another value."""
+    for new in _applied(place):
+        yield Edited(new, 1.8, "wrong-evaluation-point", "extra-term")
+
+
+def _applied(place: Expression) -> Iterator[ast.expr]:
+    """Yield calls of the file's functions of one argument with a name; of what they return in a tuple, the first."""
     node = place.node
-    if isinstance(node, ast.Name) and is_float(place.value) and node.id not in place.upstream:
-        for function in place.source.functions_of_one if not isinstance(place.parent, ast.Call) else ():
-            yield Edited(ast.Call(function, [node], []), 1.8, "wrong-evaluation-point", "extra-term")
+    if not isinstance(node, ast.Name) or not is_float(place.value) or node.id in place.upstream:
+        return
+    for function in place.source.functions_of_one if not isinstance(place.parent, ast.Call) else ():
+        own = place.source.globals.get(ast.unparse(function))
+        several = isinstance(own, FunctionType) and len(returned_values(own)) > 1
+        call = ast.Call(function, [node], [])
+        yield ast.Subscript(call, ast.Constant(0), ast.Load()) if several else call
 
 
 def reductions(place: Expression) -> Iterator[Edited]:
@@ -419,7 +438,27 @@ def opposite(place: Expression) -> Iterator[Edited]:
                 yield _either(ast.Call(node.func, arguments, node.keywords), 1.3, "wrong-sign")
 
 
+def turned(place: Expression) -> Iterator[Edited]:
+    """Put an array's axes in the order in which forward puts some, or back, or all entries as another array has them."""
+    moved = place.node
+    while isinstance(moved, ast.Call) and called(moved) in MOVING and isinstance(moved.func, ast.Attribute):
+        moved = moved.func.value
+    for name, value in place.scope.items() if moved is not place.node else ():
+        if np.shape(value) == np.shape(place.value) and dimensions(value) > 1:
+            yield _either(fill(f"A.reshape({name}.shape)", A=moved), 2.0, "wrong-position")
+    for definition in map(place.source.definitions.__getitem__, place.source.forward):
+        for call in ast.walk(definition) if dimensions(place.value) > 2 else ():
+            if not isinstance(call, ast.Call) or called(call) not in ("transpose", "permute"):
+                continue
+            order = [each.value for each in call.args if isinstance(each, ast.Constant)]
+            if sorted(order) != list(range(dimensions(place.value))):
+                continue
+            for axes in (order, [order.index(k) for k in range(len(order))]):
+                new = fill(f"A.{called(call)}({', '.join(map(str, axes))})", A=place.node)
+                yield _either(new, 1.8, "wrong-position")
+
+
 FAMILIES: tuple[Callable[[Expression], Iterator[Edited]], ...] = (
     table_edits, fewer, numbers, as_scaled_forward, products, reductions, calls, counts, names, wrapped, copies,
-    as_forward, opposite,
+    as_forward, opposite, turned,
 )  # fmt: skip

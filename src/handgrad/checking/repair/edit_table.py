@@ -119,7 +119,7 @@ def letters(text: str) -> frozenset[str]:
     return frozenset(names_in(parsed(text)) - {"np", "len"})
 
 
-_MOVING = {"reshape", "swapaxes", "transpose", "moveaxis"}
+MOVING = {"reshape", "view", "swapaxes", "transpose", "permute", "moveaxis"}
 _AXES = {"axis", "axes", "dim", "keepdims"}
 _CALLS = {
     "ones": "ignores-upstream", "ones_like": "ignores-upstream", "zeros": "zero-gradient", "zeros_like": "zero-gradient",
@@ -241,7 +241,7 @@ def _around(place: Expression) -> str | None:
         match holder:
             case ast.keyword() if holder.arg in _AXES:
                 return "wrong-axis"
-            case ast.Call() if node in holder.args and called(holder) in _MOVING:
+            case ast.Call() if node in holder.args and called(holder) in MOVING:
                 return "wrong-axis"
             case ast.Call() if node in holder.args[1:] and called(holder) in ("sum", "mean"):
                 return "wrong-axis"

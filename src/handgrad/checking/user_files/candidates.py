@@ -37,7 +37,8 @@ from handgrad.checking.user_files.running import UserFile
 
 BACKWARD_WORDS = {
     "backward", "backwards", "back", "bwd", "backprop", "backpropagation", "backpropagate", "bprop", "grad", "grads",
-    "gradient", "gradients", "derivative", "derivatives", "deriv", "prime", "d", "vjp", "diff",
+    "gradient", "gradients", "derivative", "derivatives", "deriv", "prime", "d", "vjp", "diff", "gradienten", "gradientes",
+    "gradienti", "atras", "arriere", "rueckwaerts", "retropropagar", "retropropagation", "retropropagacion", "indietro",
 }  # fmt: skip
 EMPTY_WORDS = {"prop", "propagation", "propagate", "pass", "compute", "calculate", "calc", "get", "of", "the", "model",
                "func", "fn", "function", "f", "step"}  # fmt: skip
@@ -226,7 +227,10 @@ def _forward_of(backward: str, functions: dict[str, FunctionType]) -> str:
             if plains:
                 return plains[0]
         if _stem(backward) == "" or "back" in backward:
-            forwards = [name for name in said if any(word in plain(name) for word in ("forward", "predict"))]
+            forwards = [
+                name for name in said
+                if FORWARD_WORDS & set(words_of(name)) or "forward" in plain(name) or "predict" in plain(name)
+            ]  # fmt: skip
             losses = [name for name in said if is_loss_name(name)]
             return (
                 forwards[0] if len(forwards) == 1 else losses[0] if len(losses) == 1 and not forwards else ""

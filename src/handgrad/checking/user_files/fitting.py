@@ -44,8 +44,10 @@ def how_well_it_fits(
     if all(got == wanted for got, wanted in shapes):
         return (RETURNS if _has_one_bias_for_all(values, parts[0]) else FITS), len(shapes), {}
     unsummed = all(
-        got == wanted or (len(got) == len(wanted) + 1 > 1 and got[1:] == wanted and wanted)
-        for got, wanted in shapes
+        got == wanted
+        or (len(got) == len(wanted) + 1 > 1 and got[1:] == wanted and wanted)
+        or (is_bias(name.rpartition(".")[2]) and _is_broadcast(wanted, got))
+        for name, (got, wanted) in by_name.items()
     )
     others = {
         name: got
@@ -54,6 +56,11 @@ def how_well_it_fits(
         and (np.prod(got) == np.prod(wanted) or not got or (len(got) == 1 == len(wanted) and got < wanted))
     }
     return (UNSUMMED if unsummed else MISSHAPEN), len(shapes), others
+
+
+def _is_broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether a shape with an axis of length 1 is broadcast to another."""
+    return len(one) == len(other) > 1 and all(size in (1, wide) for size, wide in zip(one, other, strict=True))
 
 
 def _has_one_bias_for_all(values: dict[str, Any], output: np.ndarray) -> bool:
