@@ -196,6 +196,7 @@ def returns_loss_and_gradients(function: Callable[..., Any]) -> bool:
 def _is_gradient_text(text: str) -> bool:
     bare = text.lstrip("([{'\"")
     return (
-        bare.lower().startswith(("grad", "nabla", "delta", "dict(d"))
+        bare == "g"
+        or bare.lower().startswith(("grad", "nabla", "delta", "dict(d"))
         or re.match(r"d_?([A-Z]|\w{1,3}\b)", bare) is not None
     )

@@ -246,10 +246,13 @@ def _by_name(gradients: Arrays, arrays: Arrays) -> Matches:
 
 
 def _in_lists(gradients: Arrays, arrays: Arrays) -> Matches:
-    """Match ``nabla_w`` with ``weights``: lists of the same shapes in the same order."""
+    """Match ``nabla_w`` with ``weights``: lists of the same shapes in the same order; what is named beside is one too."""
     found: Matches = {}
     lists = _lists(arrays)
-    for ours in _lists(gradients):
+    beside: dict[Path, list[Path]] = {}
+    for path in gradients:
+        beside.setdefault(path[:-1], []).append(path)
+    for ours in [*_lists(gradients), *(each for each in beside.values() if len(each) > 1)]:
         shapes = [np.shape(gradients[path]) for path in ours]
         fits = [theirs for theirs in lists if [np.shape(arrays[path]) for path in theirs] == shapes]
         if len(fits) == 1:

@@ -21,12 +21,14 @@ from handgrad.checking.interfaces.implied_loss import best_fitting, implied_loss
 from handgrad.checking.interfaces.names import (
     RATES,
     Path,
+    bare_name,
     is_derivative_name,
     is_floating,
     is_gradient_name,
     is_loss_name,
     is_target,
     match,
+    names_of_array,
     plain,
 )
 from handgrad.checking.interfaces.own_objects import Pair
@@ -213,7 +215,8 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
     found = {name: value for name, value in _places(names) if name not in known and is_floating(value)}
     found |= {name: float(_at(names, name)) for name in parameters if type(_at(names, name)) is int}
     parameters = [name for name in parameters if name in found]
-    gradients = gradients or _gradients(found, parameters)
+    multiplied = names_in([each for each in every(updates) if _computes(each)], ast.Load)
+    gradients = gradients or _gradients(found, parameters, multiplied)
     single = [
         name for name in found if np.size(to_numpy(found[name])) == 1
     ]  # `error = y - out` has an entry for each row
@@ -235,6 +238,14 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
         exec(step.__code__, names)
         found |= {("moved", name): (before[name] - to_numpy(_at(names, name))) / rate for name in moved}
         return {path: np.asarray(to_numpy(g)) * to_numpy(upstream[0]) for path, g in found.items()}
+
+    try:
+        backward({}, run({}), [1.0])
+    except Exception as error:
+        line = next(_lines_of(error, file), 0)
+        raise CheckError(
+            f"{file}:{line}: {type(error).__name__}: {error}", fix="mend this line: it runs no update"
+        ) from error
 
     def with_loss(value: Callable[[dict[str, Any]], Any]) -> Pair:
         def forward(given: dict[str, Any]) -> tuple[list[Any], Any]:
@@ -397,11 +408,16 @@ def _compiled(statements: Statements, file: File, known: Mapping[str, Any]) -> F
     return function
 
 
-def _gradients(found: Mapping[str, Any], parameters: list[str]) -> dict[str, str]:
-    """Return the parameter of each name that looks like a gradient."""
+def _gradients(
+    found: Mapping[str, Any], parameters: list[str], multiplied: Collection[str]
+) -> dict[str, str]:
+    """Return the parameter of each name that looks like a gradient; none by shape of what an update multiplies further."""
     named = [name for name in found if is_gradient_name(name) and not plain(name).endswith(MOVES)]
     ours, theirs = ({tuple(name.split(".")): found[name] for name in names} for names in (named, parameters))
-    return {".".join(gradient): ".".join(parameter) for parameter, gradient in match(ours, theirs).items()}
+    return {
+        ".".join(gradient): ".".join(parameter) for parameter, gradient in match(ours, theirs).items()
+        if ".".join(gradient) not in multiplied or bare_name(parameter) in names_of_array(gradient)
+    }  # fmt: skip
 
 
 def _rate(updates: Statements, names: Mapping[str, Any]) -> float:

@@ -125,7 +125,8 @@ def _of_loss(function: Function, world: World) -> Pair:
         known = (
             by_returned_name(rest, others, inner) if len(rest) > 1 else by_returned_name(rest, [], inner)[0]
         )
-        called = {n: v for n, v in known.items() if is_gradient_name(n)} if isinstance(known, dict) else {}
+        named = known if isinstance(known, dict) else {}
+        called = {name: value for name, value in named.items() if name == "g" or is_gradient_name(name)}
         if len(arrays_in(called)) > 1:  # the others are states, probabilities
             known = called
         return times(upstream[0], {("returned", *path): value for path, value in arrays_in(known).items()})
@@ -281,7 +282,7 @@ def _of_implied_loss(forward: Function, backward: Function, world: World, target
     """Return a network without a loss with the one that fits its gradients best, half the squared error where none does."""
 
     def pairs() -> Iterator[tuple[str, Pair]]:
-        for formula, loss in implied_losses(target):
+        for formula, loss in (*_losses_beside(backward, target), *implied_losses(target)):
             try:
                 yield formula, of_two(forward, backward, world, loss)
             except CheckError as error:
@@ -290,6 +291,24 @@ def _of_implied_loss(forward: Function, backward: Function, world: World, target
                 # else a logarithm of what is negative
 
     return best_fitting(pairs())
+
+
+def _losses_beside(backward: Function, target: str) -> Iterator[tuple[str, Function]]:
+    """Yield the losses of a prediction and a target that a backward's file has, with their calls."""
+    names = getattr(getattr(backward, "__func__", backward), "__globals__", {})
+    for name, value in names.items():
+        own = isinstance(value, FunctionType) and value.__module__ == backward.__module__
+        if not own or not is_loss_name(name) or is_derivative_name(name) or "back" in plain(name):
+            continue
+        taken = required(value)
+        if len(taken) == 2 and any(is_target((each,)) for each in taken):
+            places = [target if is_target((each,)) else OUTPUT for each in taken]
+            loss = taking_output(_at_places(value, places), target)
+            yield f"{name}({', '.join('output' if each == OUTPUT else each for each in places)})", loss
+
+
+def _at_places(function: Function, names: list[str]) -> Function:
+    return lambda **values: function(*(values[name] for name in names))
 
 
 def _taking(inputs: Any, methods: list[Function]) -> Function:

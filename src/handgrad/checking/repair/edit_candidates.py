@@ -177,8 +177,11 @@ def as_scaled_forward(place: Expression) -> Iterator[Edited]:
     """Take a number that forward multiplies or divides by for a constant, or put it in as a factor of a whole gradient."""
     node, value = place.node, number_of(place.node) if isinstance(place.node, ast.Constant) else None
     whole = place.is_whole and is_float(place.value) and value is None
+    there = {ast.dump(each) for each in ast.walk(node)}
     for each in place.source.factors if whole or value not in (None, 0) else ():
-        number = _number_at(each, place) if node not in ast.walk(each) else None  # no part of itself
+        if node in ast.walk(each) or ast.dump(each) in there:  # no part of itself, and nothing that cancels
+            continue
+        number = _number_at(each, place)
         if number is None or number == value:
             continue
         code = "batch-mean-vs-sum" if is_size(each) else "constant-factor"

@@ -39,14 +39,16 @@ def how_well_it_fits(
     gradients = pair.backward(upstream if len(upstream) > 1 else upstream[0], **copied)
     if not isinstance(gradients, dict):
         return FITS, 0, {}
+    if _has_a_strange_bias(values):
+        return RETURNS, len(gradients), {}
     by_name = {name: (np.shape(gradient), np.shape(values[name])) for name, gradient in gradients.items()}
     shapes = list(by_name.values())
     if all(got == wanted for got, wanted in shapes):
-        return (RETURNS if _has_one_bias_for_all(values, parts[0]) else FITS), len(shapes), {}
+        return FITS, len(shapes), {}
     unsummed = all(
         got == wanted
         or (len(got) == len(wanted) + 1 > 1 and got[1:] == wanted and wanted)
-        or (is_bias(name.rpartition(".")[2]) and _is_broadcast(wanted, got))
+        or (is_bias(name.rpartition(".")[2]) and (_is_broadcast(wanted, got) or _matrix_of(name, values)))
         for name, (got, wanted) in by_name.items()
     )
     others = {
@@ -60,19 +62,24 @@ def how_well_it_fits(
 
 def _is_broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     """Whether a shape with an axis of length 1 is broadcast to another."""
-    return len(one) == len(other) > 1 and all(size in (1, wide) for size, wide in zip(one, other, strict=True))
+    return len(one) == len(other) > 1 and np.prod(one) > 1 and all(size in (1, wide) for size, wide in zip(one, other, strict=True))
 
 
-def _has_one_bias_for_all(values: dict[str, Any], output: np.ndarray) -> bool:
-    """Whether a matrix gives several outputs one and the same bias: code that sums over too much runs with that too."""
-    named = {name.rpartition(".")[2]: np.shape(value) for name, value in values.items()}
-    matrices = [
-        shape for name, shape in named.items() if is_weight(name) and len(shape) == 2 and min(shape) > 1
-    ]
-    ends = {(0, size) for size in output.shape[:1]} | {(1, size) for size in output.shape[-1:]}
-    several = any((0, shape[0]) in ends or (1, shape[1]) in ends for shape in matrices)
-    return (
-        several
-        and output.ndim == 2
-        and any(is_bias(name) and np.prod(shape) == 1 for name, shape in named.items())
-    )
+def _has_a_strange_bias(values: dict[str, Any]) -> bool:
+    """Whether a bias has another size than its matrix gives outputs: what sums over the wrong axis runs with that too."""
+    matrices = {name: _matrix_of(name, values) for name in values if is_bias(name.rpartition(".")[2])}
+    return any(matrix and np.size(values[name]) not in matrix for name, matrix in matrices.items())
+
+
+def _matrix_of(bias: str, values: dict[str, Any]) -> tuple[int, ...]:
+    """Return the shape of the matrix that a bias belongs to, ``W1`` of ``b1``, if there is one."""
+
+    def number(name: str) -> str:
+        return "".join(filter(str.isdigit, name))
+
+    shapes = (
+        np.shape(value) for name, value in values.items()
+        if is_weight(name.rpartition(".")[2]) and number(name) == number(bias) and np.ndim(value) == 2
+    )  # fmt: skip
+    first, *others = [*shapes, ()]
+    return first if len(others) == 1 else ()
