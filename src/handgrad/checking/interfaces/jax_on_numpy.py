@@ -41,7 +41,7 @@ def counterpart(value: Any) -> Any:
             return _Random()
         return _JaxModule(last) if library == "jax" and last not in OWN else value
     if isinstance(value, jax.Array):
-        return np.asarray(value)
+        return value if str(value.dtype).startswith("key<") else np.asarray(value)
     if isinstance(inner := unwrapped(value), FunctionType) and inner.__module__.partition(".")[0] not in JAXS:
         return inner
     own = str(getattr(value, "__module__", "")).partition(".")[0] in JAXS

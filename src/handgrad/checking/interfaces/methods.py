@@ -38,7 +38,8 @@ BACKWARDS = (
     "backward", "backprop", "bprop", "backwardpass", "backpropagation", "backwardpropagation", "backpropagate",
     "backwardpropagate", "backwardprop", "propagatebackward", "backpropogate", "backpropogation", "gradients", "gradient",
     "grad", "grads", "computegradients", "computegradient", "calculategradients", "getgradients", "computegrad",
-    "inputgradient", "bptt", "derivative", "deriv", "prime", "derivate", "df", "dfn", "gradienten", "gradientes", "gradienti", "rueckwaerts",
+    "inputgradient", "bptt", "derivative", "deriv", "prime", "derivate", "df", "dfn", "gradienten", "gradientes", "gradienti",
+    "rueckwaerts",
     "rückwärts", "retropropager", "retropropagation", "arriere", "retropropagar", "retropropagacion", "atras", "indietro",
 )  # fmt: skip
 TRAININGS = (

@@ -307,7 +307,9 @@ def moved_by(statement: ast.stmt) -> str:
         is_gradient_name(each) or plain(each).endswith(MOVES) or plain(each) in STEPS or _is_slot(each, name)
         for each in read
     )
-    moves = moves or _is_scaled_product(by) or (isinstance(statement, ast.AugAssign) and _begins_with_gamma(by))
+    moves = (
+        moves or _is_scaled_product(by) or (isinstance(statement, ast.AugAssign) and _begins_with_gamma(by))
+    )
     last = name.rpartition(".")[2]
     is_other = is_loss_name(last) or is_gradient_name(last) or plain(last) in STEPS
     return name if moves and not is_other and not _reads_autograd(by) else ""

@@ -21,9 +21,9 @@ def is_torch(value: Any) -> bool:
 
 
 def is_jax(value: Any) -> bool:
-    """Whether a value is an array of JAX's."""
+    """Whether a value is an array of JAX's, and no key of its random numbers."""
     jax = sys.modules.get("jax")
-    return jax is not None and isinstance(value, jax.Array)
+    return jax is not None and isinstance(value, jax.Array) and not str(value.dtype).startswith("key<")
 
 
 def is_tensor(value: Any) -> bool:

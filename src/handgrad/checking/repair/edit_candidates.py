@@ -447,7 +447,7 @@ def turned(place: Expression) -> Iterator[Edited]:
     while isinstance(moved, ast.Call) and called(moved) in MOVING and isinstance(moved.func, ast.Attribute):
         moved = moved.func.value
     for name, value in place.scope.items() if moved is not place.node else ():
-        if np.shape(value) == np.shape(place.value) and dimensions(value) > 1:
+        if dimensions(value) > 1 and np.shape(value) == np.shape(place.value):
             yield _either(fill(f"A.reshape({name}.shape)", A=moved), 2.0, "wrong-position")
     for definition in map(place.source.definitions.__getitem__, place.source.forward):
         for call in ast.walk(definition) if dimensions(place.value) > 2 else ():

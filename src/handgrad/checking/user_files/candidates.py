@@ -140,7 +140,9 @@ def _with_backward(own: Mapping[str, Any]) -> Iterator[Candidate]:
     """
     seen = set()
     for name, value in own.items():
-        made_of_own = any(type(value) is each for each in own.values()) and _has_both(type(value))  # which is checked as a class
+        made_of_own = any(type(value) is each for each in own.values()) and _has_both(
+            type(value)
+        )  # which is checked as a class
         if has_backward(value) and not made_of_own:
             key = id(written_forward(value)) if is_peer(value) else name
             if key not in seen:

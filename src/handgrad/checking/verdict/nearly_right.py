@@ -6,11 +6,10 @@ Each is proved: without the clip, or with the constant's other value, the gradie
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +26,7 @@ EPSILON = 1e-3  # what is smaller may be there against a division by zero
 NEARER = 0.05  # of what is off may be left without what is taken for its cause
 TRIED = 1e-4  # of a constant, to see what the gradient makes of it
 SOLVED = 3  # steps of Newton's to the value that a rounded constant stands for
+MOST_CONSTANTS = 12  # that are solved for together
 SINGLE = np.zeros(0, np.float32)
 
 
@@ -204,19 +204,48 @@ def _is_gradient_without(guards: dict[Operation, int], trace: ForwardTrace, comp
 
 
 def _constant(subject: Subject, comparison: Comparison) -> str:
-    """Look for a constant of the author's with another value of which the gradient is right."""
+    """Look for constants of the author's with other values of which the gradient is right: one of them, or several."""
     if not all(_is_small(comparison, name) for name in comparison.wrong):
         return ""
-    for function in _functions(subject, comparison):
-        code = function.__code__
-        for number, value in enumerate(code.co_consts):
-            if type(value) is not float or value == 0 or not np.isfinite(value):
-                continue
-            make = partial(_with, code, number)
-            words = _other_value(subject, comparison, function, make, value)
-            if words:
-                return f"{words}, in {code.co_name} (line {code.co_firstlineno})"
-    return ""
+    constants = [
+        _Constant(function, number, value)
+        for function in _functions(subject, comparison)
+        for number, value in enumerate(function.__code__.co_consts)
+        if type(value) is float and value != 0 and np.isfinite(value)
+    ]
+    several = [constants] if 1 < len(constants) <= MOST_CONSTANTS else []
+    groups = [*([each] for each in constants), *several]
+    return next(filter(None, (_other_values(subject, comparison, group) for group in groups)), "")
+
+
+class _Constant(NamedTuple):
+    """A number in a function's code."""
+
+    function: FunctionType
+    number: int
+    value: float
+
+    @property
+    def place(self) -> str:
+        code = self.function.__code__
+        return f"{code.co_name} (line {code.co_firstlineno})"
+
+    def is_rounded(self, other: float) -> bool:
+        """Whether it is another number with as many digits as are written."""
+        digits = len(repr(self.value).partition("e")[0].partition(".")[2])
+        return "e" not in repr(self.value) and abs(other - self.value) <= 0.51 * 0.1**digits
+
+
+def _with(constants: Sequence[_Constant], values: Iterable[float]) -> dict[FunctionType, CodeType]:
+    """Return the code of the constants' functions with other values in it."""
+    every: dict[FunctionType, list[Any]] = {
+        each.function: [*each.function.__code__.co_consts] for each in constants
+    }
+    for each, value in zip(constants, values, strict=True):
+        every[each.function][each.number] = value
+    return {
+        function: function.__code__.replace(co_consts=tuple(consts)) for function, consts in every.items()
+    }
 
 
 def _is_small(comparison: Comparison, name: str) -> bool:
@@ -230,47 +259,50 @@ def _is_small(comparison: Comparison, name: str) -> bool:
     return True
 
 
-def _with(code: CodeType, number: int, value: float) -> CodeType:
-    constants = list(code.co_consts)
-    constants[number] = value
-    return code.replace(co_consts=tuple(constants))
-
-
-def _other_value(
-    subject: Subject,
-    comparison: Comparison,
-    function: FunctionType,
-    make: Callable[[float], CodeType],
-    value: float,
-) -> str:
-    """Return what a constant is to be, in words: left out, or the value that it is a rounding of; or ""."""
-    sample = comparison.samples[0]
+def _other_values(subject: Subject, comparison: Comparison, constants: Sequence[_Constant]) -> str:
+    """Return what constants are to be, in words: left out, or the values that they are a rounding of; or ""."""
+    sample, values = comparison.samples[0], np.array([each.value for each in constants])
     right = np.concatenate([sample.expected(name).ravel() for name in comparison.wrong])
 
-    def run(other: float) -> Array:
-        with running({function: make(other)}):
+    def run(others: Array) -> Array:
+        with running(_with(constants, map(float, others))):
             found = subject.run_backward(sample.upstream, sample.inputs)
         return np.concatenate([np.asarray(found[name], np.float64).ravel() for name in comparison.wrong])
 
     try:
-        if abs(value) <= EPSILON and _without(subject, comparison, function, make(0.0)):
-            return f"the gradient is right but for {value:g}, which forward and backward do not both have"
-        other = value
+        first = constants[0]
+        if len(constants) == 1 and abs(first.value) <= EPSILON:
+            without = _with(constants, [0.0])
+            if _without(subject, comparison, first.function, without[first.function]):
+                said = f"right but for {first.value:g}, which forward and backward do not both have"
+                return f"the gradient is {said}, in {first.place}"
+        others = values
         for _ in range(SOLVED):
-            got, moved = run(other), run(other * (1 + TRIED))
-            slope = moved - got
-            if not np.any(slope):
+            got = run(others)
+            steps = TRIED * others
+            slopes = np.stack(
+                [
+                    run(others + np.where(np.arange(len(values)) == k, steps, 0)) - got
+                    for k in range(len(values))
+                ],
+                1,
+            )
+            if not np.any(slopes):
                 return ""
-            other *= 1 + TRIED * float(slope @ (right - got) / (slope @ slope))
-        digits = len(f"{value!r}".partition("e")[0].partition(".")[2])
-        if "e" in repr(value) or other == value or abs(other - value) > 0.51 * 0.1**digits:
+            others = others + steps * np.linalg.lstsq(slopes, right - got, rcond=1e-9)[0]
+        changed = [
+            (each, float(other)) for each, other in zip(constants, others, strict=True)
+            if abs(other / each.value - 1) > 1e-9
+        ]  # fmt: skip
+        if not changed or not all(each.is_rounded(other) for each, other in changed):
             return ""
-        with running({function: make(other)}):
+        with running(_with(constants, map(float, others))):
             is_right = _is_right(subject, comparison)
-    except (CheckError, KeyError, ValueError):
+    except (CheckError, KeyError, ValueError, np.linalg.LinAlgError):
         return ""
-    known = int(-np.log10(abs(other / value - 1)))
-    return f"the gradient is right to {known} digits: {value:g} is {other:.10g}, rounded" if is_right else ""
+    known = min(int(-np.log10(abs(other / each.value - 1))) for each, other in changed)
+    texts = (f"{each.value:g} is {other:.10g}, rounded, in {each.place}" for each, other in changed)
+    return f"the gradient is right to {known} digits: {'; '.join(texts)}" if is_right else ""
 
 
 def _without(subject: Subject, comparison: Comparison, function: FunctionType, code: CodeType) -> bool:
