@@ -240,7 +240,8 @@ def _as_a_part(report: Report, found: Found, before: list[Found], reports: list[
         if known.verdict == "right":
             return name in _running_in(whole)
         first = known.first_wrong
-        return bool(line and first) and any(each.startswith(line) for each in (*first.right, *first.later))
+        lines = (*first.right, *first.later) if first and line else ()
+        return any(each.startswith(line) for each in lines)
 
     pairs = zip(before, reports, strict=True)
     whole = next((each for each, known in pairs if name in each.parts and is_right(each, known)), None)

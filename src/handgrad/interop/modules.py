@@ -137,15 +137,15 @@ class _States:
         return states
 
 
-class RNNModule(_States, nn.RNN):
+class RNNModule(_States, nn.RNN):  # type: ignore[misc]  # the states alone
     """An RNN of one layer, (n, T, D) to the states (n, T, H)."""
 
 
-class LSTMModule(_States, nn.LSTM):
+class LSTMModule(_States, nn.LSTM):  # type: ignore[misc]  # the states alone
     """An LSTM of one layer, (n, T, D) to the states (n, T, H)."""
 
 
-class GRUModule(_States, nn.GRU):
+class GRUModule(_States, nn.GRU):  # type: ignore[misc]  # the states alone
     """A GRU of one layer, (n, T, D) to the states (n, T, H)."""
 
 
@@ -176,7 +176,7 @@ class SelfAttentionModule(nn.MultiheadAttention):
         """Return the options, for ``print(model)``."""
         return f"{self.embed_dim}, {self.num_heads}" + self.causal * ", causal=True"
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]  # one input
         """Return what each place gets."""
         mask = (
             torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)

@@ -453,7 +453,9 @@ def turned(place: Expression) -> Iterator[Edited]:
         for call in ast.walk(definition) if dimensions(place.value) > 2 else ():
             if not isinstance(call, ast.Call) or called(call) not in ("transpose", "permute"):
                 continue
-            order = [each.value for each in call.args if isinstance(each, ast.Constant)]
+            order = [
+                each.value for each in call.args if isinstance(each, ast.Constant) and type(each.value) is int
+            ]
             if sorted(order) != list(range(dimensions(place.value))):
                 continue
             for axes in (order, [order.index(k) for k in range(len(order))]):

@@ -64,7 +64,7 @@ def _is_broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     """Whether a shape with an axis of length 1 is broadcast to another."""
     return (
         len(one) == len(other) > 1
-        and np.prod(one) > 1
+        and max(one) > 1
         and all(size in (1, wide) for size, wide in zip(one, other, strict=True))
     )
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import CodeType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -218,7 +218,8 @@ def _constant(subject: Subject, comparison: Comparison) -> str:
     return next(filter(None, (_other_values(subject, comparison, group) for group in groups)), "")
 
 
-class _Constant(NamedTuple):
+@dataclass(frozen=True)
+class _Constant:
     """A number in a function's code."""
 
     function: FunctionType
