@@ -1,0 +1,275 @@
+"""Habits of people who publish hand-written gradients, each met first in a program that nobody of this project had seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from handgrad.checking import Report, check
+from handgrad.checking.interfaces import adapt_script
+from handgrad.checking.user_files import candidates_in, example_of, run_file
+
+
+def report_on(folder: Path, source: str, name: str) -> Report:
+    """Check what a file has under a name, as ``handgrad check`` does."""
+    (folder / "given.py").write_text("import numpy as np\n" + source)
+    file = run_file(folder / "given.py")
+    file.run_samples()
+    (candidate,) = (each for each in candidates_in(file) if each.name == name)
+    example = example_of(candidate, file, {})
+    return check(example.forward, example.backward, example.inputs)
+
+
+def named(report: Report) -> list[str]:
+    return [each.code for each in report.findings]
+
+
+def new_lines(report: Report) -> list[str]:
+    assert report.mended is not None
+    added = [
+        each[1:] for each in report.mended.diff.splitlines() if each.startswith("+") and each[:3] != "+++"
+    ]
+    return [each.strip() for each in added]
+
+
+COLUMNS = """
+def forward(X, W1, b1, W2, b2):
+    A1 = np.maximum(0, W1 @ X + b1)
+    return W2 @ A1 + b2
+
+def backward(dZ2, X, W1, b1, W2, b2):
+    Z1 = W1 @ X + b1
+    dW2 = dZ2 @ np.maximum(0, Z1).T
+    db2 = dZ2.sum(axis=1, keepdims=True)
+    dZ1 = W2.T @ dZ2 * (Z1 > 0)
+    dW1 = dZ1 @ X.T
+    db1 = dZ1.sum(axis=1, keepdims=True)
+    return dW1, db1, dW2, db2
+"""
+
+
+def test_fewer_gradients_than_inputs_belong_to_those_of_their_names(tmp_path):
+    report = report_on(tmp_path, COLUMNS, "forward")
+    assert {each.name: each.verdict for each in report.arguments} == dict.fromkeys(
+        ("W1", "b1", "W2", "b2"), "right"
+    )
+
+
+@pytest.mark.parametrize("trained", [False, True], ids=["never called", "trained"])
+def test_a_bias_has_the_size_of_its_matrix_whatever_it_is_summed_over(tmp_path, trained):
+    """A bias for each example would fit too; and the update that fails, where the file trains, is no reason to stop."""
+    step = """
+X, T = np.ones((3, 20)), np.zeros((1, 20))
+W1, b1, W2, b2 = np.ones((5, 3)), np.zeros((5, 1)), np.ones((1, 5)), np.zeros((1, 1))
+if __name__ == "__main__":
+    dW1, db1, dW2, db2 = backward(forward(X, W1, b1, W2, b2) - T, X, W1, b1, W2, b2)
+    W1 -= 0.1 * dW1; b1 -= 0.1 * db1
+"""
+    wrong = COLUMNS.replace("db1 = dZ1.sum(axis=1", "db1 = dZ1.sum(axis=0")
+    report = report_on(tmp_path, wrong + step * trained, "forward")
+    assert named(report) == ["wrong-axis"]
+    assert new_lines(report) == ["db1 = dZ1.sum(axis=1, keepdims=True)"]
+
+
+def test_what_normalises_the_gradient_is_taken_out_and_not_cancelled(tmp_path):
+    source = """
+def dense(x, W):
+    y = np.tanh(x @ W)
+
+    def back(g):
+        g = g * (1 - y**2)
+        g = g / (np.linalg.norm(g) + 1e-8)
+        return g @ W.T, x.T @ g
+
+    return y, back
+
+y, back = dense(np.linspace(-1, 1, 12).reshape(4, 3), np.linspace(-1, 2, 6).reshape(3, 2))
+back(np.ones((4, 2)))
+"""
+    report = report_on(tmp_path, source, "dense")
+    assert named(report) == ["not-proportional"]
+    assert new_lines(report) == []
+
+
+def test_several_rounded_constants_are_no_mistake(tmp_path):
+    source = """
+def gelu(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+def gelu_grad(x):
+    t = np.tanh(0.7979 * (x + 0.0447 * x**3))
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.7979 * (1 + 0.1341 * x**2)
+"""
+    report = report_on(tmp_path, source, "gelu")
+    assert report.verdict == "right, but"
+    assert "0.7979 is 0.7978845608" in report.reason
+    assert "0.0447 is 0.044715," in report.reason
+
+
+def test_axes_are_put_in_the_order_in_which_forward_puts_them(tmp_path):
+    source = """
+def split(x, W):
+    N, D = x.shape
+    y = (W @ x.T).reshape(2, 3, N).transpose(2, 0, 1)
+    return y, (x, W)
+
+def split_backward(dy, cache):
+    x, W = cache
+    d = dy.reshape(6, -1)
+    return (W.T @ d).T, d @ x
+
+split_backward(np.ones((5, 2, 3)), split(np.linspace(-1, 1, 20).reshape(5, 4), np.linspace(-2, 2, 24).reshape(6, 4))[1])
+"""
+    report = report_on(tmp_path, source, "split")
+    assert named(report) == ["wrong-position"]
+    assert new_lines(report) == ["d = dy.transpose(1, 2, 0).reshape(6, -1)"]
+
+
+def test_a_derivative_in_the_output_is_given_the_output_of_a_function_that_returns_its_cache_too(tmp_path):
+    source = """
+def sigmoid(Z):
+    return 1 / (1 + np.exp(-Z)), Z
+
+def layer(A, W, b):
+    P, cache = sigmoid(W @ A + b)
+    return P, (A, W, b, cache)
+
+def layer_backward(dP, cache):
+    A, W, b, Z = cache
+    dZ = dP * Z * (1 - Z)
+    return W.T @ dZ, dZ @ A.T, dZ.sum(axis=1, keepdims=True)
+"""
+    report = report_on(tmp_path, source, "layer")
+    assert named(report) == ["wrong-evaluation-point"]
+    assert new_lines(report) == ["dZ = dP * sigmoid(Z)[0] * (1 - sigmoid(Z)[0])"]
+
+
+def test_a_network_without_a_loss_is_judged_by_the_loss_beside_it(tmp_path):
+    source = """
+def nll(rate, y):
+    return np.mean(rate - y * np.log(rate))
+
+class Poisson:
+    def __init__(self, dim):
+        self.w = np.zeros(dim)
+
+    def predict(self, X):
+        return np.exp(X @ self.w)
+
+    def gradients(self, X, y):
+        return X.T @ (self.predict(X) - y) / len(y)
+"""
+    report = report_on(tmp_path, source, "Poisson")
+    assert report.verdict == "right"
+    assert any("nll(output, y)" in each for each in report.tried)
+
+
+def test_gradients_with_names_belong_to_a_list_of_parameters_in_their_order(tmp_path):
+    source = """
+def perdida_y_gradientes(modelo, X, t):
+    W, b, v, c = modelo
+    h = np.tanh(X @ W + b)
+    delta = (h @ v + c - t) / len(t)
+    dz = delta[:, None] * v * (1 - h**2)
+    return np.mean((h @ v + c - t) ** 2) / 2, [X.T @ dz, dz.sum(0), delta @ h, delta.sum()]
+
+rng = np.random.default_rng(0)
+modelo = [rng.normal(size=(3, 4)), rng.normal(size=4), rng.normal(size=4), 0.5]
+perdida, gradientes = perdida_y_gradientes(modelo, rng.normal(size=(6, 3)), rng.normal(size=6))
+"""
+    for returned in ("[X.T @ dz, dz.sum(0), delta @ h, delta.sum()]", "[gW, gb, gv, gc]"):
+        named_first = "gW, gb, gv, gc = X.T @ dz, dz.sum(0), delta @ h, delta.sum()\n    return"
+        changed = source.replace("[X.T @ dz, dz.sum(0), delta @ h, delta.sum()]", returned)
+        changed = changed.replace("    return", f"    {named_first}")
+        report = report_on(tmp_path, changed, "perdida_y_gradientes")
+        assert report.verdict == "right"
+        assert [each.name for each in report.arguments] == [f"modelo[{k}]" for k in range(4)]
+
+
+def test_a_recommender_calls_its_learning_rate_gamma(tmp_path):
+    source = """
+class Recommender:
+    def __init__(self):
+        rng = np.random.default_rng(1)
+        self.p, self.q = rng.normal(size=(4, 3)), rng.normal(size=(5, 3))
+        self.gamma, self.lam = 0.02, 0.05
+
+    def predict(self, u, i):
+        return self.p[u] @ self.q[i]
+
+    def update(self, u, i, r):
+        e = r - self.predict(u, i)
+        pu = self.p[u].copy()
+        self.p[u] += self.gamma * (e * self.q[i] - self.lam * self.p[u])
+        self.q[i] += self.gamma * (e * pu - self.lam * self.q[i])
+        return e
+
+if __name__ == "__main__":
+    Recommender().update(1, 2, 3.5)
+"""
+    assert report_on(tmp_path, source, "Recommender").verdict == "right"
+
+
+def test_an_error_that_happens_to_have_a_parameters_shape_is_not_its_gradient(tmp_path):
+    (tmp_path / "given.py").write_text("""
+import numpy as np
+
+def s(x, derivee=False):
+    return x * (1 - x) if derivee else 1 / (1 + np.exp(-x))
+
+X = np.array([[0.0, 0, 1], [0, 1, 1], [1, 0, 1], [1, 1, 1]])
+y = np.array([[0.0, 1, 1, 0]]).T
+np.random.seed(1)
+W0, W1 = 2 * np.random.random((3, 4)) - 1, 2 * np.random.random((4, 1)) - 1
+for _ in range(10):
+    l1 = s(X.dot(W0))
+    l2 = s(l1.dot(W1))
+    delta2 = (y - l2) * s(l2, derivee=True)
+    delta1 = delta2.dot(W1.T) * s(l1, derivee=True)
+    W1 += l1.T.dot(delta2)
+    W0 += X.T.dot(delta1)
+""")
+    pair = adapt_script(tmp_path / "given.py")
+    assert check(pair.forward, pair.backward, pair.inputs).verdict == "right"
+
+
+WORDS = """
+class Netz:
+    def __init__(self, n_ein, n_aus):
+        self.W = np.random.default_rng(0).normal(size=(n_aus, n_ein))
+
+    def {forward}(self, X):
+        self.X = X
+        return np.tanh(self.W @ X)
+
+    def {loss}(self, X, Y):
+        return 0.5 * np.sum((self.{forward}(X) - Y) ** 2)
+
+    def {backward}(self, X, Y):
+        A = self.{forward}(X)
+        return {{"W": ((A - Y) * (1 - A**2)) @ X.T}}
+
+    def {train}(self, X, Y, schritte=3):
+        for _ in range(schritte):
+            self.W -= 0.1 * self.{backward}(X, Y)["W"]
+
+if __name__ == "__main__":
+    Netz(3, 2).{train}(np.ones((3, 5)), np.zeros((2, 5)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("forward", "loss", "backward", "train"),
+    [
+        ("vorwaerts", "verlust", "rueckwaerts", "trainieren"),
+        ("propager", "cout", "retropropager", "entrainer"),
+        ("adelante", "perdida", "atras", "entrenar"),
+        ("vorhersage", "kosten", "gradienten", "lernen"),
+    ],
+)
+def test_methods_have_names_in_other_languages(tmp_path, forward, loss, backward, train):
+    source = WORDS.format(forward=forward, loss=loss, backward=backward, train=train)
+    report = report_on(tmp_path, source, "Netz")
+    assert report.verdict == "right"
+    assert "W" in [each.name for each in report.arguments]
