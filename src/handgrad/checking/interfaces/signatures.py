@@ -44,9 +44,16 @@ def definition_of(function: Callable[..., Any]) -> ast.FunctionDef | None:
 def returned_names(function: Callable[..., Any]) -> list[str]:
     """Return what the last ``return`` of a function calls its values: "" for what has no name.
 
-    An entry of a container has its key for a name, or the container's: ``grads["dW"]`` is ``dW``, ``hs[-1]`` is ``hs``.
+    An entry of a container has its key for a name, or the container's: ``grads["dW"]`` is ``dW``, ``hs[-1]`` is ``hs``;
+    none beside the container itself.
     """
-    return [_name_of(each) for each in returned_values(function)]
+    values = returned_values(function)
+    whole = {each.id for each in values if isinstance(each, ast.Name)}
+    names = map(_name_of, values)
+    return [
+        "" if isinstance(each, ast.Subscript) and name in whole else name
+        for each, name in zip(values, names, strict=True)
+    ]
 
 
 def _name_of(value: ast.expr) -> str:
