@@ -16,8 +16,8 @@ from handgrad.checking.verdict.contract import UPSTREAM, Violation
 NUMBERS = 0.6  # the cost of a relation of whole gradients that no mistake at one place would beat
 PLAIN = 1.1  # the cost of an explanation that no mutation would beat
 REPAIRED = 1.0  # the cost of what an edit of a proved repair undoes: what the numbers alone show is nearer
-OF_ALL = (
-    0.4  # less, where it explains several wrong gradients: what explains one of them alone is further off
+EXCHANGED = (
+    0.4  # less, where it exchanges all that is wrong: what explains one gradient of two is further off
 )
 BY_CHANCE = 0.45  # more, where a number or a function was another one, or the edit did not mend all
 UNEXPLAINED = 0.4  # what a wrong argument costs that an explanation leaves to another
@@ -93,8 +93,8 @@ def by_repair(repair: Repair, evidence: Evidence, known: Sequence[Diagnosis] = (
         elif one.code in OF_A_FORMULA and uneven:
             one = replace(one, code=UNEVEN, evidence=f"{uneven[0].evidence}: {one.evidence}")
         unsure = one.code == "wrong-local-derivative" or repair.kind != "edit"
-        several = len(evidence.wrong) > 1 and set(one.arguments) >= set(evidence.wrong)
-        yield replace(one, cost=REPAIRED + BY_CHANCE * unsure - OF_ALL * (several and not unsure))
+        exchanged = one.code == "swapped-gradients" and set(one.arguments) >= set(evidence.wrong)
+        yield replace(one, cost=REPAIRED + BY_CHANCE * unsure - EXCHANGED * exchanged)
 
 
 def _broken(evidence: Evidence, violations: Iterable[Violation]) -> Iterator[Diagnosis]:

@@ -24,7 +24,7 @@ from handgrad.checking.interfaces.calling import globals_of
 from handgrad.checking.interfaces.closures import Closures, class_of_closures, pullback_of, share_state
 from handgrad.checking.interfaces.jax_functions import is_only_jitted
 from handgrad.checking.interfaces.methods import methods_of, returns_loss_and_gradients, trains_alone
-from handgrad.checking.interfaces.names import SAVED, is_floating, is_gradient_name, is_upstream_name, plain
+from handgrad.checking.interfaces.names import SAVED, is_floating, is_upstream_name, names_of_array, plain
 from handgrad.checking.interfaces.own_objects import Pair, by_name, own_pair
 from handgrad.checking.interfaces.script_lines import has_gradients, has_update
 from handgrad.checking.interfaces.scripts import adapt_script, is_training, script_steps
@@ -139,8 +139,9 @@ def _is_plain(forward: Any, backward: Any, inputs: Any) -> bool:
             return False
         names = returned_names(forward)
     floating = [each for each in inputs.values() if is_floating(each)]
-    if isinstance(backward, FunctionType) and len(returned_names(backward)) < len(floating):
-        return not any(map(is_gradient_name, returned_names(backward)))  # dW, db, and no dx: by their names
+    given = returned_names(backward) if isinstance(backward, FunctionType) else []
+    if len(given) < len(floating) and any(names_of_array((each,)) & {*map(plain, inputs)} for each in given):
+        return False  # dW, db, and no dx: by their names
     wanted = {each.name for each in rest if each.default is each.empty} - set(inputs)
     if not is_upstream_name(first.name) and any(map(is_upstream_name, wanted)):
         return False
