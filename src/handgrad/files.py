@@ -19,6 +19,7 @@ import numpy as np
 
 from handgrad.arrays import Array
 from handgrad.errors import HandgradError, RunError, notify
+from handgrad.forks import LOCK
 
 T = TypeVar("T")
 LOCK_FLAGS = (
@@ -149,7 +150,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def tensor_bytes(arrays: Mapping[str, Array], header: object = None, **metadata: str) -> bytes:
     """Return arrays as a safetensors file, with a header as JSON under "handgrad" in its metadata."""
-    from safetensors.numpy import save
+    with LOCK:
+        from safetensors.numpy import save
 
     if header is not None:
         metadata["handgrad"] = msgspec.json.encode(header).decode()
@@ -177,7 +179,8 @@ class Tensors:
     @contextmanager
     def open_anywhere(cls, path: Path, error: type[HandgradError]) -> Iterator[Tensors]:
         """Open a file of the user's, which a link may lead to; raises ``error`` when it is missing or damaged."""
-        from safetensors import SafetensorError, safe_open
+        with LOCK:
+            from safetensors import SafetensorError, safe_open
 
         try:
             path.open("rb").close()  # whose error states the problem better than that of safetensors

@@ -9,13 +9,15 @@ from handgrad.engines.engine import BoundProgram, Engine, Epoch, NonFiniteLossEr
 from handgrad.engines.jax_engine import JaxEngine
 from handgrad.engines.reference import ReferenceEngine
 from handgrad.errors import ConfigurationError, EngineError, MissingPackageError, notify
+from handgrad.forks import LOCK
 from handgrad.program import Program
 from handgrad.program.lowered import UnsupportedLineError
 
 
 def _compiled() -> Engine:
     try:
-        from handgrad.engines.compiled import CompiledEngine
+        with LOCK:
+            from handgrad.engines.compiled import CompiledEngine
     except (ImportError, OSError) as error:  # OSError where its library cannot be loaded
         raise MissingPackageError(
             f"the compiled engine needs llvmlite: {error}", fix="pip install llvmlite"
