@@ -86,7 +86,7 @@ def as_array(name: str, given: Any) -> Array:
 
 
 def _is_masked(given: Any) -> bool:
-    """Return whether some values of an array are masked, without importing ``numpy.ma``, which NumPy does when it is asked for."""
+    """Return whether some values of an array are masked, without importing ``numpy.ma``."""
     ma = sys.modules.get("numpy.ma")
     return isinstance(given, getattr(ma, "MaskedArray", ())) and bool(given.mask.any())
 

@@ -28,6 +28,7 @@ LOCK_FLAGS = (
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 """What a file system answers that has no locks, such as some of those in a network."""
 
+OTHER_FOLDER = "choose a folder that you may write, with --out on the command line"
 TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "I64": "int64", "U8": "uint8", "BOOL": "bool"}
 """NumPy's names of the types that a network's arrays may have, by those of safetensors."""
 
@@ -280,10 +281,11 @@ class FolderLock:
                 with suppress(OSError):
                     left.unlink()
         except FileExistsError:
-            raise RunError(f"{self.folder}: cannot be written: it is no folder") from None
+            raise RunError(f"{self.folder}: cannot be written: it is no folder", fix=OTHER_FOLDER) from None
         except OSError as error:
             self._release()
-            raise RunError(f"{self.folder}: cannot be written: {error.strerror or error}") from None
+            problem = f"{self.folder}: cannot be written: {error.strerror or error}"
+            raise RunError(problem, fix=OTHER_FOLDER) from None
 
     def _release(self) -> None:
         if self.file is not None:

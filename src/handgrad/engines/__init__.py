@@ -48,12 +48,15 @@ def check_devices(name: str, devices: int | None) -> None:
 def bind(name: str, program: Program, arrays: Mapping[str, Any], devices: int | None = None) -> BoundProgram:
     """Bind a program to an engine, or to the reference engine, with a notice, where that engine cannot run it.
 
-    ``devices`` is how many of each process the jax engine uses; all by default.
+    ``devices`` is how many of each process the jax engine uses; all by default. Raises `MissingPackageError` where an engine
+    that is not the default, and so was asked for, is not installed.
     """
     try:
         engine = ENGINES[name]() if devices is None else JaxEngine(devices)
         return engine.bind(program, arrays)
     except (UnsupportedLineError, EngineError, MissingPackageError) as error:
+        if isinstance(error, MissingPackageError) and name != DEFAULT_ENGINE:
+            raise
         notify(f"the {name} engine is not used, training goes on with the reference engine: {error}")
         return ReferenceEngine().bind(program, arrays)
 

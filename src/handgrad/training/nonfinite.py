@@ -21,12 +21,15 @@ GROWN, SMALL = (
     0.1,
 )  # weights that have grown so many times, from this or more, did so by the learning rate
 UNSCALED = 1e3  # data above this is not standardised
+HUGE = 1e150  # and above this it cannot be: its squares are too large for float64
 
 
 def largest(arrays: Mapping[str, Array]) -> dict[str, float]:
     """Return the largest absolute value of each array."""
     return {name: float(np.abs(stored(array)).max(initial=0)) for name, array in arrays.items()}
 
+
+_OTHER_UNIT = "give the data in another unit: divide it by a power of 10"
 
 FiniteRate = Callable[[float, int], float | None]
 """Finds a rate below one that was too high, at which the loss stays finite for so many steps; None where it found none."""
@@ -45,9 +48,13 @@ def explain_nonfinite(
     ``arrays`` are as they were before the epoch, and are changed; ``start`` is their largest value when training began.
     ``finite_rate`` is asked for the rate to be advised; without it, it is a tenth.
     """
+    if error := _of_statistics(program, arrays, epoch):
+        return error
+    total = 0.0
     with np.errstate(all="ignore"):
         for number, given in enumerate(epoch.batches(program)):
-            if blamed := _blame(program, arrays, start, epoch, number, given, finite_rate):
+            scope: dict[str, Any] = {}
+            if blamed := _blame(program, arrays, start, epoch, number, given, scope, finite_rate):
                 step = f"step {epoch.first_step + number}"
                 place = step if len(epoch.learning_rates) else "the validation rows"
                 error = TrainingError(
@@ -58,6 +65,14 @@ def explain_nonfinite(
                 if blamed.line is None:
                     return error
                 return raised_in(error, program, "step", blamed.line, blamed.scope)
+            total += float(scope.get("total", 0))
+            if not np.isfinite(total):
+                sizes = largest({name: epoch.arrays[name] for name in ("x", "t")})
+                return TrainingError(
+                    f"the losses of batches 1 to {number + 1} add up to more than float64 holds",
+                    given=", ".join(f"|{name}| up to {size:.3g}" for name, size in sizes.items()),
+                    fix=_OTHER_UNIT,
+                )
             if number == batch:
                 break
     return TrainingError(
@@ -66,6 +81,21 @@ def explain_nonfinite(
         if program.dtype == "float32"
         else "train with engine='reference'",
     )
+
+
+def _of_statistics(program: Program, arrays: Mapping[str, Array], epoch: Epoch) -> TrainingError | None:
+    """Return the error of data that is so large that its mean or deviation is not finite."""
+    for name, state in program.states.items():
+        if state.fit is not None and not np.isfinite(arrays[name]).all():
+            of = state.fit[0]
+            size = largest({of: epoch.arrays[of]})[of]
+            if size > np.finfo(program.dtype).max:
+                return None  # which is the first thing to mend
+            return TrainingError(
+                f"{name} is not finite: {of} goes up to {size:.3g}, and the squares are too large for float64",
+                fix=_OTHER_UNIT,
+            )
+    return None
 
 
 class _Blame(NamedTuple):
@@ -81,15 +111,15 @@ class _Blame(NamedTuple):
 
 def _blame(
     program: Program, arrays: Mapping[str, Array], start: Mapping[str, float], epoch: Epoch, number: int,
-    given: Mapping[str, Any], finite_rate: FiniteRate | None,
+    given: Mapping[str, Any], scope: dict[str, Any], finite_rate: FiniteRate | None,
 ) -> _Blame | None:  # fmt: skip
-    """Run a batch, as far as the first value that is not finite."""
+    """Run a batch in a scope, as far as the first value that is not finite."""
     for name, array in given.items():
         if not np.all(np.isfinite(stored(array))):  # it was, before it was converted
             size = largest({name: epoch.arrays[name]})[name]
             problem = f"{name} goes up to {size:.3g}, too large for {program.dtype}"
             return _Blame(problem, "the scale of the data", "divide it, or train in float64", "", None, {})
-    scope: dict[str, Any] = {**arrays, **given, "n": given["x"].shape[0]}
+    scope |= {**arrays, **given, "n": given["x"].shape[0]}
     pairs = ((block, line) for block in blocks(program.lines) for line in block)
     for block, line in pairs:
         if line is block[0]:
@@ -145,7 +175,12 @@ def _cause(
         cause = f"the scale of the data: x goes up to {sizes['x']:.3g}"
         if any(line.rule == "standardise" for line in program.lines):
             return cause, "give it in another unit: even standardised its squares are too large"
-        return cause, "standardise it: put Standardise() first"
+        return cause, _OTHER_UNIT if sizes["x"] > HUGE else "standardise it: put Standardise() first"
+    targets = largest({"t": scope["t"]})["t"]
+    standardised = any(line.rule == "unstandardise" for line in program.lines)
+    if targets > UNSCALED and scope["t"].dtype.kind == "f" and not standardised:
+        fix = _OTHER_UNIT if targets > HUGE else "standardise them: put StandardiseTargets() last"
+        return f"the scale of the targets: t goes up to {targets:.3g}", fix
     if "log" in line.expression:
         return "the logarithm of 0 or of a negative number", "use a loss that takes logits"
     if "exp" in line.expression:
