@@ -161,14 +161,12 @@ def test_data_whose_squares_are_too_large_is_named(engine: str) -> None:
             1e200 * T,
             "t_deviation1 is not finite: t goes up to",
         ),
-        ([Linear(FEATURES, 1)], X, 4e153 * T / abs(T).max(), "the losses of batches 1 to "),
         ([Linear(FEATURES, 1)], X, 1e200 * T, "step 1 (batch 1 of "),
         ([Linear(FEATURES, 1)], 1e200 * X, T, "step 1 (batch 1 of "),
     ):
         made = Network(*layers, loss=MeanSquaredError(), dtype="float64")
-        rows = 400  # so that the sum of their losses is too large, and that of a few is not
         with pytest.raises(TrainingError) as caught:
-            train(made, np.resize(x, (rows, FEATURES)), np.resize(t, (rows, 1)), engine=engine, batch_size=8)
+            train(made, x, t, engine=engine)
         assert caught.value.problem.startswith(problem)
         assert caught.value.fix.endswith(unit)
 

@@ -50,11 +50,9 @@ def explain_nonfinite(
     """
     if error := _of_statistics(program, arrays, epoch):
         return error
-    total = 0.0
     with np.errstate(all="ignore"):
         for number, given in enumerate(epoch.batches(program)):
-            scope: dict[str, Any] = {}
-            if blamed := _blame(program, arrays, start, epoch, number, given, scope, finite_rate):
+            if blamed := _blame(program, arrays, start, epoch, number, given, finite_rate):
                 step = f"step {epoch.first_step + number}"
                 place = step if len(epoch.learning_rates) else "the validation rows"
                 error = TrainingError(
@@ -65,14 +63,6 @@ def explain_nonfinite(
                 if blamed.line is None:
                     return error
                 return raised_in(error, program, "step", blamed.line, blamed.scope)
-            total += float(scope.get("total", 0))
-            if not np.isfinite(total):
-                sizes = largest({name: epoch.arrays[name] for name in ("x", "t")})
-                return TrainingError(
-                    f"the losses of batches 1 to {number + 1} add up to more than float64 holds",
-                    given=", ".join(f"|{name}| up to {size:.3g}" for name, size in sizes.items()),
-                    fix=_OTHER_UNIT,
-                )
             if number == batch:
                 break
     return TrainingError(
@@ -89,7 +79,7 @@ def _of_statistics(program: Program, arrays: Mapping[str, Array], epoch: Epoch) 
         if state.fit is not None and not np.isfinite(arrays[name]).all():
             of = state.fit[0]
             size = largest({of: epoch.arrays[of]})[of]
-            if size > np.finfo(program.dtype).max:
+            if size > float(np.finfo(program.dtype).max):
                 return None  # which is the first thing to mend
             return TrainingError(
                 f"{name} is not finite: {of} goes up to {size:.3g}, and the squares are too large for float64",
@@ -111,15 +101,15 @@ class _Blame(NamedTuple):
 
 def _blame(
     program: Program, arrays: Mapping[str, Array], start: Mapping[str, float], epoch: Epoch, number: int,
-    given: Mapping[str, Any], scope: dict[str, Any], finite_rate: FiniteRate | None,
+    given: Mapping[str, Any], finite_rate: FiniteRate | None,
 ) -> _Blame | None:  # fmt: skip
-    """Run a batch in a scope, as far as the first value that is not finite."""
+    """Run a batch, as far as the first value that is not finite."""
     for name, array in given.items():
         if not np.all(np.isfinite(stored(array))):  # it was, before it was converted
             size = largest({name: epoch.arrays[name]})[name]
             problem = f"{name} goes up to {size:.3g}, too large for {program.dtype}"
             return _Blame(problem, "the scale of the data", "divide it, or train in float64", "", None, {})
-    scope |= {**arrays, **given, "n": given["x"].shape[0]}
+    scope: dict[str, Any] = {**arrays, **given, "n": given["x"].shape[0]}
     pairs = ((block, line) for block in blocks(program.lines) for line in block)
     for block, line in pairs:
         if line is block[0]:
