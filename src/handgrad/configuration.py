@@ -413,7 +413,8 @@ def _read_toml(path: Path | None) -> tuple[str, dict[str, Any]]:
         fix = "" if path.suffix or path.exists() else f"of recipes, {nearest(path.name, RECIPES)}"
         raise ConfigurationError(f"{path}: {error.strerror or error}", fix=fix) from None
     except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or nested without end
-        raise ConfigurationError(f"{path}: not TOML: {error}") from None
+        fix = 'a setting is a line such as epochs = 30, hidden = [64, 64] or loss = "Huber", a table begins with [training]'
+        raise ConfigurationError(f"{path}: not TOML: {error}", fix=fix) from None
 
 
 def write_configuration(configuration: Configuration) -> str:

@@ -23,6 +23,7 @@ from .wrong_files import write_wrong
 WRONG: dict[str, tuple[int, str]] = {
     # data, settings and runs
     "train nowhere.csv --target kept": (1, "nowhere.csv: there is no such file"),
+    "show gpt5": (1, "gpt5: there is no data set, no run and no network of this name"),
     "train nowhere": (1, "nowhere: there is no built-in data set and no folder of this name"),
     "train pets.doc": (1, "pets.doc: files that end in .doc are not read"),
     # texts
@@ -204,7 +205,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "train unnamed.csv --target kept": (1, "unnamed.csv: column 2 of 3 has no name"),
     "train ragged.csv --target kept": (1, "ragged.csv, line 3: 3 cells found, and 2 expected, one a column"),
     "train long.csv --target kept": (1, "long.csv: the file cannot be read: field larger than field limit (131072)"),
-    "train latin.csv --target kept": (1, "latin.csv: the file cannot be read: 'utf-8' codec can't decode byte 0xf6 in position 2: invalid start byte"),
+    "train latin.csv --target kept": (1, "latin.csv, line 1: not UTF-8: it has the byte 0xf6"),
     "train folder.csv --target kept": (1, "folder.csv: target is 'kept', and this source has its own target"),
     "train prices.csv --target price,price": (1, "prices.csv: the target 'price' is named twice"),
     "train prices.csv --target width,height,age,price": (1, "prices.csv: every column is a target, and one feature or more is needed"),
@@ -598,3 +599,23 @@ def test_layers_that_do_not_fit_are_named(
     """Neither to the data, nor to each other, nor to the classes."""
     (tmp_path / "net.toml").write_text(LAYERS.format(*sizes))
     assert handgrad("train", "--config", "net.toml", code=1).stderr == f"Error: {message}"
+
+
+def test_an_engine_that_is_asked_for_and_not_installed_is_an_error(handgrad: Command) -> None:
+    """It is no training on another engine, which nobody might notice."""
+    done = handgrad("train", "moons", "--engine", "jax", "--epochs", "1", code=1, missing=["jax"])
+    assert "Error: the jax engine needs the package jax\n  fix    pip install 'handgrad[jax]'" in done.stderr
+
+
+def test_explain_of_functions_that_are_no_network_names_the_commands_for_them(
+    handgrad: Command, tmp_path: Path
+) -> None:
+    text = "def forward(x):\n    return 2 * x\n\n\ndef backward(dy, x):\n    return 2 * dy\n"
+    (tmp_path / "net.py").write_text(text)
+    done = handgrad("explain", "net.py", code=1)
+    assert "net.py: there is no network and no rule" in done.stderr
+    assert "handgrad adopt net.py makes a Network" in done.stderr
+
+
+def test_a_published_network_is_among_those_that_show_suggests(handgrad: Command) -> None:
+    assert "did you mean 'gpt2'?" in handgrad("show", "gpt5", code=1).stderr

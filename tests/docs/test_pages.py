@@ -60,6 +60,11 @@ def generated(pages: ModuleType) -> str:
     return "\n".join(pages.generate(*arguments.split()) for arguments in GENERATED)
 
 
+def test_every_link_has_a_text() -> None:
+    """Sphinx fills in titles, and a host of repositories does not."""
+    assert "[](" not in TEXT
+
+
 def test_every_rule_has_a_page_and_a_place_in_the_index(
     pages: ModuleType, rule_pages: ModuleType, written: dict[Any, str]
 ) -> None:

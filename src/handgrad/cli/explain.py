@@ -13,6 +13,7 @@ import numpy as np
 
 from handgrad.checking.input_draws import draw, draw_for
 from handgrad.checking.interfaces.own_objects import draw_rows
+from handgrad.checking.subject import CheckError
 from handgrad.cli.console import echo_coloured
 from handgrad.cli.options import (
     FILE,
@@ -152,12 +153,19 @@ def _of_file(source: str, rows: int) -> _Subject:
     file, _, name = source.partition(".py")
     path, generator = Path(f"{file}.py"), np.random.default_rng(0)
     with importing_from(path.parent):
-        every = find(import_file(path), path, name.removeprefix(":"))
+        module = import_file(path)
+        try:
+            every = find(module, path, name.removeprefix(":"))
+        except CheckError:
+            if any(isinstance(each, Network | Rule) for each in vars(module).values()):
+                raise
+            every = []
         known = [each for each in every if isinstance(each.forward, Network | Rule)]
         if not known:
             raise ConfigurationError(
                 f"{source}: there is no network and no rule",
-                fix="explain takes a Network, or a function with @rule",
+                fix=f"explain takes a Network, or a function with @rule; handgrad check {path} judges other functions, and "
+                f"handgrad adopt {path} makes a Network of a from-scratch one",
             )
         if len(known) > 1:
             names = ", ".join(each.name for each in known)

@@ -94,6 +94,7 @@ REMEDIES = {
     "try a learning rate of": "try --learning-rate",
     "clip_norm=1.0": "--clip-norm 1",
     "put Standardise() first": "--standardise auto",
+    "put StandardiseTargets() last": "--standardise-targets true",
     "with engine='reference', or in float64": "with --engine reference, or --dtype float64",
     "with engine='reference'": "with --engine reference",
     "train in float64": "give --dtype float64",

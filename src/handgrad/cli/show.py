@@ -21,7 +21,8 @@ from handgrad.cli.options import (
     refuse_settings,
     with_settings,
 )
-from handgrad.errors import DataError
+from handgrad.data.builtin import BUILT_IN
+from handgrad.errors import DataError, nearest
 from handgrad.files import write_file
 from handgrad.interop.gpt2 import GPT2, Size, gpt2
 from handgrad.program import Loop
@@ -69,6 +70,11 @@ def show_command(
         optimiser["training__optimiser__type"] = optimiser["training__optimiser__type"] or "AdamW"
         configuration = configuration_from(None, None, others | optimiser)
         network = gpt2(cast("Size", source))
+    elif source and "." not in source and source not in BUILT_IN and not Path(source).exists():
+        known = [*BUILT_IN, *GPT2]
+        raise DataError(
+            f"{source}: there is no data set, no run and no network of this name", fix=nearest(source, known)
+        )
     else:
         configuration = configuration_from(source, config, settings)
         network = Experiment(configuration).network
