@@ -51,7 +51,7 @@ def test_a_layer_refuses_an_input_of_too_few_axes(name: str) -> None:
     layer, row = LEAST_AXES[name]
     assert Network(layer, inputs=row).output_shape[0] == "n"
     for fewer in range(len(row)):
-        with pytest.raises(HandgradError, match="axis|axes|features"):
+        with pytest.raises(HandgradError, match=r"axis|axes|features"):
             Network(layer, inputs=row[len(row) - fewer :])
 
 
@@ -61,7 +61,7 @@ def test_too_few_axes_of_a_row_are_named() -> None:
     assert "a row of x(n, 5, 3) has 2 axes, and needs 3 axes: H V C" in str(raised.value)
 
 
-@pytest.mark.parametrize("name", sorted(LEAST_AXES))
+@pytest.mark.parametrize("name", sorted(LEAST_AXES.keys() - {"StandardiseTargets"}))
 def test_no_rows_have_no_predictions(name: str) -> None:
     layer, row = LEAST_AXES[name]
     network = Network(layer, layers.Flatten(), inputs=row, loss=MeanSquaredError())

@@ -63,7 +63,8 @@ class Signature:
 
     An axis of the output that no argument has is computed from the others and the rule's options, by a formula beside
     the signature: ``P="(H - size) // stride + 1"``. There ``A...`` is a tuple ``A``, as ``F="prod(A)"``. A formula of an
-    axis that an argument has, ``G="4 * H"``, is checked, and so is what must hold of axes and options: ``where="D % heads == 0"``.
+    axis that an argument has, ``G="4 * H"``, is checked, and so is what must hold of axes and options:
+    ``where="D % heads == 0"``.
 
     Rows do not mix: in a network an axis that follows ``N...`` is never the rows of the batch.
 
