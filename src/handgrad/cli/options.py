@@ -163,10 +163,12 @@ def configuration_from(
     config: Path | None,
     settings: Mapping[str, Any],
     over: Mapping[str, Any] | None = None,
+    *,
+    shown: bool = False,
 ) -> Configuration:
     """Put a command's source and settings over its file, and ``over``, by dotted names, over these.
 
-    A run's fingerprint holds for the run's own data only.
+    A run's fingerprint holds for the run's own data only. What is only ``shown`` needs no data.
     """
     values = {name.replace("__", "."): value for name, value in settings.items()}
     if values[RATE] == FIND:
@@ -184,7 +186,7 @@ def configuration_from(
         fix = "as in --class-weight 1,4, or --class-weight balanced"
         values["network.class_weight"] = _listed(weights, float, "--class-weight", "numbers", fix)
     values |= over or {}
-    configuration = read_configuration(config, values)
+    configuration = read_configuration(config, values, shown=shown)
     if any(values[f"data.{name}"] is not None for name in ("source", "target", "task", "drop", "only")):
         configuration.data.fingerprint = None
     return configuration
