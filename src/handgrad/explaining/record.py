@@ -451,8 +451,15 @@ class Explanation(HTMLReprMixin):
         return f"{self.title} · {self.rows:,} row{'s' * (self.rows != 1)}{loss}"
 
     def undone(self, line: ExplainedLine) -> ExplainedLine | None:
-        """Return the forward line that a backward line undoes."""
-        return next((other for other in self.lines if other.target == line.undoes), None)
+        """Return the forward line that a backward line undoes; of a loop over time, the one that reads the gradient's value."""
+        forward = [other for other in self.lines if other.phase in ("forward", "loss")]
+        made = [other for other in forward if other.target == line.undoes]
+        of = self.gradient_of(line)
+        own = [
+            other for other in forward for end in made if (other.layer, other.rule) == (end.layer, end.rule)
+        ]
+        reading = [other for other in own if other.loop and of in other.reads]
+        return next(iter(reading or made), None)
 
     def gradient_of(self, line: ExplainedLine) -> str:
         """Return the name of the value whose gradient a line makes; "" when it makes none."""

@@ -245,8 +245,8 @@ def _misfit(given: Any, default: Any) -> str:
         return next(filter(None, (_misfit(each, default[0]) for each in given)), "")
     if not isinstance(default, int) or isinstance(default, bool):
         return ""
-    whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
-    if whole and (default < 0 or given >= min(default, 1)):
+    counts = isinstance(given, int | np.integer) and not isinstance(given, bool)
+    if counts and (default < 0 or given >= min(default, 1)):
         return ""
     return "a whole number" + (f", {min(default, 1)} or more" if default >= 0 else "")
 
