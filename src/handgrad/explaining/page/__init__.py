@@ -125,7 +125,7 @@ def _page_data(explanation: Explanation, links: Links) -> dict[str, Any]:
         "drawing": explanation.drawing,
         "lines": [
             {"target": line.target, "phase": line.phase, "reads": line.reads, "undoes": line.undoes}
-            | {"factors": links.factors(line)}
+            | {"factors": links.factors(line), "activation": explanation.is_activation(line)}
             for line in explanation.lines
         ],
         "ledger": explanation.ledger,
@@ -133,6 +133,7 @@ def _page_data(explanation: Explanation, links: Links) -> dict[str, Any]:
             {
                 "output": jacobian.output,
                 "input": jacobian.input,
+                "gradient": jacobian.gradient,
                 "example": jacobian.example,
                 "sample": jacobian.sample,
                 "outputAxes": jacobian.output_axes,

@@ -136,11 +136,10 @@ function drawCurve(place, losses) {
 }
 
 /** A Jacobian of another row, at the numbers at hand; null where no line of the page makes its gradient. */
-export function jacobianOfRow({ program, record }, jacobian, row) {
-  const { output, input, outputSizes, inputSizes } = jacobian;
-  const line = record.lines.find(({ undoes, target }) => undoes === output && record.ledger[target]?.gradient_of === input);
-  const known = [`d${output}`, line?.target].every((name) => program.given.names[name] !== undefined);
-  return known ? { ...jacobian, sample: { shape: [...outputSizes, ...inputSizes], numbers: program.jacobian(`d${output}`, line.target, row) } } : null;
+export function jacobianOfRow({ program }, jacobian, row) {
+  const { output, gradient, outputSizes, inputSizes } = jacobian;
+  const known = [`d${output}`, gradient].every((name) => program.given.names[name] !== undefined);
+  return known ? { ...jacobian, sample: { shape: [...outputSizes, ...inputSizes], numbers: program.jacobian(`d${output}`, gradient, row) } } : null;
 }
 
 /** What can be done with one entry: changed and nudged where it is given, traced where a line makes it. */

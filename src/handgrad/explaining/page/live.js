@@ -201,16 +201,24 @@ export class LiveProgram {
     return Object.assign(this.copy(), { arrays: { ...this.arrays, ...arrays } }).run(this.given.names[name]);
   }
 
-  /** A row's Jacobian, entry by entry, from the lines between two gradients: the upstream one is 1 at one entry after the other. */
+  /**
+   * A row's Jacobian, entry by entry, from the lines between two gradients: the upstream one is 1 at one entry after the
+   * other. What reaches the second by other ways, where the first is 0, is taken off.
+   */
   jacobian(upstream, gradient, row) {
     const [from, to] = [upstream, gradient].map((name) => this.given.names[name]);
     const { shape, data } = this.results[from];
-    const entries = data.length / this.n;
-    const byRows = this.given.values[to].shape[0] === "n";
-    return Array.from({ length: entries }, (_, k) => {
-      const unit = Float64Array.from(data, (value, place) => Number(place === row * entries + k));
-      const own = Object.assign(this.copy(), { changed: new Map([[from, () => ({ shape, data: unit })]]) }).run(to).results[to].data;
-      return Array.from(byRows ? own.slice((row * own.length) / this.n, ((row + 1) * own.length) / this.n) : own);
+    const partOf = (number, length) => (this.given.values[number].shape[0] === "n" ? [(row * length) / this.n, ((row + 1) * length) / this.n] : [0, length]);
+    const [start, end] = partOf(from, data.length);
+    const gradientOf = (unit) => {
+      const changed = new Map([...this.changed, [from, () => ({ shape, data: unit })]]);
+      const own = Object.assign(this.copy(), { changed }).run(to).results[to].data;
+      return own.slice(...partOf(to, own.length));
+    };
+    const without = gradientOf(new Float64Array(data.length));
+    return Array.from({ length: end - start }, (_, entry) => {
+      const found = gradientOf(new Float64Array(data.length).fill(1, start + entry, start + entry + 1));
+      return Array.from(found, (value, k) => value - without[k]);
     }).flat();
   }
 
