@@ -13,6 +13,7 @@ const OF_TWO = {
 };
 const VIEWS = ["reshape", "transpose", "slice"];
 const MOST_LEAVES = 200;
+const ROUNDING = 1e-13; // of the sizes of what is added up
 const [PLACES, MOST_PLACES] = [new Map(), 500];
 const REDUCE = { sum: [0, (a, b) => a + b], max: [-Infinity, Math.max], min: [Infinity, Math.min] };
 
@@ -51,6 +52,11 @@ function placesOf(shape, steps) {
     PLACES.set(key, places);
   }
   return PLACES.get(key);
+}
+
+/** An array in the shape that it is broadcast to. */
+export function broadcast(shape, input) {
+  return { shape, data: elementwise(shape, [input], (value) => value) };
 }
 
 function elementwise(shape, inputs, combine) {
@@ -149,6 +155,7 @@ for (const [name, how] of Object.entries(REDUCE)) {
 export class LiveProgram {
   constructor(given) {
     this.given = given;
+    this.called = Object.fromEntries(Object.entries(given.names).map(([name, number]) => [number, name]));
     this.scalars = { learning_rate: given.learning_rate, step: 1, seed: 0 };
     this.changed = new Map();
     this.reset();
@@ -238,6 +245,11 @@ export class LiveProgram {
       placesOf(input.shape, kept).forEach((to, k) => { if (to === place) found.push([this.origin(inputs[0], k)]); });
       return found;
     }
+    if (operation === "is_class") return [[this.origin(inputs[0], Math.floor(place / shape.at(-1)))]];
+    if (operation === "take") {
+      const width = count(this.results[inputs[0]].shape.slice(1));
+      return [[this.origin(inputs[0], this.results[inputs[1]].data[Math.floor(place / width)] * width + (place % width))]];
+    }
     if (VIEWS.includes(operation)) return [[this.origin(inputs[0], this.seen(number, place))]];
     if (!(operation in OF_ONE || operation in OF_TWO || ["where", "broadcast", "convert", "copy"].includes(operation))) return [];
     const index = indexOf(shape, place);
@@ -250,7 +262,6 @@ export class LiveProgram {
   /** The named entries that an entry is made of, through the unnamed parts of its line. */
   leaves(number, place, found = new Map()) {
     for (const part of this.terms(number, place).flat()) {
-      if (this.given.values[part.number].operation === "constant") continue; // a 1 is no dloss, though they are equal
       if (part.name) found.set(`${part.name} ${part.place}`, part);
       else if (found.size < MOST_LEAVES) this.leaves(part.number, part.place, found);
     }
@@ -276,8 +287,44 @@ export class LiveProgram {
     return index.reduce((sum, each, axis) => sum + each * steps[attribute[axis]], 0);
   }
 
+  /** The operations of a line: those that its value is computed by from the values of other names. */
+  ofLine(target) {
+    const found = [];
+    const visit = (number) => {
+      if (found.includes(number) || (found.length && this.nameOf(number))) return;
+      found.push(number);
+      this.given.values[number].inputs.forEach(visit);
+    };
+    visit(this.given.names[target]);
+    return found;
+  }
+
+  /** Whether the loss's own gradient reaches an operation: it is part of a gradient. */
+  carries(number) {
+    const { values, names } = this.given;
+    this.carried ??= values.reduce((known, { inputs }, k) => known.add(k === names.dloss || inputs.some((input) => known.has(input)) ? k : -1), new Set());
+    return this.carried.has(number);
+  }
+
+  /** How many classes, or rows of a table, an input counts: its entries are whole numbers below that; null for other arrays. */
+  limitOf(name) {
+    const { values, names } = this.given;
+    const reads = (number) => number === names[name] || (VIEWS.includes(values[number].operation) && reads(values[number].inputs[0]));
+    const user = values.findIndex(({ operation, inputs }) => ["is_class", "take"].includes(operation) && reads(inputs.at(-1)));
+    if (user < 0) return null;
+    return values[user].operation === "take" ? this.results[values[user].inputs[0]].shape[0] : this.results[user].shape.at(-1);
+  }
+
+  /** Whether a sum is 0 but for the rounding of what cancels in it. */
+  isRounding(number) {
+    if (!["sum", "product"].includes(this.given.values[number].operation)) return false;
+    const { data } = this.results[number];
+    const sizes = Array.from(data, (_, place) => this.terms(number, place).reduce((sum, term) => sum + Math.abs(term.reduce((all, { value }) => all * value, 1)), 0));
+    return data.every((value, k) => Math.abs(value) <= ROUNDING * sizes[k]);
+  }
+
   nameOf(number) {
-    return Object.entries(this.given.names).find(([, k]) => k === number)?.[0] ?? "";
+    return this.called[number] ?? "";
   }
 }
 

@@ -2,8 +2,9 @@
 
 import { element, roving } from "./dom.js";
 import { figure, jacobianFigure, light, matrix } from "./heatmap.js";
-import { entryPanel, jacobianOfRow } from "./lab.js";
-import { mistakePanel } from "./mistakes.js";
+import { entryPanel } from "./entries.js";
+import { jacobianOfRow } from "./lab.js";
+import { mistakePanel } from "./mistake_panel.js";
 
 const NARROW = 8; // columns of an array that has others beside it
 
@@ -156,7 +157,7 @@ function showEntry(record, card) {
   const { name, place } = record.chosen;
   for (const slot of card.querySelectorAll("[data-entry]")) {
     if (slot.dataset.entry !== name) slot.replaceChildren();
-    else if (!slot.querySelector(".change") || !slot.contains(document.activeElement)) slot.replaceChildren(entryPanel(record.lab, name, place));
+    else if (!slot.querySelector(".change") || !slot.contains(document.activeElement)) slot.replaceChildren(entryPanel(record.lab, name, place, record.lines[numberOf(card)]));
   }
   const { program } = record.lab;
   const parts = name in program.given.names && !(name in program.arrays) ? program.leaves(program.given.names[name], place) : [];
