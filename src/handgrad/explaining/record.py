@@ -270,7 +270,7 @@ class HealthFinding:
     """Something unhealthy: its evidence, its cause, and what to change, in one sentence each, with the numbers.
 
     ``code`` is "dead-units", "saturated", "vanishing", "exploding", "large-updates", "small-updates", "symmetric",
-    "large-targets" or "conflicting-rows", and ``place`` the layer or value.
+    "large-targets", "no-effect" or "conflicting-rows", and ``place`` the layer or value.
     """
 
     code: str
