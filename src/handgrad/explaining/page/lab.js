@@ -6,21 +6,28 @@ import { switchOn } from "./mistake_panel.js";
 import { drawPredictions } from "./predictions.js";
 
 const SETTLED = 150; // ms after which all is drawn again
+const FRAMES = 3; // of a training, of which each draws some of the page
+const MOST_POINTS = 400; // of the loss's curve
 
-/** Start the lab. `again` draws what shows numbers, the network too unless it is told to be quick. Returns what the figures of a card need, or null. */
+/**
+ * Start the lab. `again` draws what shows numbers: "all" of it, what there is time for while a number is "moving", or what is
+ * due at a frame of a training, by its number. Returns what the figures of a card need, or null.
+ */
 export function startLab(record, again) {
   const section = document.getElementById("live");
+  record.fresh = (name) => record.ledger[name];
   if (!record.live || !section) return null;
   const lab = { program: new LiveProgram(record.live), record, losses: [], h: 1e-4, mistake: null };
   window.handgrad = lab.program; // to be looked at in the browser's console
   let without = null; // the same program without the mistake that is on, at these numbers
   lab.right = () => (without ??= Object.assign(lab.program.copy(), { changed: new Map() }).run());
-  const draw = (quick = false) => {
+  record.fresh = (name) => fresh(lab, name);
+  const draw = (what = "all") => {
     without = null;
+    record.numbers += 1;
     showRecorded(lab);
-    showTraining(lab, quick);
-    updateLedger(lab);
-    again(quick);
+    showTraining(lab, what);
+    again(what);
   };
   lab.again = () => {
     lab.program.run();
@@ -28,9 +35,9 @@ export function startLab(record, again) {
   };
   lab.moved = () => {
     lab.program.run();
-    draw(true);
+    draw("moving");
     clearTimeout(lab.soon);
-    lab.soon = setTimeout(draw, SETTLED);
+    lab.soon = setTimeout(draw, SETTLED, "all");
   };
   lab.load = (samples) => load(lab, samples);
   wireTraining(lab, draw);
@@ -67,8 +74,7 @@ function wireTraining(lab, draw) {
   const frame = () => {
     playing = requestAnimationFrame(frame);
     once();
-    // the whole page at every fourth step, and at the last
-    draw(playing !== 0 && program.scalars.step % 4 !== 0);
+    draw(playing ? program.scalars.step : "all");
   };
   for (const button of plays) {
     button.addEventListener("click", () => {
@@ -110,33 +116,42 @@ function wireTraining(lab, draw) {
 function showRecorded({ program, mistake }) {
   const given = program.given.arrays;
   const others = Object.entries(program.arrays).some(([name, array]) => array.some((value, k) => value !== given[name][k]));
-  document.documentElement.toggleAttribute("data-others", others || Boolean(mistake));
+  const root = document.documentElement;
+  if (root.hasAttribute("data-others") !== (others || Boolean(mistake))) root.toggleAttribute("data-others");
   const loss = document.getElementById("loss");
   if (loss && others) loss.textContent = digits(program.loss);
   else if (loss) loss.textContent = loss.dataset.recorded;
 }
 
-/** Loss, steps, the loss's curve, and what is predicted over one or two inputs. */
-function showTraining(lab, quick = false) {
+/** Loss, steps, the loss's curve, and what is predicted over one or two inputs, in coarser cells while a number moves. */
+function showTraining(lab, what = "all") {
   const { program } = lab;
   document.getElementById("live-loss").textContent = `step ${program.scalars.step - 1}, loss ${digits(program.loss)}${lab.mistake?.change ? `, with a mistake in ${lab.mistake.target}` : ""}`;
   drawCurve(document.getElementById("live-curve"), [...lab.losses, program.loss]);
   const canvas = document.getElementById("live-predictions");
-  if (canvas && !quick) drawPredictions(program, canvas, document.getElementById("live-key"));
+  const due = typeof what !== "number" || what % FRAMES === 0;
+  if (canvas && due) drawPredictions(program, canvas, what === "all" && document.getElementById("live-key"));
 }
 
-/** The numbers of the ledger are those of the program, wherever they are shown. */
-function updateLedger({ program, record }) {
-  for (const [name, entry] of Object.entries(record.ledger)) {
-    if (!(name in program.given.names) || !entry.sample) continue;
-    const { shape, data } = program.value(name);
-    const taken = sampled(shape, data, entry.sample);
-    entry.sample = { ...entry.sample, numbers: taken };
-    const finite = Array.from(data).filter(Number.isFinite);
-    const mean = finite.reduce((sum, value) => sum + value, 0) / (finite.length || 1);
-    entry.summary = { ...entry.summary, mean, norm: Math.hypot(...finite), least: Math.min(...finite), most: Math.max(...finite),
-      zeros: finite.filter((value) => value === 0).length / data.length, not_finite: data.length - finite.length };
+/** A value's entry with the numbers of the program at hand. */
+function fresh({ program, record }, name) {
+  const entry = record.ledger[name];
+  if (!(name in program.given.names) || !entry.sample || entry.numbers === record.numbers) return entry;
+  const { shape, data } = program.value(name);
+  let [sum, norm, zeros, bad, least, most] = [0, 0, 0, 0, Infinity, -Infinity];
+  for (const value of data) {
+    if (!Number.isFinite(value)) bad += 1;
+    else {
+      sum += value;
+      norm += value * value;
+      zeros += value === 0;
+      least = Math.min(least, value);
+      most = Math.max(most, value);
+    }
   }
+  const mean = sum / (data.length - bad || 1);
+  return Object.assign(entry, { numbers: record.numbers, sample: { ...entry.sample, numbers: sampled(shape, data, entry.sample) },
+    summary: { ...entry.summary, mean, norm: Math.sqrt(norm), least, most, zeros: zeros / data.length, not_finite: bad } });
 }
 
 /** The entries of a whole array that its sample has. */
@@ -151,13 +166,16 @@ function sampled(shape, data, sample) {
 
 function drawCurve(place, losses) {
   const known = losses.filter(Number.isFinite);
-  const most = Math.max(...known, 1e-9);
-  const low = Math.min(0, ...known);
-  const points = losses.map((loss, k) => `${(k / Math.max(losses.length - 1, 1)) * 400},${98 - ((loss - low) / (most - low)) * 94}`);
-  const svg = drawn("svg", { class: "chart", viewBox: "0 0 400 100", preserveAspectRatio: "none", "aria-hidden": "true" },
-    drawn("path", { class: "grid", d: "M0,98 H400" }),
-    drawn("polyline", { points: points.filter((_, k) => Number.isFinite(losses[k])).join(" ") }));
-  place.replaceChildren(svg);
+  const most = known.reduce((found, loss) => Math.max(found, loss), 1e-9);
+  const low = known.reduce((found, loss) => Math.min(found, loss), 0);
+  const every = Math.ceil(losses.length / MOST_POINTS);
+  const points = losses.map((loss, k) => [k, loss]).filter(([k, loss]) => Number.isFinite(loss) && (k % every === 0 || k === losses.length - 1))
+    .map(([k, loss]) => `${((k / Math.max(losses.length - 1, 1)) * 400).toFixed(1)},${(98 - ((loss - low) / (most - low)) * 94).toFixed(2)}`);
+  if (!place.firstChild) {
+    place.append(drawn("svg", { class: "chart", viewBox: "0 0 400 100", preserveAspectRatio: "none", "aria-hidden": "true" },
+      drawn("path", { class: "grid", d: "M0,98 H400" }), drawn("polyline")));
+  }
+  place.querySelector("polyline").setAttribute("points", points.join(" "));
   const text = `loss from ${digits(low)} to ${digits(most)} over ${losses.length - 1} steps`;
   place.setAttribute("aria-label", text);
   document.getElementById("curve-range").textContent = text;

@@ -62,6 +62,11 @@ export function broadcast(shape, input) {
 function elementwise(shape, inputs, combine) {
   const data = new Float64Array(count(shape));
   const [a, b, c] = inputs.map((input) => input.data);
+  if (inputs.every((input) => input.data.length === data.length)) { // each entry with those at its own place
+    if (inputs.length === 1) for (let k = 0; k < data.length; k++) data[k] = combine(a[k]);
+    else for (let k = 0; k < data.length; k++) data[k] = combine(a[k], b[k], c?.[k]);
+    return data;
+  }
   const [i, j, l] = inputs.map((input) => placesOf(shape, strides(input.shape, shape.length)));
   if (inputs.length === 1) for (let k = 0; k < data.length; k++) data[k] = combine(a[i[k]]);
   else if (inputs.length === 2) for (let k = 0; k < data.length; k++) data[k] = combine(a[i[k]], b[j[k]]);
@@ -167,19 +172,20 @@ export class LiveProgram {
     this.run();
   }
 
-  /** Compute every operation up to a number, by default the new weights too, which `step` then takes. */
-  run(last = Infinity) {
+  /** Compute the operations from one to another, by default every one: the new weights too, which `step` then takes. */
+  run(last = Infinity, first = 0) {
     const { values, inputs } = this.given;
     const source = values.find((value) => value.operation === "source" && value.attribute === inputs[0]);
     const width = source.shape.slice(1).reduce((product, size) => product * Number(size), 1);
     this.n = this.arrays[inputs[0]].length / width;
-    this.results = [];
-    values.slice(0, last + 1).forEach((value, number) => {
+    this.results = first ? this.results.slice(0, first) : [];
+    for (let number = first; number < Math.min(values.length, last + 1); number++) {
+      const value = values[number];
       const shape = value.shape.map((size) => sizeAt(size, this.n));
       const operands = value.inputs.map((k) => this.results[k]);
       const data = OPERATIONS[value.operation](this, { shape, attribute: value.attribute }, operands);
       this.results.push(this.changed.get(number)?.({ shape, data }, operands, this) ?? { shape, data });
-    });
+    }
     return this;
   }
 
@@ -219,7 +225,7 @@ export class LiveProgram {
     const [start, end] = partOf(from, data.length);
     const gradientOf = (unit) => {
       const changed = new Map([...this.changed, [from, () => ({ shape, data: unit })]]);
-      const own = Object.assign(this.copy(), { changed }).run(to).results[to].data;
+      const own = Object.assign(this.copy(), { changed }).run(to, from).results[to].data;
       return own.slice(...partOf(to, own.length));
     };
     const without = gradientOf(new Float64Array(data.length));
