@@ -162,7 +162,7 @@ def explain_execution(
 def _jacobians(
     execution: Execution, axes: AxisNames, pairs: Sequence[tuple[str, str]], example: int | None
 ) -> Iterator[Jacobian]:
-    """Yield the Jacobians that were asked for, or else those of each rule, where they are small.
+    """Yield the Jacobians that were asked for, or else those of each rule alone, where they are small.
 
     A network's are of one row; those of a single rule are of all rows where that is little more.
     """
@@ -179,12 +179,12 @@ def _jacobians(
         return
     single = len(execution.nodes) == 1 and example is None
     if example is None:
-        example = telling_row([Dependency(execution, output, of) for output, of in unasked])
+        example = telling_row([Dependency(execution, output, of, direct=True) for output, of in unasked])
     for output, of in unasked:
         whole = single and _entries(execution, output, of, execution.rows) <= MAX_UNASKED_BATCH
         if whole or _entries(execution, output, of, 1) <= MAX_UNASKED:
             with suppress(NotFiniteError):
-                yield jacobian_record(execution, axes, output, of, None if whole else example)
+                yield jacobian_record(execution, axes, output, of, None if whole else example, direct=True)
 
 
 def _entries(execution: Execution, output: str, of: str, rows: int) -> int:

@@ -201,6 +201,8 @@ class Jacobian:
         Of the full Jacobian, the output's axes before the input's.
     added
         Where the rows of the batch share the input, as they share a weight.
+    gradient
+        Which gradient of the program is the output's times this Jacobian.
     """
 
     output: str
@@ -222,6 +224,7 @@ class Jacobian:
     added: AddedTooEarly | None = None
     formula: str = ""
     steps: tuple[Step, ...] = ()
+    gradient: str = ""
 
     @property
     def facts(self) -> dict[str, str]:
@@ -267,7 +270,7 @@ class HealthFinding:
     """Something unhealthy: its evidence, its cause, and what to change, in one sentence each, with the numbers.
 
     ``code`` is "dead-units", "saturated", "vanishing", "exploding", "large-updates", "small-updates", "symmetric",
-    "large-targets" or "conflicting-rows", and ``place`` the layer or value.
+    "large-targets", "no-effect" or "conflicting-rows", and ``place`` the layer or value.
     """
 
     code: str
@@ -454,6 +457,13 @@ class Explanation(HTMLReprMixin):
         """Return the forward line that a backward line undoes."""
         return next((other for other in self.lines if other.target == line.undoes), None)
 
+    def ways(self, line: ExplainedLine) -> dict[str, str]:
+        """Return what a line adds up that only sums the ways from a value to the loss: each gradient, by the next value."""
+        if line.phase != "backward" or line.rule or len(line.reads) < 2:
+            return {}
+        made = {other.target: other.undoes for other in self.lines if other.operator == "="}
+        return {made.get(name, name): name for name in line.reads}
+
     def gradient_of(self, line: ExplainedLine) -> str:
         """Return the name of the value whose gradient a line makes; "" when it makes none."""
         entry = self.ledger.get(line.target)
@@ -462,6 +472,16 @@ class Explanation(HTMLReprMixin):
     def between(self, line: ExplainedLine) -> tuple[str, str]:
         """Return the two values whose Jacobian a line of a rule brings a gradient through; "" for each that is none."""
         return (line.undoes, self.gradient_of(line)) if line.rule else ("", "")
+
+    def is_activation(self, line: ExplainedLine) -> bool:
+        """Whether a line multiplies by the derivative of a function that is applied to each entry of one value alone."""
+        output, of = self.between(line)
+        alone = any(block.name == output and block.inputs == (of,) and not block.parameters for block in self.drawing)
+        elementwise = any(
+            (each.output, each.input) == (output, of) and each.structure == "diagonal" and each.stored != "I"
+            for each in self.jacobians
+        )
+        return alone and elementwise and self.ledger[of].kind == "value"
 
     def to_json(self) -> str:
         """Return the record as JSON."""

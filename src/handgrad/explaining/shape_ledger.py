@@ -14,7 +14,6 @@ from handgrad.rules import Shape
 
 Axes = tuple[str, ...]
 
-ROUNDING = 1e-13  # of the largest gradient, in float64: what is smaller has cancelled
 MAX_SAMPLE = 2048  # numbers of an array that a record holds
 
 
@@ -120,8 +119,6 @@ def ledger(execution: Execution, axes: AxisNames) -> dict[str, LedgerEntry]:
     for line in execution.backward:
         for name in line.reads:
             saved_for.setdefault(name, []).append(line.target)
-    sizes = {gradient: float(np.abs(execution.exact[gradient]).max(initial=0)) for gradient in whole.values()}
-    least = ROUNDING * max(sizes.values(), default=0.0)
     made = {line.target for line in execution.backward} | execution.gradient_of.keys()
     entries: dict[str, LedgerEntry] = {}
     for name, kind in _kinds(execution).items():
@@ -140,7 +137,7 @@ def ledger(execution: Execution, axes: AxisNames) -> dict[str, LedgerEntry]:
             kept_for=() if name in made else tuple(dict.fromkeys(saved_for.get(name, ()))),
             summary=summarise(value),
             sample=sample(value),
-            rounding=0 < sizes.get(name, 0.0) < least,
+            rounding=name in execution.rounding,
         )
     return entries
 

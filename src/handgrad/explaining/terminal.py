@@ -46,9 +46,11 @@ def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -
         facts["same shape as"] = f"{entry.gradient_of}, whose gradient it is"
     if entry.rounding:
         facts["size"] = f"0 but for rounding: {entry.gradient_of} does not change the loss on this batch"
+    ways = explanation.ways(line)
     facts |= {
         "because": line.reason,
-        "differentiates": str(explanation.undone(line) or ""),
+        "sums the ways": ", ".join(f"{name} through {by}" for by, name in ways.items()),
+        "differentiates": "" if ways else str(explanation.undone(line) or ""),
         "layer": line.layer,
     }
     facts["derived"] = line.derived

@@ -26,8 +26,12 @@ MODULES = (
     "drawing",
     "live",
     "predictions",
-    "lab",
+    "arithmetic",
+    "nudge",
+    "entries",
     "mistakes",
+    "mistake_panel",
+    "lab",
     "program",
     "training",
     "main",
@@ -125,7 +129,7 @@ def _page_data(explanation: Explanation, links: Links) -> dict[str, Any]:
         "drawing": explanation.drawing,
         "lines": [
             {"target": line.target, "phase": line.phase, "reads": line.reads, "undoes": line.undoes}
-            | {"factors": links.factors(line)}
+            | {"factors": links.factors(line), "activation": explanation.is_activation(line)}
             for line in explanation.lines
         ],
         "ledger": explanation.ledger,
@@ -133,6 +137,7 @@ def _page_data(explanation: Explanation, links: Links) -> dict[str, Any]:
             {
                 "output": jacobian.output,
                 "input": jacobian.input,
+                "gradient": jacobian.gradient,
                 "example": jacobian.example,
                 "sample": jacobian.sample,
                 "outputAxes": jacobian.output_axes,

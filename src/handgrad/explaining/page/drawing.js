@@ -9,7 +9,7 @@ const EDGE = 64;
 const LANE = 11;
 const [ROW, BAR] = [17, 96]; // of a block's parameters, and the longest bar of a gradient's size
 
-/** Draw the network. Returns what moves it to a line. */
+/** Draw the network. Returns what moves it to a line, and what draws some of its numbers again: of one value, or of all. */
 export function drawNetwork(place, record, choose) {
   const blocks = inOrder(record.drawing);
   const made = new Map(record.lines.map((line, number) => [line.target, number]).reverse());
@@ -35,7 +35,16 @@ export function drawNetwork(place, record, choose) {
   place.append(root);
   roving(parts.items);
   parts.items[0]?.setAttribute("tabindex", 0);
-  return (number) => show(parts, number, place);
+  let [current, turn] = [0, 0];
+  const thumbs = parts.edges.filter((edge) => edge.thumb?.entry?.sample);
+  return {
+    move: (number) => show(parts, (current = number), place),
+    renew: (all) => {
+      showNorms(parts, current);
+      const some = all ? thumbs : thumbs.slice((turn = (turn + 1) % thumbs.length), turn + 1);
+      for (const edge of some) if (edge.since <= current) addThumb(record, edge);
+    },
+  };
 }
 
 /** The inputs come first: a target above the loss would seem to be fed by what is above it. */
@@ -101,7 +110,7 @@ function drawNorm(parts, names, y) {
 }
 
 function showNorms({ norms, record }, number) {
-  const sizes = norms.map(({ names }) => Math.hypot(...names.map((name) => record.ledger[name].summary.norm)));
+  const sizes = norms.map(({ names }) => Math.hypot(...names.map((name) => record.fresh(name).summary.norm)));
   const most = Math.max(...sizes.filter(Number.isFinite), 0);
   norms.forEach(({ text, bar, group, since }, k) => {
     const ready = since <= number;
@@ -190,7 +199,7 @@ function show(parts, number, place) {
   for (const edge of parts.edges) {
     const ready = edge.since <= number;
     for (const node of edge.nodes) node.classList.toggle("ready", ready);
-    if (ready && edge.thumb) addThumb(edge);
+    if (ready && edge.thumb && edge.thumb.drawn !== parts.record.stamp()) addThumb(parts.record, edge);
   }
   showNorms(parts, number);
 }
@@ -199,9 +208,11 @@ function show(parts, number, place) {
 const besideArrow = (kind, x, width) => (kind === "value" ? x + 80 - width : x);
 
 /** A small heat map, made when the value is first there. */
-function addThumb(edge) {
-  const { group, entry, x, y, kind } = edge.thumb;
+function addThumb(record, edge) {
+  const { group, x, y, kind } = edge.thumb;
+  const entry = edge.thumb.entry && record.fresh(edge.thumb.entry.name);
   if (!entry?.sample?.numbers.length || entry.sample.shape.length === 0) return;
+  edge.thumb.drawn = record.stamp();
   const canvas = document.createElement("canvas");
   const shown = matrix(entry.sample, entry);
   paint(canvas, shown, entry.rounding ? Infinity : most(entry.sample));

@@ -19,14 +19,17 @@ export function most(sample) {
 
 /** Paint a matrix, one pixel a cell. */
 export function paint(canvas, { rows, columns, at }, limit) {
-  canvas.width = Math.max(columns, 1);
-  canvas.height = Math.max(rows, 1);
+  const sides = [Math.max(columns, 1), Math.max(rows, 1)];
+  if (`${[canvas.width, canvas.height]}` !== `${sides}`) [canvas.width, canvas.height] = sides;
   const [context, seen] = [canvas.getContext("2d"), theme()];
   const image = context.createImageData(canvas.width, canvas.height);
   for (let r = 0; r < rows; r++) {
     for (let c = 0; c < columns; c++) {
       const value = at(r, c);
-      image.data.set(value === undefined ? [0, 0, 0, 0] : [...colourOf(value, limit, seen), 255], 4 * (r * columns + c));
+      if (value === undefined) continue;
+      const [place, colour] = [4 * (r * columns + c), colourOf(value, limit, seen)];
+      for (let k = 0; k < 3; k++) image.data[place + k] = colour[k];
+      image.data[place + 3] = 255;
     }
   }
   context.putImageData(image, 0, 0);
@@ -93,46 +96,58 @@ export function jacobianFigure({ sample, output, input, outputAxes, inputAxes, o
   return box;
 }
 
-/** A figure of one value: caption, heat map, scale, the value under the pointer, numbers. */
+/** A figure of one value: caption, heat map, scale, the value under the pointer, numbers. Its `redraw` shows other numbers. */
 export function figure(name, entry, { sample = entry?.sample, limit, pixels = 0, numbers = false, choose } = {}) {
   if (!sample) return element("p", { class: "muted" }, `${name} is not recorded`);
   const box = element("figure", { class: "heat" }, caption(name, entry, sample));
   if (!sample.shape.length) {
-    box.append(element("p", { class: "scalar" }, digits(sample.numbers[0])));
+    const text = box.appendChild(element("p", { class: "scalar" }, digits(sample.numbers[0])));
+    box.redraw = () => { text.textContent = digits(entry.sample.numbers[0]); };
     return box;
   }
-  const range = entry?.rounding ? Infinity : limit ?? most(sample); // of what is 0 but for rounding no picture is made
+  const rangeOf = () => (entry?.rounding ? Infinity : limit ?? most(sample)); // of what is 0 but for rounding no picture is made
   const side = sideOf(sample, pixels);
-  const plain = matrix(sample, entry);
+  let [plain, range] = [matrix(sample, entry), rangeOf()];
+  let inTiles = side > 0;
   const readout = element("p", { class: "readout", "aria-live": "polite" }, summaryText(entry, sample));
   const canvas = element("canvas", { role: "img", tabindex: 0, "aria-label": `${name}: ${summaryText(entry, sample)}` });
-  let shown = side ? tiles(sample, side) : plain;
   const draw = () => {
+    const shown = inTiles ? tiles(sample, side) : plain;
     paint(canvas, shown, range);
-    fit(canvas, shown);
+    return shown;
   };
   if (side) {
     const button = element("button", { type: "button", class: "quiet", "aria-pressed": "true" }, `as ${side} × ${side} images`);
     button.addEventListener("click", () => {
-      shown = shown === plain ? tiles(sample, side) : plain;
-      button.setAttribute("aria-pressed", shown !== plain);
-      draw();
+      inTiles = !inTiles;
+      button.setAttribute("aria-pressed", inTiles);
+      fit(canvas, draw());
     });
     box.append(button);
   }
   const frame = element("div", { class: "frame" }, canvas);
-  box.append(frame, ...(entry?.rounding ? [element("p", {}, "0 but for rounding")] : [scale(range)]), readout);
-  const cell = follow(canvas, frame, () => shown === plain, plain, (r, c) => {
+  const below = entry?.rounding ? element("p", {}, "0 but for rounding") : scale(range);
+  box.append(frame, below, readout);
+  const cell = follow(canvas, frame, () => !inTiles, plain, (r, c) => {
     readout.textContent = `${name}[${indicesOf(sample, r, c).join(", ")}] = ${digits(plain.at(r, c))}`;
   });
   if (choose) {
     canvas.classList.add("chosen-from");
-    const chosen = () => shown === plain && choose(indicesOf(sample, ...cell()));
+    const chosen = () => !inTiles && choose(indicesOf(sample, ...cell()));
     canvas.addEventListener("click", chosen);
     canvas.addEventListener("keydown", (event) => event.key === "Enter" && chosen());
   }
-  if (numbers) box.append(corner(name, sample, plain, range));
-  draw();
+  const table = numbers ? box.appendChild(corner(name, sample, plain)) : null;
+  table?.redraw(plain, range);
+  fit(canvas, draw());
+  box.redraw = () => {
+    sample = entry.sample;
+    [plain, range] = [matrix(sample, entry), rangeOf()];
+    draw();
+    if (frame.querySelector(".cursor").hidden) readout.textContent = summaryText(entry, sample);
+    if (!entry.rounding) scaleTexts(range).forEach((text, k) => { below.children[2 * k].textContent = text; });
+    table?.redraw(plain, range);
+  };
   return box;
 }
 
@@ -153,9 +168,11 @@ function summaryText(entry, sample) {
 function scale(range) {
   const bar = element("span", { class: "bar" });
   bar.style.background = scaleAsCss();
-  const [low, high] = [-range, range].map((value) => element("span", {}, digits(value)));
+  const [low, high] = scaleTexts(range).map((text) => element("span", {}, text));
   return element("div", { class: "scale", "aria-hidden": "true" }, low, bar, high);
 }
+
+const scaleTexts = (range) => [-range, range].map(digits);
 
 /** Sizes in whole pixels where there is room, so that cells are alike. */
 function fit(canvas, { rows, columns }) {
@@ -224,15 +241,15 @@ function indicesOf(sample, row, column) {
 }
 
 /** The first numbers, as numbers. */
-function corner(name, sample, { rows, columns, at }, range) {
+function corner(name, sample, { rows, columns }) {
   const heads = Array.from({ length: Math.min(columns, CORNER) }, (_, c) => element("th", { scope: "col" }, String(c)));
   const head = element("thead", {}, element("tr", {}, element("th"), ...heads));
   const body = element("tbody");
+  const cells = [];
   for (let r = 0; r < Math.min(rows, CORNER); r++) {
     const row = body.appendChild(element("tr", {}, element("th", { scope: "row" }, indicesOf(sample, r, 0).slice(0, -1).join(", ") || String(r))));
     for (let c = 0; c < Math.min(columns, CORNER); c++) {
-      const cell = row.appendChild(element("td", {}, digits(at(r, c))));
-      cell.style.borderBottomColor = `rgb(${colourOf(at(r, c), range)})`;
+      cells.push({ r, c, cell: row.appendChild(element("td")) });
     }
     if (columns > CORNER) row.append(element("td", { class: "muted" }, "…"));
   }
@@ -240,5 +257,14 @@ function corner(name, sample, { rows, columns, at }, range) {
   const wrap = element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `First numbers of ${name}` }, table);
   const left = [[rows, "rows"], [columns, "columns"]].filter(([size]) => size > CORNER).map(([size, word]) => `${size - CORNER} more ${word}`);
   if (left.length) wrap.append(element("p", { class: "muted" }, `and ${left.join(", ")}`));
+  wrap.redraw = ({ at }, range) => {
+    const seen = theme();
+    for (const { r, c, cell } of cells) {
+      const text = digits(at(r, c));
+      if (cell.textContent === text) continue;
+      cell.textContent = text;
+      cell.style.borderBottomColor = `rgb(${colourOf(at(r, c), range, seen)})`;
+    }
+  };
   return wrap;
 }

@@ -8,17 +8,18 @@ import { moveThrough } from "./training.js";
 
 document.documentElement.dataset.script = ""; // the style shows what needs this script
 const record = JSON.parse(document.getElementById("record").textContent);
-record.colours = 0; // counts changes of the theme: what was drawn before is drawn again
+record.colours = record.numbers = 0; // count changes of the theme and of the numbers: what was drawn before is drawn again
+record.stamp = () => `${record.colours} ${record.numbers}`;
 record.pixels = record.ledger.x?.sizes.length === 2 ? record.ledger.x.sizes[1] : 0;
 
-let showInDrawing = () => {};
-const program = stepThrough(record, (number) => showInDrawing(number));
-record.lab = startLab(record, (quick) => {
-  record.colours += 1;
-  program.again(quick);
+let drawing = { move: () => {}, renew: () => {} };
+const program = stepThrough(record, (number) => drawing.move(number));
+record.lab = startLab(record, (what) => {
+  program.again(what);
+  if (what === "all" || what % 3 === 1) drawing.renew(what === "all");
 });
 const place = document.getElementById("drawing");
-if (place) showInDrawing = drawNetwork(place, record, (number) => program.choose(number));
+if (place) drawing = drawNetwork(place, record, (number) => program.choose(number));
 const narrow = matchMedia("(max-width: 1280px)");
 if (narrow.matches) document.getElementById("drawing-pane")?.removeAttribute("open");
 

@@ -4,14 +4,17 @@ import { colourOf, colourOfClass, digits, element, ink, theme } from "./dom.js";
 import { paint } from "./heatmap.js";
 
 const [SIZE, SIDE, POINTS] = [320, 40, 160]; // the canvas, cells along a side, points of a curve
+const COARSE = 20; // cells along a side while numbers move
 
-/** Draw the curves of one input, or the plane of two, and say below what its colours mean. */
+/** Draw the curves of one input, or the plane of two, and say below what its colours mean; without `key` in coarse cells. */
 export function drawPredictions(program, canvas, key) {
-  canvas.width = canvas.height = SIZE;
+  if (canvas.width !== SIZE) canvas.width = canvas.height = SIZE;
   const context = canvas.getContext("2d");
+  context.clearRect(0, 0, SIZE, SIZE);
   context.lineWidth = 1.5;
   const inputs = program.value("x").shape[1];
-  const text = inputs === 1 ? drawCurves(program, context) : drawPlane(program, context);
+  const text = inputs === 1 ? drawCurves(program, context) : drawPlane(program, context, key ? SIDE : COARSE);
+  if (!key) return;
   key.textContent = text;
   canvas.setAttribute("aria-label", `What the network predicts over its inputs, with the batch's rows: ${text}`);
 }
@@ -45,11 +48,11 @@ function drawCurves(program, context) {
 }
 
 /** The cells of the plane of two inputs, a margin around the rows included, from the upper left. */
-function plane({ arrays: { x } }) {
+function plane({ arrays: { x } }, side = SIDE) {
   const [across, up] = [0, 1].map((axis) => rangeOf(x.filter((_, k) => k % 2 === axis), 0.15));
-  const grid = Float64Array.from({ length: 2 * SIDE * SIDE }, (_, k) => {
+  const grid = Float64Array.from({ length: 2 * side * side }, (_, k) => {
     const cell = k >> 1;
-    return k % 2 ? between(up, 1 - (Math.floor(cell / SIDE) + 0.5) / SIDE) : between(across, ((cell % SIDE) + 0.5) / SIDE);
+    return k % 2 ? between(up, 1 - (Math.floor(cell / side) + 0.5) / side) : between(across, ((cell % side) + 0.5) / side);
   });
   return { across, up, grid };
 }
@@ -65,16 +68,17 @@ export function unitPicture(program, name, unit) {
   return element("figure", { class: "unit" }, canvas, element("figcaption", { class: "muted" }, text));
 }
 
-function drawPlane(program, context) {
+function drawPlane(program, context, side) {
   const { x } = program.arrays;
-  const { across, up, grid } = plane(program);
-  const [found, rows] = [predictions(program, grid, SIDE * SIDE), targets(program)];
+  const { across, up, grid } = plane(program, side);
+  const [found, rows] = [predictions(program, grid, side * side), targets(program)];
   const colour = shading(program, [...found, ...rows]);
-  const cell = SIZE / SIDE;
-  found.forEach((own, k) => {
-    context.fillStyle = `rgb(${colour(own)})`;
-    context.fillRect((k % SIDE) * cell, Math.floor(k / SIDE) * cell, cell, cell);
-  });
+  const cells = element("canvas", { width: side, height: side });
+  const image = context.createImageData(side, side);
+  found.forEach((own, k) => image.data.set([...colour(own), 255], 4 * k));
+  cells.getContext("2d").putImageData(image, 0, 0);
+  context.imageSmoothingEnabled = false;
+  context.drawImage(cells, 0, 0, SIZE, SIZE);
   const values = program.given.task === "regression";
   const marked = values || found[0].length > 2 ? () => ink("text") : (own) => `rgb(${colourOf(2 * own[1] - 1, 1)})`;
   context.strokeStyle = ink("surface");

@@ -2,8 +2,9 @@
 
 import { element, roving } from "./dom.js";
 import { figure, jacobianFigure, light, matrix } from "./heatmap.js";
-import { entryPanel, jacobianOfRow } from "./lab.js";
-import { mistakePanel } from "./mistakes.js";
+import { entryPanel } from "./entries.js";
+import { jacobianOfRow } from "./lab.js";
+import { mistakePanel } from "./mistake_panel.js";
 
 const NARROW = 8; // columns of an array that has others beside it
 
@@ -36,9 +37,9 @@ export function stepThrough(record, onMove) {
     address(current);
   };
 
-  const refill = (quick = false) => {
-    fillCard(record, document.getElementById(`card-${current}`), quick);
-    if (!quick) onMove(current);
+  const refill = (what = "all") => {
+    fillCard(record, document.getElementById(`card-${current}`), what);
+    if (what === "all") onMove(current);
   };
 
   const inOrder = [...document.querySelectorAll(".line")];
@@ -103,34 +104,53 @@ function markPair(record, number, mark) {
   });
 }
 
-/** Fill a card's figures and derivation when it is first seen, and again when colours change. */
-function fillCard(record, card, quick = false) {
-  if (card.dataset.filled === String(record.colours)) return;
-  card.dataset.filled = record.colours;
-  for (const slot of card.querySelectorAll(".slot[data-value]")) {
-    const name = slot.dataset.value;
-    const choose = record.lab && ((indices) => chooseEntry(record, card, name, placeOf(record, name, indices)));
-    const { columns } = matrix(record.ledger[name]?.sample ?? { shape: [], numbers: [] }, record.ledger[name]);
-    slot.classList.toggle("narrow", columns <= NARROW);
-    slot.replaceChildren(figure(name, record.ledger[name], { pixels: record.pixels, numbers: "main" in slot.dataset, choose }));
-  }
-  if (record.lab && !quick) {
-    showEntry(record, card);
-    showMistakes(record, card);
-  }
+/** Fill a card's figures and derivation when it is first seen, and again when colours or numbers change: these in place. */
+function fillCard(record, card, what = "all") {
+  const part = { frame: typeof what === "number" ? what % 3 : 0, all: what === "all" };
+  if (card.dataset.filled === record.stamp() && !(part.all && card.dataset.partly)) return;
+  const anew = card.dataset.colours !== String(record.colours);
+  Object.assign(card.dataset, { filled: record.stamp(), colours: record.colours });
+  if (part.all) delete card.dataset.partly;
+  else card.dataset.partly = "";
+  if (part.frame === 0) for (const slot of card.querySelectorAll(".slot[data-value]")) fillSlot(record, card, slot, anew);
+  if (record.lab && (part.all || part.frame === 2)) showEntry(record, card, anew);
+  if (!part.all) return;
+  if (record.lab) showMistakes(record, card);
   fillJacobians(record, card);
+  if (!anew) return;
   for (const list of card.querySelectorAll("[data-factors]")) {
     const factors = record.lines[Number(list.dataset.factors)].factors;
     list.replaceChildren(...factors.map((k) => factor(record, k)));
   }
 }
 
+/** Draw a value's figure, or other numbers in the one that is there. */
+function fillSlot(record, card, slot, anew) {
+  const name = slot.dataset.value;
+  const entry = record.fresh(name);
+  if (!anew && slot.firstChild?.redraw) {
+    slot.firstChild.redraw();
+    return;
+  }
+  const choose = record.lab && ((indices) => chooseEntry(record, card, name, placeOf(record, name, indices)));
+  const { columns } = matrix(entry?.sample ?? { shape: [], numbers: [] }, entry);
+  slot.classList.toggle("narrow", columns <= NARROW);
+  slot.replaceChildren(figure(name, entry, { pixels: record.pixels, numbers: "main" in slot.dataset, choose }));
+}
+
+/** The mistakes of a line; drawn again when one is or was on. */
 function showMistakes(record, card) {
   const part = card.querySelector("[data-mistakes]");
   if (!part) return;
   part.hidden = record.live.names[part.dataset.mistakes] === undefined;
   if (part.hidden) return;
-  const fill = () => part.open && part.querySelector("div").replaceChildren(mistakePanel(record.lab, part.dataset.mistakes));
+  const fill = () => {
+    if (!part.open || (part.shown && !record.lab.mistake && !part.shown.mistake)) return;
+    part.shown = { mistake: record.lab.mistake };
+    const focused = part.contains(document.activeElement) && document.activeElement.textContent;
+    part.querySelector("div").replaceChildren(mistakePanel(record.lab, part.dataset.mistakes));
+    if (focused) [...part.querySelectorAll("button")].find((button) => button.textContent === focused)?.focus();
+  };
   part.ontoggle = fill;
   fill();
 }
@@ -146,7 +166,7 @@ function chooseEntry(record, card, name, place) {
 }
 
 /** The panel of the chosen entry, of the line's largest one until another is chosen; what it is made of is lit. */
-function showEntry(record, card) {
+function showEntry(record, card, anew = true) {
   const main = card.querySelector("[data-main]")?.dataset.value;
   if (record.chosen?.card !== card) {
     const data = main && record.live.names[main] !== undefined ? record.lab.program.value(main).data : [];
@@ -156,9 +176,11 @@ function showEntry(record, card) {
   const { name, place } = record.chosen;
   for (const slot of card.querySelectorAll("[data-entry]")) {
     if (slot.dataset.entry !== name) slot.replaceChildren();
-    else if (!slot.querySelector(".change") || !slot.contains(document.activeElement)) slot.replaceChildren(entryPanel(record.lab, name, place));
+    else if (!slot.querySelector(".change") || !slot.contains(document.activeElement)) slot.replaceChildren(entryPanel(record.lab, name, place, record.lines[numberOf(card)]));
   }
   const { program } = record.lab;
+  if (!anew && card.dataset.lit === `${name} ${place}`) return;
+  card.dataset.lit = `${name} ${place}`;
   const parts = name in program.given.names && !(name in program.arrays) ? program.leaves(program.given.names[name], place) : [];
   for (const slot of card.querySelectorAll(".slot[data-value]")) {
     const own = slot.dataset.value;

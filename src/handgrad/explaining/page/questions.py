@@ -50,7 +50,7 @@ def _of_weights(record: Explanation) -> Iterator[Question]:
 
 
 def _of_activations(record: Explanation) -> Iterator[Question]:
-    activation = _first(record, "diagonal", "value")
+    activation = _first(record, "diagonal", "value", activation=True)
     if activation is None:
         return
     line, jacobian = activation
@@ -84,13 +84,16 @@ def _of_errors(record: Explanation) -> Iterator[Question]:
             return
 
 
-def _first(record: Explanation, structure: str, kind: str) -> tuple[ExplainedLine, Jacobian] | None:
+def _first(
+    record: Explanation, structure: str, kind: str, *, activation: bool = False
+) -> tuple[ExplainedLine, Jacobian] | None:
     """Return the last backward line whose Jacobian has a structure, by a parameter or another value."""
     for line in reversed(record.lines):
         for jacobian in record.jacobians:
             found = (jacobian.output, jacobian.input) == record.between(
                 line
             ) and jacobian.structure == structure
-            if line.phase == "backward" and found and record.ledger[jacobian.input].kind == kind:
+            suits = record.is_activation(line) or not activation
+            if line.phase == "backward" and found and suits and record.ledger[jacobian.input].kind == kind:
                 return line, jacobian
     return None
