@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import re
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any
+from xml.etree import ElementTree
 
 import jinja2
 import math_core
 import msgspec
 from markupsafe import Markup
 
+from handgrad.explaining.page.product_picture import product_picture
 from handgrad.explaining.page.questions import questions
 from handgrad.explaining.record import ExplainedLine, Explanation, Jacobian, Step
 from handgrad.rules import show_shape
@@ -47,6 +51,11 @@ WORDS = {
     "proof": "the stored form and the whole Jacobian, each multiplied by the same random upstream gradient",
 }
 """What the page's own terms mean."""
+
+BREAKS = {"=", "+", "−", "-", "⊙", "·", "⋅", "←"}
+"""The operators that a formula is broken before."""
+
+MOST_SIGNS = 26  # of a formula that is broken outside its brackets only: what a phone has room for
 
 PHASES = {"sample": "Draw", "forward": "Forward", "loss": "Loss", "backward": "Backward", "update": "Update"}
 
@@ -93,6 +102,10 @@ class Links:
         if line.phase == "backward" or line.operator != "=":
             return []
         return [other for other in self.record.lines if other.undoes == line.target]
+
+    def picture(self, line: ExplainedLine) -> Markup:
+        """Return the outlines of a line's product of two matrices."""
+        return product_picture(line, self.record.ledger)
 
     def product(self, line: ExplainedLine) -> str:
         """Return, for the gradient of a parameter, all lines substituted into one another, in TeX."""
@@ -168,7 +181,35 @@ def mathml(tex: str) -> Markup:
         return Markup("<code>{}</code>").format(tex)
     # The page's policy allows no style but the sheet's, so the alignment of columns becomes a class.
     formula = re.sub(r' style="text-align: (left|right|center);[^"]*"', r' class="\1"', formula)
-    return Markup(re.sub(r' style="[^"]*"', "", formula))  # math-core escapes what it is given
+    formula = re.sub(r' style="[^"]*"', "", formula)
+    return Markup(_in_pieces(formula))  # math-core escapes what it is given
+
+
+def _in_pieces(formula: str) -> str:
+    """Break a formula before its operators, a long one within its brackets too, into formulas that a line can end between."""
+    named = re.sub(r"&(?!lt;|gt;|amp;|quot;)\w+;", lambda entity: html.unescape(entity[0]), formula)
+    root = ElementTree.fromstring(named)
+    pieces: list[list[ElementTree.Element]] = [[]]
+    for node in _flat(root, len("".join(root.itertext()))):
+        before = pieces[-1][-1] if pieces[-1] else None
+        signed = before is None or (before.tag == "mo" and before.text not in {")", "]", "|"})  # a sign, no operator
+        if node.tag == "mo" and node.text in BREAKS and not signed:
+            node.set("form", "infix")  # as it would be within the whole
+            pieces.append([])
+        pieces[-1].append(node)
+    if len(pieces) == 1:
+        return formula
+    written = ("".join(ElementTree.tostring(node, "unicode") for node in piece) for piece in pieces)
+    return " ".join(f'<math displaystyle="true">{piece}</math>' for piece in written)
+
+
+def _flat(node: ElementTree.Element, length: int) -> Iterator[ElementTree.Element]:
+    """Yield the parts of a row, and those of the rows in it where the whole is too long for a line."""
+    for part in node:
+        if part.tag == "mrow" and length > MOST_SIGNS and len(part) > 3 and "mtable" not in {each.tag for each in part}:
+            yield from _flat(part, length)
+        else:
+            yield part
 
 
 def _number(value: float | None) -> str:

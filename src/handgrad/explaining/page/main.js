@@ -9,7 +9,7 @@ import { moveThrough } from "./training.js";
 document.documentElement.dataset.script = ""; // the style shows what needs this script
 const record = JSON.parse(document.getElementById("record").textContent);
 record.colours = 0; // counts changes of the theme: what was drawn before is drawn again
-record.pixels = record.ledger.x?.sizes.length === 2 ? record.ledger.x.sizes[1] : 0;
+record.pixels = pixelsOf(record.ledger.x);
 
 let showInDrawing = () => {};
 const program = stepThrough(record, (number) => showInDrawing(number));
@@ -30,7 +30,7 @@ addEventListener("load", () => requestAnimationFrame(() => {
   measureHead();
   if (!linked) return;
   scrollTo(0, 0); // the line is in its list: the browser has scrolled the whole page to it
-  program.again();
+  program.choose(Number(linked[1]));
 }));
 const drawTraining = moveThrough(record);
 for (const part of document.querySelectorAll("#jacobians details")) {
@@ -40,6 +40,11 @@ for (const part of document.querySelectorAll("details")) {
   part.addEventListener("toggle", () => part.open && part.id === "drawing-pane" && program.again());
 }
 
+/** The letter and the size of the axis of an input that may be an image. */
+function pixelsOf(entry) {
+  return entry?.sizes.length === 2 ? { letter: entry.axes[1], count: entry.sizes[1] } : null;
+}
+
 /** How much of the window is above the panes, and how much of them is the training's. */
 function measureHead() {
   const panes = document.querySelector(".panes");
@@ -47,6 +52,8 @@ function measureHead() {
   const live = document.getElementById("live");
   const { style } = document.documentElement;
   style.setProperty("--above", `${Math.ceil(above) + 12}px`);
+  const seen = Math.min(document.getElementById("cards").clientHeight, innerHeight);
+  style.setProperty("--half", `${Math.floor(seen / 2)}px`); // of what is seen of a card: an entry's panel
   if (live) style.setProperty("--live", `${Math.ceil(live.offsetHeight) + 16}px`); // and the gap below it
 }
 

@@ -1,11 +1,11 @@
 /** Stepping through the program, and the card of the current line. */
 
 import { element, roving } from "./dom.js";
-import { figure, jacobianFigure, light, matrix } from "./heatmap.js";
+import { commonCell, figure, jacobianFigure, light, numbersOf } from "./heatmap.js";
 import { entryPanel, jacobianOfRow } from "./lab.js";
 import { mistakePanel } from "./mistakes.js";
 
-const NARROW = 8; // columns of an array that has others beside it
+const [TALLEST, LEAST, CAPTION] = [320, 100, 42]; // pixels of the pictures' height, and of what is above each
 
 /** Wire the list, the buttons, the slider and the links. Returns `choose`, which moves to a line. */
 export function stepThrough(record, onMove) {
@@ -62,7 +62,7 @@ export function stepThrough(record, onMove) {
   });
   document.addEventListener("keydown", (event) => {
     const to = { ArrowLeft: current - 1, ArrowRight: current + 1, Home: 0, End: lines.length - 1 }[event.key];
-    const busy = document.activeElement?.closest("input:not(#position), select, canvas, summary, .hit, .line, [tabindex='0']:not(button)");
+    const busy = document.activeElement?.closest("input:not(#position), select, .hit, .line, .wide");
     if (to === undefined || event.defaultPrevented || busy || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     choose(to);
@@ -107,13 +107,7 @@ function markPair(record, number, mark) {
 function fillCard(record, card, quick = false) {
   if (card.dataset.filled === String(record.colours)) return;
   card.dataset.filled = record.colours;
-  for (const slot of card.querySelectorAll(".slot[data-value]")) {
-    const name = slot.dataset.value;
-    const choose = record.lab && ((indices) => chooseEntry(record, card, name, placeOf(record, name, indices)));
-    const { columns } = matrix(record.ledger[name]?.sample ?? { shape: [], numbers: [] }, record.ledger[name]);
-    slot.classList.toggle("narrow", columns <= NARROW);
-    slot.replaceChildren(figure(name, record.ledger[name], { pixels: record.pixels, numbers: "main" in slot.dataset, choose }));
-  }
+  fillValues(record, card);
   if (record.lab && !quick) {
     showEntry(record, card);
     showMistakes(record, card);
@@ -123,6 +117,31 @@ function fillCard(record, card, quick = false) {
     const factors = record.lines[Number(list.dataset.factors)].factors;
     list.replaceChildren(...factors.map((k) => factor(record, k)));
   }
+}
+
+/** The pictures of a line's values, of one scale and in true proportion, and the numbers of its result and of what can be changed. */
+function fillValues(record, card) {
+  const slots = [...card.querySelectorAll(".slot[data-value]")];
+  if (!slots.length) return;
+  const [pictures, tables] = [slots[0].parentElement, card.querySelector(".tables")];
+  const room = pictures.clientWidth - 4;
+  const size = commonCell(slots.map((slot) => record.ledger[slot.dataset.value]), room, heightFor(card));
+  const chooser = (name) => record.lab && ((indices) => chooseEntry(record, card, name, placeOf(record, name, indices)));
+  for (const slot of slots) {
+    const name = slot.dataset.value;
+    slot.replaceChildren(figure(name, record.ledger[name], { pixels: record.pixels, size, choose: chooser(name) }));
+  }
+  if (tables.contains(document.activeElement)) return;
+  const listed = slots.filter((slot) => "main" in slot.dataset || record.lab?.program.arrays[slot.dataset.value]).reverse();
+  tables.replaceChildren(...listed.map((slot) => slot.dataset.value).filter((name) => record.ledger[name]?.sample.shape.length)
+    .map((name) => numbersOf(name, record.ledger[name], room, chooser(name))));
+}
+
+/** How high pictures may be, so that the panel of an entry has its half of what is seen below them. */
+function heightFor(card) {
+  const list = document.getElementById("cards");
+  const seen = getComputedStyle(list).overflowY === "auto" ? list.clientHeight : innerHeight - 180;
+  return Math.min(TALLEST, Math.max(LEAST, seen / 2 - CAPTION - 30));
 }
 
 function showMistakes(record, card) {
@@ -139,24 +158,52 @@ function placeOf(record, name, indices) {
   return indices.reduce((place, index, axis) => place * record.ledger[name].sizes[axis] + index, 0);
 }
 
+/** Open the panel of an entry below the pictures, where it stays in view, and bring its picture into view with it. */
 function chooseEntry(record, card, name, place) {
   record.chosen = { card, name, place };
-  document.activeElement?.blur?.();
-  showEntry(record, card);
+  showEntry(record, card, true);
+  const panel = card.querySelector(".entry-slot");
+  panel.classList.add("chosen");
+  const close = element("button", { type: "button", class: "quiet close", "aria-label": "Close" }, "×");
+  close.addEventListener("click", () => closeEntry(card));
+  panel.prepend(close);
+  showTogether(card.querySelector(`.slot[data-value="${name}"] .frame`), panel);
+  requestAnimationFrame(() => showTogether(card.querySelector(`.slot[data-value="${name}"] .frame`), panel));
+}
+
+/** Scroll so that a picture with its caption is in view above an entry's panel, or beside it. */
+function showTogether(frame, panel) {
+  const list = document.getElementById("cards");
+  const own = getComputedStyle(list).overflowY === "auto"; // on a phone the whole page scrolls
+  const [picture, opened, pane] = [frame, panel, list].map((part) => part.getBoundingClientRect());
+  const top = (own ? pane.top : document.querySelector(".stepper").getBoundingClientRect().bottom) + CAPTION;
+  const end = own ? pane.bottom : innerHeight;
+  const bottom = (opened.left >= picture.right ? end : opened.top) - 8;
+  const above = picture.top - top;
+  const by = above < 0 ? above : Math.max(0, Math.min(Math.max(picture.bottom - bottom, opened.bottom - end), above));
+  (own ? list : window).scrollBy(0, by);
+}
+
+function closeEntry(card) {
+  card.querySelector(".entry-slot")?.classList.remove("chosen");
+  card.querySelector(".entry-slot .close")?.remove();
 }
 
 /** The panel of the chosen entry, of the line's largest one until another is chosen; what it is made of is lit. */
-function showEntry(record, card) {
+function showEntry(record, card, anew = false) {
   const main = card.querySelector("[data-main]")?.dataset.value;
+  const panel = card.querySelector(".entry-slot");
   if (record.chosen?.card !== card) {
     const data = main && record.live.names[main] !== undefined ? record.lab.program.value(main).data : [];
     if (!data.length) return;
+    closeEntry(card);
     record.chosen = { card, name: main, place: data.reduce((best, value, k) => (Math.abs(value) > Math.abs(data[best]) ? k : best), 0) };
   }
   const { name, place } = record.chosen;
-  for (const slot of card.querySelectorAll("[data-entry]")) {
-    if (slot.dataset.entry !== name) slot.replaceChildren();
-    else if (!slot.querySelector(".change") || !slot.contains(document.activeElement)) slot.replaceChildren(entryPanel(record.lab, name, place));
+  if (anew || !panel.querySelector(".change") || !panel.contains(document.activeElement)) {
+    const close = panel.querySelector(".close");
+    panel.dataset.entry = name;
+    panel.replaceChildren(...(close && !anew ? [close] : []), entryPanel(record.lab, name, place));
   }
   const { program } = record.lab;
   const parts = name in program.given.names && !(name in program.arrays) ? program.leaves(program.given.names[name], place) : [];
