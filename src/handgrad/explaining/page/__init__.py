@@ -52,7 +52,7 @@ WORDS = {
 }
 """What the page's own terms mean."""
 
-BREAKS = {"=", "+", "−", "-", "⊙", "·", "⋅", "←"}
+BREAKS = {"=", "+", "−", "-", "⊙", "·", "⋅", "/", "←"}
 """The operators that a formula is broken before."""
 
 MOST_SIGNS = 26  # of a formula that is broken outside its brackets only: what a phone has room for
@@ -196,7 +196,11 @@ def _in_pieces(formula: str) -> str:
         if node.tag == "mo" and node.text in BREAKS and not signed:
             node.set("form", "infix")  # as it would be within the whole
             pieces.append([])
-        pieces[-1].append(node)
+        if node.tag != "mspace":
+            pieces[-1].append(node)
+        elif not signed:
+            pieces.append([])
+    pieces = [piece for piece in pieces if piece]
     if len(pieces) == 1:
         return formula
     written = ("".join(ElementTree.tostring(node, "unicode") for node in piece) for piece in pieces)
