@@ -95,7 +95,7 @@ def test_a_jacobian_is_of_the_row_that_is_asked_for(handgrad: Command) -> None:
     said = handgrad(
         "explain", "moons", "--hidden", "8", "--jacobian", "a1:z1", "--example", "0", "--numbers"
     ).stdout
-    assert "of         a1 8 O1 with respect to z1 8 O1, for row 0\n" in said
+    assert "of         a1 (O1 = 8) with respect to z1 (O1 = 8), for row 0\n" in said
     assert "structure  diagonal\n" in said
     assert "stored     diag((z1 > 0)[0])\n" in said
     assert "\nfull\n" in said

@@ -8,9 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from handgrad import Linear, Network, ReLU, SoftmaxCrossEntropy
+from handgrad import (
+    Conv2d,
+    Flatten,
+    Linear,
+    MeanSquaredError,
+    Network,
+    ReLU,
+    SoftmaxCrossEntropy,
+    Tanh,
+)
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.page import FOLDER, MODULES, mathml, render_page
+from handgrad.explaining.page.questions import questions
 
 HOSTILE = "</script><script>alert(1)</script>"
 
@@ -68,6 +78,38 @@ def test_questions_are_asked_where_a_network_answers_them(record: Explanation) -
     page = render_page(explain(single, generator.normal(size=(5, 4)), generator.integers(0, 3, 5)))
     assert "Which shape has dW1" in page
     assert "φ′ taken" not in page
+
+
+def test_every_network_of_two_layers_answers_six_questions() -> None:
+    """One input unit too; a recording has no switches to send a reader to, and ReLU's derivative is the same at z and at a."""
+    generator = np.random.default_rng(5)
+    one = Network(Linear(1, 6), Tanh(), Linear(6, 1), loss=MeanSquaredError())
+    record = explain(one, generator.normal(size=(8, 1)), generator.normal(size=(8, 1)))
+    assert len(questions(record)) == 6
+    page = render_page(replace(record, live=None))
+    assert "Switch on" not in page
+    assert "Switch on" in render_page(record)
+    relu = Network(Linear(4, 7), ReLU(), Linear(7, 3), loss=SoftmaxCrossEntropy(), seed=2)
+    asked = questions(explain(relu, generator.normal(size=(5, 4)), generator.integers(0, 3, 5)))
+    where = next(each for each in asked if each.question.startswith("Is φ′ taken"))
+    assert "a1 is positive exactly where z1 is" in where.answer
+    assert not where.switch
+    assert "dW1[i, o1] = x[i] · dz1[o1]" in next(each for each in asked if "one row" in each.question).answer
+
+
+def test_a_convolution_is_asked_nothing_about_transposes() -> None:
+    network = Network(
+        Conv2d(1, 2, 3), ReLU(), Flatten(), Linear(8, 3), loss=SoftmaxCrossEntropy(), inputs=(4, 4, 1), seed=1
+    )
+    generator = np.random.default_rng(5)
+    asked = questions(explain(network, generator.normal(size=(6, 4, 4, 1)), generator.integers(0, 3, 6)))
+    assert asked[0].question == "Which shape has dW2, and why is there a transpose?"
+    assert not any("db1" in each.question or "dW1" in each.question for each in asked)
+
+
+def test_what_makes_no_gradient_is_checked_through_what_reads_it(record: Explanation) -> None:
+    line = next(line for line in record.lines if line.target == "p")
+    assert record.check(line).startswith("checked through dz2, right: ")
 
 
 def test_nothing_is_loaded_from_elsewhere(record: Explanation) -> None:

@@ -48,6 +48,15 @@ WORDS = {
     "diagonal plus low rank": "a diagonal and a few columns times a few rows: everything meets, through a few numbers",
     "sparse": "most entries are 0",
     "Σ_n": "the sum over the rows n of the batch",
+    "⊙": "the product entry by entry, * in the program; a product of matrices has no sign in a formula and is @ in the program",
+    "𝟏": "an array of ones; 𝟏[z > 0] is 1 where the condition holds and 0 elsewhere",
+    "δ": "δ[o′, o] is 1 where its two indices are equal, else 0",
+    "dL": "the gradient of the loss with respect to itself, which is 1: dloss in the program",
+    "count": "the number of losses that the mean is over: of rows, or of the entries of all rows",
+    "whole": "the sum of the exponentials that softmax divides by",
+    "update to weight": "in Health: the size of one step's change of a layer's weights, relative to the weights",
+    "saturated": "in Health: the share of entries at which an activation is so flat that its derivative is almost 0",
+    "dead": "in Health: the share of units that pass no gradient for any row",
     "proof": "the stored form and the whole Jacobian, each multiplied by the same random upstream gradient",
 }
 """What the page's own terms mean."""

@@ -31,10 +31,10 @@ class Outline:
 
 def product_picture(line: ExplainedLine, ledger: Mapping[str, LedgerEntry]) -> Markup:
     """Draw the first product of two matrices in a line; nothing where there is none."""
-    factors = _factors(line, ledger)
-    if factors is None:
+    found = factors(line, ledger)
+    if found is None:
         return Markup("")
-    left, right = factors
+    left, right = found
     result = Outline(line.target, left.rows, right.columns)
     made = ledger.get(line.target)
     if made is None or made.sizes != (left.rows[1], right.columns[1]):
@@ -48,7 +48,8 @@ def product_picture(line: ExplainedLine, ledger: Mapping[str, LedgerEntry]) -> M
     return Markup('<figure class="product-picture">{}</figure>').format(Markup("").join(parts))
 
 
-def _factors(line: ExplainedLine, ledger: Mapping[str, LedgerEntry]) -> tuple[Outline, Outline] | None:
+def factors(line: ExplainedLine, ledger: Mapping[str, LedgerEntry]) -> tuple[Outline, Outline] | None:
+    """Return the two matrices of the first product in a line; None where there is none."""
     for node in ast.walk(ast.parse(line.expression)):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             left, right = (_outline(side, ledger) for side in (node.left, node.right))
