@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import jinja2
 import math_core
 import msgspec
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from handgrad.explaining.page.product_picture import product_picture
 from handgrad.explaining.page.questions import questions
@@ -225,6 +225,13 @@ def _flat(node: ElementTree.Element, length: int) -> Iterator[ElementTree.Elemen
             yield part
 
 
+def _of_row(text: str, row: int | None) -> Markup:
+    """Mark the number of a row in a sentence about it, so that the page can write another row's there."""
+    if row is None:
+        return escape(text)
+    return Markup(re.sub(rf"(?<=\brow ){row}\b|(?<=\[){row}(?=\])", f"<span data-row>{row}</span>", escape(text)))
+
+
 def _number(value: float | None) -> str:
     return "not finite" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
 
@@ -245,7 +252,7 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"mathml": mathml, "shape": show_shape, "number": _number, "bytes": _bytes}
+    environment.filters |= {"mathml": mathml, "shape": show_shape, "number": _number, "bytes": _bytes, "of_row": _of_row}
     return environment.get_template("page.html")
 
 

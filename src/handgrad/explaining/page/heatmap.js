@@ -2,6 +2,7 @@
 
 import { colourOf, digits, element, scaleAsCss, shapeText, theme } from "./dom.js";
 
+const TALLEST_JACOBIAN = 288; // pixels
 const [CORNER, WIDEST] = [6, 84]; // rows and columns of the table of numbers, and the pixels of a column
 
 /** A sample as a matrix: the last axis across, all others down; rows of the batch run down, of one number each too. */
@@ -93,7 +94,7 @@ export function commonCell(entries, room, height) {
 }
 
 /** The figure of a Jacobian, each axis named, with how much of it is shown. */
-export function jacobianFigure({ sample, output, input, outputAxes, inputAxes, outputSizes, inputSizes }) {
+export function jacobianFigure({ sample, output, input, outputAxes, inputAxes, outputSizes, inputSizes }, row = null) {
   const named = (axes, sizes, start) => axes.map((axis, k) => {
     const shown = sample.shape[start + k];
     return `${axis} (${shown < sizes[k] ? `first ${shown} of ` : ""}${sizes[k]})`;
@@ -104,13 +105,18 @@ export function jacobianFigure({ sample, output, input, outputAxes, inputAxes, o
   };
   const [down, across] = [side(outputAxes, outputSizes, 0), side(inputAxes, inputSizes, outputAxes.length)];
   const shown = blocks(sample, outputAxes.length);
-  const label = `∂${output}/∂${input}: down ${output}, ${down}; across ${input}, ${across}`;
+  const rowText = row === null ? "" : `, row ${row}`;
+  const label = `∂${output}/∂${input}${rowText}: down ${output}, ${down}; across ${input}, ${across}`;
   const canvas = element("canvas", { role: "img", "aria-label": label });
   const range = most(sample);
   paint(canvas, shown, range);
-  const box = element("figure", { class: "heat" }, element("figcaption", {}, label), element("div", { class: "frame" }, canvas), scale(range));
-  fit(canvas, shown);
-  return box;
+  const cell = Math.min(18, 480 / shown.columns, TALLEST_JACOBIAN / shown.rows);
+  Object.assign(canvas.style, { width: `${Math.max(cell * shown.columns, 6)}px`, height: `${Math.max(cell * shown.rows, 6)}px` });
+  const axes = element("div", { class: "axes", "aria-hidden": "true" },
+    element("span", { class: "across" }, `${input}: ${across} →`), element("span", { class: "down" }, `${output}: ${down} ↓`));
+  axes.append(element("div", { class: "frame" }, canvas));
+  const zero = range === 0 ? `: every entry is 0${row === null ? "" : " in this row"}` : "";
+  return element("figure", { class: "heat" }, element("figcaption", {}, `∂${output}/∂${input}${rowText}${zero}`), axes, scale(range));
 }
 
 /** A figure of one value: caption, heat map, scale, the value under the pointer. */

@@ -59,27 +59,13 @@ function measureHead() {
 
 /** In a notebook's frame a link would lead to the notebook's own address. */
 if (location.protocol === "about:") {
-  for (const link of document.querySelectorAll('a[href^="#"]:not(.jump)')) {
+  for (const link of document.querySelectorAll('a[href^="#"]:not(.jump, .line)')) {
     link.addEventListener("click", (event) => {
       event.preventDefault();
       document.querySelector(link.getAttribute("href")).scrollIntoView();
     });
   }
 }
-
-/** On paper every card has its figures, and every part is open. */
-const opened = [];
-addEventListener("beforeprint", () => {
-  record.lines.forEach((line, number) => program.fill(number));
-  for (const part of document.querySelectorAll("details:not([open])")) {
-    opened.push(part);
-    part.open = true;
-  }
-  for (const part of document.querySelectorAll("#jacobians details")) fillJacobians(record, part);
-});
-addEventListener("afterprint", () => {
-  for (const part of opened.splice(0)) part.open = false;
-});
 
 const button = document.getElementById("theme");
 function nameTheme() {

@@ -44,7 +44,10 @@ export function stepThrough(record, onMove) {
   const inOrder = [...document.querySelectorAll(".line")];
   roving(inOrder, (index) => choose(numberOf(inOrder[index])));
   lines.forEach((line, number) => {
-    line.addEventListener("click", () => choose(number, { focus: true }));
+    line.addEventListener("click", (event) => {
+      event.preventDefault(); // without this script it leads to the line's card
+      choose(number, { focus: true });
+    });
     for (const over of ["pointerenter", "focus"]) line.addEventListener(over, () => markPair(record, number, "hinted"));
     for (const out of ["pointerleave", "blur"]) line.addEventListener(out, () => markPair(record, -1, "hinted"));
   });
@@ -67,7 +70,7 @@ export function stepThrough(record, onMove) {
     event.preventDefault();
     choose(to);
   });
-  return { choose, again: refill, fill: (number) => fillCard(record, document.getElementById(`card-${number}`)) };
+  return { choose, again: refill };
 }
 
 /** Keep the address that of the line, so that a link to it can be copied; not at every step of a slider. */
@@ -223,7 +226,7 @@ function factor(record, number) {
 export function fillJacobians(record, part) {
   for (const slot of part.querySelectorAll("[data-jacobian]")) {
     const jacobian = record.jacobians[Number(slot.dataset.jacobian)];
-    const figureOf = (row) => jacobianFigure((record.lab && row !== null && jacobianOfRow(record.lab, jacobian, row)) || jacobian);
+    const figureOf = (row) => jacobianFigure((record.lab && row !== null && jacobianOfRow(record.lab, jacobian, row)) || jacobian, row ?? jacobian.example);
     const details = slot.closest("details");
     details.ontoggle = () => fillJacobians(record, details);
     const live = details.open && record.lab && jacobian.example !== null && jacobianOfRow(record.lab, jacobian, jacobian.example);
@@ -234,6 +237,7 @@ export function fillJacobians(record, part) {
     input.addEventListener("input", () => {
       const row = Math.min(Math.max(Math.round(Number(input.value)), 0), record.lab.program.n - 1);
       slot.querySelector("figure").replaceWith(figureOf(row));
+      for (const place of details.querySelectorAll("[data-row]")) place.textContent = row;
     });
     slot.prepend(element("p", {}, element("label", {}, "of row ", input)));
   }
