@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from handgrad import (
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.page import FOLDER, MODULES, mathml, render_page
 from handgrad.explaining.page.questions import questions
+from handgrad.explaining.shape_ledger import sample
 
 HOSTILE = "</script><script>alert(1)</script>"
 
@@ -34,7 +36,7 @@ def record() -> Explanation:
 
 def test_every_line_stands_in_it_with_its_shape_and_reason(record: Explanation) -> None:
     page = render_page(record)
-    lines = re.findall(r'<button type="button" class="line".*?</button>', page, re.DOTALL)
+    lines = re.findall(r'<a class="line".*?</a>', page, re.DOTALL)
     assert len(lines) == len(record.lines)
     weight = next(line for line in lines if "dW1 = x.T @ dz1" in line)
     assert "(4, 7)" in weight
@@ -148,6 +150,20 @@ def test_formulas_need_no_style_of_their_own() -> None:
     aligned = mathml(r"\begin{aligned} a &= b \\ c &= d \end{aligned}")
     assert "style" not in aligned.replace("displaystyle", "")
     assert 'class="right"' in aligned
+
+
+def test_a_page_of_many_arrays_is_under_a_megabyte(record: Explanation) -> None:
+    """Of each array it has fewer numbers; a diagonal stays square; what is written of it is of the whole array."""
+    entry, jacobian = record.ledger["W1"], record.jacobians[0]
+    large = sample(np.random.default_rng(0).normal(size=(64, 256)))
+    many = {f"W{number}": replace(entry, sizes=(64, 256), sample=large) for number in range(9, 160)}
+    square = replace(jacobian, output_sizes=(256,), input_sizes=(256,), sample=sample(np.eye(256), square=True))
+    page = render_page(replace(record, ledger=record.ledger | many, jacobians=(*record.jacobians, square)))
+    assert len(page.encode()) < 1_000_000
+    data = json.loads(page.split('id="record">')[1].split("</script>")[0])
+    assert data["ledger"]["W9"]["sizes"] == [64, 256]
+    down, across = data["jacobians"][-1]["sample"]["shape"]
+    assert down == across
 
 
 def test_every_module_is_in_the_page() -> None:

@@ -7,6 +7,7 @@ import hashlib
 import html
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -15,11 +16,13 @@ from xml.etree import ElementTree
 import jinja2
 import math_core
 import msgspec
+import numpy as np
 from markupsafe import Markup, escape
 
 from handgrad.explaining.page.product_picture import product_picture
 from handgrad.explaining.page.questions import questions
-from handgrad.explaining.record import ExplainedLine, Explanation, Jacobian, Step
+from handgrad.explaining.record import ArraySample, ExplainedLine, Explanation, Jacobian, Step
+from handgrad.explaining.shape_ledger import MAX_SAMPLE, sample
 from handgrad.rules import show_shape
 from handgrad.rules.rule_source import backward_slice
 
@@ -64,6 +67,9 @@ WORDS = {
 BREAKS = {"=", "+", "−", "-", "⊙", "·", "⋅", "/", "←"}
 """The operators that a formula is broken before."""
 
+MAX_NUMBERS, LEAST_SAMPLE = 50_000, 32
+"""The numbers of all arrays that a page has, half a megabyte, and those that it has of each however many there are."""
+
 MOST_SIGNS = 26  # of a formula that is broken outside its brackets only: what a phone has room for
 
 PHASES = {"sample": "Draw", "forward": "Forward", "loss": "Loss", "backward": "Backward", "update": "Update"}
@@ -71,6 +77,7 @@ PHASES = {"sample": "Draw", "forward": "Forward", "loss": "Loss", "backward": "B
 
 def render_page(explanation: Explanation) -> str:
     """Return an explanation as one HTML page with everything it needs inside: its policy forbids it to load anything."""
+    explanation = _bounded(explanation)
     links, script, style = Links(explanation), _script(), _text("style.css")
     groups = {
         title: [line for line in explanation.lines if line.phase == phase] for phase, title in PHASES.items()
@@ -90,6 +97,27 @@ def render_page(explanation: Explanation) -> str:
         policy=_policy(script, style),
         columns=dict.fromkeys(name for layer in explanation.health.layers for name in layer.measures),
     )
+
+
+def _bounded(explanation: Explanation) -> Explanation:
+    """Return an explanation with so few numbers of each array that the page has at most `MAX_NUMBERS` in all."""
+    ledger, jacobians = explanation.ledger, explanation.jacobians
+    samples = [entry.sample for entry in ledger.values() if entry.sample] + [each.sample for each in jacobians]
+    most = MAX_SAMPLE
+    while most > LEAST_SAMPLE and sum(min(len(each.numbers), most) for each in samples) > MAX_NUMBERS:
+        most //= 2
+    if most == MAX_SAMPLE:
+        return explanation
+    cut = {
+        name: replace(entry, sample=entry.sample and _cut(entry.sample, most)) for name, entry in ledger.items()
+    }
+    pictures = (replace(each, sample=_cut(each.sample, most, square=True)) for each in jacobians)
+    return replace(explanation, ledger=cut, jacobians=tuple(pictures))
+
+
+def _cut(given: ArraySample, most: int, *, square: bool = False) -> ArraySample:
+    numbers = np.array([np.nan if number is None else number for number in given.numbers])
+    return sample(numbers.reshape(given.shape), most, square=square)
 
 
 class Links:
@@ -270,9 +298,7 @@ def _script() -> str:
 
 
 def _policy(script: str, style: str) -> str:
-    """Return a policy that lets these texts run and nothing else, and loads nothing but small heat maps in the drawing."""
+    """Return a policy that lets these texts run and nothing else, and loads nothing."""
     hashed = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style))
     sources = [f"{kind}-src 'sha256-{each}'" for kind, each in zip(("script", "style"), hashed, strict=True)]
-    return "; ".join(
-        ["default-src 'none'", *sources, "img-src data:", "base-uri 'none'", "form-action 'none'"]
-    )
+    return "; ".join(["default-src 'none'", *sources, "base-uri 'none'", "form-action 'none'"])
