@@ -193,12 +193,16 @@ TOGETHER = """() => {
 }"""
 
 
-@pytest.mark.parametrize(("width", "height"), [(390, 844), (1024, 640), (1280, 720), (1366, 768), (1920, 1080)])
+@pytest.mark.parametrize(
+    ("width", "height"), [(390, 844), (1024, 640), (1280, 720), (1366, 768), (1920, 1080)]
+)
 def test_the_panel_of_an_entry_is_in_view_with_its_picture(lab: Any, width: int, height: int) -> None:
     lab.set_viewport_size({"width": width, "height": height})
     for target in ("z1", "dz3", "dz1", "dW1", "W2"):
         shows(lab, target)
-        names = lab.locator(".card:visible .figures .slot").evaluate_all("all => all.map((s) => s.dataset.value)")
+        names = lab.locator(".card:visible .figures .slot").evaluate_all(
+            "all => all.map((s) => s.dataset.value)"
+        )
         for name in dict.fromkeys(names):
             lab.evaluate("scrollTo(0, 0)")
             lab.locator(f".card:visible .slot[data-value={name}] canvas").click(position={"x": 1, "y": 1})
@@ -213,7 +217,9 @@ def test_the_panel_of_an_entry_is_in_view_with_its_picture(lab: Any, width: int,
 
 def test_a_cell_of_a_table_is_changed_too_and_focus_stays_in_the_picture(lab: Any) -> None:
     shows(lab, "z1")
-    lab.locator(".card:visible .numbers", has_text="W1").locator("tbody tr").nth(1).locator("td").nth(2).click()
+    lab.locator(".card:visible .numbers", has_text="W1").locator("tbody tr").nth(1).locator("td").nth(
+        2
+    ).click()
     panel = lab.locator(".card:visible .entry-slot")
     assert panel.inner_text().splitlines()[-1] != ""
     assert panel.locator(".entry-title").inner_text().startswith("W1[1, 2] = ")
@@ -246,7 +252,9 @@ def test_arrays_of_a_line_have_one_scale(lab: Any) -> None:
     assert sizes["x"][0] / sizes["x"][1] == pytest.approx(32, rel=0.02)
     picture = lab.locator(".card:visible .product-picture")
     assert "64 columns of x.T meet the 64 rows of dz1" in picture.inner_text()
-    assert "dz1.T @ x sums over the same 64, and is dW1 transposed: not the shape of W1." in picture.inner_text()
+    assert (
+        "dz1.T @ x sums over the same 64, and is dW1 transposed: not the shape of W1." in picture.inner_text()
+    )
     assert picture.locator("svg").nth(1).get_attribute("aria-label") == "dz1.T @ x = dW1.T"
     assert lab.said == []
 
@@ -255,7 +263,12 @@ def test_arrays_of_a_line_have_one_scale(lab: Any) -> None:
 def test_no_formula_and_no_table_is_cropped(browser: Any, tmp_path: Path, width: int) -> None:
     rng = np.random.default_rng(0)
     network = Network(
-        Linear(2, 6), BatchNorm(), ReLU(), Residual(Linear(6, 6), Tanh()), Linear(6, 3), loss=SoftmaxCrossEntropy()
+        Linear(2, 6),
+        BatchNorm(),
+        ReLU(),
+        Residual(Linear(6, 6), Tanh()),
+        Linear(6, 3),
+        loss=SoftmaxCrossEntropy(),
     )
     page = opened(browser, tmp_path, explain(network, rng.normal(size=(24, 2)), rng.integers(0, 3, 24)))
     page.set_viewport_size({"width": width, "height": 800})
@@ -266,7 +279,8 @@ def test_no_formula_and_no_table_is_cropped(browser: Any, tmp_path: Path, width:
         const card = document.querySelector(".card:not([hidden])");
         for (const part of card.querySelectorAll(".formula, .corner, .trace table, .product-picture svg")) {
           const inside = part.getBoundingClientRect().right <= card.getBoundingClientRect().right + 2;
-          if (!inside || (part.clientWidth && part.scrollWidth > part.clientWidth + 1)) found.push(`${line.id} ${part.className}`);
+          const cropped = part.clientWidth && part.scrollWidth > part.clientWidth + 1;
+          if (!inside || cropped) found.push(`${line.id} ${part.className}`);
         }
       }
       return found;
@@ -317,7 +331,9 @@ def test_a_number_is_traced_to_its_terms(
         "e => [e.offsetWidth / 2, e.offsetHeight].map(Math.round).join()"
     )
     assert outline.evaluate(size) == column
-    assert outline.evaluate("e => getComputedStyle(e).outlineOffset") == "0px"  # around the cells, not on them
+    assert (
+        outline.evaluate("e => getComputedStyle(e).outlineOffset") == "0px"
+    )  # around the cells, not on them
     page.click(f"#line-{line_of(record, 'da1')}")
     assert "· W2[" in page.locator(".card:visible .entry").inner_text()
     page.click(f"#line-{line_of(record, 'dz1')}")

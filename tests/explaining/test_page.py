@@ -83,7 +83,7 @@ def test_questions_are_asked_where_a_network_answers_them(record: Explanation) -
 
 
 def test_every_network_of_two_layers_answers_six_questions() -> None:
-    """One input unit too; a recording has no switches to send a reader to, and ReLU's derivative is the same at z and at a."""
+    """One input unit too; a recording has no switches, and ReLU's derivative is the same at z and at a."""
     generator = np.random.default_rng(5)
     one = Network(Linear(1, 6), Tanh(), Linear(6, 1), loss=MeanSquaredError())
     record = explain(one, generator.normal(size=(8, 1)), generator.normal(size=(8, 1)))
@@ -157,7 +157,9 @@ def test_a_page_of_many_arrays_is_under_a_megabyte(record: Explanation) -> None:
     entry, jacobian = record.ledger["W1"], record.jacobians[0]
     large = sample(np.random.default_rng(0).normal(size=(64, 256)))
     many = {f"W{number}": replace(entry, sizes=(64, 256), sample=large) for number in range(9, 160)}
-    square = replace(jacobian, output_sizes=(256,), input_sizes=(256,), sample=sample(np.eye(256), square=True))
+    square = replace(
+        jacobian, output_sizes=(256,), input_sizes=(256,), sample=sample(np.eye(256), square=True)
+    )
     page = render_page(replace(record, ledger=record.ledger | many, jacobians=(*record.jacobians, square)))
     assert len(page.encode()) < 1_000_000
     data = json.loads(page.split('id="record">')[1].split("</script>")[0])

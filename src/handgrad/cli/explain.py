@@ -64,9 +64,10 @@ def explain_command(
 ) -> None:
     """Explain gradients: every shape and why, which line differentiates which, Jacobians, and what went dead.
 
-    With nothing named it is a small untrained network on two moons, as of `handgrad lab`. SOURCE is a run folder, a configuration (.toml), data as for `handgrad train` with the same settings, or
-    FILE.py:NAME, a network or a rule of your own. The batch is the first rows that training did not see; for a
-    file of your own NAME_inputs or inputs, as for `handgrad check`, or random numbers.
+    With nothing named it is the small untrained network of `handgrad lab`. SOURCE is a run folder, a configuration
+    (.toml), data as for `handgrad train` with the same settings, or FILE.py:NAME, a network or a rule of your own.
+    The batch is the first rows that training did not see; for a file of your own NAME_inputs or inputs, as for
+    `handgrad check`, or random numbers.
 
     \b
     handgrad explain --line dW1

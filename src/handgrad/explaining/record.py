@@ -227,7 +227,9 @@ class Jacobian:
     def facts(self) -> dict[str, str]:
         """What a table shows of it, by name."""
         output, of = (
-            f"{name} ({', '.join(_with_size(*each) for each in zip(axes, sizes, strict=True))})" if sizes else name
+            f"{name} ({', '.join(_with_size(*each) for each in zip(axes, sizes, strict=True))})"
+            if sizes
+            else name
             for name, sizes, axes in (
                 (self.output, self.output_sizes, self.output_axes),
                 (self.input, self.input_sizes, self.input_axes),
@@ -467,8 +469,14 @@ class Explanation(HTMLReprMixin):
         """Return a line's numerical check as a sentence; that of a line that makes no gradient is of what reads it."""
         if line.witness is None:
             return ""
-        readers = [other.target for other in self.lines if line.target in other.reads and self.gradient_of(other)]
-        through = "" if self.gradient_of(line) or not readers else f"checked through {', '.join(dict.fromkeys(readers))}, "
+        readers = [
+            other.target for other in self.lines if line.target in other.reads and self.gradient_of(other)
+        ]
+        through = (
+            ""
+            if self.gradient_of(line) or not readers
+            else f"checked through {', '.join(dict.fromkeys(readers))}, "
+        )
         return f"{through}{line.witness}"
 
     def between(self, line: ExplainedLine) -> tuple[str, str]:

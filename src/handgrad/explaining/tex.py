@@ -37,7 +37,9 @@ BINARY: dict[type[ast.operator], tuple[str, int, int, int]] = {
 }  # fmt: skip
 """Operators, each with the precedences of its operands and its own."""
 
-LONG = 90  # characters of a factor too long for a brace under it, or to be above a line: neither can be broken
+LONG = (
+    90  # characters of a factor too long for a brace under it, or to be above a line: neither can be broken
+)
 
 
 def name_to_tex(name: str) -> str:
@@ -143,7 +145,10 @@ class Formula(ast.NodeVisitor):
             return rf"{self._factor(left, ENTRYWISE)} \odot {self._factor(right, PRODUCT)}", ENTRYWISE
         if isinstance(node.op, ast.Mult | ast.MatMult):
             if isinstance(right, ast.Constant) and not isinstance(left, ast.Constant):
-                left, right = right, left  # a number comes first: after a ⊙ it would seem to be one of its factors
+                left, right = (
+                    right,
+                    left,
+                )  # a number comes first: after a ⊙ it would seem to be one of its factors
             sign = r"\cdot" if isinstance(right, ast.Constant) else r"\,"
             return f"{self._factor(left)} {sign} {self._factor(right, SIGN)}", PRODUCT
         return self.generic_visit(node)

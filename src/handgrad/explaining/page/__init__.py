@@ -51,7 +51,7 @@ WORDS = {
     "diagonal plus low rank": "a diagonal and a few columns times a few rows: everything meets, through a few numbers",
     "sparse": "most entries are 0",
     "Σ_n": "the sum over the rows n of the batch",
-    "⊙": "the product entry by entry, * in the program; a product of matrices has no sign in a formula and is @ in the program",
+    "⊙": "the product entry by entry, * in the program; a product of matrices has no sign, and is @ in the program",
     "𝟏": "an array of ones; 𝟏[z > 0] is 1 where the condition holds and 0 elsewhere",
     "δ": "δ[o′, o] is 1 where its two indices are equal, else 0",
     "dL": "the gradient of the loss with respect to itself, which is 1: dloss in the program",
@@ -102,14 +102,17 @@ def render_page(explanation: Explanation) -> str:
 def _bounded(explanation: Explanation) -> Explanation:
     """Return an explanation with so few numbers of each array that the page has at most `MAX_NUMBERS` in all."""
     ledger, jacobians = explanation.ledger, explanation.jacobians
-    samples = [entry.sample for entry in ledger.values() if entry.sample] + [each.sample for each in jacobians]
+    samples = [entry.sample for entry in ledger.values() if entry.sample] + [
+        each.sample for each in jacobians
+    ]
     most = MAX_SAMPLE
     while most > LEAST_SAMPLE and sum(min(len(each.numbers), most) for each in samples) > MAX_NUMBERS:
         most //= 2
     if most == MAX_SAMPLE:
         return explanation
     cut = {
-        name: replace(entry, sample=entry.sample and _cut(entry.sample, most)) for name, entry in ledger.items()
+        name: replace(entry, sample=entry.sample and _cut(entry.sample, most))
+        for name, entry in ledger.items()
     }
     pictures = (replace(each, sample=_cut(each.sample, most, square=True)) for each in jacobians)
     return replace(explanation, ledger=cut, jacobians=tuple(pictures))
@@ -219,17 +222,22 @@ def mathml(tex: str) -> Markup:
     # The page's policy allows no style but the sheet's, so the alignment of columns becomes a class.
     formula = re.sub(r' style="text-align: (left|right|center);[^"]*"', r' class="\1"', formula)
     formula = re.sub(r' style="[^"]*"', "", formula)
-    return Markup(_in_pieces(formula))  # math-core escapes what it is given
+    return Markup(formula)  # math-core escapes what it is given
 
 
-def _in_pieces(formula: str) -> str:
-    """Break a formula before its operators, a long one within its brackets too, into formulas that a line can end between."""
-    named = re.sub(r"&(?!lt;|gt;|amp;|quot;)\w+;", lambda entity: html.unescape(entity[0]), formula)
+def _in_pieces(tex: str) -> Markup:
+    """Return a formula as MathML, broken before its operators, a long one within its brackets too, where a line can end."""
+    formula = mathml(tex)
+    if not formula.startswith("<math"):
+        return formula
+    named = re.sub(r"&(?!lt;|gt;|amp;|quot;)\w+;", lambda entity: html.unescape(entity[0]), str(formula))
     root = ElementTree.fromstring(named)
     pieces: list[list[ElementTree.Element]] = [[]]
     for node in _flat(root, len("".join(root.itertext()))):
         before = pieces[-1][-1] if pieces[-1] else None
-        signed = before is None or (before.tag == "mo" and before.text not in {")", "]", "|"})  # a sign, no operator
+        signed = before is None or (
+            before.tag == "mo" and before.text not in {")", "]", "|"}
+        )  # a sign, no operator
         if node.tag == "mo" and node.text in BREAKS and not signed:
             node.set("form", "infix")  # as it would be within the whole
             pieces.append([])
@@ -241,13 +249,18 @@ def _in_pieces(formula: str) -> str:
     if len(pieces) == 1:
         return formula
     written = ("".join(ElementTree.tostring(node, "unicode") for node in piece) for piece in pieces)
-    return " ".join(f'<math displaystyle="true">{piece}</math>' for piece in written)
+    return Markup(" ".join(f'<math displaystyle="true">{piece}</math>' for piece in written))
 
 
 def _flat(node: ElementTree.Element, length: int) -> Iterator[ElementTree.Element]:
     """Yield the parts of a row, and those of the rows in it where the whole is too long for a line."""
     for part in node:
-        if part.tag == "mrow" and length > MOST_SIGNS and len(part) > 3 and "mtable" not in {each.tag for each in part}:
+        if (
+            part.tag == "mrow"
+            and length > MOST_SIGNS
+            and len(part) > 3
+            and "mtable" not in {each.tag for each in part}
+        ):
             yield from _flat(part, length)
         else:
             yield part
@@ -257,7 +270,9 @@ def _of_row(text: str, row: int | None) -> Markup:
     """Mark the number of a row in a sentence about it, so that the page can write another row's there."""
     if row is None:
         return escape(text)
-    return Markup(re.sub(rf"(?<=\brow ){row}\b|(?<=\[){row}(?=\])", f"<span data-row>{row}</span>", escape(text)))
+    return Markup(
+        re.sub(rf"(?<=\brow ){row}\b|(?<=\[){row}(?=\])", f"<span data-row>{row}</span>", escape(text))
+    )
 
 
 def _number(value: float | None) -> str:
@@ -280,7 +295,14 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"mathml": mathml, "shape": show_shape, "number": _number, "bytes": _bytes, "of_row": _of_row}
+    environment.filters |= {
+        "mathml": mathml,
+        "formula": _in_pieces,
+        "shape": show_shape,
+        "number": _number,
+        "bytes": _bytes,
+        "of_row": _of_row,
+    }
     return environment.get_template("page.html")
 
 

@@ -1,4 +1,4 @@
-"""A product of matrices as outlines in true proportion: which sizes meet, and what the other order of the factors would be."""
+"""A product of matrices as outlines in true proportion: which sizes meet, and what the other order would be."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from markupsafe import Markup
 from handgrad.explaining.record import ExplainedLine, LedgerEntry
 
 LONGEST, SHORTEST = 88, 5  # pixels of the longest side, and of a side too short to be seen
-TOP, BOTTOM, SIDE, SIGN, LETTER = 20, 18, 52, 26, 7.4  # room for an outline's labels, and for a sign between two
+TOP, BOTTOM, SIDE, SIGN, LETTER = (
+    20,
+    18,
+    52,
+    26,
+    7.4,
+)  # room for an outline's labels, and for a sign between two
 
 
 @dataclass(frozen=True)
@@ -112,9 +118,7 @@ def _drawn(outlines: tuple[Outline, Outline, Outline], scale: float, kind: str =
     return Markup("").join([box.format(kind, x + 8, height, label), *parts, Markup("</svg>")])
 
 
-def _one(
-    outline: Outline, x: float, scale: float, height: float, met: tuple[bool, bool]
-) -> Iterator[Markup]:
+def _one(outline: Outline, x: float, scale: float, height: float, met: tuple[bool, bool]) -> Iterator[Markup]:
     wide, high = _length(outline.columns, scale), _length(outline.rows, scale)
     left, top = x + SIDE, TOP + (height - TOP - BOTTOM - high) / 2
     yield Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>').format(left, top, wide, high)

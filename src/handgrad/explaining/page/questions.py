@@ -37,27 +37,30 @@ def _of_weights(record: Explanation) -> Iterator[Question]:
     total = f"{line.target}[{i}, {o}] = Σ_{n} {x}[{n}, {i}] · {dz}[{n}, {o}]"
     yield Question(
         f"Which shape has {line.target}, and why is there a transpose?",
-        f"{line.target} has the shape of {of}, ({inputs}, {outputs}), because every weight has one derivative of its own. "
-        f"That of {of}[{i}, {o}] is a sum over the rows, {total}, and a product of matrices sums over the columns of its left "
-        f"factor and the rows of its right one. {x} is ({rows}, {inputs}), with the rows first, so it is turned: "
-        f"{left.name} @ {dz} is ({inputs}, {rows}) @ ({rows}, {outputs}), which is ({inputs}, {outputs}).",
+        f"{line.target} has the shape of {of}, ({inputs}, {outputs}), because every weight has one "
+        f"derivative of its own. That of {of}[{i}, {o}] is a sum over the rows, {total}, and a product of "
+        f"matrices sums over the columns of its left factor and the rows of its right one. {x} is ({rows}, "
+        f"{inputs}), with the rows first, so it is turned: {left.name} @ {dz} is ({inputs}, {rows}) @ "
+        f"({rows}, {outputs}), which is ({inputs}, {outputs}).",
         line,
     )
     yield Question(
         "Why does one row work, and a batch does not?",
-        f"One row gives the outer product of its input and its own gradient, {line.target}[{i}, {o}] = {x}[{i}] · {dz}[{o}]. "
-        f"A batch gives the sum of its rows' outer products, {total}: multiply within each row, then sum. Whoever averages {x} "
-        f"and {dz} over the rows first, and multiplies then, multiplies the input of one row with the gradient of another.",
+        f"One row gives the outer product of its input and its own gradient, {line.target}[{i}, {o}] = "
+        f"{x}[{i}] · {dz}[{o}]. A batch gives the sum of its rows' outer products, {total}: multiply "
+        f"within each row, then sum. Whoever averages {x} and {dz} over the rows first, and multiplies "
+        "then, multiplies the input of one row with the gradient of another.",
         line,
         "the rows averaged before the product",
     )
     other = f"{o}′"
     yield Question(
         f"∂{output}/∂{of} has four indices: where are they?",
-        f"Two are of the entry of {output}, two of the weight: ∂{output}[{n}, {other}]/∂{of}[{i}, {o}] = {x}[{n}, {i}] · "
-        f"δ[{other}, {o}]. The weight {of}[{i}, {o}] is used in column {o} of {output} only; that is what δ says, which is 1 where "
-        f"{other} = {o} and 0 elsewhere. Summed over all entries of {output}, only the terms with {other} = {o} are left, and so "
-        f"{x} alone is stored: {total}.",
+        f"Two are of the entry of {output}, two of the weight: ∂{output}[{n}, {other}]/∂{of}[{i}, {o}] = "
+        f"{x}[{n}, {i}] · δ[{other}, {o}]. The weight {of}[{i}, {o}] is used in column {o} of {output} "
+        f"only; that is what δ says, which is 1 where {other} = {o} and 0 elsewhere. Summed over all "
+        f"entries of {output}, only the terms with {other} = {o} are left, and so {x} alone is stored: "
+        f"{total}.",
         line,
     )
 
@@ -79,24 +82,27 @@ def _of_activations(record: Explanation) -> Iterator[Question]:
     line, z, a = next((each for each in found if each[0].rule not in SAME_AT_BOTH), found[0])
     yield Question(
         "Why is diag(φ′) an elementwise product, and does it take an SVD?",
-        f"Each entry of {a} depends on one entry of {z} only, so a row's Jacobian is diagonal, and a diagonal matrix times a "
-        f"vector is the product of the two entry by entry: d{z} = d{a} * φ′({z}). It takes no SVD: the matrix is diagonal "
-        "already, every row has its own, and singular values would lose which unit each derivative belongs to.",
+        f"Each entry of {a} depends on one entry of {z} only, so a row's Jacobian is diagonal, and a "
+        f"diagonal matrix times a vector is the product of the two entry by entry: d{z} = d{a} * φ′({z}). "
+        "It takes no SVD: the matrix is diagonal already, every row has its own, and singular values "
+        "would lose which unit each derivative belongs to.",
         line,
     )
     if line.rule in SAME_AT_BOTH:
         yield Question(
             f"Is φ′ taken at {z} or at {a}?",
-            f"At {z}, because φ was applied to {z}. Here it makes no difference: {line.rule.replace('_', ' ')} has one "
-            f"derivative for positive numbers and one for others, and {a} is positive exactly where {z} is. With tanh or a "
-            f"sigmoid the derivative at {a} would be another number, and wrong.",
+            f"At {z}, because φ was applied to {z}. Here it makes no difference: "
+            f"{line.rule.replace('_', ' ')} has one derivative for positive numbers and one for others, "
+            f"and {a} is positive exactly where {z} is. With tanh or a sigmoid the derivative at {a} would "
+            "be another number, and wrong.",
             line,
         )
     else:
         yield Question(
             f"Is φ′ taken at {z} or at {a}?",
-            f"At {z}, because φ was applied to {z}: φ′({z}) says how {a} = φ({z}) changes. Some derivatives can be written with "
-            f"{a}, as 1 - a² for tanh and a (1 - a) for the sigmoid; that is φ′({z}) too, computed from {a}, and not φ′({a}).",
+            f"At {z}, because φ was applied to {z}: φ′({z}) says how {a} = φ({z}) changes. Some "
+            f"derivatives can be written with {a}, as 1 - a² for tanh and a (1 - a) for the sigmoid; that "
+            f"is φ′({z}) too, computed from {a}, and not φ′({a}).",
             line,
             f"the derivative taken at {a}, not at {z}",
         )
@@ -108,7 +114,12 @@ def _activations(record: Explanation) -> Iterator[tuple[ExplainedLine, str, str]
     diagonal = {(j.output, j.input) for j in record.jacobians if j.structure == "diagonal"}
     for line in reversed(record.lines):
         a, z = record.between(line)
-        if line.phase == "backward" and a in applied and (a, z) in diagonal and record.ledger[z].kind == "value":
+        if (
+            line.phase == "backward"
+            and a in applied
+            and (a, z) in diagonal
+            and record.ledger[z].kind == "value"
+        ):
             yield line, z, a
 
 
@@ -120,9 +131,10 @@ def _of_errors(record: Explanation) -> Iterator[Question]:
             of = record.gradient_of(line)
             yield Question(
                 f"Why does the error go back through {through} before {through} is updated?",
-                f"{line.target} is the derivative of the loss that forward has computed, and forward has multiplied {of} by the "
-                f"{through} of before the update. With the new {through}, {line.target} would be the derivative of a loss that "
-                "nothing has computed: every gradient first, then every update.",
+                f"{line.target} is the derivative of the loss that forward has computed, and forward has "
+                f"multiplied {of} by the {through} of before the update. With the new {through}, "
+                f"{line.target} would be the derivative of a loss that nothing has computed: every "
+                "gradient first, then every update.",
                 line,
                 f"{through} updated before this line",
             )
