@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +18,10 @@ from handgrad.network import Network
 
 ROWS = 64
 INTRODUCTION = (
-    "This network has learned nothing yet: it is to tell two moons of points apart. Below is one step of its training, "
-    "opened at the first gradient, dz3: how the loss changes with each output. Step on to the first weights, click any "
-    "number to change it or to see what it is computed from, and train."
+    "This network has learned nothing yet: it is to tell two moons of points apart. Below is one step of its training; the "
+    "first gradient is dz3: how the loss changes with each output."
 )
+"""What the page adds, and what the terminal does, is what to do next."""
 
 
 @click.command(name="lab")
@@ -39,10 +40,10 @@ def lab_command(file: Path) -> None:
     click.echo(f"wrote {file}: open it in a browser, {file.resolve().as_uri()}")
 
 
-def small_network() -> Explanation:
+def small_network(rows: int = ROWS, jacobians: Sequence[str] = (), example: int | None = None) -> Explanation:
     """Explain the network that the page opens with; two activations, since their derivatives differ in kind."""
-    rows = moons(rows=ROWS)
+    data = moons(rows=rows)
     layers = Linear(2, 8), Tanh(), Linear(8, 8), ReLU(), Linear(8, 2)
     network = Network(*layers, loss=SoftmaxCrossEntropy(), dtype="float64")
-    found = explain(network, rows.x, rows.t, optimiser=SGD(0.5))
-    return replace(found, origin=f"initial weights, {ROWS} rows of two moons", introduction=INTRODUCTION)
+    found = explain(network, data.x, data.t, jacobians=jacobians, example=example, optimiser=SGD(0.5))
+    return replace(found, origin=f"initial weights, {rows} rows of two moons", introduction=INTRODUCTION)

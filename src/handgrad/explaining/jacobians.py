@@ -271,7 +271,7 @@ def jacobian_record(
         stored_operations=stored.operations,
         full_operations=full.size,
         proof=proof(stored, full, np.random.default_rng(0)),
-        sample=sample(full),
+        sample=sample(full, square=True),
         output_axes=letters[0],
         input_axes=letters[1],
         added=_added(dependency),

@@ -230,7 +230,9 @@ class Jacobian:
     def facts(self) -> dict[str, str]:
         """What a table shows of it, by name."""
         output, of = (
-            " ".join([name, "×".join(map(str, sizes)) or "1", *axes])
+            f"{name} ({', '.join(_with_size(*each) for each in zip(axes, sizes, strict=True))})"
+            if sizes
+            else name
             for name, sizes, axes in (
                 (self.output, self.output_sizes, self.output_axes),
                 (self.input, self.input_sizes, self.input_axes),
@@ -241,11 +243,15 @@ class Jacobian:
             "of": f"{output} with respect to {of}, for {rows}",
             "structure": self.structure,
             "stored": self.stored,
-            "numbers": f"{self.stored_numbers:,} of {self.full_numbers:,}",
-            "products": f"{self.stored_operations:,} of {self.full_operations:,}, for one upstream gradient",
-            "proof": f"stored and full form times a random upstream differ by {self.proof:.1e}",
+            "numbers": f"{self.stored_numbers:,} in place of {self.full_numbers:,}",
+            "products": f"{self.stored_operations:,} in place of {self.full_operations:,}, for one upstream gradient",
+            "proof": f"for {rows}, stored and full form times a random upstream differ by {self.proof:.1e}",
             "why": self.explanation,
         }
+
+
+def _with_size(axis: str, size: int) -> str:
+    return axis if axis == str(size) else f"{axis} = {size}"
 
 
 @dataclass(frozen=True)
@@ -468,6 +474,20 @@ class Explanation(HTMLReprMixin):
         """Return the name of the value whose gradient a line makes; "" when it makes none."""
         entry = self.ledger.get(line.target)
         return entry.gradient_of if entry else ""
+
+    def check(self, line: ExplainedLine) -> str:
+        """Return a line's numerical check as a sentence; that of a line that makes no gradient is of what reads it."""
+        if line.witness is None:
+            return ""
+        readers = [
+            other.target for other in self.lines if line.target in other.reads and self.gradient_of(other)
+        ]
+        through = (
+            ""
+            if self.gradient_of(line) or not readers
+            else f"checked through {', '.join(dict.fromkeys(readers))}, "
+        )
+        return f"{through}{line.witness}"
 
     def between(self, line: ExplainedLine) -> tuple[str, str]:
         """Return the two values whose Jacobian a line of a rule brings a gradient through; "" for each that is none."""

@@ -153,8 +153,10 @@ def _kinds(execution: Execution) -> dict[str, str]:
     return kinds
 
 
-def sample(value: Any, most: int = MAX_SAMPLE) -> ArraySample:
+def sample(value: Any, most: int = MAX_SAMPLE, *, square: bool = False) -> ArraySample:
     """Take the first indices of the longest axes, half of one at a time, until there are few enough numbers.
+
+    Of axes that are equally long all are halved together if it is to be ``square``: so a diagonal stays one.
 
     Examples
     --------
@@ -165,7 +167,9 @@ def sample(value: Any, most: int = MAX_SAMPLE) -> ArraySample:
     sizes = list(array.shape)
     while np.prod(sizes) > most:
         longest = max(range(array.ndim), key=lambda axis: (sizes[axis], axis))
-        sizes[longest] = -(-sizes[longest] // 2)
+        long = [axis for axis in range(array.ndim) if sizes[axis] == sizes[longest]] if square else [longest]
+        for axis in long:
+            sizes[axis] = -(-sizes[axis] // 2)
     taken = array[tuple(map(slice, sizes))]
     numbers = (
         float(f"{number:.6g}") + 0.0 if np.isfinite(number) else None for number in taken.flat

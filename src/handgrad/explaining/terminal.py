@@ -55,7 +55,7 @@ def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -
     }
     facts["derived"] = line.derived
     facts["saved for"] = ", ".join(entry.kept_for)
-    facts["check"] = str(line.witness or "")
+    facts["check"] = explanation.check(line)
     parts = [_table(target, facts)]
     found = [j for j in explanation.jacobians if (j.output, j.input) == explanation.between(line)]
     if steps := [each for jacobian in found[:1] for each in jacobian.steps]:

@@ -10,13 +10,13 @@ document.documentElement.dataset.script = ""; // the style shows what needs this
 const record = JSON.parse(document.getElementById("record").textContent);
 record.colours = record.numbers = 0; // count changes of the theme and of the numbers: what was drawn before is drawn again
 record.stamp = () => `${record.colours} ${record.numbers}`;
-record.pixels = record.ledger.x?.sizes.length === 2 ? record.ledger.x.sizes[1] : 0;
+record.pixels = pixelsOf(record.ledger.x);
 
 let drawing = { move: () => {}, renew: () => {} };
 const program = stepThrough(record, (number) => drawing.move(number));
 record.lab = startLab(record, (what) => {
   program.again(what);
-  if (what === "all" || what % 3 === 1) drawing.renew(what === "all");
+  if (what === "all" || what % 3 === 1) drawing.renew();
 });
 const place = document.getElementById("drawing");
 if (place) drawing = drawNetwork(place, record, (number) => program.choose(number));
@@ -31,7 +31,7 @@ addEventListener("load", () => requestAnimationFrame(() => {
   measureHead();
   if (!linked) return;
   scrollTo(0, 0); // the line is in its list: the browser has scrolled the whole page to it
-  program.again();
+  program.choose(Number(linked[1]));
 }));
 const drawTraining = moveThrough(record);
 for (const part of document.querySelectorAll("#jacobians details")) {
@@ -41,6 +41,11 @@ for (const part of document.querySelectorAll("details")) {
   part.addEventListener("toggle", () => part.open && part.id === "drawing-pane" && program.again());
 }
 
+/** The letter and the size of the axis of an input that may be an image. */
+function pixelsOf(entry) {
+  return entry?.sizes.length === 2 ? { letter: entry.axes[1], count: entry.sizes[1] } : null;
+}
+
 /** How much of the window is above the panes, and how much of them is the training's. */
 function measureHead() {
   const panes = document.querySelector(".panes");
@@ -48,32 +53,20 @@ function measureHead() {
   const live = document.getElementById("live");
   const { style } = document.documentElement;
   style.setProperty("--above", `${Math.ceil(above) + 12}px`);
+  const seen = Math.min(document.getElementById("cards").clientHeight, innerHeight);
+  style.setProperty("--half", `${Math.floor(seen / 2)}px`); // of what is seen of a card: an entry's panel
   if (live) style.setProperty("--live", `${Math.ceil(live.offsetHeight) + 16}px`); // and the gap below it
 }
 
 /** In a notebook's frame a link would lead to the notebook's own address. */
 if (location.protocol === "about:") {
-  for (const link of document.querySelectorAll('a[href^="#"]:not(.jump)')) {
+  for (const link of document.querySelectorAll('a[href^="#"]:not(.jump, .line)')) {
     link.addEventListener("click", (event) => {
       event.preventDefault();
       document.querySelector(link.getAttribute("href")).scrollIntoView();
     });
   }
 }
-
-/** On paper every card has its figures, and every part is open. */
-const opened = [];
-addEventListener("beforeprint", () => {
-  record.lines.forEach((line, number) => program.fill(number));
-  for (const part of document.querySelectorAll("details:not([open])")) {
-    opened.push(part);
-    part.open = true;
-  }
-  for (const part of document.querySelectorAll("#jacobians details")) fillJacobians(record, part);
-});
-addEventListener("afterprint", () => {
-  for (const part of opened.splice(0)) part.open = false;
-});
 
 const button = document.getElementById("theme");
 function nameTheme() {
