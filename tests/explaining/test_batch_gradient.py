@@ -238,7 +238,9 @@ def test_what_is_stated_of_a_network_holds_for_the_whole_batch(name: str, rows: 
     if name == "batch norm":
         assert formulas["y1:gamma1"] == "dgamma1[o1] = Σ_n xhat1[n, o1] · dy1[n, o1]"
         assert not formulas["y1:z1"]
-    if name == "shared":  # one use has a gradient of its own; so has the other, though z3 depends on W2 through z2 too
+    if (
+        name == "shared"
+    ):  # one use has a gradient of its own; so has the other, though z3 depends on W2 through z2 too
         assert formulas["z2:W2"].startswith("dW2_z2[")
         assert formulas["z3:W2"].startswith("dW2_z3[")
     if name == "residual":

@@ -1,4 +1,4 @@
-"""The page's lines follow one another: Jacobians, mistakes and terms are those of the printed lines, and the card states which."""
+"""The page's lines follow one another: Jacobians, mistakes and terms are those of the printed lines; a card states which."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ def values(page: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("network", [NORMED, CONTINUOUS], ids=["classes", "values"])
-def test_every_jacobian_is_that_of_the_recorded_backward(browser: Any, tmp_path: Path, network: Network) -> None:
+def test_every_jacobian_is_that_of_the_recorded_backward(
+    browser: Any, tmp_path: Path, network: Network
+) -> None:
     """Of the loss too: the lines follow the gradient of each row's loss, in a batch of many rows."""
     record = record_of(network)
     page = opened(browser, tmp_path, record)
@@ -105,7 +107,9 @@ def test_every_jacobian_is_that_of_the_recorded_backward(browser: Any, tmp_path:
         assert each.sample.shape == (*each.output_sizes, *each.input_sizes)
         found = page.evaluate(f"handgrad.jacobian('d{each.output}', '{each.gradient}', {each.example})")
         largest = max(map(abs, each.sample.numbers))
-        np.testing.assert_allclose(found, each.sample.numbers, rtol=0, atol=1e-9 * largest, err_msg=each.input)
+        np.testing.assert_allclose(
+            found, each.sample.numbers, rtol=0, atol=1e-9 * largest, err_msg=each.input
+        )
         compared.add((each.output, each.input))
     assert {("l", "z3"), ("loss", "l"), ("r2", "a1"), ("z1", "W1"), ("y1", "z1")} <= compared
     details = page.locator(".card details", has_text="Jacobian of l by z3").first
@@ -138,8 +142,12 @@ def test_a_card_states_what_is_with_the_mistake_and_what_without(lab: Any) -> No
     title = card(lab).locator(".entry-title").inner_text()
     assert title.endswith(f"with the mistake in dW1; without it {before}")
     assert "The line as it is printed, without the mistake" in card(lab).locator(".entry").first.inner_text()
-    assert float(card(lab).locator(".entry .right").last.inner_text()) == pytest.approx(float(before), rel=1e-3)
-    assert "of the line as it is printed, at the recorded numbers" in card(lab).locator(".witness").inner_text()
+    assert float(card(lab).locator(".entry .right").last.inner_text()) == pytest.approx(
+        float(before), rel=1e-3
+    )
+    assert (
+        "of the line as it is printed, at the recorded numbers" in card(lab).locator(".witness").inner_text()
+    )
     nudge = panel(lab).locator(".nudge dd").all_inner_texts()
     assert float(nudge[0].split(" = ")[1]) == pytest.approx(-float(nudge[1]), rel=1e-4)
     assert panel(lab).locator(".verdict").inner_text() == "✗ they disagree: a mistake is on in dW1"
@@ -188,8 +196,12 @@ def test_only_activations_are_asked_where_their_derivative_is_taken(normed: Any)
     assert not [name for name in names if "derivative" in name]
     right = values(normed)
     panel(normed).get_by_role("button", name="− through_mean1 left out", exact=True).click()
-    rstd, dxhat, xhat, through = (right[name].reshape(-1, 6) for name in ("rstd1", "dxhat1", "xhat1", "through_var1"))
-    np.testing.assert_allclose(values(normed)["dz1"], (rstd * (dxhat - xhat * through)).ravel(), rtol=1e-9, atol=1e-15)
+    rstd, dxhat, xhat, through = (
+        right[name].reshape(-1, 6) for name in ("rstd1", "dxhat1", "xhat1", "through_var1")
+    )
+    np.testing.assert_allclose(
+        values(normed)["dz1"], (rstd * (dxhat - xhat * through)).ravel(), rtol=1e-9, atol=1e-15
+    )
     normed.click("#reset")
     assert normed.said == []
 
@@ -205,7 +217,9 @@ def test_a_line_that_passes_a_gradient_on_is_no_product(normed: Any) -> None:
     assert "Sums the ways from a1 to the loss: da1_r2 through r2, da1_z2 through z2" in text
     assert "Differentiates" not in text
     shows(normed, "da1_r2")
-    assert "By the line of r2 alone, not through z2 and a2" in card(normed).locator(".jacobian").text_content()
+    assert (
+        "By the line of r2 alone, not through z2 and a2" in card(normed).locator(".jacobian").text_content()
+    )
     assert normed.said == []
 
 
@@ -231,7 +245,12 @@ def test_lines_are_written_with_their_numbers(lab: Any) -> None:
     text = card(lab).locator(".entry").first.inner_text()
     row = int(re.match(r"l\[(\d+)\]", text)[1])
     assert f"q[{row}, 0] · (log(whole[{row}, 0]) - s[{row}, 0])" in text
-    for target, begins in (("dl", "= dloss / count"), ("dz3", "= (p["), ("dz1", "= da1["), ("loss", "= total / count")):
+    for target, begins in (
+        ("dl", "= dloss / count"),
+        ("dz3", "= (p["),
+        ("dz1", "= da1["),
+        ("loss", "= total / count"),
+    ):
         shows(lab, target)
         lines = card(lab).locator(".entry .trace p").all_inner_texts()
         assert lines[0].startswith(begins)
@@ -245,7 +264,9 @@ def test_lines_are_written_with_their_numbers(lab: Any) -> None:
     few = rows.count()
     card(lab).get_by_role("button", name="51 more").click()
     assert (few, rows.count()) == (15, 65)
-    lab.evaluate("[...document.querySelectorAll('.line')].find((l) => l.textContent.includes('W1 -=')).click()")
+    lab.evaluate(
+        "[...document.querySelectorAll('.line')].find((l) => l.textContent.includes('W1 -=')).click()"
+    )
     text = card(lab).locator(".entry").first.inner_text()
     at = re.match(r"W1\[(\d), (\d)\]", text)
     place = 8 * int(at[1]) + int(at[2])

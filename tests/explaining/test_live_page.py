@@ -58,7 +58,7 @@ def browser() -> Iterator[Any]:
 def opened(browser: Any, folder: Path, record: Explanation, **options: Any) -> Any:
     (folder / "page.html").write_text(render_page(record), encoding="utf-8")
     page = browser.new_context(viewport={"width": 1366, "height": 768}, **options).new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(60_000)
     page.said = []
     page.on("console", lambda message: page.said.append(message.text))
     page.on("pageerror", lambda error: page.said.append(str(error)))

@@ -97,7 +97,9 @@ print(len(lower(Network(Linear(3, 2)).program()).values))
     assert int(found.stdout) > 3
 
 
-@pytest.mark.parametrize("row", [row for row in TABLE if row.rule is not embedding], ids=lambda r: r.rule.name)
+@pytest.mark.parametrize(
+    "row", [row for row in TABLE if row.rule is not embedding], ids=lambda r: r.rule.name
+)
 def test_by_line_each_line_is_computed_from_what_it_reads(row: Row) -> None:
     """Not from what an earlier line is known to be, nor from what an equal piece of another line has computed."""
     inputs = row.inputs(np.random.default_rng(0), 2, row.options[0])
@@ -128,6 +130,10 @@ def each_line_follows_its_text(program: Program) -> None:
             assert name or value.line is line, (line, value)
             waiting += [] if name else value.inputs
         assert read <= line.reads, line
-        for name in (line.reads & {*own.values(), *given.values()}) - read:  # read for its shape, or known from sizes
-            of_sizes = not any(each.operation in ("source", "load") for each in users_of([lowered.names[name]]))
+        for name in (
+            line.reads & {*own.values(), *given.values()}
+        ) - read:  # read for its shape, or known from sizes
+            of_sizes = not any(
+                each.operation in ("source", "load") for each in users_of([lowered.names[name]])
+            )
             assert of_sizes or re.search(rf"\b{name}\.|(like|one_hot)\(.*\b{name}\b", line.expression), line

@@ -77,7 +77,9 @@ class Entry:
             raise UnwrittenError
         own = [
             letter if size > 1 or letter.rstrip("′") == axis.lower() else "0"
-            for letter, size, axis in zip(at[len(at) - len(shape) :], shape, self.letters(node.id), strict=True)
+            for letter, size, axis in zip(
+                at[len(at) - len(shape) :], shape, self.letters(node.id), strict=True
+            )
         ]
         return f"{node.id}[{', '.join(own)}]" if own else node.id
 

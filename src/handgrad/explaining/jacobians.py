@@ -292,7 +292,11 @@ def _gradient_line(dependency: Dependency) -> str:
     execution, of = dependency.execution, dependency.input
     if not dependency.detours:
         made = [target for target, value in execution.gradient_of.items() if value == of]
-        own = [line.target for line in execution.backward if line.undoes == dependency.output and line.target in made]
+        own = [
+            line.target
+            for line in execution.backward
+            if line.undoes == dependency.output and line.target in made
+        ]
         if len(own) == 1 and len(dependency.nodes) == 1:
             return own[0]
     return f"d{of}"

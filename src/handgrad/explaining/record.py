@@ -496,7 +496,9 @@ class Explanation(HTMLReprMixin):
     def is_activation(self, line: ExplainedLine) -> bool:
         """Whether a line multiplies by the derivative of a function that is applied to each entry of one value alone."""
         output, of = self.between(line)
-        alone = any(block.name == output and block.inputs == (of,) and not block.parameters for block in self.drawing)
+        alone = any(
+            block.name == output and block.inputs == (of,) and not block.parameters for block in self.drawing
+        )
         elementwise = any(
             (each.output, each.input) == (output, of) and each.structure == "diagonal" and each.stored != "I"
             for each in self.jacobians

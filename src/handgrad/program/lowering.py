@@ -210,7 +210,9 @@ class LoweringByLine(Lowering):
         super().lower_line(line)
         value = self.names[line.target]
         own = value in self.values[before:] and value.operation != "broadcast" and value.base is value
-        if line.operator == "=" and not own:  # what another name is, or known to be one number, or other numbers' view
+        if (
+            line.operator == "=" and not own
+        ):  # what another name is, or known to be one number, or other numbers' view
             self.names[line.target] = self.copy(value)
         if isinstance(self.fixed.get(line.target), float):
             del self.fixed[line.target]  # a number is read by its name; a size may be a shape as well
