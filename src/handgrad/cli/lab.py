@@ -10,7 +10,8 @@ import click
 from handgrad.cli.options import FILE
 from handgrad.data import moons
 from handgrad.explaining import Explanation, explain
-from handgrad.explaining.page import render_page
+from handgrad.explaining.page import pack_pages, render_page
+from handgrad.explaining.structures import SIZES, WEIGHT_DECAY, structures
 from handgrad.files import write_output
 from handgrad.layers import SGD, Linear, ReLU, SoftmaxCrossEntropy, Tanh
 from handgrad.network import Network
@@ -35,7 +36,7 @@ def lab_command(file: Path) -> None:
     handgrad lab
     handgrad lab moons.html
     """
-    write_output(file, render_page(small_network()))
+    write_output(file, render_page(small_network(), pack_pages(structures(), sizes=SIZES, decay=WEIGHT_DECAY)))
     click.echo(f"wrote {file}: open it in a browser, {file.resolve().as_uri()}")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import zlib
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -25,11 +27,15 @@ MODULES = (
     "heatmap",
     "drawing",
     "live",
+    "data_sets",
     "predictions",
+    "units",
+    "setup",
     "lab",
     "mistakes",
     "program",
     "training",
+    "views",
     "main",
 )
 """The page's own modules, each before those that import it."""
@@ -51,8 +57,12 @@ WORDS = {
 PHASES = {"sample": "Draw", "forward": "Forward", "loss": "Loss", "backward": "Backward", "update": "Update"}
 
 
-def render_page(explanation: Explanation) -> str:
-    """Return an explanation as one HTML page with everything it needs inside: its policy forbids it to load anything."""
+def render_page(explanation: Explanation, structures: str = "", *, over_points: bool = False) -> str:
+    """Return an explanation as one HTML page with everything it needs inside: its policy forbids it to load anything.
+
+    ``structures``, of `pack_pages`, has the pages of other networks that it can be exchanged for; with
+    ``over_points`` the inputs may be made of points of a line or a plane, over which predictions are drawn.
+    """
     links, script, style = Links(explanation), _script(), _text("style.css")
     groups = {
         title: [line for line in explanation.lines if line.phase == phase] for phase, title in PHASES.items()
@@ -66,12 +76,32 @@ def render_page(explanation: Explanation) -> str:
         factors={factor.line: factor for derivation in derivations for factor in derivation.factors},
         questions=questions(explanation),
         words=WORDS,
+        structures=structures,
+        over_points=over_points,
         data=_as_json(_page_data(explanation, links)),
         script=Markup(script),  # these two are the package's own files
         style=Markup(style),
         policy=_policy(script, style),
         columns=dict.fromkeys(name for layer in explanation.health.layers for name in layer.measures),
     )
+
+
+def pack_pages(explanations: Iterable[tuple[str, Explanation]], **facts: Any) -> str:
+    """Return pages, by name, as one compressed text in base64, with facts that `setup.js` needs of them.
+
+    They have most of their lines in common: each line is there once, in an order in which neighbours are alike. Script and
+    style are those of the page that the text is in.
+    """
+    pages = {}
+    for name, explanation in explanations:
+        page = render_page(explanation, over_points=True).replace(_script(), "/*script*/").replace(_text("style.css"), "/*style*/")
+        pages[name] = page.replace('},"', '},\n"').replace("},{", "},\n{").split("\n")  # of the record, which is one line
+    lines = sorted({line for page in pages.values() for line in page})
+    numbers = {line: k for k, line in enumerate(lines)}
+    text = msgspec.json.encode(
+        facts | {"lines": lines, "pages": {name: [numbers[line] for line in page] for name, page in pages.items()}}
+    )
+    return base64.b64encode(zlib.compress(text, 9)).decode()
 
 
 class Links:

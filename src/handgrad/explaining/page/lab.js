@@ -2,7 +2,8 @@
 
 import { digits, drawn, element } from "./dom.js";
 import { indexOf, LiveProgram } from "./live.js";
-import { drawPredictions, unitPicture } from "./predictions.js";
+import { drawPredictions, overPlane, unitPicture } from "./predictions.js";
+import { joinSetup, lossText } from "./setup.js";
 
 const MOST_TERMS = 12; // of a sum that are written out
 
@@ -10,7 +11,7 @@ const MOST_TERMS = 12; // of a sum that are written out
 export function startLab(record, again) {
   const section = document.getElementById("live");
   if (!record.live || !section) return null;
-  const lab = { program: new LiveProgram(record.live), record, losses: [], h: 1e-4 };
+  const lab = { program: new LiveProgram(record.live), record, losses: [], h: 1e-4, views: [] };
   window.handgrad = lab.program; // to be looked at in the browser's console
   const draw = (quick = false) => {
     showTraining(lab, quick);
@@ -23,6 +24,7 @@ export function startLab(record, again) {
   };
   lab.load = (samples) => load(lab, samples);
   wireTraining(lab, draw);
+  if (record.setup) joinSetup(record.setup, lab);
   showTraining(lab);
   return lab;
 }
@@ -44,7 +46,8 @@ function wireTraining(lab, draw) {
   const plays = [...document.querySelectorAll("[data-play]")];
   let playing = 0;
   const once = () => {
-    lab.losses.push(lab.program.loss);
+    lab.losses.push(lossesOf(lab));
+    lab.setup?.nextBatch();
     lab.program.step();
     if (!Number.isFinite(lab.program.loss)) pause();
   };
@@ -53,6 +56,7 @@ function wireTraining(lab, draw) {
     playing = 0;
     for (const button of plays) button.textContent = "▶ Train";
   };
+  lab.pause = pause;
   const frame = () => {
     playing = requestAnimationFrame(frame);
     once();
@@ -78,6 +82,7 @@ function wireTraining(lab, draw) {
   reset.addEventListener("click", () => {
     pause();
     lab.losses = [];
+    lab.setup?.restart();
     lab.program.reset();
     draw();
   });
@@ -88,13 +93,20 @@ function wireTraining(lab, draw) {
   });
 }
 
+/** The loss on the training rows, and where there are such on a batch of them and on test rows. */
+function lossesOf(lab) {
+  return lab.setup?.losses() ?? { training: lab.program.loss, test: null, batch: null };
+}
+
 /** Loss, steps, the loss's curve, and what is predicted over one or two inputs. */
 function showTraining(lab, quick = false) {
   const { program } = lab;
-  document.getElementById("live-loss").textContent = `step ${program.scalars.step - 1}, loss ${digits(program.loss)}`;
-  drawCurve(document.getElementById("live-curve"), [...lab.losses, program.loss]);
+  const losses = lossesOf(lab);
+  document.getElementById("live-loss").textContent = lossText(lab, losses);
+  drawCurve(document.getElementById("live-curve"), [...lab.losses, losses]);
   const canvas = document.getElementById("live-predictions");
   if (canvas && !quick) drawPredictions(program, canvas, document.getElementById("live-key"));
+  if (!quick) for (const view of lab.views) view();
 }
 
 /** The numbers of the ledger are those of the program, wherever they are shown. */
@@ -121,16 +133,18 @@ function sampled(shape, data, sample) {
   });
 }
 
-function drawCurve(place, losses) {
-  const known = losses.filter(Number.isFinite);
+function drawCurve(place, every) {
+  const [losses, tests] = ["training", "test"].map((name) => every.map((each) => each[name]));
+  const known = [...losses, ...tests].filter(Number.isFinite);
   const most = Math.max(...known, 1e-9);
   const low = Math.min(0, ...known);
-  const points = losses.map((loss, k) => `${(k / Math.max(losses.length - 1, 1)) * 400},${98 - ((loss - low) / (most - low)) * 94}`);
+  const points = (of) => of.map((loss, k) => `${(k / Math.max(of.length - 1, 1)) * 400},${98 - ((loss - low) / (most - low)) * 94}`)
+    .filter((_, k) => Number.isFinite(of[k])).join(" ");
   const svg = drawn("svg", { class: "chart", viewBox: "0 0 400 100", preserveAspectRatio: "none", "aria-hidden": "true" },
     drawn("path", { class: "grid", d: "M0,98 H400" }),
-    drawn("polyline", { points: points.filter((_, k) => Number.isFinite(losses[k])).join(" ") }));
+    drawn("polyline", { points: points(losses) }), drawn("polyline", { class: "test", points: points(tests) }));
   place.replaceChildren(svg);
-  const text = `loss from ${digits(low)} to ${digits(most)} over ${losses.length - 1} steps`;
+  const text = `loss from ${digits(low)} to ${digits(most)} over ${losses.length - 1} steps${tests.some(Number.isFinite) ? ", of test rows dashed" : ""}`;
   place.setAttribute("aria-label", text);
   document.getElementById("curve-range").textContent = text;
 }
@@ -153,8 +167,7 @@ export function entryPanel(lab, name, place) {
   if (name in program.arrays) panel.append(...change(lab, name, place));
   else panel.append(trace(program, name, place));
   const forward = lab.record.lines.some((line) => line.target === name && line.phase === "forward");
-  const plane = program.given.fixed && `${program.value("x").shape}` === `${program.n},2`;
-  if (forward && plane && shape.length === 2) panel.append(unitPicture(program, name, place % shape[1]));
+  if (forward && overPlane(program) && shape.length === 2) panel.append(unitPicture(program, name, place % shape[1]));
   return panel;
 }
 

@@ -4,10 +4,13 @@ import { theme } from "./dom.js";
 import { drawNetwork } from "./drawing.js";
 import { startLab } from "./lab.js";
 import { fillJacobians, stepThrough } from "./program.js";
+import { prepareSetup, takeUp } from "./setup.js";
 import { moveThrough } from "./training.js";
+import { showViews } from "./views.js";
 
 document.documentElement.dataset.script = ""; // the style shows what needs this script
 const record = JSON.parse(document.getElementById("record").textContent);
+record.setup = prepareSetup(record);
 record.colours = 0; // counts changes of the theme: what was drawn before is drawn again
 record.pixels = record.ledger.x?.sizes.length === 2 ? record.ledger.x.sizes[1] : 0;
 
@@ -19,15 +22,19 @@ record.lab = startLab(record, (quick) => {
 });
 const place = document.getElementById("drawing");
 if (place) showInDrawing = drawNetwork(place, record, (number) => program.choose(number));
+showViews(record, program);
 const narrow = matchMedia("(max-width: 1280px)");
-if (narrow.matches) document.getElementById("drawing-pane")?.removeAttribute("open");
+if (narrow.matches && !record.setup?.reopened?.view) document.getElementById("drawing-pane")?.removeAttribute("open");
 
 measureHead();
 addEventListener("resize", measureHead);
-const linked = location.hash.match(/^#line-(\d+)$/);
-program.choose(Number(linked?.[1] ?? record.opening));
+const { reopened } = record.setup ?? {};
+const linked = !reopened && location.hash.match(/^#line-(\d+)$/);
+const same = record.lines.findLastIndex((line) => line.target === reopened?.target);
+program.choose(same >= 0 ? same : Number(linked?.[1] ?? record.opening));
 addEventListener("load", () => requestAnimationFrame(() => {
   measureHead();
+  if (reopened) takeUp(record.setup);
   if (!linked) return;
   scrollTo(0, 0); // the line is in its list: the browser has scrolled the whole page to it
   program.again();
@@ -90,6 +97,6 @@ button.addEventListener("click", () => {
   document.documentElement.dataset.theme = theme() === "dark" ? "light" : "dark";
   changed();
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => button.isConnected && changed()); // another page may be in place
 nameTheme();
 document.documentElement.dataset.ready = performance.now().toFixed(0);
