@@ -73,7 +73,7 @@ def _without_numbers(found: Explanation) -> Explanation:
     made = {found.between(line) for line in found.lines if line.phase == "backward"}
     return replace(
         found,
-        introduction="A network of your choice.",
+        introduction="Chosen in the page.",
         ledger={
             name: replace(
                 entry,

@@ -25,6 +25,7 @@ export function startLab(record, again) {
   lab.load = (samples) => load(lab, samples);
   wireTraining(lab, draw);
   if (record.setup) joinSetup(record.setup, lab);
+  if (record.setup?.reopened) updateLedger(lab); // its record has no numbers
   showTraining(lab);
   return lab;
 }
@@ -46,7 +47,7 @@ function wireTraining(lab, draw) {
   const plays = [...document.querySelectorAll("[data-play]")];
   let playing = 0;
   const once = () => {
-    lab.losses.push(lossesOf(lab));
+    lab.losses.push(lab.latest);
     lab.setup?.nextBatch();
     lab.program.step();
     if (!Number.isFinite(lab.program.loss)) pause();
@@ -101,7 +102,7 @@ function lossesOf(lab) {
 /** Loss, steps, the loss's curve, and what is predicted over one or two inputs. */
 function showTraining(lab, quick = false) {
   const { program } = lab;
-  const losses = lossesOf(lab);
+  const losses = lab.latest = lossesOf(lab);
   document.getElementById("live-loss").textContent = lossText(lab, losses);
   drawCurve(document.getElementById("live-curve"), [...lab.losses, losses]);
   const canvas = document.getElementById("live-predictions");

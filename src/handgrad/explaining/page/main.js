@@ -31,10 +31,14 @@ addEventListener("resize", measureHead);
 const { reopened } = record.setup ?? {};
 const linked = !reopened && location.hash.match(/^#line-(\d+)$/);
 const same = record.lines.findLastIndex((line) => line.target === reopened?.target);
-program.choose(same >= 0 ? same : Number(linked?.[1] ?? record.opening));
+const opening = same >= 0 ? same : Number(linked?.[1] ?? record.opening);
+program.choose(opening);
 addEventListener("load", () => requestAnimationFrame(() => {
   measureHead();
-  if (reopened) takeUp(record.setup);
+  if (reopened) {
+    program.choose(opening); // in panes of the size that they have now
+    takeUp(record.setup);
+  }
   if (!linked) return;
   scrollTo(0, 0); // the line is in its list: the browser has scrolled the whole page to it
   program.again();

@@ -129,6 +129,7 @@ function drawPlane(program, context) {
     mark(context, placeIn(test.points[2 * row], across), SIZE - placeIn(test.points[2 * row + 1], up), values ? 0 : own.indexOf(1), false);
   });
   context.lineWidth = 1.5;
+  if (program.sharp) return values ? "below zero blue, above orange; circles are rows" : "the likelier class: 0 blue, circles; 1 orange, squares";
   if (values) return "prediction below zero blue, above orange; circles are rows";
   if (found[0].length > 2) return "shaded by the classes' probabilities; class 0 circles, 1 squares, 2 triangles, and so on";
   return "shaded by probability: class 0 blue, circles; class 1 orange, squares";

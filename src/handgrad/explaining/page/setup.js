@@ -116,7 +116,8 @@ function writeSizes({ chosen, record, reopened }) {
     node.textContent = bytes < 1024 ? `${bytes} B` : `${Number((bytes / 1024).toPrecision(3))} kB`;
   }
   writeDecay(reopened.decay, chosen.decay);
-  for (const node of document.querySelectorAll("#health, nav a[href='#health']")) node.remove(); // measured on another batch
+  const recorded = document.querySelector("h1").textContent.replace(/^network | · .*$/g, "");
+  for (const node of document.querySelectorAll(".witness")) node.append(` (checked on ${reopened.sizes.rows} rows of ${recorded})`);
   const title = document.querySelector("h1");
   const count = live.parameters.reduce((sum, name) => sum + record.ledger[name].sizes.reduce((product, size) => product * size, 1), 0);
   title.textContent = inText(title.textContent).replace(/[\d,]+ parameters/, `${count} parameters`);
@@ -174,11 +175,15 @@ export function joinSetup(setup, lab) {
   setup.losses = () => {
     if (!setup.rows) return null;
     const { program } = lab;
-    const of = ({ x, t }) => program.at({ x, t: t.slice() }, "loss").loss;
+    const of = ({ x, t }) => program.at({ x, t }, "loss").loss;
     const whole = batchRows(setup.chosen) === trainingRows(setup.chosen);
     return { training: whole ? program.loss : of(setup.rows.training), test: setup.rows.test.t.length ? of(setup.rows.test) : null, batch: whole ? null : program.loss };
   };
-  setup.restart = () => { if (setup.rows) startBatches(setup); };
+  setup.restart = () => {
+    if (!setup.rows) return;
+    startBatches(setup);
+    takeBatch(setup); // the first, which the program starts with
+  };
   if (setup.reopened) takeNumbers(setup);
   lab.program.sharp = setup.chosen.sharp;
 }
@@ -204,6 +209,9 @@ function takeNumbers(setup) {
   const { training, test } = setup.rows;
   const tests = test.t.length ? `, ${test.t.length} test rows` : "";
   const small = batchRows(chosen) < training.t.length ? `, ${batchRows(chosen)} of them a batch` : "";
+  for (const node of document.querySelectorAll("#health, nav a[href='#health']")) node.remove(); // measured on other rows
+  document.querySelector(".introduction").textContent =
+    "This network has learned nothing yet. Below is one step of its training: step on, click any number to change it or to see what it is computed from, and train.";
   const origin = document.querySelector(".title p");
   origin.replaceChildren(origin.querySelector(".product"), ` weights and rows drawn in the page: ${training.t.length} training rows of ${DATA_SETS[chosen.data].label}${small}${tests}`);
 }
@@ -313,20 +321,26 @@ function showForm(setup) {
     input.addEventListener("change", () => set({ features: Object.keys(FEATURES).filter((each) => (each === name ? input.checked : chosen.features.includes(each))) }));
     return element("label", {}, input, label);
   }));
-  const layers = element("fieldset", {}, element("legend", {}, "Network"),
-    field("hidden layers", "layers", choice([0, 1, 2, 3].map((k) => [k, k]), chosen.widths.length, (value) => set({ widths: Array.from({ length: Number(value) }, (_, k) => chosen.widths[k] ?? chosen.widths.at(-1) ?? 8) }))),
-    ...chosen.widths.map((width, k) => field(`units of layer ${k + 1}`, `units-${k + 1}`, number(width, { min: 1, max: MOST_UNITS, step: 1 }, (value) => set({ widths: chosen.widths.with(k, Number(value)) })))),
+  const units = element("p", { class: "widths" }, element("label", { for: "units-1" }, "units"), ...chosen.widths.map((width, k) => {
+    const input = number(width, { min: 1, max: MOST_UNITS, step: 1 }, (value) => set({ widths: chosen.widths.with(k, Number(value)) }));
+    input.id = `units-${k + 1}`;
+    input.setAttribute("aria-label", `units of hidden layer ${k + 1}`);
+    return input;
+  }));
+  const layers = element("fieldset", {}, element("legend", {}, "Hidden layers"),
+    field("layers", "layers", choice([0, 1, 2, 3].map((k) => [k, k]), chosen.widths.length, (value) => set({ widths: Array.from({ length: Number(value) }, (_, k) => chosen.widths[k] ?? chosen.widths.at(-1) ?? 8) }))),
+    ...(chosen.widths.length ? [units] : []),
     ...(chosen.widths.length ? [field("activation", "activation", choice(Object.entries(ACTIVATIONS).filter(([name]) => chosen.widths.length > 1 || name !== "tanh-relu"), structureOf(chosen).split(" ")[1], (activation) => set({ activation })))] : []),
-    element("p", {}, button("new-weights", "Draw new weights", () => ({ seed: setup.chosen.seed + 1 })), element("span", { class: "muted" }, `seed ${chosen.seed}`)));
+    element("p", {}, button("new-weights", "New weights", () => ({ seed: setup.chosen.seed + 1 })), element("span", { class: "muted" }, `seed ${chosen.seed}`)));
   const data = element("fieldset", {}, element("legend", {}, "Data"),
     field("data set", "data-set", choice(sets, chosen.data, (value) => set({ data: value }))),
     field("noise", "noise", number(chosen.noise, { min: 0, max: 1, step: 0.05 }, asNumber("noise"))),
     field("rows", "rows", number(chosen.rows, { min: 8, max: MOST_ROWS, step: 1 }, asNumber("rows"))),
-    field("for testing", "test-share", choice([0, 10, 25, 50, 75].map((share) => [share, share ? `${share} %` : "none"]), chosen.test, asNumber("test"))),
-    element("p", {}, button("new-data", "Draw new data", () => ({ dataSeed: setup.chosen.dataSeed + 1 })), element("span", { class: "muted" }, `seed ${chosen.dataSeed}`)));
+    field("for tests", "test-share", choice([0, 10, 25, 50, 75].map((share) => [share, share ? `${share} %` : "none"]), chosen.test, asNumber("test"))),
+    element("p", {}, button("new-data", "New data", () => ({ dataSeed: setup.chosen.dataSeed + 1 })), element("span", { class: "muted" }, `seed ${chosen.dataSeed}`)));
   const training = element("fieldset", {}, element("legend", {}, "Training"),
     field("batch", "batch", choice([0, 1, 2, 4, 8, 16, 32].filter((size) => size < trainingRows(chosen)).map((size) => [size, size || "all rows"]), chosen.batch < trainingRows(chosen) ? chosen.batch : 0, asNumber("batch"))),
-    field("weight decay (L2)", "decay", choice(DECAYS.map((rate) => [rate, rate || "none"]), chosen.decay, asNumber("decay"))));
+    field("L2 decay", "decay", choice(DECAYS.map((rate) => [rate, rate || "none"]), chosen.decay, asNumber("decay"))));
   form.replaceChildren(data, layers, features, training);
   if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
 }

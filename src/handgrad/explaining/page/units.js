@@ -4,16 +4,19 @@ import { colourOf, digits, drawn, element, roving } from "./dom.js";
 import { paint } from "./heatmap.js";
 import { pictureOf } from "./predictions.js";
 
-const [UNIT, GAP, TOP] = [30, 6, 22]; // pixels
+const [LEAST, LARGEST, GAP, TOP, BELOW] = [18, 34, 5, 20, 66]; // pixels: of a unit, between, above and below them
 
 /** Draw the units into a place; `choose` is called with the name and the number of the one that is clicked. */
 export function drawUnits(program, place, choose) {
   const layers = layersOf(program);
   const most = Math.max(...layers.map(({ units }) => units));
-  const height = TOP + most * (UNIT + GAP);
+  const room = matchMedia("(max-width: 1280px)").matches ? Infinity : place.clientHeight - TOP - BELOW;
+  const size = Math.max(LEAST, Math.min(LARGEST, Math.floor(room / most) - GAP));
+  const height = TOP + most * (size + GAP);
   const across = (layer) => (layers.length > 1 ? layer / (layers.length - 1) : 0.5);
-  const down = (layer, unit) => TOP + (most - layers[layer].units) * (UNIT + GAP) * 0.5 + unit * (UNIT + GAP);
-  if (place.dataset.layers !== JSON.stringify(layers)) build();
+  const down = (layer, unit) => TOP + (most - layers[layer].units) * (size + GAP) * 0.5 + unit * (size + GAP);
+  const built = JSON.stringify([layers, size]);
+  if (place.dataset.built !== built) build();
   const pictures = pictureOf(program, layers.map(({ name }) => name));
   const canvases = place.querySelectorAll("canvas");
   let number = 0;
@@ -38,22 +41,22 @@ export function drawUnits(program, place, choose) {
   });
 
   function build() {
-    place.dataset.layers = JSON.stringify(layers);
+    place.dataset.built = built;
     const box = element("div", { class: "units" });
     box.style.height = `${height}px`;
     const svg = drawn("svg", { viewBox: `0 0 100 ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" });
     const buttons = [];
     layers.forEach(({ name, units }, layer) => {
-      const left = `calc(${across(layer)} * (100% - ${UNIT}px))`;
+      const left = `calc(${across(layer)} * (100% - ${size}px))`;
       const label = box.appendChild(element("code", {}, name));
-      label.style.left = left;
+      Object.assign(label.style, { left, width: `${size}px` });
       for (let unit = 0; unit < units; unit++) {
         if (layer) {
           for (let from = 0; from < layers[layer - 1].units; from++) edgeTo(layer, from, unit);
         }
         const text = layer || !program.space ? `${name}[:, ${unit}]` : program.space.names[unit];
         const button = element("button", { type: "button", tabindex: buttons.length ? -1 : 0, "aria-label": text, title: text }, element("canvas"));
-        Object.assign(button.style, { left, top: `${down(layer, unit)}px` });
+        Object.assign(button.style, { left, top: `${down(layer, unit)}px`, width: `${size}px`, height: `${size}px` });
         button.addEventListener("click", () => choose(name, unit));
         buttons.push(button);
       }
@@ -67,7 +70,7 @@ export function drawUnits(program, place, choose) {
     roving(buttons);
 
     function edgeTo(layer, from, to) {
-      const y = (own, unit) => down(own, unit) + UNIT / 2;
+      const y = (own, unit) => down(own, unit) + size / 2;
       const [x0, x1] = [layer - 1, layer].map((own) => 100 * across(own) + 6 * (0.5 - across(own)));
       const middle = (x0 + x1) / 2;
       const path = drawn("path", { d: `M${x0},${y(layer - 1, from)} C${middle},${y(layer - 1, from)} ${middle},${y(layer, to)} ${x1},${y(layer, to)}` }, drawn("title"));

@@ -13,7 +13,7 @@ export function showViews(record, program) {
   const units = element("div", { id: "units", class: "scroll" });
   const form = element("div", { class: "scroll" }, setupForm(setup));
   pane.append(units, form);
-  const parts = { Program: [drawing, key], Units: [units], "Set up": [form] };
+  const parts = { Layers: [drawing, key], Units: [units], "Set up": [form] };
   const buttons = Object.keys(parts).map((name) => element("button", { type: "button", class: "quiet" }, name));
   pane.querySelector("summary").after(element("div", { class: "views", role: "group", "aria-label": "What is shown of the network" }, ...buttons));
   const drawn = () => {
@@ -46,7 +46,7 @@ export function showViews(record, program) {
     lab.again();
   });
   document.getElementById("live-key").after(element("label", { class: "sharp" }, sharp, "discretise"));
-  show(setup.reopened?.view ?? "Program");
+  show(setup.reopened?.view ?? "Layers");
   if (setup.reopened?.theme) document.documentElement.dataset.theme = setup.reopened.theme;
 }
 
