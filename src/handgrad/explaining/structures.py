@@ -20,7 +20,12 @@ from handgrad.layers import SGD, HalfSquaredError, Layer, Linear, ReLU, Sigmoid,
 from handgrad.network import Network
 
 ROWS, INPUTS, OUTPUTS, WIDTHS = 29, 5, 7, (11, 13, 17)
-SIZES = {"rows": ROWS, "inputs": INPUTS, "outputs": OUTPUTS, **{f"hidden{k}": w for k, w in enumerate(WIDTHS, 1)}}
+SIZES = {
+    "rows": ROWS,
+    "inputs": INPUTS,
+    "outputs": OUTPUTS,
+    **{f"hidden{k}": w for k, w in enumerate(WIDTHS, 1)},
+}
 """The sizes that the pages are recorded with: primes that no rule has as a constant."""
 
 ACTIVATIONS: dict[str, tuple[type[Layer] | None, ...]] = {
@@ -43,7 +48,9 @@ def structures() -> Iterator[tuple[str, Explanation]]:
             if len(ACTIVATIONS[activation]) > max(depth, 1):
                 continue
             for task in LOSSES:
-                for decay, explanation in zip(("", " decay"), explained(depth, activation, task), strict=True):
+                for decay, explanation in zip(
+                    ("", " decay"), explained(depth, activation, task), strict=True
+                ):
                     yield f"{depth} {activation} {task}{decay}", explanation
 
 
@@ -77,7 +84,8 @@ def _without_numbers(found: Explanation) -> Explanation:
         ledger={
             name: replace(
                 entry,
-                summary=entry.summary and replace(entry.summary, least=0, mean=0, most=0, deviation=0, norm=0),
+                summary=entry.summary
+                and replace(entry.summary, least=0, mean=0, most=0, deviation=0, norm=0),
                 sample=entry.sample and replace(entry.sample, numbers=()),
             )
             for name, entry in found.ledger.items()

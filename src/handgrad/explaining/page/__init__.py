@@ -94,12 +94,19 @@ def pack_pages(explanations: Iterable[tuple[str, Explanation]], **facts: Any) ->
     """
     pages = {}
     for name, explanation in explanations:
-        page = render_page(explanation, over_points=True).replace(_script(), "/*script*/").replace(_text("style.css"), "/*style*/")
-        pages[name] = page.replace('},"', '},\n"').replace("},{", "},\n{").split("\n")  # of the record, which is one line
+        page = (
+            render_page(explanation, over_points=True)
+            .replace(_script(), "/*script*/")
+            .replace(_text("style.css"), "/*style*/")
+        )
+        pages[name] = (
+            page.replace('},"', '},\n"').replace("},{", "},\n{").split("\n")
+        )  # of the record, which is one line
     lines = sorted({line for page in pages.values() for line in page})
     numbers = {line: k for k, line in enumerate(lines)}
     text = msgspec.json.encode(
-        facts | {"lines": lines, "pages": {name: [numbers[line] for line in page] for name, page in pages.items()}}
+        facts
+        | {"lines": lines, "pages": {name: [numbers[line] for line in page] for name, page in pages.items()}}
     )
     return base64.b64encode(zlib.compress(text, 9)).decode()
 

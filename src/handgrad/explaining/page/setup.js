@@ -342,6 +342,7 @@ function showForm(setup) {
     field("batch", "batch", choice([0, 1, 2, 4, 8, 16, 32].filter((size) => size < trainingRows(chosen)).map((size) => [size, size || "all rows"]), chosen.batch < trainingRows(chosen) ? chosen.batch : 0, asNumber("batch"))),
     field("L2 decay", "decay", choice(DECAYS.map((rate) => [rate, rate || "none"]), chosen.decay, asNumber("decay"))));
   form.replaceChildren(data, layers, features, training);
+  form.dataset.chosen = JSON.stringify(chosen);
   if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
 }
 
