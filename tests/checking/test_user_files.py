@@ -910,11 +910,7 @@ class Dense:
 """, "Dense")  # fmt: skip
     report = check(example.forward, inputs=example.inputs)
     assert [(each.code, each.argument) for each in report.findings] == [("broadcast-not-summed", "b")]
-    assert {each.name: each.verdict for each in report.arguments} == {
-        "x": "right",
-        "W": "right",
-        "b": "wrong",
-    }
+    assert {each.name: each.verdict for each in report.arguments} == {"x": "right", "W": "right", "b": "wrong"}
 
 
 @pytest.mark.parametrize("value", ["emb", "z"])

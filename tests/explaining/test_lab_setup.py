@@ -1,4 +1,4 @@
-"""The lab's setup, in Chromium: each network chosen in the page is the one that Python explains, in every number and every word."""
+"""The lab's setup, in Chromium: a network chosen in the page is the one that Python explains, in every number and word."""
 
 from __future__ import annotations
 
@@ -150,14 +150,15 @@ def test_each_choice_is_the_network_that_python_explains(
 
 
 WORDS = """() => {
-  const kept = (root, query) => [...root.querySelectorAll(query)].map((node) => node.textContent.replace(/\\s+/g, " ").trim());
+  const texts = (root, query) =>
+    [...root.querySelectorAll(query)].map((node) => node.textContent.replace(/\\s+/g, " ").trim());
   const cards = [...document.querySelectorAll(".card")].map((card) => [
-    ...kept(card, ".place, .claim, .because, .formula, .indices, .step, [data-bytes]"),
-    ...[...card.querySelectorAll(".jacobian")].map((part) => part.querySelectorAll("dd")).flatMap((all) => [...all].map((dd) => dd.textContent))
-      .filter((text) => !text.includes("random upstream")),
+    ...texts(card, ".place, .claim, .because, .formula, .indices, .step, [data-bytes]"),
+    ...texts(card, ".jacobian dd").filter((text) => !text.includes("random upstream")),
   ]);
-  const factors = [...document.querySelectorAll("template")].map((each) => kept(each.content, "li").join());
-  return { title: document.querySelector("h1").textContent, cards, factors, program: kept(document, ".line"), shapes: kept(document, "#shapes td"), questions: kept(document, ".questions dd") };
+  const factors = [...document.querySelectorAll("template")].map((each) => texts(each.content, "li"));
+  const [title, program, shapes, questions] = ["h1", ".line", "#shapes td", ".questions dd"].map((q) => texts(document, q));
+  return { title, cards, factors, program, shapes, questions };
 }"""
 
 

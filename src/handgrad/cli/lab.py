@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,7 +38,8 @@ def lab_command(file: Path) -> None:
     handgrad lab
     handgrad lab moons.html
     """
-    click.echo("explaining the 60 networks that can be chosen in the page …", err=True)
+    if sys.stderr.isatty():
+        click.echo("explaining the 60 networks that can be chosen in the page …", err=True)
     write_output(file, lab_page())
     click.echo(f"wrote {file}: open it in a browser, {file.resolve().as_uri()}")
 

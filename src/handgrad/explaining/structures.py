@@ -1,7 +1,8 @@
-"""The pages of all structures that `handgrad lab` switches among, as one text: what a person chooses is only a choice of page.
+"""The structures that the page of `handgrad lab` switches among: what a person chooses there is a choice of page.
 
-Each is an ordinary explanation, of the rules' own program. Its sizes are different primes, so that the page can tell which axes
-a number on it counts: 143 is 11 · 13, the entries of W2 between 11 and 13 units. `setup.js` writes it for the sizes at hand.
+Each is an ordinary explanation, of the rules' own program. Its sizes are different primes, so that the page can tell which
+axes a number on it counts: 143 is 11 · 13, the entries of W2 between 11 and 13 units. It is
+written for the sizes at hand by `setup.js`.
 """
 
 from __future__ import annotations

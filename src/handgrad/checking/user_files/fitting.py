@@ -60,9 +60,7 @@ def how_well_it_fits(
 
 def _is_broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     """Whether a shape with an axis of length 1 is broadcast to another."""
-    return len(one) == len(other) > 1 and all(
-        size in (1, wide) for size, wide in zip(one, other, strict=True)
-    )
+    return len(one) == len(other) > 1 and all(size in (1, wide) for size, wide in zip(one, other, strict=True))
 
 
 def _has_one_bias_for_all(values: dict[str, Any], output: np.ndarray) -> bool:

@@ -94,14 +94,10 @@ def pack_pages(explanations: Iterable[tuple[str, Explanation]], **facts: Any) ->
     """
     pages = {}
     for name, explanation in explanations:
-        page = (
-            render_page(explanation, over_points=True)
-            .replace(_script(), "/*script*/")
-            .replace(_text("style.css"), "/*style*/")
-        )
-        pages[name] = (
-            page.replace('},"', '},\n"').replace("},{", "},\n{").split("\n")
-        )  # of the record, which is one line
+        page = render_page(explanation, over_points=True).replace(_script(), "/*script*/")
+        page = page.replace(_text("style.css"), "/*style*/")
+        page = page.replace('},"', '},\n"').replace("},{", "},\n{")  # the record is one line
+        pages[name] = page.split("\n")
     lines = sorted({line for page in pages.values() for line in page})
     numbers = {line: k for k, line in enumerate(lines)}
     text = msgspec.json.encode(
