@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +44,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def opened(browser: Any, file: Path, width: int = 1366, height: int = 768, **options: Any) -> Any:
     page = browser.new_context(viewport={"width": width, "height": height}, **options).new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(60_000)
     page.said = []
     page.on("console", lambda message: page.said.append(message.text))
     page.on("pageerror", lambda error: page.said.append(str(error)))
@@ -173,3 +174,98 @@ def words_of_rendered(browser: Any, folder: Path, record: Any) -> Any:
     found = page.evaluate(WORDS)
     page.context.close()
     return found
+
+
+def test_data_batches_and_seeds(browser: Any, file: Path) -> None:
+    """Test rows are no training rows, an epoch has each row once, and a seed draws the same again."""
+    page = opened(browser, file)
+    chosen(page, rows=32, test_share=25, batch=8, layers=1, activation="relu")
+    rows = "(part) => Array.from(handgradRows()[part].points)"
+    page.evaluate(
+        "window.handgradRows = () => ({ training: handgrad.space.rows(handgrad), test: handgrad.space.test })"
+    )
+    training, test = (np.array(page.evaluate(rows, part)).reshape(-1, 2) for part in ("training", "test"))
+    assert (len(training), len(test)) == (24, 8)
+    every = {tuple(row) for row in (*training, *test)}
+    assert len(every) == 32
+    seen = []
+    for _ in range(3):
+        seen += [tuple(row) for row in np.array(page.evaluate(ARRAYS)["x"]).reshape(-1, 2)]
+        page.click("#one-step")
+    assert set(seen) == {tuple(row) for row in training}
+    assert len(seen) == 24
+    network, _, _ = in_python(page, "relu", [8], "classification")
+    losses = re.fullmatch(r"step 3, loss (\S+), batch (\S+), test (\S+)", page.inner_text("#live-loss"))
+    assert losses
+    t = np.array(page.evaluate("Array.from(handgrad.space.test.t)")).astype(int)
+    assert float(losses[3]) == pytest.approx(execute_network(network, test, t).values["loss"], rel=1e-3)
+    weights = page.evaluate(ARRAYS)["W1"]
+    chosen(page, batch=0)  # another batch leaves the weights as they are
+    assert page.evaluate(ARRAYS)["W1"] == weights
+    first = page.evaluate(ARRAYS)["x"]
+    for number, other in (("0.3", True), ("0.1", False)):
+        chosen(page, noise=number)
+        assert (page.evaluate(ARRAYS)["x"] != first) == other
+    page.locator("#new-data").evaluate("node => node.click()")
+    assert page.evaluate(ARRAYS)["x"] != first
+    drawn = page.evaluate(ARRAYS)["W1"]
+    page.locator("#new-weights").evaluate("node => node.click()")
+    assert page.evaluate(ARRAYS)["W1"] != drawn
+    assert page.said == []
+    page.context.close()
+
+
+@pytest.mark.parametrize(("width", "height", "scheme"), [(390, 844, "dark"), (1366, 768, "light")])
+def test_the_controls_have_names_and_leave_the_program_in_view(
+    browser: Any, file: Path, width: int, height: int, scheme: str
+) -> None:
+    page = opened(browser, file, width, height, color_scheme=scheme)
+    page.evaluate("document.getElementById('open-setup').click()")
+    assert page.evaluate("document.activeElement.id") == "data-set"
+    unnamed = page.evaluate(
+        "[...document.querySelectorAll('#setup :is(input, select, button)')]"
+        ".filter((node) => !(node.labels?.length || node.textContent || node.ariaLabel)).map((node) => node.outerHTML)"
+    )
+    assert unnamed == []
+    chosen(page, data_set="spirals")
+    assert page.evaluate("document.activeElement.id") == "data-set"
+    chosen(page, layers=3, decay=0.01)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert "0.01 * W1" in page.locator(".line", has_text="dW1_decayed =").inner_text()
+    chosen(page, decay=0.3)
+    assert "0.3 * W1" in page.locator(".line", has_text="dW1_decayed =").inner_text()
+    page.evaluate("scrollTo(0, 0)")
+    for part in ("[aria-current=step]", *([".card:not([hidden]) .claim", "#live"] if width > 760 else [])):
+        assert (
+            0
+            <= page.evaluate("s => document.querySelector(s).getBoundingClientRect().top", part)
+            < height - 20
+        )
+    picture = "document.getElementById('live-predictions').toDataURL()"
+    shaded = page.evaluate(picture)
+    page.locator("#sharp").evaluate("node => node.click()")
+    assert page.evaluate(picture) != shaded
+    assert page.said == []
+    page.context.close()
+
+
+def test_every_unit_is_drawn_and_leads_to_its_line(browser: Any, file: Path) -> None:
+    page = opened(browser, file)
+    page.get_by_role("button", name="Units", exact=True).click()
+    assert page.locator(".units canvas").count() == 2 + 8 + 8 + 2
+    edges = "[...document.querySelectorAll('.units path')].map((path) => [path.textContent, Number(path.style.strokeWidth)])"
+    found = page.evaluate(edges)
+    weights = page.evaluate(ARRAYS)
+    expected = [weight for name in ("W1", "W2", "W3") for weight in weights[name]]
+    assert [float(text.split()[1]) for text, _ in found] == pytest.approx(expected, rel=1e-3)
+    for name, start in (("W1", 0), ("W2", 16), ("W3", 80)):
+        sizes = np.abs(weights[name])
+        widths = [width for _, width in found[start : start + len(sizes)]]
+        assert widths == pytest.approx(0.4 + 4.6 * sizes / sizes.max(), rel=1e-3)
+    page.get_by_role("button", name="a2[:, 3]", exact=True).click()
+    assert page.locator("[aria-current=step] code").inner_text().startswith("a2 =")
+    assert page.locator(".card:visible .entry-title").inner_text().startswith("a2[0, 3] =")
+    page.click("#one-step")
+    assert page.evaluate(edges) != found
+    assert page.said == []
+    page.context.close()
