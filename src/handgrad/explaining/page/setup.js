@@ -210,8 +210,9 @@ function takeNumbers(setup) {
   const tests = test.t.length ? `, ${test.t.length} test rows` : "";
   const small = batchRows(chosen) < training.t.length ? `, ${batchRows(chosen)} of them a batch` : "";
   for (const node of document.querySelectorAll("#health, nav a[href='#health']")) node.remove(); // measured on other rows
+  const learned = program.scalars.step > 1 ? "" : "This network has learned nothing yet. ";
   document.querySelector(".introduction").textContent =
-    "This network has learned nothing yet. Below is one step of its training: step on, click any number to change it or to see what it is computed from, and train.";
+    `${learned}Below is one step of its training: step on, click any number to change it or to see what it is computed from, and train.`;
   const origin = document.querySelector(".title p");
   origin.replaceChildren(origin.querySelector(".product"), ` weights and rows drawn in the page: ${training.t.length} training rows of ${DATA_SETS[chosen.data].label}${small}${tests}`);
 }
@@ -288,11 +289,7 @@ function showForm(setup) {
     return element("p", {}, element("label", { for: id }, label), control);
   };
   const choice = (options, value, taken) => {
-    const select = element("select", {}, ...options.map((each) => {
-      if (each instanceof Node) return each;
-      const option = element("option", { value: each[0] }, each[1]);
-      return option;
-    }));
+    const select = element("select", {}, ...options.map((each) => (each instanceof Node ? each : element("option", { value: each[0] }, each[1]))));
     select.value = value;
     select.addEventListener("change", () => taken(select.value));
     return select;
@@ -302,7 +299,6 @@ function showForm(setup) {
     input.addEventListener("change", () => {
       const given = Math.min(Math.max(Number(input.value), min), max);
       taken((input.value = step === 1 ? Math.round(given) : given));
-      return undefined;
     });
     return input;
   };
