@@ -154,8 +154,9 @@ WORDS = """() => {
   const texts = (root, query) =>
     [...root.querySelectorAll(query)].map((node) => node.textContent.replace(/\\s+/g, " ").trim());
   const cards = [...document.querySelectorAll(".card")].map((card) => [
-    ...texts(card, ".place, .claim, .because, .formula, .indices, .step, [data-bytes]"),
-    ...texts(card, ".jacobian dd").filter((text) => !text.includes("random upstream")),
+    ...texts(card, ".place, .claim, .because, :not(.factors *).formula, .indices, .step, [data-bytes]"),
+    // what a ReLU's Jacobian stores depends on which units of the row are active
+    ...texts(card, ".jacobian dd").filter((text) => !text.includes("random upstream") && !card.innerHTML.includes("&gt; 0)")),
   ]);
   const factors = [...document.querySelectorAll("template")].map((each) => texts(each.content, "li"));
   const [title, program, shapes, questions] = ["h1", ".line", "#shapes td", ".questions dd"].map((q) => texts(document, q));
