@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,8 @@ import click
 from handgrad.cli.options import FILE
 from handgrad.data import moons
 from handgrad.explaining import Explanation, explain
-from handgrad.explaining.page import render_page
+from handgrad.explaining.page import pack_pages, render_page
+from handgrad.explaining.structures import SIZES, WEIGHT_DECAY, structures
 from handgrad.files import write_output
 from handgrad.layers import SGD, Linear, ReLU, SoftmaxCrossEntropy, Tanh
 from handgrad.network import Network
@@ -29,15 +31,23 @@ INTRODUCTION = (
 def lab_command(file: Path) -> None:
     """Write a page with a small untrained network, to change its numbers, make mistakes in its gradients, and train it.
 
-    The network 2 → 8 → 8 → 2 is to tell two moons apart. FILE is lab.html if none is given: open it in a browser. For
-    such a page of another network, of data or of a run: `handgrad explain … --html FILE`.
+    The network 2 → 8 → 8 → 2 is to tell two moons apart; in the page, other data, layers, units, activations, inputs, batches
+    and weight decay are chosen. FILE is lab.html if none is given: open it in a browser. For such a page of your own
+    network, of data or of a run: `handgrad explain … --html FILE`.
 
     \b
     handgrad lab
     handgrad lab moons.html
     """
-    write_output(file, render_page(small_network()))
+    if sys.stderr.isatty():
+        click.echo("explaining the 60 networks that can be chosen in the page …", err=True)
+    write_output(file, lab_page())
     click.echo(f"wrote {file}: open it in a browser, {file.resolve().as_uri()}")
+
+
+def lab_page() -> str:
+    """Return the page, with all networks that can be chosen in it."""
+    return render_page(small_network(), pack_pages(structures(), sizes=SIZES, decay=WEIGHT_DECAY))
 
 
 def small_network(rows: int = ROWS, jacobians: Sequence[str] = (), example: int | None = None) -> Explanation:

@@ -94,13 +94,13 @@ def explain(
     found = explain_execution(execution, pairs, example)
     return replace(
         found,
-        lines=(*found.lines, *_updates(execution, subject, optimiser, len(found.lines))),
+        lines=(*found.lines, *explain_updates(execution, subject, optimiser, len(found.lines))),
         health=measure_health(execution, subject, optimiser),
         live=live_program(execution, subject, optimiser),
     )
 
 
-def _updates(
+def explain_updates(
     execution: Execution, network: Network, optimiser: Optimiser | None, start: int
 ) -> Iterator[ExplainedLine]:
     """Yield the optimiser's lines, plain SGD's if none is given: they are not run, the weights stay as they are."""

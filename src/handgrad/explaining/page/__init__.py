@@ -6,7 +6,8 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -32,15 +33,19 @@ MODULES = (
     "heatmap",
     "drawing",
     "live",
+    "data_sets",
     "predictions",
     "arithmetic",
     "nudge",
     "entries",
+    "units",
+    "setup",
     "mistakes",
     "mistake_panel",
     "lab",
     "program",
     "training",
+    "views",
     "main",
 )
 """The page's own modules, each before those that import it."""
@@ -79,8 +84,12 @@ MOST_SIGNS = 26  # of a formula that is broken outside its brackets only: what a
 PHASES = {"sample": "Draw", "forward": "Forward", "loss": "Loss", "backward": "Backward", "update": "Update"}
 
 
-def render_page(explanation: Explanation) -> str:
-    """Return an explanation as one HTML page with everything it needs inside: its policy forbids it to load anything."""
+def render_page(explanation: Explanation, structures: str = "", *, over_points: bool = False) -> str:
+    """Return an explanation as one HTML page with everything it needs inside: its policy forbids it to load anything.
+
+    ``structures``, of `pack_pages`, has the pages of other networks that it can be exchanged for; with
+    ``over_points`` the inputs may be made of points of a line or a plane, over which predictions are drawn.
+    """
     explanation = _bounded(explanation)
     links, script, style = Links(explanation), _script(), _text("style.css")
     groups = {
@@ -95,6 +104,8 @@ def render_page(explanation: Explanation) -> str:
         factors={factor.line: factor for derivation in derivations for factor in derivation.factors},
         questions=questions(explanation),
         words=WORDS,
+        structures=structures,
+        over_points=over_points,
         data=_as_json(_page_data(explanation, links)),
         script=Markup(script),  # these two are the package's own files
         style=Markup(style),
@@ -125,6 +136,25 @@ def _bounded(explanation: Explanation) -> Explanation:
 def _cut(given: ArraySample, most: int, *, square: bool = False) -> ArraySample:
     numbers = np.array([np.nan if number is None else number for number in given.numbers])
     return sample(numbers.reshape(given.shape), most, square=square)
+def pack_pages(explanations: Iterable[tuple[str, Explanation]], **facts: Any) -> str:
+    """Return pages, by name, as one compressed text in base64, with facts that `setup.js` needs of them.
+
+    They have most of their lines in common: each line is there once, in an order in which neighbours are alike. Script and
+    style are those of the page that the text is in.
+    """
+    pages = {}
+    for name, explanation in explanations:
+        page = render_page(explanation, over_points=True).replace(_script(), "/*script*/")
+        page = page.replace(_text("style.css"), "/*style*/")
+        page = page.replace('},"', '},\n"').replace("},{", "},\n{")  # the record is one line
+        pages[name] = page.split("\n")
+    lines = sorted({line for page in pages.values() for line in page})
+    numbers = {line: k for k, line in enumerate(lines)}
+    text = msgspec.json.encode(
+        facts
+        | {"lines": lines, "pages": {name: [numbers[line] for line in page] for name, page in pages.items()}}
+    )
+    return base64.b64encode(zlib.compress(text, 9)).decode()
 
 
 class Links:

@@ -3,7 +3,7 @@
 import { at, trace } from "./arithmetic.js";
 import { digits, element } from "./dom.js";
 import { compared, lossCurve, nudged } from "./nudge.js";
-import { unitPicture } from "./predictions.js";
+import { overPlane, unitPicture } from "./predictions.js";
 
 const CURVE_AFTER = 150; // ms in which an entry has settled
 
@@ -17,8 +17,7 @@ export function entryPanel(lab, name, place, line) {
   else if (name in program.arrays) panel.append(...change(lab, name, place, panel));
   else panel.append(...traced(lab, name, place));
   const forward = lab.record.lines.some((each) => each.target === name && each.phase === "forward");
-  const plane = program.given.fixed && `${program.value("x").shape}` === `${program.n},2`;
-  if (forward && plane && shape.length === 2) panel.append(unitPicture(program, name, place % shape[1]));
+  if (forward && overPlane(program) && shape.length === 2) panel.append(unitPicture(program, name, place % shape[1]));
   return panel;
 }
 

@@ -4,6 +4,7 @@ import { digits, drawn } from "./dom.js";
 import { indexOf, LiveProgram } from "./live.js";
 import { switchOn } from "./mistake_panel.js";
 import { drawPredictions } from "./predictions.js";
+import { joinSetup, lossText } from "./setup.js";
 
 const SETTLED = 150; // ms after which all is drawn again
 const FRAMES = 3; // of a training, of which each draws some of the page
@@ -17,7 +18,7 @@ export function startLab(record, again) {
   const section = document.getElementById("live");
   record.fresh = (name) => record.ledger[name];
   if (!record.live || !section) return null;
-  const lab = { program: new LiveProgram(record.live), record, losses: [], h: 1e-4, mistake: null };
+  const lab = { program: new LiveProgram(record.live), record, losses: [], h: 1e-4, mistake: null, views: [] };
   window.handgrad = lab.program; // to be looked at in the browser's console
   let without = null; // the same program without the mistake that is on, at these numbers
   lab.right = () => (without ??= Object.assign(lab.program.copy(), { changed: new Map() }).run());
@@ -41,6 +42,7 @@ export function startLab(record, again) {
   };
   lab.load = (samples) => load(lab, samples);
   wireTraining(lab, draw);
+  if (record.setup) joinSetup(record.setup, lab);
   showTraining(lab);
   return lab;
 }
@@ -62,7 +64,8 @@ function wireTraining(lab, draw) {
   const plays = [...document.querySelectorAll("[data-play]")];
   let playing = 0;
   const once = () => {
-    lab.losses.push(lab.program.loss);
+    lab.losses.push(lab.latest);
+    lab.setup?.nextBatch();
     lab.program.step();
     if (!Number.isFinite(lab.program.loss)) pause();
   };
@@ -71,6 +74,7 @@ function wireTraining(lab, draw) {
     playing = 0;
     for (const button of plays) button.textContent = "▶ Train";
   };
+  lab.pause = pause;
   const frame = () => {
     playing = requestAnimationFrame(frame);
     once();
@@ -96,6 +100,7 @@ function wireTraining(lab, draw) {
     pause();
     lab.losses = [];
     switchOn(lab, null);
+    lab.setup?.restart();
     lab.program.reset();
     draw();
   });
@@ -113,9 +118,9 @@ function wireTraining(lab, draw) {
 }
 
 /** What was recorded is marked as that once the numbers are others; the loss at the top is that of the numbers at hand. */
-function showRecorded({ program, mistake }) {
+function showRecorded({ program, mistake, setup }) {
   const given = program.given.arrays;
-  const others = Object.entries(program.arrays).some(([name, array]) => array.some((value, k) => value !== given[name][k]));
+  const others = setup?.redrawn || Object.entries(program.arrays).some(([name, array]) => array.some((value, k) => value !== given[name][k]));
   const root = document.documentElement;
   if (root.hasAttribute("data-others") !== (others || Boolean(mistake))) root.toggleAttribute("data-others");
   const loss = document.getElementById("loss");
@@ -123,14 +128,21 @@ function showRecorded({ program, mistake }) {
   else if (loss) loss.textContent = loss.dataset.recorded;
 }
 
+/** The loss on the training rows, and where there are such on a batch of them and on test rows. */
+function lossesOf(lab) {
+  return lab.setup?.losses() ?? { training: lab.program.loss, test: null, batch: null };
+}
+
 /** Loss, steps, the loss's curve, and what is predicted over one or two inputs, in coarser cells while a number moves. */
 function showTraining(lab, what = "all") {
   const { program } = lab;
-  document.getElementById("live-loss").textContent = `step ${program.scalars.step - 1}, loss ${digits(program.loss)}${lab.mistake?.change ? `, with a mistake in ${lab.mistake.target}` : ""}`;
-  drawCurve(document.getElementById("live-curve"), [...lab.losses, program.loss]);
+  const losses = lab.latest = lossesOf(lab);
+  document.getElementById("live-loss").textContent = `${lossText(lab, losses)}${lab.mistake?.change ? `, with a mistake in ${lab.mistake.target}` : ""}`;
+  drawCurve(document.getElementById("live-curve"), [...lab.losses, losses]);
   const canvas = document.getElementById("live-predictions");
   const due = typeof what !== "number" || what % FRAMES === 0;
   if (canvas && due) drawPredictions(program, canvas, what === "all" && document.getElementById("live-key"));
+  if (typeof what !== "number" || what % FRAMES === 1) for (const view of lab.views) view();
 }
 
 /** A value's entry with the numbers of the program at hand. */
@@ -164,19 +176,20 @@ function sampled(shape, data, sample) {
   });
 }
 
-function drawCurve(place, losses) {
-  const known = losses.filter(Number.isFinite);
+function drawCurve(place, every) {
+  const [losses, tests] = ["training", "test"].map((name) => every.map((each) => each[name]));
+  const known = [...losses, ...tests].filter(Number.isFinite);
   const most = known.reduce((found, loss) => Math.max(found, loss), 1e-9);
   const low = known.reduce((found, loss) => Math.min(found, loss), 0);
-  const every = Math.ceil(losses.length / MOST_POINTS);
-  const points = losses.map((loss, k) => [k, loss]).filter(([k, loss]) => Number.isFinite(loss) && (k % every === 0 || k === losses.length - 1))
-    .map(([k, loss]) => `${((k / Math.max(losses.length - 1, 1)) * 400).toFixed(1)},${(98 - ((loss - low) / (most - low)) * 94).toFixed(2)}`);
+  const step = Math.ceil(losses.length / MOST_POINTS);
+  const points = (of) => of.map((loss, k) => [k, loss]).filter(([k, loss]) => Number.isFinite(loss) && (k % step === 0 || k === of.length - 1))
+    .map(([k, loss]) => `${((k / Math.max(of.length - 1, 1)) * 400).toFixed(1)},${(98 - ((loss - low) / (most - low)) * 94).toFixed(2)}`).join(" ");
   if (!place.firstChild) {
     place.append(drawn("svg", { class: "chart", viewBox: "0 0 400 100", preserveAspectRatio: "none", "aria-hidden": "true" },
-      drawn("path", { class: "grid", d: "M0,98 H400" }), drawn("polyline")));
+      drawn("path", { class: "grid", d: "M0,98 H400" }), drawn("polyline"), drawn("polyline", { class: "test" })));
   }
-  place.querySelector("polyline").setAttribute("points", points.join(" "));
-  const text = `loss from ${digits(low)} to ${digits(most)} over ${losses.length - 1} steps`;
+  [losses, tests].forEach((of, k) => place.querySelectorAll("polyline")[k].setAttribute("points", points(of)));
+  const text = `loss from ${digits(low)} to ${digits(most)} over ${losses.length - 1} steps${tests.some(Number.isFinite) ? ", of test rows dashed" : ""}`;
   place.setAttribute("aria-label", text);
   document.getElementById("curve-range").textContent = text;
 }

@@ -4,10 +4,13 @@ import { theme } from "./dom.js";
 import { drawNetwork } from "./drawing.js";
 import { startLab } from "./lab.js";
 import { fillJacobians, stepThrough } from "./program.js";
+import { prepareSetup, takeUp } from "./setup.js";
 import { moveThrough } from "./training.js";
+import { showViews } from "./views.js";
 
 document.documentElement.dataset.script = ""; // the style shows what needs this script
 const record = JSON.parse(document.getElementById("record").textContent);
+record.setup = prepareSetup(record);
 record.colours = record.numbers = 0; // count changes of the theme and of the numbers: what was drawn before is drawn again
 record.stamp = () => `${record.colours} ${record.numbers}`;
 record.pixels = pixelsOf(record.ledger.x);
@@ -20,15 +23,23 @@ record.lab = startLab(record, (what) => {
 });
 const place = document.getElementById("drawing");
 if (place) drawing = drawNetwork(place, record, (number) => program.choose(number));
+showViews(record, program);
 const narrow = matchMedia("(max-width: 1280px)");
-if (narrow.matches) document.getElementById("drawing-pane")?.removeAttribute("open");
+if (narrow.matches && !record.setup?.reopened?.view) document.getElementById("drawing-pane")?.removeAttribute("open");
 
 measureHead();
 addEventListener("resize", measureHead);
-const linked = location.hash.match(/^#line-(\d+)$/);
-program.choose(Number(linked?.[1] ?? record.opening));
+const { reopened } = record.setup ?? {};
+const linked = !reopened && location.hash.match(/^#line-(\d+)$/);
+const same = record.lines.findLastIndex((line) => line.target === reopened?.target);
+const opening = same >= 0 ? same : Number(linked?.[1] ?? record.opening);
+program.choose(opening);
 addEventListener("load", () => requestAnimationFrame(() => {
   measureHead();
+  if (reopened) {
+    program.choose(opening); // in panes of the size that they have now
+    takeUp(record.setup);
+  }
   if (!linked) return;
   scrollTo(0, 0); // the line is in its list: the browser has scrolled the whole page to it
   program.choose(Number(linked[1]));
@@ -84,6 +95,6 @@ button.addEventListener("click", () => {
   document.documentElement.dataset.theme = theme() === "dark" ? "light" : "dark";
   changed();
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => button.isConnected && changed()); // another page may be in place
 nameTheme();
 document.documentElement.dataset.ready = performance.now().toFixed(0);

@@ -6,7 +6,7 @@ import { entryPanel } from "./entries.js";
 import { jacobianOfRow } from "./lab.js";
 import { mistakePanel } from "./mistake_panel.js";
 
-const [TALLEST, LEAST, CAPTION] = [320, 100, 42]; // pixels of the pictures' height, and of what is above each
+const [TALLEST, LOWEST, CAPTION] = [320, 100, 42]; // pixels of the pictures' height, and of what is above each
 
 /** Wire the list, the buttons, the slider and the links. Returns `choose`, which moves to a line. */
 export function stepThrough(record, onMove) {
@@ -164,7 +164,7 @@ function fillValues(record, card, anew, settled) {
 function heightFor() {
   const list = document.getElementById("cards");
   const seen = getComputedStyle(list).overflowY === "auto" ? list.clientHeight : innerHeight - 180;
-  return Math.min(TALLEST, Math.max(LEAST, seen / 2 - CAPTION - 30));
+  return Math.min(TALLEST, Math.max(LOWEST, seen / 2 - CAPTION - 30));
 }
 
 /** The mistakes of a line; drawn again when one is or was on. */
@@ -189,7 +189,7 @@ function placeOf(record, name, indices) {
 }
 
 /** Open the panel of an entry below the pictures, where it stays in view, and bring its picture into view with it. */
-function chooseEntry(record, card, name, place) {
+export function chooseEntry(record, card, name, place) {
   record.chosen = { card, name, place };
   showEntry(record, card, true);
   lightEntry(record, card);
