@@ -7,7 +7,7 @@ written for the sizes at hand by `setup.js`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,17 @@ from handgrad.explaining.execution import execute_network
 from handgrad.explaining.explainer import explain_execution, explain_updates
 from handgrad.explaining.live_program import live_program
 from handgrad.explaining.record import Explanation
-from handgrad.layers import SGD, HalfSquaredError, Layer, Linear, ReLU, Sigmoid, SoftmaxCrossEntropy, Tanh
+from handgrad.layers import (
+    SGD,
+    HalfSquaredError,
+    Layer,
+    Linear,
+    Loss,
+    ReLU,
+    Sigmoid,
+    SoftmaxCrossEntropy,
+    Tanh,
+)
 from handgrad.network import Network
 
 ROWS, INPUTS, OUTPUTS, WIDTHS = 29, 5, 7, (11, 13, 17)
@@ -38,7 +48,10 @@ ACTIVATIONS: dict[str, tuple[type[Layer] | None, ...]] = {
 }
 """By name, the activations of the hidden layers, in turn."""
 
-LOSSES = {"classification": SoftmaxCrossEntropy, "regression": lambda: HalfSquaredError(reduction="mean")}
+LOSSES: dict[str, Callable[[], Loss]] = {
+    "classification": SoftmaxCrossEntropy,
+    "regression": lambda: HalfSquaredError(reduction="mean"),
+}
 WEIGHT_DECAY = 0.03  # as in the recorded lines; the page puts in the rate that is chosen
 
 
