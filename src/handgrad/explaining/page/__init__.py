@@ -23,7 +23,7 @@ from handgrad.explaining.page.product_picture import product_picture
 from handgrad.explaining.page.questions import questions
 from handgrad.explaining.record import ArraySample, ExplainedLine, Explanation, Jacobian, Step
 from handgrad.explaining.shape_ledger import MAX_SAMPLE, sample
-from handgrad.rules import show_shape
+from handgrad.rules import RULES, show_shape
 from handgrad.rules.rule_source import backward_slice
 
 FOLDER = files(__name__)
@@ -90,6 +90,7 @@ def render_page(explanation: Explanation) -> str:
         # each factor once: it is the same in every derivation
         factors={factor.line: factor for derivation in derivations for factor in derivation.factors},
         questions=questions(explanation),
+        rules=RULES,
         words=WORDS,
         data=_as_json(_page_data(explanation, links)),
         script=Markup(script),  # these two are the package's own files

@@ -122,7 +122,7 @@ export function mistakePanel(lab, target) {
   if (lab.mistake && !on) box.append(element("p", { class: "muted" }, `a mistake is on in ${lab.mistake.target}: ${lab.mistake.name}`));
   if (on?.error) box.append(element("p", { class: "error" }, on.error));
   else if (on) box.append(...effect(lab, target));
-  if (on) box.append(element("p", { class: "muted" }, "handgrad check names it ", element("code", {}, on.code)));
+  if (on) box.append(element("p", { class: "muted" }, "handgrad check names it ", element("code", {}, on.code), "; its page is ", element("code", {}, `docs/mistakes/${on.code}.md`)));
   return box;
 }
 
