@@ -24,7 +24,7 @@ from handgrad.explaining.page.product_picture import product_picture
 from handgrad.explaining.page.questions import questions
 from handgrad.explaining.record import ArraySample, ExplainedLine, Explanation, Jacobian, Step
 from handgrad.explaining.shape_ledger import MAX_SAMPLE, sample
-from handgrad.rules import show_shape
+from handgrad.rules import RULES, show_shape
 from handgrad.rules.rule_source import backward_slice
 
 FOLDER = files(__name__)
@@ -103,6 +103,7 @@ def render_page(explanation: Explanation, structures: str = "", *, over_points: 
         # each factor once: it is the same in every derivation
         factors={factor.line: factor for derivation in derivations for factor in derivation.factors},
         questions=questions(explanation),
+        rules=RULES,
         words=WORDS,
         structures=structures,
         over_points=over_points,
@@ -136,6 +137,8 @@ def _bounded(explanation: Explanation) -> Explanation:
 def _cut(given: ArraySample, most: int, *, square: bool = False) -> ArraySample:
     numbers = np.array([np.nan if number is None else number for number in given.numbers])
     return sample(numbers.reshape(given.shape), most, square=square)
+
+
 def pack_pages(explanations: Iterable[tuple[str, Explanation]], **facts: Any) -> str:
     """Return pages, by name, as one compressed text in base64, with facts that `setup.js` needs of them.
 

@@ -46,7 +46,7 @@ export function mistakePanel(lab, target) {
   box.append(element("p", { class: "mistake-buttons" }, ...buttons));
   if (on?.error) box.append(element("p", { class: "error" }, on.error));
   else if (on) box.append(...effect(lab, target));
-  if (on) box.append(element("p", { class: "muted" }, "handgrad check names it ", element("code", {}, on.code)));
+  if (on) box.append(element("p", { class: "muted" }, "handgrad check names it ", element("code", {}, on.code), "; its page is ", element("code", {}, `docs/mistakes/${on.code}.md`)));
   return box;
 }
 
