@@ -23,7 +23,14 @@ const narrow = matchMedia("(max-width: 1280px)");
 if (narrow.matches) document.getElementById("drawing-pane")?.removeAttribute("open");
 
 measureHead();
-addEventListener("resize", measureHead);
+let width = innerWidth;
+addEventListener("resize", () => {
+  measureHead();
+  if (innerWidth === width) return; // the bars of a phone's browser
+  width = innerWidth;
+  record.colours += 1; // pictures and tables have as much room as there is now
+  program.again();
+});
 const linked = location.hash.match(/^#line-(\d+)$/);
 program.choose(Number(linked?.[1] ?? record.opening));
 addEventListener("load", () => requestAnimationFrame(() => {
