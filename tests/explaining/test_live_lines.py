@@ -324,7 +324,7 @@ def test_pictures_are_repainted_in_place_while_it_trains(lab: Any) -> None:
     lab.wait_for_function("handgrad.scalars.step > 12")
     lab.locator("[data-play]").click()
     assert lab.evaluate("made") == 0
-    shown = float(card(lab).locator(".numbers td").first.inner_text())
+    shown = float(card(lab).locator(".numbers tbody td").first.inner_text())
     assert shown == pytest.approx(values(lab)["dW1"][0], rel=1e-3)
     lab.click("#reset")
     assert lab.said == []
@@ -337,7 +337,7 @@ def test_with_other_numbers_every_card_is_theirs(normed: Any) -> None:
     card(normed).locator("[data-value=W1] canvas").click(position={"x": 2, "y": 2})
     card(normed).locator("[data-entry=W1] input[type=number]").fill("2.5")
     shows(normed, "dW1")
-    found = float(card(normed).locator(".numbers td").first.inner_text())
+    found = float(card(normed).locator(".numbers tbody td").first.inner_text())
     network = NORMED
     before = network.parameters["W1"][0, 0]
     network.parameters["W1"][0, 0] = 2.5

@@ -176,7 +176,7 @@ def test_a_number_is_changed_and_every_gradient_follows(
     found = page.evaluate(EVERY)
     agree({name: found[name] for name in ("dW1", "dz1", "loss", "p")}, values)
     page.evaluate(f"document.getElementById('line-{line_of(record, 'dW1')}').click()")
-    shown = page.locator(".card:visible .numbers td").first.inner_text()
+    shown = page.locator(".card:visible .numbers tbody td").first.inner_text()
     assert float(shown) == pytest.approx(values["dW1"][0, 0], rel=1e-3)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.said == []
@@ -198,7 +198,7 @@ TOGETHER = """() => {
 )
 def test_the_panel_of_an_entry_is_in_view_with_its_picture(lab: Any, width: int, height: int) -> None:
     lab.set_viewport_size({"width": width, "height": height})
-    for target in ("z1", "dz3", "dz1", "dW1", "W2"):
+    for target in ("z1", "dz3", "dz1", "dW1"):
         shows(lab, target)
         names = lab.locator(".card:visible .figures .slot").evaluate_all(
             "all => all.map((s) => s.dataset.value)"
@@ -232,9 +232,10 @@ def test_a_cell_of_a_table_is_changed_too_and_focus_stays_in_the_picture(lab: An
     lab.keyboard.press("End")
     assert lab.locator(".card:visible [data-value=W1] .readout").inner_text().startswith("W1[0, 7] = ")
     assert lab.locator("[aria-current=step] code").inner_text().startswith("z1 =")
+    shows(lab, "dW1")
     lab.locator(".card:visible summary").first.focus()
     lab.keyboard.press("ArrowRight")
-    assert not lab.locator("[aria-current=step] code").inner_text().startswith("z1 =")
+    assert lab.locator("[aria-current=step] code").inner_text().startswith("db1 =")
     assert lab.said == []
 
 

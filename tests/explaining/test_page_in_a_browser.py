@@ -190,7 +190,7 @@ def test_a_gradient_shows_values_derivation_jacobian_and_witness(open_page: Open
     assert moons.ledger["dW1"].sample is not None
     least = moons.ledger["dW1"].sample.numbers[0]
     assert least is not None
-    shown = float(card.locator(".numbers td").first.inner_text())
+    shown = float(card.locator(".numbers tbody td").first.inner_text())
     assert shown == pytest.approx(least, rel=1e-3)
     jacobian = card.locator("details", has_text="Jacobian of z1 by W1").first
     jacobian.locator("summary").click()

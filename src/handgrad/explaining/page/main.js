@@ -28,7 +28,14 @@ const narrow = matchMedia("(max-width: 1280px)");
 if (narrow.matches && !record.setup?.reopened?.view) document.getElementById("drawing-pane")?.removeAttribute("open");
 
 measureHead();
-addEventListener("resize", measureHead);
+let width = innerWidth;
+addEventListener("resize", () => {
+  measureHead();
+  if (innerWidth === width) return; // the bars of a phone's browser
+  width = innerWidth;
+  record.numbers += 1; // pictures and tables have as much room as there is now
+  program.again();
+});
 const { reopened } = record.setup ?? {};
 const linked = !reopened && location.hash.match(/^#line-(\d+)$/);
 const same = record.lines.findLastIndex((line) => line.target === reopened?.target);
