@@ -163,12 +163,11 @@ def test_pairs_are_marked_and_followed(open_page: Open, moons: Explanation) -> N
 def test_the_drawing_follows_the_program(open_page: Open, moons: Explanation) -> None:
     page = open_page(moons)
     blocks = page.locator(".network .block")
-    assert blocks.count() == len(moons.drawing) - 1  # the target and what is made of it are one
+    assert blocks.count() == len(moons.drawing)
     assert page.locator(".network .edge.backward.ready").count() == 0
     # targets enter at the loss, by an arrow from the side: they are no blocks between the layers and it
     labels = page.locator(".network .block .label").all_inner_texts()
-    assert labels.index("mean") == len(blocks_in_column := [each for each in labels if each != "q"]) - 1
-    assert "one_hot_targets" not in blocks_in_column
+    assert labels.index("mean") == len([each for each in labels if each != "t"]) - 1
     page.click("[data-step=last]")
     every = page.locator(".network .edge").count()
     assert page.locator(".network .edge.ready").count() == every
