@@ -11,7 +11,7 @@ const PILL = 54; // the width of a target's, at the right of the loss
 
 /** Draw the network. Returns what moves it to a line, and what draws its numbers again. */
 export function drawNetwork(place, record, choose) {
-  const { column: blocks, beside } = parted(record.drawing);
+  const { column: blocks, beside } = parted(record);
   const made = new Map(record.lines.map((line, number) => [line.target, number]).reverse());
   const root = drawn("svg", { class: "network", role: "group", "aria-label": "The network, from its input to its loss" });
   root.append(arrowheads());
@@ -41,12 +41,13 @@ export function drawNetwork(place, record, choose) {
 }
 
 /** The blocks from the input to the loss, and those that enter at the loss only: targets, and what is made of them alone. */
-function parted(blocks) {
+function parted({ drawing: blocks, lines }) {
   const forward = new Set(blocks.filter((block) => block.part === "forward").flatMap((block) => [block.name, ...block.inputs]));
   const beside = new Map();
   const users = (name) => blocks.filter((block) => block.inputs.includes(name));
   for (const block of blocks) {
-    const alone = block.inputs.every((name) => beside.has(name));
+    // a target's classes read z too, for the number of its columns alone: no gradient goes there
+    const alone = block.part === "input" || (block.inputs.some((name) => beside.has(name)) && !lines.some(({ undoes }) => undoes === block.name));
     if (forward.size && !forward.has(block.name) && alone && users(block.name).length) beside.set(block.name, block);
   }
   return { column: blocks.filter((block) => !beside.has(block.name)), beside };
@@ -59,7 +60,8 @@ function drawBeside(parts, block, { top }, beside) {
     const text = drawn("text", { x: WIDTH - PILL / 2 - 2, y: y + 4, class: "label" }, short(name, 6));
     const box = drawn("rect", { x: WIDTH - PILL - 2, y: y - 11, width: PILL, height: 22, rx: 11 });
     const source = beside.get(name);
-    const of = source.inputs.length ? `, ${source.label} of ${source.inputs.join(" and ")}` : "";
+    const targets = source.inputs.filter((each) => beside.has(each));
+    const of = targets.length ? `, ${source.label} of ${targets.join(" and ")}` : "";
     const group = drawn("g", { class: "block input" }, drawn("title", {}, `${named(parts.record, name)}${of}: enters at the loss`), box, text);
     parts.root.append(group);
     if (source.lines.length) act(parts, group, named(parts.record, name), Math.min(...source.lines));

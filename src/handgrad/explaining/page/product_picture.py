@@ -106,7 +106,8 @@ def _drawn(outlines: tuple[Outline, Outline, Outline], scale: float, kind: str =
     x, height = 0.0, TOP + BOTTOM + max(_length(each.rows, scale) for each in outlines)
     for number, (outline, sign) in enumerate(zip(outlines, ("@", "=", ""), strict=True)):
         parts.extend(_one(outline, x, scale, height, (number == 1, number == 0)))
-        x += SIDE + max(_length(outline.columns, scale), LETTER * len(outline.name))
+        letters = max(len(outline.name), len(_labelled(outline.columns)))
+        x += SIDE + max(_length(outline.columns, scale), LETTER * letters)
         if sign:
             text = Markup('<text class="sign" x="{:.0f}" y="{:.0f}">{}</text>')
             parts.append(text.format(x + SIGN / 2, height / 2, sign))

@@ -144,7 +144,7 @@ function redrawProduct(figure) {
       place(rows[k], { x: left - 5, y: top + height / 2 + 4 });
       place(columns[k], { x: left, y: top - 6 });
       place(names[k], { x: left, y: top + height + 14 });
-      x += SIDE_LABEL + Math.max(width, LETTER * names[k].textContent.length);
+      x += SIDE_LABEL + Math.max(width, LETTER * Math.max(names[k].textContent.length, columns[k].textContent.length));
       if (!signs[k]) return;
       place(signs[k], { x: x + SIGN / 2, y: (TOP_LABEL + highest + BOTTOM_LABEL) / 2 });
       x += SIGN;
