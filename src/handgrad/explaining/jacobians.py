@@ -290,16 +290,11 @@ def _forward_entry(dependency: Dependency, found: GradientByIndices, axes: AxisN
 def _gradient_line(dependency: Dependency) -> str:
     """Return which gradient of the program is the output's times this Jacobian; "" for none."""
     execution, of = dependency.execution, dependency.input
-    if not dependency.detours:
-        made = [target for target, value in execution.gradient_of.items() if value == of]
-        own = [
-            line.target
-            for line in execution.backward
-            if line.undoes == dependency.output and line.target in made
-        ]
-        if len(own) == 1 and len(dependency.nodes) == 1:
-            return own[0]
-    return f"d{of}"
+    if len(dependency.nodes) > 1:
+        return f"d{of}"  # by every way
+    made = [target for target, value in execution.gradient_of.items() if value == of]
+    own = [line.target for line in execution.backward if line.undoes == dependency.output and line.target in made]
+    return own[0] if len(own) == 1 else ""
 
 
 def _explain(dependency: Dependency, rows: Rows, formula: str, why: str, of_row: str) -> str:

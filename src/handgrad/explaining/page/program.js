@@ -269,6 +269,7 @@ export function fillJacobians(record, part) {
     const figureOf = (row) => jacobianFigure((record.lab && row !== null && jacobianOfRow(record.lab, jacobian, row)) || jacobian, row ?? jacobian.example);
     const details = slot.closest("details");
     details.ontoggle = () => fillJacobians(record, details);
+    if (!details.open && slot.firstChild) continue; // drawn when it is opened
     const live = details.open && record.lab && jacobian.example !== null && jacobianOfRow(record.lab, jacobian, jacobian.example);
     const chosen = Number(slot.querySelector("input")?.value ?? jacobian.example);
     slot.replaceChildren(figureOf(live ? chosen : null));
