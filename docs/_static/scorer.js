@@ -1,7 +1,7 @@
 // How the documentation's search orders what it finds: as Sphinx does, with the pages for who changes handgrad last.
-const internal = /^(architecture|changelog|contributing|decisions|security|how-to\/add-|reference\/)/;
+var internal = /^(architecture|changelog|contributing|decisions|security|how-to\/add-|reference\/)/;
 
-const Scorer = {
+var Scorer = {
   score: ([docname, , , , score]) => (internal.test(docname) ? score / 20 : score),
   objNameMatch: 11,
   objPartialMatch: 6,

@@ -87,8 +87,8 @@ def as_array(name: str, given: Any) -> Array:
 
 def _is_masked(given: Any) -> bool:
     """Return whether some values of an array are masked, without importing ``numpy.ma``."""
-    masked: Any = getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())
-    return isinstance(given, masked) and bool(given.mask.any())
+    kind: Any = getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())
+    return isinstance(given, kind) and bool(np.any(given.mask))
 
 
 def is_sparse(given: Any) -> bool:
