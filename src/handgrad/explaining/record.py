@@ -460,7 +460,7 @@ class Explanation(HTMLReprMixin):
         return f"{self.title} · {self.rows:,} row{'s' * (self.rows != 1)}{loss}"
 
     def undone(self, line: ExplainedLine) -> ExplainedLine | None:
-        """Return the forward line that a backward line undoes; of a loop over time, the one that reads the value."""
+        """Return the forward line that a backward line undoes; in a loop over time, the one that reads its value."""
         forward = [other for other in self.lines if other.phase in ("forward", "loss")]
         made = [other for other in forward if other.target == line.undoes]
         of = self.gradient_of(line)
