@@ -293,7 +293,9 @@ def _gradient_line(dependency: Dependency) -> str:
     if len(dependency.nodes) > 1:
         return f"d{of}"  # by every way
     made = [target for target, value in execution.gradient_of.items() if value == of]
-    own = [line.target for line in execution.backward if line.undoes == dependency.output and line.target in made]
+    own = [
+        line.target for line in execution.backward if line.undoes == dependency.output and line.target in made
+    ]
     return own[0] if len(own) == 1 else ""
 
 
