@@ -40,6 +40,8 @@ CHOICES: dict[str, Mapping[str, Any]] = {
 
 WITHOUT_OPTION = {
     "data.source": "What the command line's SOURCE is: a built-in set, a file or a folder.",
+    "data.inputs": "In a recipe: the shape of a row that it is for, so that `handgrad show` needs no data.",
+    "data.outputs": "In a recipe: the number of classes that it is for, likewise.",
     "data.fingerprint": "In a run's settings: what the data was, so that a change is noticed.",
     "network.layers": "Instead of `hidden` and what goes with it: every layer, a table with its `type`.",
     "network.transformer": "For texts: a table of `width`, `heads` and `blocks`, as `--width`, `--heads` and `--blocks`.",
