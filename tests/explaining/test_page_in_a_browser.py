@@ -166,7 +166,7 @@ def test_the_drawing_follows_the_program(open_page: Open, moons: Explanation) ->
     assert blocks.count() == len(moons.drawing) - 1  # the target and what is made of it are one
     assert page.locator(".network .edge.backward.ready").count() == 0
     # targets enter at the loss, by an arrow from the side: they are no blocks between the layers and it
-    labels = page.locator(".network .block .label").all_inner_texts()
+    labels = page.locator(".network .block .label").all_text_contents()
     assert labels.index("mean") == len(blocks_in_column := [each for each in labels if each != "q"]) - 1
     assert "one_hot_targets" not in blocks_in_column
     page.click("[data-step=last]")
