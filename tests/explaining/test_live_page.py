@@ -622,7 +622,7 @@ def test_six_questions_are_answered_two_clicks_away(lab: Any) -> None:
         for mistake in re.findall("“(.*?)”", answer):
             assert card.get_by_role("button", name=mistake, exact=True).count() == 1
         formulas = card.locator(".step code").all_inner_texts()
-        for formula in re.findall(r"∂z1\[.*?\] · δ\[[^\]]*\]|dW1\[.*?dz1\[[^\]]*\]", answer):
+        for formula in re.findall(r"∂z1\[.*?\] · δ\[[^\]]*\]|dW1\[[^\]]*\] = Σ_n x.*?dz1\[[^\]]*\]", answer):
             assert formula in formulas
     assert lab.said == []
 

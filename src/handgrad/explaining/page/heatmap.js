@@ -305,7 +305,7 @@ export function numbersOf(name, entry, room, choose) {
   const across = Math.min(shown.columns, Math.max(2, Math.min(CORNER, Math.floor((room - 60) / WIDEST))));
   const down = Math.min(shown.rows, CORNER);
   const heads = Array.from({ length: across }, (_, c) => element("th", { scope: "col" }, String(c)));
-  const head = element("thead", {}, element("tr", {}, element("td"), ...heads));
+  const head = element("thead", {}, element("tr", {}, element("th"), ...heads));
   const body = element("tbody");
   const cells = [];
   for (let r = 0; r < down; r++) {

@@ -56,7 +56,11 @@ def product_picture(line: ExplainedLine, ledger: Mapping[str, LedgerEntry]) -> M
 
 def factors(line: ExplainedLine, ledger: Mapping[str, LedgerEntry]) -> tuple[Outline, Outline] | None:
     """Return the two matrices of the first product in a line; None where there is none."""
-    for node in ast.walk(ast.parse(line.expression)):
+    try:
+        tree = ast.parse(line.expression)
+    except SyntaxError:  # a record from elsewhere
+        return None
+    for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             left, right = (_outline(side, ledger) for side in (node.left, node.right))
             if left and right and left.columns[1] == right.rows[1]:
