@@ -94,6 +94,7 @@ def test_byte_order_mark_spaces_quotes_and_blank_lines_do_no_harm(read: Read) ->
         (["None", "bread", "None", "bread"], "classification", ("None", "bread")),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*the target is the same in every row")
 def test_the_task_follows_from_the_target(
     read: Read, cells: list[str], task: str, classes: tuple[str, ...]
 ) -> None:

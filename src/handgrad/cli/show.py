@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 from pathlib import Path
 from typing import Any, cast
@@ -83,7 +84,7 @@ def show_command(
         optimiser["training__optimiser__type"] = optimiser["training__optimiser__type"] or "AdamW"
         configuration = configuration_from(None, None, others | optimiser)
         network = gpt2(cast("Size", source))
-    elif source and "." not in source and source not in BUILT_IN and not Path(source).exists():
+    elif source and re.fullmatch(r"[\w-]+", source) and source not in BUILT_IN and not Path(source).exists():
         known = [*BUILT_IN, *GPT2]
         raise DataError(
             f"{source}: there is no data set, no run and no network of this name", fix=nearest(source, known)

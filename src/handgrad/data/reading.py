@@ -251,7 +251,7 @@ def _not_utf8(path: Path, error: UnicodeDecodeError) -> DataError:
                     break
     return DataError(
         f"{path}{line}: not UTF-8: it has the byte 0x{byte:02x}",
-        fix=f"convert it, as from {encoding}: iconv -f {encoding} -t utf-8 {quote(str(path))} > utf8.csv",
+        fix=f"convert it, as from {encoding}: iconv -f {encoding} -t utf-8 {quote(str(path))} > utf8{path.suffix}",
     )
 
 
