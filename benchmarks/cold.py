@@ -92,6 +92,12 @@ class Fresh:
         known, text = done.stdout.split("\n", 1)
         return json.loads(known), text
 
+    def size(self) -> int:
+        """Return how many bytes the files of the environment have."""
+        return sum(
+            path.stat().st_size for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink()
+        )
+
     def forget_bytecode(self) -> None:
         """Take away what pip had Python keep of every file it installed."""
         for folder in list(self.folder.rglob("__pycache__")):
@@ -157,6 +163,7 @@ def main() -> int:
         fresh = Fresh(Path(folder))
         machine, text = fresh.facts()
         print(text)
+        print(f"installed, with pip: {fresh.size() / 2**20:,.0f} MiB\n")
         waits = measure(fresh, options.rounds, options.trainings)
     print(table(waits))
     if options.json:

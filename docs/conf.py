@@ -37,3 +37,4 @@ html_theme = "furo"
 html_title = f"handgrad {version}"
 html_static_path = ["_static"]
 html_css_files = ["wide.css"]
+html_search_scorer = str(Path(__file__).parent / "_static" / "scorer.js")

@@ -17,6 +17,11 @@ from handgrad.explaining.snapshots import Recorder, with_training
 
 STATIC = Path(__file__).parent / "_static"
 EPOCHS = 150
+FRAME = """() => [
+  document.documentElement.scrollWidth,
+  document.querySelector("#step").getBoundingClientRect().bottom + scrollY + 16,
+]"""
+"""How wide the page is, and where the section with program and cards ends: what the picture shows."""
 
 
 def page() -> str:
@@ -30,15 +35,16 @@ def page() -> str:
 
 
 def shoot(browser: Browser, path: Path, scheme: str) -> None:
-    """Photograph the page in one of its two themes, at the gradient of the first weight."""
+    """Photograph the page in one of its two themes, at the gradient of the first weight: no panel cut, none clipped."""
     context = browser.new_context(viewport={"width": 1440, "height": 1000}, color_scheme=scheme)  # type: ignore[arg-type]
     tab = context.new_page()
     tab.goto(path.as_uri())
     tab.click(".line:has(code:text('dW1 ='))")
     tab.evaluate("scrollTo(0, 0)")
     tab.wait_for_timeout(300)
+    width, height = tab.evaluate(FRAME)
     picture = Image.open(
-        io.BytesIO(tab.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": 1440, "height": 1640}))
+        io.BytesIO(tab.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": width, "height": height}))
     )
     picture.convert("RGB").save(STATIC / f"explain-{scheme}.png", optimize=True)
     context.close()

@@ -134,12 +134,15 @@ def test_only_the_download_speaks_to_the_network() -> None:
         ("from handgrad import Network, train; import handgrad.data", True),
         ("import handgrad; handgrad.rules.relu; handgrad.data.digits", True),
         ("from handgrad.cli import main", False),
+        ("from handgrad.cli import main; sys.argv[1:] = ['--help']; main()", False),
+        ("from handgrad.cli import main; sys.argv[1:] = ['--version']; main()", False),
     ],
 )
 def test_an_import_loads_numpy_at_most(code: str, loads_numpy: bool) -> None:
     """It is quick: whatever is slow or optional is imported where it is used, and help is printed without NumPy."""
-    code = f"import sys; {code}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    report = "lambda: print('loaded', *{name.partition('.')[0] for name in sys.modules})"
+    code = f"import atexit, sys; atexit.register({report}); {code}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
+    loaded = set(done.stdout.rpartition("loaded ")[2].split())
     assert ("numpy" in loaded) == loads_numpy
     assert loaded & {*HOMES, "pandas", "numba"} <= ({"click"} if "cli" in code else set())

@@ -40,6 +40,8 @@ CHOICES: dict[str, Mapping[str, Any]] = {
 
 WITHOUT_OPTION = {
     "data.source": "What the command line's SOURCE is: a built-in set, a file or a folder.",
+    "data.inputs": "In a recipe: the shape of a row that it is for, so that `handgrad show` needs no data.",
+    "data.outputs": "In a recipe: the number of classes that it is for, likewise.",
     "data.fingerprint": "In a run's settings: what the data was, so that a change is noticed.",
     "network.layers": "Instead of `hidden` and what goes with it: every layer, a table with its `type`.",
     "network.transformer": "For texts: a table of `width`, `heads` and `blocks`, as `--width`, `--heads` and `--blocks`.",
@@ -51,13 +53,12 @@ def generate(kind: str, *names: str) -> str:
     """Return a part of the documentation.
 
     ``rules`` (the index of their pages), ``kinds`` (of their arguments), ``settings`` (of a table), ``choices`` (of
-    layers, losses, optimisers or schedules), ``initialisers``, ``explained`` (what `handgrad explain` prints when it is
-    given these words), ``formats`` (of data files), ``usage`` (of a command), ``counterparts`` (of layers in PyTorch,
-    or what has none), or ``mistakes`` (the index of their pages).
+    layers, losses, optimisers or schedules), ``initialisers``, ``formats`` (of data files),
+    ``usage`` (of a command), or ``counterparts`` (of layers in PyTorch, or what has none).
     """
     parts: dict[str, Any] = {
         "rules": rule_index, "kinds": kinds, "settings": settings, "choices": choices, "initialisers": initialisers,
-        "explained": explained, "formats": formats, "usage": usage, "counterparts": counterparts, "mistakes": mistakes,
+        "formats": formats, "usage": usage, "counterparts": counterparts,
     }  # fmt: skip
     text: str = parts[kind](*names)
     return text
@@ -79,11 +80,6 @@ def kinds() -> str:
 
 
 # Commands.
-
-
-def explained(*words: str) -> str:
-    """Return what `handgrad explain` prints, with the command above it."""
-    return _printed("explain", *words)
 
 
 def usage(command: str) -> str:
@@ -232,9 +228,8 @@ def initialisers() -> str:
 
 
 def mistakes() -> str:
-    """Return the mistakes that the checker names, as a table that links their pages."""
+    """Return the mistakes that the checker names, as the table that docs/mistakes/index.md has: it is read there as it is."""
     rows = [
         (f"[{code}]({code}.md)", inline(each.title), inline(each.shows)) for code, each in MISTAKES.items()
     ]
-    listed = "\n".join(MISTAKES)
-    return f"{table(['code', 'what is wrong', 'how it shows'], rows)}\n\n```{{toctree}}\n:hidden:\n\n{listed}\n```"
+    return str(table(["code", "what is wrong", "how it shows"], rows))

@@ -80,13 +80,17 @@ UNKNOWN = ("typing", "numpy._typing")
 ELSEWHERE: Mapping[str, str] = {
     "approximate": "form", "b1": "beta1", "b2": "beta2", "betas": "beta1", "callback": "after_epoch",
     "callbacks": "after_epoch", "clipnorm": "clip_norm", "div_factor": "start", "drop_rate": "rate",
-    "embedding_dim": "features", "eps": "epsilon", "eta": "learning_rate", "eta_min": "final", "eta0": "learning_rate",
-    "final_div_factor": "end", "gamma": "factor", "ignore_index": "ignored", "in_features": "inputs",
+    "embed_dim": "features", "embedding_dim": "features", "eps": "epsilon", "eta": "learning_rate",
+    "eta_min": "final", "eta0": "learning_rate",
+    "final_div_factor": "end", "gamma": "factor", "ignore_index": "ignored", "in_channels": "inputs",
+    "in_features": "inputs", "input_size": "inputs", "hidden_size": "outputs", "kernel_size": "size",
     "input_dim": "inputs", "input_shape": "inputs", "kernel_initializer": "initialiser", "label_smoothing": "smoothing",
     "labels": "t", "learning_rate_init": "learning_rate", "lr": "learning_rate", "max_grad_norm": "clip_norm",
     "max_iter": "epochs", "max_norm": "clip_norm", "n_epochs": "epochs", "n_iter_no_change": "patience",
-    "negative_slope": "slope", "num_embeddings": "entries", "num_epochs": "epochs", "out_features": "outputs",
-    "output_dim": "outputs", "p": "rate", "pct_start": "rising", "pos_weight": "positive_weight", "prob": "rate",
+    "negative_slope": "slope", "num_embeddings": "entries", "num_epochs": "epochs", "num_groups": "groups",
+    "num_heads": "heads", "num_kv_heads": "key_heads", "out_channels": "outputs", "out_features": "outputs",
+    "output_dim": "outputs", "pool_size": "size", "filters": "outputs", "strides": "stride",
+    "p": "rate", "pct_start": "rising", "pos_weight": "positive_weight", "prob": "rate",
     "random_state": "seed", "rho": "decay", "step_size": "every", "units": "outputs",
     "use_bias": "bias", "validation_data": "validation", "validation_split": "validation", "verbose": "progress",
     "w": "sample_weight", "warmup_steps": "warmup", "weight": "class_weight", "weights": "sample_weight",
@@ -258,7 +262,8 @@ def _fix(value: Any, hint: Any, *, several: bool) -> str:
     if 0 < len(kinds) < 8:
         return f"choose from {', '.join(_made(kinds[name]) for name in sorted(kinds))}"
     *words, last = dict.fromkeys(_word(part, alone=len(parts) == 1) for part in parts)
-    return f"give {', '.join(words)}{' or ' * bool(words)}{last}"
+    for_all = ", one for all axes" * (isinstance(value, list | tuple) and last.startswith(WORDS[int]))
+    return f"give {', '.join(words)}{' or ' * bool(words)}{last}{for_all}"
 
 
 def _meant(hint: Any) -> Any:

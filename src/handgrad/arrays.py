@@ -66,7 +66,7 @@ def as_array(name: str, given: Any) -> Array:
     Traceback (most recent call last):
     handgrad.errors.DataError: x has rows of different lengths: x[0] holds 2 values and x[1] holds 1 value
     """
-    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+    if _is_masked(given):
         raise DataError(f"{name} has masked values", fix="fill them in, or remove their rows")
     if isinstance(given, np.memmap):  # it stays on the disk until it is used
         return given
@@ -83,6 +83,12 @@ def as_array(name: str, given: Any) -> Array:
             fix="a sparse matrix becomes one by .toarray(), a generator by list(…)",
         )
     return array
+
+
+def _is_masked(given: Any) -> bool:
+    """Return whether some values of an array are masked, without importing ``numpy.ma``."""
+    kind: Any = getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())
+    return isinstance(given, kind) and bool(np.any(given.mask))
 
 
 def is_sparse(given: Any) -> bool:

@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from handgrad.arrays import Array, Fingerprint, is_sparse
 from handgrad.data import Dataset, Split, Task, split
-from handgrad.data.text import CONTEXT, is_text
+from handgrad.data.text import is_text
 from handgrad.engines import ENGINES, check_devices
 from handgrad.errors import ConfigurationError, nearest
 from handgrad.layers import (
@@ -51,18 +51,6 @@ from handgrad.specs import explain, find, from_table
 LEAST_EPOCHS, LEAST_STEPS = 30, 1000
 OPTIMISER: dict[str, Any] = {"type": "Adam", "learning_rate": 0.003}
 
-FOR_TEXT: dict[str, Any] = {
-    "data": {"context": CONTEXT, "test": 0.1},
-    "training": {
-        "batch_size": 4,
-        "optimiser": {"type": "AdamW", "learning_rate": 0.002},
-        "schedule": {"type": "Cosine", "warmup": 1},
-    },
-}
-TRANSFORMER: dict[str, Any] = {"transformer": {}, "dropout": 0.2}
-"""Of the default sizes on the built-in text: larger batches and steps of 0.001 learn half as fast, and without dropout the
-validation loss rises after 12 epochs."""
-
 NORMALISATIONS: dict[str, type[Layer]] = {"batch": BatchNorm, "layer": LayerNorm}
 
 RECURRENT = ("RNN", "GRU", "LSTM")
@@ -70,6 +58,9 @@ RECURRENT = ("RNN", "GRU", "LSTM")
 
 RECIPES = {path.stem: path for path in sorted(Path(__file__).with_name("recipes").glob("*.toml"))}
 """Files of settings that come with the package, by name."""
+
+FOR_TEXT = RECIPES["gpt"]
+"""The settings that a text has where none are given."""
 
 MOST_BYTES = 2**20  # of a file of settings
 TOO_DEEP = re.compile(
@@ -87,6 +78,8 @@ class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ``standardise`` is "feature", "all", "none", or "auto": bytes, as pixels are, all together, else by feature.
     ``standardise_targets`` does the same to the values that a regression predicts, each column by itself; for `Huber` by
     median and median absolute deviation.
+    ``inputs`` and ``outputs`` are the shape of a row and the number of classes that a recipe is for, by which `handgrad show`
+    shows it without the data.
     ``context`` is how many characters of a text, or rows of a time series, a window has.
     ``fingerprint`` is what identifies the data of a run.
     """
@@ -101,6 +94,8 @@ class DataSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     standardise: Literal["auto", "feature", "all", "none"] = "auto"
     standardise_targets: bool = True
     context: Count | None = None
+    inputs: list[Count] | None = None
+    outputs: Count | None = None
     fingerprint: dict[str, Fingerprint] | None = None
 
 
@@ -349,26 +344,35 @@ def _outputs(dataset: Dataset, loss: Loss) -> int:
     return 1 if dataset.t.ndim == 1 else dataset.t.shape[1]
 
 
-def read_configuration(path: Path | None, overrides: Mapping[str, Any]) -> Configuration:
+def read_configuration(
+    path: Path | None, overrides: Mapping[str, Any], *, shown: bool = False
+) -> Configuration:
     """Read a TOML file, if there is one, and put command-line options over it, those that are not None.
 
     Options have dotted names, ``{"training.epochs": 5}``; ``training.optimiser.learning_rate`` goes into its table.
-    Raises `ConfigurationError` with file, line and the nearest key, or what was expected of a value.
+    Raises `ConfigurationError` with file, line and the nearest key, or what was expected of a value. A recipe without data of
+    its own can be ``shown``.
     """
     recipe = RECIPES.get(str(path)) if path and not path.exists() else None
     text, tables = _read_toml(recipe or path)
     given = {name: value for name, value in overrides.items() if value is not None}
     if recipe and "data.source" not in given and "source" not in tables.get("data", {}):
-        raise ConfigurationError(
-            f"--config {path}: this recipe has no data of its own",
-            fix=f"name the data: handgrad train SOURCE --config {path}",
-        )
+        if shown and "inputs" in tables.get("data", {}):
+            given["data.source"] = str(path)
+        else:
+            raise ConfigurationError(
+                f"--config {path}: this recipe has no data of its own",
+                fix=f"name the data: handgrad train SOURCE --config {path}",
+            )
     for name in sorted(given, key=lambda name: not name.endswith(".type")):  # a type replaces its whole table
         _put(tables, name.split("."), given[name])
     data, network = tables.get("data"), tables.get("network")
     if isinstance(data, dict) and is_text(str(data.get("source", ""))):
         layers = isinstance(network, dict) and network.get("layers")
-        tables = _over(FOR_TEXT if layers else FOR_TEXT | {"network": TRANSFORMER}, tables)
+        _, defaults = _read_toml(FOR_TEXT)
+        if layers:
+            del defaults["network"]
+        tables = _over(defaults, tables)
     training = tables.get("training")
     if isinstance(training, dict) and isinstance(training.get("optimiser"), dict):
         table = training["optimiser"]
@@ -413,11 +417,12 @@ def _read_toml(path: Path | None) -> tuple[str, dict[str, Any]]:
         fix = "" if path.suffix or path.exists() else f"of recipes, {nearest(path.name, RECIPES)}"
         raise ConfigurationError(f"{path}: {error.strerror or error}", fix=fix) from None
     except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or nested without end
-        raise ConfigurationError(f"{path}: not TOML: {error}") from None
+        fix = 'a setting is a line such as epochs = 30, hidden = [64, 64] or loss = "Huber", a table begins with [training]'
+        raise ConfigurationError(f"{path}: not TOML: {error}", fix=fix) from None
 
 
 def write_configuration(configuration: Configuration) -> str:
-    """Return a configuration as TOML, every setting written out."""
+    """Return a configuration as TOML, every setting that is in force written out."""
     import tomli_w  # only where it writes
 
     def without_none(value: Any) -> Any:
@@ -425,7 +430,12 @@ def write_configuration(configuration: Configuration) -> str:
             return {key: without_none(item) for key, item in value.items() if item is not None}
         return value
 
-    return tomli_w.dumps(without_none(msgspec.to_builtins(configuration)))
+    tables = msgspec.to_builtins(configuration)
+    network = tables["network"]
+    if network["layers"] or network["transformer"]:  # which leave nothing to these
+        for name in ("hidden", "activation", "normalisation", *(["dropout"] if network["layers"] else [])):
+            del network[name]
+    return tomli_w.dumps(without_none(tables))
 
 
 def _put(tables: dict[str, Any], path: list[str], value: Any) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from handgrad.arrays import Array
 from handgrad.errors import HandgradError, RunError, notify
+from handgrad.forks import LOCK
 
 T = TypeVar("T")
 LOCK_FLAGS = (
@@ -27,6 +28,7 @@ LOCK_FLAGS = (
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 """What a file system answers that has no locks, such as some of those in a network."""
 
+OTHER_FOLDER = "choose a folder that you may write, with --out on the command line"
 TYPES = {"F16": "float16", "F32": "float32", "F64": "float64", "I64": "int64", "U8": "uint8", "BOOL": "bool"}
 """NumPy's names of the types that a network's arrays may have, by those of safetensors."""
 
@@ -149,7 +151,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def tensor_bytes(arrays: Mapping[str, Array], header: object = None, **metadata: str) -> bytes:
     """Return arrays as a safetensors file, with a header as JSON under "handgrad" in its metadata."""
-    from safetensors.numpy import save
+    with LOCK:
+        from safetensors.numpy import save
 
     if header is not None:
         metadata["handgrad"] = msgspec.json.encode(header).decode()
@@ -177,7 +180,8 @@ class Tensors:
     @contextmanager
     def open_anywhere(cls, path: Path, error: type[HandgradError]) -> Iterator[Tensors]:
         """Open a file of the user's, which a link may lead to; raises ``error`` when it is missing or damaged."""
-        from safetensors import SafetensorError, safe_open
+        with LOCK:
+            from safetensors import SafetensorError, safe_open
 
         try:
             path.open("rb").close()  # whose error states the problem better than that of safetensors
@@ -277,10 +281,11 @@ class FolderLock:
                 with suppress(OSError):
                     left.unlink()
         except FileExistsError:
-            raise RunError(f"{self.folder}: cannot be written: it is no folder") from None
+            raise RunError(f"{self.folder}: cannot be written: it is no folder", fix=OTHER_FOLDER) from None
         except OSError as error:
             self._release()
-            raise RunError(f"{self.folder}: cannot be written: {error.strerror or error}") from None
+            problem = f"{self.folder}: cannot be written: {error.strerror or error}"
+            raise RunError(problem, fix=OTHER_FOLDER) from None
 
     def _release(self) -> None:
         if self.file is not None:

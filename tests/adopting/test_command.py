@@ -68,6 +68,7 @@ def test_a_wrong_gradient_is_named_and_the_right_one_trained(handgrad: Command, 
     done = handgrad("adopt", path)
     assert "its gradients are wrong: missing-local-derivative in dweights" in done.stdout
     assert "they part after step 0: yours follows a wrong gradient" in done.stdout
+    assert "every gradient" not in done.stdout
     assert "yours: train(); handgrad: SGD, learning rate 0.1, 1 row at a time" in done.stdout
     assert "The gradients there are wrong" in (tmp_path / "adopted" / "notes" / "network.py").read_text()
 

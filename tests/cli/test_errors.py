@@ -23,13 +23,14 @@ from .wrong_files import write_wrong
 WRONG: dict[str, tuple[int, str]] = {
     # data, settings and runs
     "train nowhere.csv --target kept": (1, "nowhere.csv: there is no such file"),
+    "show gpt5": (1, "gpt5: there is no data set, no run and no network of this name"),
     "train nowhere": (1, "nowhere: there is no built-in data set and no folder of this name"),
     "train pets.doc": (1, "pets.doc: files that end in .doc are not read"),
     # texts
     "train nowhere.txt": (1, "nowhere.txt: there is no such file"),
     "train short.txt": (1, "short.txt: 5 characters, and a window of 128 with the one after it needs 129"),
     "train empty.txt": (1, "empty.txt: 0 characters, and a window of 128 with the one after it needs 129"),
-    "train latin.txt": (1, "latin.txt: not UTF-8: byte 3 is 0xe9"),
+    "train latin.txt": (1, "latin.txt, line 1: not UTF-8: it has the byte 0xe9"),
     "train same.txt --context 2": (1, "same.txt: there is one class, 'a', and two or more are needed"),
     "train short.txt --context 4": (1, "short.txt: no training row is left of 1, as test takes 1 and validation 1"),
     "train rhyme.txt --context 4 --standardise feature": (1, "--standardise: rhyme.txt holds characters of a text, which have neither mean nor deviation"),
@@ -50,6 +51,9 @@ WRONG: dict[str, tuple[int, str]] = {
     "train pets.csv": (1, "pets.csv: no target is named, and a table needs one"),
     "train pets.csv --target keep": (1, "pets.csv: there is no column 'keep'"),
     "train one.csv --target kept": (1, "one.csv: there is one class, 'yes', and two or more are needed"),
+    "train bars.csv --target kept": (1, "bars.csv: there is one column, 'width|kept', and it looks separated by '|'"),
+    "train dollars.csv --target price": (1, "dollars.csv, target price: the target is text, '$1,000' in the first row, and looks like numbers"),
+    "train ids.csv --target name": (1, "ids.csv, target name: the target is text, 'r0' in the first row, so classes, and nearly every one differs: 30 different ones in 30 rows"),
     "train empty.csv --target kept": (1, "empty.csv: the first line is empty"),
     "train header.csv --target kept": (1, "header.csv: the file has a header and no rows"),
     "train text.csv --target kept": (1, "text.csv, line 4: column 'height' holds 'tall', and a finite number is needed"),
@@ -143,7 +147,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "export runs/pets --torch w --prediction": (2, "--prediction and --without-standardisation are for --onnx FILE."),
     "export runs/pets --torch 'a file'/w": (1, "a file/w: cannot be written: a file is no folder"),
     "export runs/pets --torch runs": (2, "Invalid value for '--torch': File 'runs' is a directory."),
-    "show runs/nowhere": (1, "runs/nowhere: there is no built-in data set and no folder of this name"),
+    "show runs/nowhere": (1, "runs/nowhere: there is no data set, no run and no network of this name"),
     "show gpt2 --hidden 3": (1, "gpt2 is a published network, which has its own settings"),
     "show runs/pets --epochs 3": (1, "runs/pets is a run, which has its own settings"),
     "show runs/pets --config x.toml": (1, "runs/pets is a run, which has its own settings"),
@@ -204,7 +208,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "train unnamed.csv --target kept": (1, "unnamed.csv: column 2 of 3 has no name"),
     "train ragged.csv --target kept": (1, "ragged.csv, line 3: 3 cells found, and 2 expected, one a column"),
     "train long.csv --target kept": (1, "long.csv: the file cannot be read: field larger than field limit (131072)"),
-    "train latin.csv --target kept": (1, "latin.csv: the file cannot be read: 'utf-8' codec can't decode byte 0xf6 in position 2: invalid start byte"),
+    "train latin.csv --target kept": (1, "latin.csv, line 1: not UTF-8: it has the byte 0xf6"),
     "train folder.csv --target kept": (1, "folder.csv: target is 'kept', and this source has its own target"),
     "train prices.csv --target price,price": (1, "prices.csv: the target 'price' is named twice"),
     "train prices.csv --target width,height,age,price": (1, "prices.csv: every column is a target, and one feature or more is needed"),
@@ -360,11 +364,11 @@ WRONG: dict[str, tuple[int, str]] = {
     "explain --line dW9": (1, "no line makes 'dW9'"),
     "explain --jacobian z1": (1, "'z1' names no two values"),
     "explain --jacobian z1:z2": (1, "z1 does not depend on z2"),
-    "explain --jacobian a1:z1": (1, "the Jacobian of a1 with respect to z1 has 67,108,864 entries, and 6,000,000 are the most"),
-    "explain --jacobian z1:W1 --example 32": (1, "there is no row 32: the batch has 32"),
+    "explain digits --jacobian a1:z1": (1, "the Jacobian of a1 with respect to z1 has 67,108,864 entries, and 6,000,000 are the most"),
+    "explain --jacobian z1:W1 --example 64": (1, "there is no row 64: the batch has 64"),
     "explain --jacobian z1:q9": (1, "the forward has no value 'q9'"),
     "explain --jacobian z9:W1": (1, "the forward has no value 'z9'"),
-    "explain --jacobian q:W1": (1, "the Jacobian of q with respect to W1 has 5,242,880 entries, and 4,000 are the most for a local value"),
+    "explain digits --jacobian q:W1": (1, "the Jacobian of q with respect to W1 has 5,242,880 entries, and 4,000 are the most for a local value"),
     "explain --jacobian z1:t": (1, "z1 does not depend on t"),
     "explain --example -1": (2, "Invalid value for '--example': -1 is not in the range x>=0."),
     "explain --rows 0": (2, "Invalid value for '--rows': 0 is not in the range x>=1."),
@@ -598,3 +602,23 @@ def test_layers_that_do_not_fit_are_named(
     """Neither to the data, nor to each other, nor to the classes."""
     (tmp_path / "net.toml").write_text(LAYERS.format(*sizes))
     assert handgrad("train", "--config", "net.toml", code=1).stderr == f"Error: {message}"
+
+
+def test_an_engine_that_is_asked_for_and_not_installed_is_an_error(handgrad: Command) -> None:
+    """It is no training on another engine, which nobody might notice."""
+    done = handgrad("train", "moons", "--engine", "jax", "--epochs", "1", code=1, missing=["jax"])
+    assert "Error: the jax engine needs the package jax\n  fix    pip install 'handgrad[jax]'" in done.stderr
+
+
+def test_explain_of_functions_that_are_no_network_names_the_commands_for_them(
+    handgrad: Command, tmp_path: Path
+) -> None:
+    text = "def forward(x):\n    return 2 * x\n\n\ndef backward(dy, x):\n    return 2 * dy\n"
+    (tmp_path / "net.py").write_text(text)
+    done = handgrad("explain", "net.py", code=1)
+    assert "net.py: there is no network and no rule" in done.stderr
+    assert "handgrad adopt net.py makes a Network" in done.stderr
+
+
+def test_a_published_network_is_among_those_that_show_suggests(handgrad: Command) -> None:
+    assert "did you mean 'gpt2'?" in handgrad("show", "gpt5", code=1).stderr

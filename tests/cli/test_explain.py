@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -62,9 +63,24 @@ def own(tmp_path: Path) -> Path:
     return path
 
 
-def test_without_a_word_the_digits_network_is_explained(handgrad: Command) -> None:
-    """Every value with its letters, every line with its reason; no line too long, no colour in a pipe."""
+def test_without_a_word_the_small_network_is_explained(handgrad: Command, tmp_path: Path) -> None:
+    """In the terminal and as a page, as of `handgrad lab`, with three sentences before it."""
     said = handgrad("explain").stdout
+    introduction, heading = said.split("\n\n")[:2]
+    assert introduction.startswith("This network has learned nothing yet: ")
+    assert len(re.findall(r"\.(?= |\n|$)", introduction)) == 3
+    assert heading.startswith("network 2 → 8 → 8 → 2 · 114 parameters · 64 rows · loss ")
+    assert all(len(line) <= 80 for line in said.splitlines())
+    handgrad("explain", "--html", "page.html")
+    handgrad("lab", "lab.html")
+    assert (tmp_path / "page.html").read_bytes() == (tmp_path / "lab.html").read_bytes()
+    assert "· 5 rows ·" in handgrad("explain", "--rows", "5").stdout
+    assert "dW1" in handgrad("explain", "--line", "dW1").stdout.splitlines()[0]
+
+
+def test_the_digits_network_is_explained(handgrad: Command) -> None:
+    """Every value with its letters, every line with its reason; no line too long, no colour in a pipe."""
+    said = handgrad("explain", "digits").stdout
     assert said.startswith("network 64 → 256 → 10 · 19,210 parameters · 32 rows · loss ")
     assert "  dW1         F O1   64×256  65,536  gradient of W1\n" in said
     assert (
@@ -95,7 +111,7 @@ def test_a_jacobian_is_of_the_row_that_is_asked_for(handgrad: Command) -> None:
     said = handgrad(
         "explain", "moons", "--hidden", "8", "--jacobian", "a1:z1", "--example", "0", "--numbers"
     ).stdout
-    assert "of         a1 8 O1 with respect to z1 8 O1, for row 0\n" in said
+    assert "of         a1 (O1 = 8) with respect to z1 (O1 = 8), for row 0\n" in said
     assert "structure  diagonal\n" in said
     assert "stored     diag((z1 > 0)[0])\n" in said
     assert "\nfull\n" in said
@@ -192,8 +208,8 @@ WRONG = {
     "--line dW9": "no line makes 'dW9'",
     "--jacobian z1": "'z1' names no two values",
     "--jacobian z1:z2": "z1 does not depend on z2",
-    "--jacobian a1:z1": "the Jacobian of a1 with respect to z1 has 67,108,864 entries, and 6,000,000 are the most",
-    "--jacobian z1:W1 --example 32": "there is no row 32: the batch has 32",
+    "digits --jacobian a1:z1": "the Jacobian of a1 with respect to z1 has 67,108,864 entries, and 6,000,000 are the most",
+    "--jacobian z1:W1 --example 64": "there is no row 64: the batch has 64",
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from handgrad.configuration import RECIPES, read_configuration
+from handgrad.configuration import RECIPES, read_configuration, write_configuration
 from handgrad.data import Dataset
 from handgrad.errors import ConfigurationError
 from handgrad.runs import load_run
@@ -21,7 +21,7 @@ from .conftest import write_idx
 SHAPES = {"lenet": (784,), "resnet": (32, 32, 3), "series": (24, 5)}
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", SHAPES)
 def test_a_recipe_builds_its_network_for_the_classes_there_are(name: str) -> None:
     configuration = read_configuration(Path(name), {"data.source": "images"})
     x = np.zeros((12, *SHAPES[name]), np.uint8)
@@ -29,6 +29,28 @@ def test_a_recipe_builds_its_network_for_the_classes_there_are(name: str) -> Non
     network = configuration.build(data)
     assert network.output_shape == ("n", 6)
     assert network.predict(x).shape == (12, 6)
+
+
+def test_the_recipe_of_a_text_is_what_a_text_is_trained_with() -> None:
+    recipe, text = (
+        read_configuration(*given) for given in ((Path("gpt"), {}), (None, {"data.source": "alice"}))
+    )
+    assert write_configuration(recipe) == write_configuration(text)
+    assert {*RECIPES} == {*SHAPES, "gpt"}
+    network = tomllib.loads(write_configuration(text))["network"]
+    assert network == {
+        "dropout": 0.2,
+        "layers": [],
+        "transformer": {"width": 128, "heads": 4, "blocks": 4, "recompute": False},
+        "dtype": "float32",
+    }
+
+
+def test_a_recipe_is_shown_without_its_data(handgrad: Command) -> None:
+    """Its sizes are those that it states; a norm is one line."""
+    shown = handgrad("show", "--config", "resnet")
+    assert "without the data, of rows (32, 32, 3) and 10 classes" in shown.stderr
+    assert sum(line.endswith(" BatchNorm()") for line in shown.stdout.splitlines()) == 7
 
 
 def test_lenet_trains_from_the_command_line(handgrad: Command, tmp_path: Path) -> None:

@@ -63,6 +63,9 @@ TEXTS: dict[str, str] = {
     "again.csv": "width,width,kept\n1,2,no\n",
     "names.csv": "name,kept\nrex,no\ntom,yes\n",
     "unnamed.csv": "width,,kept\n0,2,no\n",
+    "bars.csv": "width|kept\n1|no\n2|yes\n",
+    "dollars.csv": 'width,price\n1,"$1,000"\n2,"$2,000"\n',
+    "ids.csv": "width,name\n" + "".join(f"{k},r{k}\n" for k in range(30)),
     "ragged.csv": "width,kept\n1,no\n2,no,3\n",
     "long.csv": 'width,kept\n"1,no\n' + "2,yes\n" * 30_000,
     # texts

@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from handgrad.data import Dataset, read_csv
-from handgrad.errors import DataError
+from handgrad.errors import DataError, HandgradNotice
 
 Read = Callable[..., Dataset]
 
@@ -94,6 +94,7 @@ def test_byte_order_mark_spaces_quotes_and_blank_lines_do_no_harm(read: Read) ->
         (["None", "bread", "None", "bread"], "classification", ("None", "bread")),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*the target is the same in every row")
 def test_the_task_follows_from_the_target(
     read: Read, cells: list[str], task: str, classes: tuple[str, ...]
 ) -> None:
@@ -185,6 +186,46 @@ def test_a_wrong_target_is_refused(read: Read, options: dict[str, object], messa
         read("age,sort,kind\n1,0,cat\n2,1,dog\n", **options)
 
 
+def test_texts_that_are_no_classes_are_refused_as_a_target(read: Read) -> None:
+    """Prices as texts, dates and names of rows would each be a class of their own; whoever means that can ask for it."""
+    prices = [f'"${k},000.50"' for k in range(1, 40)]
+    days = [f"2024-{k % 12 + 1:02d}-{k % 27 + 1:02d}" for k in range(40)]
+    for cells, problem in (
+        (
+            prices,
+            r"target y: the target is text, '\$1,000\.50' in the first row, and looks like numbers\n.*1234\.5",
+        ),
+        (days, "so classes, and nearly every one differs: 40 different ones in 40 rows"),
+    ):
+        table = "a,y\n" + "".join(f"{k},{cell}\n" for k, cell in enumerate(cells))
+        with pytest.raises(DataError, match=problem):
+            read(table, target="y")
+        assert len(read(table, target="y", task="classification").classes) == len(cells)
+    table = "a,y\n" + "".join(f"{k},name{k % 30}\n" for k in range(90))
+    with pytest.warns(HandgradNotice, match="the target is text, so classes: 30 different ones in 90 rows"):
+        assert read(table, target="y").task == "classification"
+
+
+def test_a_target_that_never_changes_is_noticed(read: Read) -> None:
+    with pytest.warns(HandgradNotice, match="the target is the same in every row"):
+        read("a,y\n1,7.5\n2,7.5\n", target="y")
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("a,b c\n1,2\n", r"as in --target 'b c', or target='b c' in Python"),
+        ("a|b|y\n1|2|3\n", r"'a\|b\|y', and it looks separated by '\|'"),
+        ("a;b;y\n1;2;5;3\n", "one that holds a semicolon is written in double quotes"),
+        ("a,y\nx,1\ny,2\n", "of a text that is in one row alone nothing can be learnt"),
+        ("a,y\n1,1\n2,1\nunknown,2\n", "leave it empty where the value is missing"),
+    ],
+)
+def test_errors_say_what_mends_the_file(read: Read, text: str, fix: str) -> None:
+    with pytest.raises(DataError, match=fix):
+        read(text, target="y" if "y" in text.partition("\n")[0] else None)
+
+
 def test_a_long_list_of_columns_is_cut_in_errors(read: Read) -> None:
     with pytest.raises(DataError, match=r"p0, p1, .*, p19 and 80 more"):
         read(",".join(f"p{index}" for index in range(100)) + "\n", target=None)
@@ -192,7 +233,9 @@ def test_a_long_list_of_columns_is_cut_in_errors(read: Read) -> None:
 
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"a,y\n1,\xff\xfe\n")
-    with pytest.raises(DataError, match=r"t\.csv: the file cannot be read: 'utf-8' codec"):
+    with pytest.raises(
+        DataError, match=r"t\.csv, line 2: not UTF-8: it has the byte 0xff\n  fix    .*iconv -f latin1"
+    ):
         read_csv(tmp_path / "t.csv", target="y")
 
 

@@ -87,14 +87,14 @@ IMAGES: dict[str, Case] = {
         lambda: [
             Conv2d(6, 15, (3, 2), groups=3, stride=2, padding=1), Tanh(), Conv2d(15, 30, 3, groups=15, padding=1),
             Tanh(), Conv2d(30, 20, 1, groups=5, bias=False), Tanh(), ConvTranspose2d(20, 6, 3, stride=2, groups=2),
-            ConvTranspose2d(6, 6, 2, groups=6),
+            ConvTranspose2d(6, 6, 2, groups=6, bias=False),
         ],
     ),
     "large groups": case(
         (5, 4, 128), lambda: [Conv2d(128, 128, 3, padding=1, groups=2), Tanh(), Conv2d(128, 64, 2, groups=2)]
     ),
     "groups of a sequence": case(
-        (17, 4), lambda: [Conv1d(4, 6, 3, groups=2, padding=1), Tanh(), Conv1d(6, 6, 4, groups=6, stride=2)]
+        (17, 4), lambda: [Conv1d(4, 6, 3, groups=2, padding=1), Tanh(), Conv1d(6, 6, 4, groups=6, stride=2, bias=False)]
     ),
     "transposed": case(
         (4, 5, 3),

@@ -276,6 +276,59 @@ def test_a_child_forked_while_another_thread_compiles_does_not_wait_for_it(
         other.join()
 
 
+FORKS_IN_THE_FIRST_TRAINING = """
+import os, signal, sys, threading, time
+import numpy as np
+from handgrad import HalfSquaredError, Linear, Network, train
+
+main, importing = threading.main_thread(), threading.Event()
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if threading.current_thread() is not main and name in {"numpy.ma", "handgrad.engines.compiled.plan"}:
+            importing.set()
+            time.sleep(0.5)
+
+def fit():
+    train(Network(Linear(3, 2), loss=HalfSquaredError()), np.eye(3), np.ones((3, 2)), epochs=1)
+
+def train_in_children():
+    while thread.is_alive():
+        if not importing.wait(0.1):
+            continue
+        importing.clear()
+        child = os.fork()
+        if child == 0:
+            fit()
+            os._exit(0)
+        done, deadline = (0, 0), time.monotonic() + 20
+        while done[0] == 0 and time.monotonic() < deadline:
+            done = os.waitpid(child, os.WNOHANG)
+            time.sleep(0.02)
+        if done[0] == 0:
+            os.kill(child, signal.SIGKILL)
+        print("finished" if done == (child, 0) else "hung", flush=True)
+
+sys.meta_path.insert(0, Slow())
+thread = threading.Thread(target=fit)
+thread.start()
+train_in_children()
+"""
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+def test_a_child_forked_while_another_thread_imports_what_a_training_needs_does_not_wait_for_it(
+    tmp_path: Path,
+) -> None:
+    """Python has a lock for each module being imported, which nobody releases in the child."""
+    environment = {**os.environ, "HANDGRAD_CACHE": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKS_IN_THE_FIRST_TRAINING],
+        capture_output=True, text=True, env=environment, timeout=120,
+    )  # fmt: skip
+    assert set(done.stdout.split()) == {"finished"}, done.stderr
+
+
 def test_code_that_no_program_uses_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for the latest; what is in use stays, and so does what comes back."""
     monkeypatch.setattr("handgrad.engines.compiled.native.MOST_LINKED", 4)
@@ -300,11 +353,17 @@ def test_the_oldest_files_of_the_cache_go_first(tmp_path: Path, monkeypatch: pyt
         file = tmp_path / f"{age:032x}.o"
         file.write_bytes(bytes(1000))
         os.utime(file, (10**9 - age, 10**9 - age))
-    (tmp_path / "mine.o").write_bytes(bytes(9000))
-    os.utime(tmp_path / "mine.o", (0, 0))
+    for name in ("mine.o", f".{8:032x}.o-mine"):
+        (tmp_path / name).write_bytes(bytes(9000))
+        os.utime(tmp_path / name, (0, 0))
+    for age, name in ((10**9, f".{8:032x}.o-0123abcd"), (0, f".{7:032x}.o-0123abcd")):
+        (tmp_path / name).write_bytes(bytes(10))  # of a process that was killed, and of one that is writing
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
     cache_file(f"{9:032x}.o", bytes(1000))
     assert {file.name for file in tmp_path.iterdir()} == {
         "mine.o",
+        f".{8:032x}.o-mine",
+        f".{7:032x}.o-0123abcd",
         *(f"{age:032x}.o" for age in (0, 1, 2, 3, 9)),
     }
 

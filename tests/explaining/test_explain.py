@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,14 @@ import pytest
 
 import handgrad
 from handgrad import (
+    RNN,
     Adam,
     BatchNorm,
     Dropout,
     Embedding,
     Explanation,
     HalfSquaredError,
+    Last,
     Layer,
     Linear,
     MeanSquaredError,
@@ -48,6 +51,22 @@ def batch() -> tuple[Any, Any]:
 @pytest.fixture(scope="module")
 def explained(network: Network, batch: tuple[Any, Any]) -> Explanation:
     return explain(network, *batch)
+
+
+def test_a_gradient_names_the_forward_line_that_reads_its_value() -> None:
+    """In a loop too; the sum of a tied table's gradients, which undoes no line of its own, names none."""
+    rng = np.random.default_rng(0)
+    recurrent = Network(RNN(2, 3), Last(), Linear(3, 2), inputs=(4, 2), loss=MeanSquaredError())
+    of_state = show_line(explain(recurrent, rng.normal(size=(5, 4, 2)), rng.normal(size=(5, 2))), "dU1")
+    assert re.search(r"differentiates\s+.*@ U1", of_state), of_state
+    tied = Network(
+        Embedding(5, 3),
+        Linear(3, 5, bias=False, layout="out_in", tied="E1"),
+        inputs=(4,),
+        loss=SoftmaxCrossEntropy(),
+    )
+    indices = rng.integers(0, 5, (2, 4))
+    assert "differentiates" not in show_line(explain(tied, indices, indices), "dE1")
 
 
 def test_each_value_has_letters_sizes_and_its_gradient(explained: Explanation) -> None:

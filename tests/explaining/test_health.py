@@ -90,7 +90,7 @@ HEALTHY: dict[str, tuple[Callable[[int], Network], Array, Array, Optimiser]] = {
     ),
     "digits, batch norm and dropout": (
         lambda seed: Network(
-            Standardise(), Linear(64, 50), BatchNorm(), ReLU(), Dropout(0.3), Linear(50, 10),
+            Standardise(), Linear(64, 50, bias=False), BatchNorm(), ReLU(), Dropout(0.3), Linear(50, 10),
             loss=SoftmaxCrossEntropy(), seed=seed,
         ),
         DIGITS.x, DIGITS.t, SGD(),
@@ -133,6 +133,18 @@ def test_a_healthy_network_gets_no_finding_before_during_and_after_training(name
     train(network, x, t, epochs=5, optimiser=optimiser, seed=seed, after_epoch=look)
 
     assert found == [()] * 8
+
+
+def test_a_bias_before_batch_norm_does_nothing() -> None:
+    """Its gradient is 0 but for rounding: batch norm takes off again what all rows share."""
+    network = Network(Linear(64, 9), BatchNorm(), ReLU(), Linear(9, 10), loss=SoftmaxCrossEntropy())
+
+    finding = only(measured(network, DIGITS.x, DIGITS.t))
+
+    assert (finding.code, finding.place) == ("no-effect", "b1")
+    assert "b1 does not change the loss on these rows" in finding.evidence
+    assert "takes what all rows share off again" in finding.cause
+    assert finding.change == "Leave it out: bias=False in layer 1, Linear(64, 9)."
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -58,7 +58,7 @@ def browser() -> Iterator[Any]:
 def opened(browser: Any, folder: Path, record: Explanation, **options: Any) -> Any:
     (folder / "page.html").write_text(render_page(record), encoding="utf-8")
     page = browser.new_context(viewport={"width": 1366, "height": 768}, **options).new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(60_000)
     page.said = []
     page.on("console", lambda message: page.said.append(message.text))
     page.on("pageerror", lambda error: page.said.append(str(error)))
@@ -176,9 +176,117 @@ def test_a_number_is_changed_and_every_gradient_follows(
     found = page.evaluate(EVERY)
     agree({name: found[name] for name in ("dW1", "dz1", "loss", "p")}, values)
     page.evaluate(f"document.getElementById('line-{line_of(record, 'dW1')}').click()")
-    shown = page.locator(".card:visible .numbers td").first.inner_text()
+    shown = page.locator(".card:visible .numbers tbody td").first.inner_text()
     assert float(shown) == pytest.approx(values["dW1"][0, 0], rel=1e-3)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.said == []
+
+
+TOGETHER = """() => {
+  const box = (s) => document.querySelector(`.card:not([hidden]) ${s}`).getBoundingClientRect();
+  const panel = box(".entry-slot"), stepper = document.querySelector(".stepper").getBoundingClientRect();
+  const name = document.querySelector(".card:not([hidden]) .entry-slot").dataset.entry;
+  const picture = box(`.slot[data-value=${name}] canvas`);
+  const covered = panel.left < picture.right && panel.top < picture.bottom;
+  return { name, covered, picture: [picture.top - stepper.bottom, innerHeight - picture.bottom],
+           panel: [panel.top - stepper.bottom, innerHeight - panel.bottom] };
+}"""
+
+
+@pytest.mark.parametrize(
+    ("width", "height"), [(390, 844), (1024, 640), (1280, 720), (1366, 768), (1920, 1080)]
+)
+def test_the_panel_of_an_entry_is_in_view_with_its_picture(lab: Any, width: int, height: int) -> None:
+    lab.set_viewport_size({"width": width, "height": height})
+    for target in ("z1", "dz3", "dz1", "dW1"):
+        shows(lab, target)
+        names = lab.locator(".card:visible .figures .slot").evaluate_all(
+            "all => all.map((s) => s.dataset.value)"
+        )
+        for name in dict.fromkeys(names):
+            lab.evaluate("scrollTo(0, 0)")
+            lab.locator(f".card:visible .slot[data-value={name}] canvas").click(position={"x": 1, "y": 1})
+            lab.wait_for_timeout(60)
+            found = lab.evaluate(TOGETHER)
+            assert found["name"] == name
+            assert not found["covered"], (target, name)
+            assert min(*found["picture"], *found["panel"]) >= -2, (target, found)
+    lab.set_viewport_size({"width": 1366, "height": 768})
+    assert lab.said == []
+
+
+def test_a_cell_of_a_table_is_changed_too_and_focus_stays_in_the_picture(lab: Any) -> None:
+    shows(lab, "z1")
+    lab.locator(".card:visible .numbers", has_text="W1").locator("tbody tr").nth(1).locator("td").nth(
+        2
+    ).click()
+    panel = lab.locator(".card:visible .entry-slot")
+    assert panel.inner_text().splitlines()[-1] != ""
+    assert panel.locator(".entry-title").inner_text().startswith("W1[1, 2] = ")
+    assert panel.locator("input[type=number]").count() == 1
+    lab.locator(".card:visible [data-value=W1] canvas").focus()
+    for key in ("ArrowRight", "Enter"):
+        lab.keyboard.press(key)
+    assert panel.locator(".entry-title").inner_text().startswith("W1[0, 1] = ")
+    assert lab.evaluate("document.activeElement.tagName") == "CANVAS"
+    lab.keyboard.press("End")
+    assert lab.locator(".card:visible [data-value=W1] .readout").inner_text().startswith("W1[0, 7] = ")
+    assert lab.locator("[aria-current=step] code").inner_text().startswith("z1 =")
+    shows(lab, "dW1")
+    lab.locator(".card:visible summary").first.focus()
+    lab.keyboard.press("ArrowRight")
+    assert lab.locator("[aria-current=step] code").inner_text().startswith("db1 =")
+    assert lab.said == []
+
+
+def test_arrays_of_a_line_have_one_scale(lab: Any) -> None:
+    """(64, 2), (64, 8) and (2, 8): a size that two share has one length, and the products' outlines have it too."""
+    shows(lab, "dW1")
+    sizes = {
+        name: lab.locator(f".card:visible .slot[data-value={name}] canvas").evaluate(
+            "e => [parseFloat(e.style.height), parseFloat(e.style.width)]"
+        )
+        for name in ("x", "dz1", "dW1")
+    }
+    assert sizes["x"][0] == sizes["dz1"][0]
+    assert sizes["dz1"][1] == sizes["dW1"][1]
+    assert sizes["x"][0] / sizes["x"][1] == pytest.approx(32, rel=0.02)
+    picture = lab.locator(".card:visible .product-picture")
+    assert "64 columns of x.T meet the 64 rows of dz1" in picture.inner_text()
+    assert (
+        "dz1.T @ x sums over the same 64, and is dW1 transposed: not the shape of W1." in picture.inner_text()
+    )
+    assert picture.locator("svg").nth(1).get_attribute("aria-label") == "dz1.T @ x = dW1.T"
+    assert lab.said == []
+
+
+@pytest.mark.parametrize("width", [390, 1366])
+def test_no_formula_and_no_table_is_cropped(browser: Any, tmp_path: Path, width: int) -> None:
+    rng = np.random.default_rng(0)
+    network = Network(
+        Linear(2, 6),
+        BatchNorm(),
+        ReLU(),
+        Residual(Linear(6, 6), Tanh()),
+        Linear(6, 3),
+        loss=SoftmaxCrossEntropy(),
+    )
+    page = opened(browser, tmp_path, explain(network, rng.normal(size=(24, 2)), rng.integers(0, 3, 24)))
+    page.set_viewport_size({"width": width, "height": 800})
+    wide = page.evaluate("""() => {
+      const found = [];
+      for (const line of document.querySelectorAll(".line")) {
+        line.click();
+        const card = document.querySelector(".card:not([hidden])");
+        for (const part of card.querySelectorAll(".formula, .corner, .trace table, .product-picture svg")) {
+          const inside = part.getBoundingClientRect().right <= card.getBoundingClientRect().right + 2;
+          const cropped = part.clientWidth && part.scrollWidth > part.clientWidth + 1;
+          if (!inside || cropped) found.push(`${line.id} ${part.className}`);
+        }
+      }
+      return found;
+    }""")
+    assert wide == []
     assert page.said == []
 
 
@@ -217,7 +325,16 @@ def test_a_number_is_traced_to_its_terms(
         name: page.locator(f".card:visible .slot[data-value={name}] .lit").count()
         for name in ("x", "dz1", "dW1")
     }
-    assert lit == {"x": 24, "dz1": 24, "dW1": 1}
+    assert lit == {"x": 1, "dz1": 1, "dW1": 1}  # one outline around each column
+    size = "e => [e.offsetWidth, e.offsetHeight].join()"
+    outline = page.locator(".card:visible .slot[data-value=x] .lit")
+    column = page.locator(".card:visible .slot[data-value=x] canvas").evaluate(
+        "e => [e.offsetWidth / 2, e.offsetHeight].map(Math.round).join()"
+    )
+    assert outline.evaluate(size) == column
+    assert (
+        outline.evaluate("e => getComputedStyle(e).outlineOffset") == "0px"
+    )  # around the cells, not on them
     page.click(f"#line-{line_of(record, 'da1')}")
     assert "· W2[" in page.locator(".card:visible .entry").inner_text()
     page.click(f"#line-{line_of(record, 'dz1')}")
@@ -505,19 +622,15 @@ def test_six_questions_are_answered_two_clicks_away(lab: Any) -> None:
         for mistake in re.findall("“(.*?)”", answer):
             assert card.get_by_role("button", name=mistake, exact=True).count() == 1
         formulas = card.locator(".step code").all_inner_texts()
-        for formula in re.findall(r"∂z1\[.*?\] · δ\[[^\]]*\]|dW1\[.*?dz1\[[^\]]*\]", answer):
+        for formula in re.findall(r"∂z1\[.*?\] · δ\[[^\]]*\]|dW1\[[^\]]*\] = Σ_n x.*?dz1\[[^\]]*\]", answer):
             assert formula in formulas
     assert lab.said == []
 
 
 def test_each_mistake_has_a_name_of_the_catalogue() -> None:
-    codes = set(
-        re.findall(
-            r'code: "([^"]+)"|\["([a-z-]+)", "the transpose', (FOLDER / "mistakes.js").read_text("utf-8")
-        )
-    )
-    assert {one or other for one, other in codes} <= MISTAKES.keys()
-    assert len(codes) == 9
+    codes = set(re.findall('"([a-z]+(?:-[a-z]+)+|transposed)"', (FOLDER / "mistakes.js").read_text("utf-8")))
+    assert codes <= MISTAKES.keys()
+    assert len(codes) == 11
 
 
 def test_a_snapshot_s_weights_are_taken(

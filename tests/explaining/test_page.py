@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from handgrad import Linear, Network, ReLU, SoftmaxCrossEntropy
+from handgrad import (
+    Conv2d,
+    Flatten,
+    Linear,
+    MeanSquaredError,
+    Network,
+    ReLU,
+    SoftmaxCrossEntropy,
+    Tanh,
+)
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.page import FOLDER, MODULES, mathml, render_page
+from handgrad.explaining.page.questions import questions
+from handgrad.explaining.shape_ledger import sample
 
 HOSTILE = "</script><script>alert(1)</script>"
 
@@ -24,7 +36,7 @@ def record() -> Explanation:
 
 def test_every_line_stands_in_it_with_its_shape_and_reason(record: Explanation) -> None:
     page = render_page(record)
-    lines = re.findall(r'<button type="button" class="line".*?</button>', page, re.DOTALL)
+    lines = re.findall(r'<a class="line".*?</a>', page, re.DOTALL)
     assert len(lines) == len(record.lines)
     weight = next(line for line in lines if "dW1 = x.T @ dz1" in line)
     assert "(4, 7)" in weight
@@ -70,6 +82,38 @@ def test_questions_are_asked_where_a_network_answers_them(record: Explanation) -
     assert "φ′ taken" not in page
 
 
+def test_every_network_of_two_layers_answers_six_questions() -> None:
+    """One input unit too; a recording has no switches, and ReLU's derivative is the same at z and at a."""
+    generator = np.random.default_rng(5)
+    one = Network(Linear(1, 6), Tanh(), Linear(6, 1), loss=MeanSquaredError())
+    record = explain(one, generator.normal(size=(8, 1)), generator.normal(size=(8, 1)))
+    assert len(questions(record)) == 6
+    page = render_page(replace(record, live=None))
+    assert "Switch on" not in page
+    assert "Switch on" in render_page(record)
+    relu = Network(Linear(4, 7), ReLU(), Linear(7, 3), loss=SoftmaxCrossEntropy(), seed=2)
+    asked = questions(explain(relu, generator.normal(size=(5, 4)), generator.integers(0, 3, 5)))
+    where = next(each for each in asked if each.question.startswith("Is φ′ taken"))
+    assert "a1 is positive exactly where z1 is" in where.answer
+    assert not where.switch
+    assert "dW1[i, o1] = x[i] · dz1[o1]" in next(each for each in asked if "one row" in each.question).answer
+
+
+def test_a_convolution_is_asked_nothing_about_transposes() -> None:
+    network = Network(
+        Conv2d(1, 2, 3), ReLU(), Flatten(), Linear(8, 3), loss=SoftmaxCrossEntropy(), inputs=(4, 4, 1), seed=1
+    )
+    generator = np.random.default_rng(5)
+    asked = questions(explain(network, generator.normal(size=(6, 4, 4, 1)), generator.integers(0, 3, 6)))
+    assert asked[0].question == "Which shape has dW2, and why is there a transpose?"
+    assert not any("db1" in each.question or "dW1" in each.question for each in asked)
+
+
+def test_what_makes_no_gradient_is_checked_through_what_reads_it(record: Explanation) -> None:
+    line = next(line for line in record.lines if line.target == "p")
+    assert record.check(line).startswith("checked through dz2, right: ")
+
+
 def test_nothing_is_loaded_from_elsewhere(record: Explanation) -> None:
     page = render_page(record)
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
@@ -106,6 +150,22 @@ def test_formulas_need_no_style_of_their_own() -> None:
     aligned = mathml(r"\begin{aligned} a &= b \\ c &= d \end{aligned}")
     assert "style" not in aligned.replace("displaystyle", "")
     assert 'class="right"' in aligned
+
+
+def test_a_page_of_many_arrays_is_under_a_megabyte(record: Explanation) -> None:
+    """Of each array it has fewer numbers; a diagonal stays square; what is written of it is of the whole array."""
+    entry, jacobian = record.ledger["W1"], record.jacobians[0]
+    large = sample(np.random.default_rng(0).normal(size=(64, 256)))
+    many = {f"W{number}": replace(entry, sizes=(64, 256), sample=large) for number in range(9, 160)}
+    square = replace(
+        jacobian, output_sizes=(256,), input_sizes=(256,), sample=sample(np.eye(256), square=True)
+    )
+    page = render_page(replace(record, ledger=record.ledger | many, jacobians=(*record.jacobians, square)))
+    assert len(page.encode()) < 1_000_000
+    data = json.loads(page.split('id="record">')[1].split("</script>")[0])
+    assert data["ledger"]["W9"]["sizes"] == [64, 256]
+    down, across = data["jacobians"][-1]["sample"]["shape"]
+    assert down == across
 
 
 def test_every_module_is_in_the_page() -> None:

@@ -163,9 +163,12 @@ def test_pairs_are_marked_and_followed(open_page: Open, moons: Explanation) -> N
 def test_the_drawing_follows_the_program(open_page: Open, moons: Explanation) -> None:
     page = open_page(moons)
     blocks = page.locator(".network .block")
-    assert blocks.count() == len(moons.drawing)
+    assert blocks.count() == len(moons.drawing) - 1  # the target and what is made of it are one
     assert page.locator(".network .edge.backward.ready").count() == 0
-    assert page.locator(".network image").count() >= 1  # x is there
+    # targets enter at the loss, by an arrow from the side: they are no blocks between the layers and it
+    labels = page.locator(".network .block .label").all_text_contents()
+    assert labels.index("mean") == len(blocks_in_column := [each for each in labels if each != "q"]) - 1
+    assert "one_hot_targets" not in blocks_in_column
     page.click("[data-step=last]")
     every = page.locator(".network .edge").count()
     assert page.locator(".network .edge.ready").count() == every
@@ -206,7 +209,9 @@ def test_the_list_of_jacobians_draws_what_is_opened(open_page: Open, moons: Expl
     weights = next(k for k, j in enumerate(moons.jacobians) if (j.output, j.input) == ("z1", "W1"))
     page.locator("#jacobians summary").nth(weights).click()
     text = page.locator("#jacobians details").nth(weights).locator("figcaption").inner_text()
-    assert text == "∂z1/∂W1: down z1, O1 (6); across W1, O1 (6) within blocks of I (2)"
+    assert text == f"∂z1/∂W1, row {moons.jacobians[weights].example}"
+    axes = page.locator("#jacobians details").nth(weights).locator(".axes span").all_inner_texts()
+    assert axes == ["W1: O1 (6) within blocks of I (2) →", "z1: O1 (6) ↓"]
     assert page.locator("#jacobians details").count() == len(moons.jacobians)
 
 
@@ -331,11 +336,12 @@ def test_the_keys_step_wherever_the_focus_is(open_page: Open, moons: Explanation
 
 def test_paper_has_every_card(open_page: Open, moons: Explanation) -> None:
     page = open_page(moons)
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
     assert page.locator(".card:visible").count() == len(moons.lines)
-    assert page.locator(".card canvas:visible").count() > len(moons.lines)
-    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".card .formula:visible").count() >= len(moons.lines)
+    empty = "canvas:visible, input:visible, button:visible, select:visible, .entry:visible, .lit:visible"
+    assert page.locator(empty).count() == 0
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))) <= len(moons.lines) / 2
     page.emulate_media(media="screen")
     assert page.locator(".card:visible").count() == 1
 
@@ -346,7 +352,11 @@ def test_without_javascript_every_line_is_read(browser: Any, moons: Explanation,
     page = context.new_page()
     page.goto((tmp_path / "page.html").as_uri())
     assert page.locator(".card:visible").count() == len(moons.lines)
-    assert page.locator(".stepper:visible, .slot:visible, canvas:visible, #theme:visible").count() == 0
+    dead = "button:visible, input:visible, canvas:visible, .values:visible, .introduction .live:visible"
+    assert page.locator(dead).count() == 0
+    page.locator(".line").nth(3).click()
+    assert page.url.endswith("#card-3")
+    assert page.locator(".card").nth(3).bounding_box()["y"] < 60
     assert "Without JavaScript" in page.locator("noscript").inner_text()
     context.close()
 
@@ -381,8 +391,12 @@ def test_the_digits_are_small_soon_ready_and_seen_as_images(open_page: Open) -> 
     assert len(render_page(record).encode()) < 1_000_000
     page = open_page(record)
     assert int(page.evaluate("document.documentElement.dataset.ready")) > 0
-    images = page.locator(".card:visible button[aria-pressed]").last
+    images = page.locator(".card:visible button[aria-pressed]").first
     assert images.inner_text() == "as 8 × 8 images"
+    page.click(f"#line-{_number(record, 'dW1')}")
+    assert page.locator(".card:visible [data-value=dz1] button").count() == 0  # 256 units are no image
+    assert "and 58 more rows, 25" in page.locator(".card:visible .corner").inner_text()
+    page.click(f"#line-{_number(record, record.lines[0].target)}")
     canvas = ".card:not([hidden]) [data-value=x] canvas"
     assert page.evaluate("s => document.querySelector(s).width", canvas) == 16 * 9 - 1
     page.locator(".card:visible [data-value=x] button").click()

@@ -402,6 +402,7 @@ def test_inputs_with_channels_first_are_noticed(torch: Any) -> None:
 def test_group_norm_takes_images() -> None:
     """And does not take the rows of a batch for the height of an image."""
     with pytest.raises(
-        ShapeError, match=r"^layer 1, GroupNorm\(groups=2\): x\(n, 7, 4\) holds no images \(n, H, V, C\)"
+        ShapeError,
+        match=r"^layer 1, GroupNorm\(groups=2\): a row of x\(n, 7, 4\) has 2 axes, and needs 3 axes: H V C",
     ):
         Network(GroupNorm(2), inputs=(7, 4))

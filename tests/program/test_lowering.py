@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from handgrad import Adam, BatchNorm, Linear, MeanSquaredError, Network, ReLU
+from handgrad import (
+    Adam,
+    BatchNorm,
+    Linear,
+    MeanSquaredError,
+    Network,
+    ReLU,
+    Residual,
+    SoftmaxCrossEntropy,
+    Tanh,
+)
+from handgrad.explaining.execution import execute_rule
 from handgrad.program.lowered import GIVEN, Extent, UnsupportedLineError, users_of
 from handgrad.program.lowering import lower
 from handgrad.program.program import Program, ProgramLine
+from handgrad.rules import embedding
 
+from ..rules.table import TABLE, Row
+
+RESIDUAL = Network(Linear(3, 5), Residual(Linear(5, 5), Tanh()), Linear(5, 2), loss=MeanSquaredError())
+CLASSES = Network(Linear(3, 5), Tanh(), Linear(5, 4), loss=SoftmaxCrossEntropy())
 NETWORK = Network(Linear(3, 5), BatchNorm(), ReLU(), Linear(5, 2), loss=MeanSquaredError())
 
 
@@ -77,3 +95,45 @@ print(len(lower(Network(Linear(3, 2)).program()).values))
 """
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert int(found.stdout) > 3
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in TABLE if row.rule is not embedding], ids=lambda r: r.rule.name
+)
+def test_by_line_each_line_is_computed_from_what_it_reads(row: Row) -> None:
+    """Not from what an earlier line is known to be, nor from what an equal piece of another line has computed."""
+    inputs = row.inputs(np.random.default_rng(0), 2, row.options[0])
+    program = execute_rule(row.rule, list(inputs.values()), **row.options[0]).program
+    if all(not line.loop for line in program.lines):
+        each_line_follows_its_text(program)
+
+
+def test_by_line_the_loss_s_gradient_follows_from_that_of_each_row() -> None:
+    for program in (NETWORK.program(Adam()), RESIDUAL.program(), CLASSES.program()):
+        each_line_follows_its_text(program)
+
+
+def each_line_follows_its_text(program: Program) -> None:
+    lowered = lower(program, by_line=True)
+    final = {line.target: line for line in program.lines if line.operator == "="}
+    own = {lowered.names[target]: target for target in final}
+    assert len(own) == len(final)  # no two names have one value
+    given = {lowered.names[name]: name for name in lowered.names.keys() - final.keys()}
+    for target, line in final.items():
+        if line.phase in ("accumulate", "update"):
+            continue
+        read, waiting = set(), list(lowered.names[target].inputs)
+        while waiting:
+            value = waiting.pop()
+            name = own.get(value) or given.get(value) or (value.operation == "load" and value.attribute)
+            read |= {name} if name else set()
+            assert name or value.line is line, (line, value)
+            waiting += [] if name else value.inputs
+        assert read <= line.reads, line
+        for name in (
+            line.reads & {*own.values(), *given.values()}
+        ) - read:  # read for its shape, or known from sizes
+            of_sizes = not any(
+                each.operation in ("source", "load") for each in users_of([lowered.names[name]])
+            )
+            assert of_sizes or re.search(rf"\b{name}\.|(like|one_hot)\(.*\b{name}\b", line.expression), line

@@ -341,6 +341,20 @@ TABLE: tuple[Row, ...] = (
         jacobians={"x": "sparse: 144 of 384 entries", "W": "kronecker: u ⊗ I", "b": "kronecker: 1 ⊗ I"},
     ),
     Row(
+        rules.conv1d_without_bias,
+        _channels_first("conv1d"),
+        sizes={"T": 8, "K": 3, "I": 2, "O": 4},
+        options=STRIDES,
+        jacobians={"x": "sparse: 144 of 384 entries", "W": "kronecker: u ⊗ I"},
+    ),
+    Row(
+        rules.conv_transpose2d_without_bias,
+        _channels_first("conv_transpose2d"),
+        sizes={"P": 3, "Q": 4, "K": 3, "L": 2, "J": 2, "O": 6},
+        options=STRIDES,
+        jacobians={"x": "sparse: 864 of 3,600 entries", "W": "sparse: 7,344 of 15,300 entries"},
+    ),
+    Row(
         rules.conv_transpose2d,
         _channels_first("conv_transpose2d"),
         sizes={"P": 3, "Q": 4, "K": 3, "L": 2, "I": 2, "O": 6},

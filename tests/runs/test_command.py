@@ -247,6 +247,26 @@ def test_a_disk_that_stays_full_loses_no_weights(tmp_path: Path, monkeypatch: py
     assert Network.load(place).output_shape[-1] == 2
 
 
+def test_a_run_folder_that_cannot_be_written_at_the_end_loses_no_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is a checkpoint, so it can be resumed, but nobody may be able to mend the folder."""
+
+    def refuse(*_: object) -> None:
+        raise RunError("run: cannot be written: Input/output error")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("handgrad.cli.train.save_run", refuse)
+    with pytest.raises(RunError) as caught:
+        group.main(XOR, standalone_mode=False)
+    (place,) = tmp_path.glob("handgrad-*.safetensors")
+    assert caught.value.__notes__ == [
+        "To resume: handgrad train --resume run",
+        f"The trained network is saved in {place}: handgrad.Network.load opens it.",
+    ]
+
+
 def test_a_run_that_cannot_replace_another_says_how_it_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

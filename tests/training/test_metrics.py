@@ -18,6 +18,7 @@ from handgrad.training.metrics import (
     metric_name,
     r_squared,
     regression_scores,
+    tail_share,
 )
 
 Array = NDArray[Any]
@@ -227,3 +228,12 @@ def test_metrics_are_scikit_learns(seed: int, rows: int, weighted: bool) -> None
     assert measure_metric(BinaryCrossEntropy(), p, yes, w) == pytest.approx(
         accuracy_score(yes[:, 0], p[:, 0] > 0.5, sample_weight=w)
     )
+
+
+def test_scores_of_huge_targets_are_those_of_small_ones() -> None:
+    """Their squares would overflow."""
+    t = np.random.default_rng(0).normal(size=(50, 2))
+    prediction, huge = t + 0.25 * t[::-1], 2.0**700
+    small, large = regression_scores(prediction, t), regression_scores(huge * prediction, huge * t)
+    assert large == {name: value * (1 if name == "r2" else huge) for name, value in small.items()}
+    assert tail_share(huge * t) == tail_share(t)

@@ -21,6 +21,7 @@ from handgrad import (
     ReLU,
     SoftmaxCrossEntropy,
     Standardise,
+    StandardiseTargets,
     TrainingError,
     rule,
     train,
@@ -96,7 +97,8 @@ def test_the_step_and_the_entry_are_the_ones_that_failed() -> None:
     )
     assert error.given.startswith("|error| up to ")
     assert error.fix == (
-        "likely cause: the scale of the data: x goes up to 1e+200; standardise it: put Standardise() first"
+        "likely cause: the scale of the data: x goes up to 1e+200; "
+        "give the data in another unit: divide it by a power of 10"
     )
 
 
@@ -145,6 +147,36 @@ def test_data_too_large_for_the_networks_type_is_named() -> None:
             error = caught.value
         assert error.problem == "step 1 (batch 1 of 1): x goes up to 1e+300, too large for float32"
         assert error.fix == "likely cause: the scale of the data; divide it, or train in float64"
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_data_whose_squares_are_too_large_is_named(engine: str) -> None:
+    """No engine and no standardisation helps, so none is advised."""
+    unit = "give the data in another unit: divide it by a power of 10"
+    for layers, x, t, problem in (
+        ([Standardise(), Linear(FEATURES, 1)], 1e200 * X, T, "deviation1 is not finite: x goes up to"),
+        (
+            [Linear(FEATURES, 1), StandardiseTargets()],
+            X,
+            1e200 * T,
+            "t_deviation1 is not finite: t goes up to",
+        ),
+        ([Linear(FEATURES, 1)], X, 1e200 * T, "step 1 (batch 1 of "),
+        ([Linear(FEATURES, 1)], 1e200 * X, T, "step 1 (batch 1 of "),
+    ):
+        made = Network(*layers, loss=MeanSquaredError(), dtype="float64")
+        with pytest.raises(TrainingError) as caught:
+            train(made, x, t, engine=engine)
+        assert caught.value.problem.startswith(problem)
+        assert caught.value.fix.endswith(unit)
+
+
+def test_targets_that_are_not_standardised_are_named() -> None:
+    made = Network(Linear(FEATURES, 1), loss=MeanSquaredError())
+    with pytest.raises(TrainingError) as caught:
+        train(made, X, 1e30 * T)
+    assert caught.value.fix.startswith("likely cause: the scale of the targets: t goes up to ")
+    assert caught.value.fix.endswith("; standardise them: put StandardiseTargets() last")
 
 
 def test_validation_rows_with_a_loss_that_is_not_finite_stop_the_training() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.checking.subject import Array, CheckError, Inputs, Subject, array_of, copy_of
+from handgrad.errors import ShapeError
 from handgrad.program.lines_in_python import evaluate
 from handgrad.rules import Rule
 from handgrad.tolerance import close
@@ -252,7 +253,7 @@ def _draw_at(rule: Rule, generator: np.random.Generator, sizes: Sequence[int], *
         try:
             with np.errstate(all="ignore"):
                 values = rule.values(*drawn.values())
-        except (ValueError, IndexError, TypeError, ArithmeticError) as error:
+        except (ShapeError, ValueError, IndexError, TypeError, ArithmeticError) as error:
             raise CheckError(
                 f"{rule.name} cannot be computed at the sizes that are drawn for it: {error}",
                 given=", ".join(f"{name}{shape}" for name, shape in shapes.items()),

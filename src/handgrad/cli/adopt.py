@@ -111,8 +111,7 @@ def _lines(adoption: Adoption, source: str) -> list[str]:
         ("network", ", ".join(map(repr, adoption.network.body.layers))),
         ("loss", loss if adoption.own_loss else f"{loss} to drawn targets: the file has none"),
         ("yours", f"{adoption.factor:g} times this loss" if adoption.factor != 1 else ""),
-        ("equal", "output, loss and every gradient, up to " + (
-            "rounding" if adoption.exact else "the tiny number that you add in a logarithm or a quotient")),
+        ("equal", _equal(adoption)),
     ) if text]  # fmt: skip
     if not adoption.sources:
         lines.append("  it has no parameters, so there is nothing to train")
@@ -131,6 +130,14 @@ def _lines(adoption: Adoption, source: str) -> list[str]:
         f"  yours: {steps.words}; handgrad: SGD, {rate}{momentum}, {rows}, the {steps.engine} engine"
     )
     return lines
+
+
+def _equal(adoption: Adoption) -> str:
+    """State what is the same in both: the gradients are compared with the numerical ones of the author's forward."""
+    small = "rounding" if adoption.exact else "the tiny number that you add in a logarithm or a quotient"
+    if adoption.report.verdict == "wrong":
+        return f"output and loss, up to {small}; handgrad's gradients are those of your forward"
+    return f"output, loss and every gradient, up to {small}"
 
 
 def _verdict(adoption: Adoption, source: str) -> str:

@@ -10,12 +10,14 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from handgrad.data.columns import Column, column_table
 from handgrad.errors import HandgradNotice, escaped
+
+if TYPE_CHECKING:
+    from handgrad.data.columns import Column
 
 
 def prepare_streams() -> None:
@@ -44,6 +46,8 @@ def show_results(results: Mapping[str, Any], *, as_json: bool) -> None:
 
 def show_columns(columns: Sequence[Column], dropped: Sequence[str] | None) -> None:
     """Print on standard error what was done to every column, unless all of them are numbers as they are."""
+    from handgrad.data.columns import column_table  # with NumPy, which help waits for otherwise
+
     if dropped or any(column.text() != "number" for column in columns):
         click.echo(printable(column_table(columns, dropped or ())), err=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,9 @@ import numpy as np
 
 from handgrad.checking.input_draws import draw, draw_for
 from handgrad.checking.interfaces.own_objects import draw_rows
+from handgrad.checking.subject import CheckError
 from handgrad.cli.console import echo_coloured
+from handgrad.cli.lab import ROWS, small_network
 from handgrad.cli.options import (
     FILE,
     Experiment,
@@ -29,7 +32,7 @@ from handgrad.errors import ConfigurationError
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.record import Snapshot
 from handgrad.explaining.snapshots import with_training
-from handgrad.explaining.terminal import show_health, show_jacobian, show_line, show_overview
+from handgrad.explaining.terminal import WIDTH, show_health, show_jacobian, show_line, show_overview
 from handgrad.files import write_output
 from handgrad.layers import Optimiser
 from handgrad.network import Network
@@ -43,7 +46,7 @@ from handgrad.runs import load_run, match_classes, match_features, read_snapshot
 @click.option("--example", type=click.IntRange(min=0), help="The row whose Jacobian it is, from 0.")
 @click.option("--health", is_flag=True, help="What is dead, saturated, vanishing, and why.")
 @click.option("--numbers", is_flag=True, help="The numbers too, some of them.")
-@click.option("--rows", type=click.IntRange(min=1), default=32, show_default=True, help="Size of the batch.")
+@click.option("--rows", type=click.IntRange(min=1), help="Size of the batch [32; of the small network 64].")
 @click.option("--html", type=FILE, help="Write a page to look at.")
 @json_option("Print the whole explanation as one JSON object.")
 @with_settings
@@ -55,16 +58,17 @@ def explain_command(
     example: int | None,
     health: bool,
     numbers: bool,
-    rows: int,
+    rows: int | None,
     html: Path | None,
     as_json: bool,
     **settings: Any,
 ) -> None:
     """Explain gradients: every shape and why, which line differentiates which, Jacobians, and what went dead.
 
-    SOURCE is a run folder, a configuration (.toml), data as for `handgrad train` with the same settings, or
-    FILE.py:NAME, a network or a rule of your own. The batch is the first rows that training did not see; for a
-    file of your own NAME_inputs or inputs, as for `handgrad check`, or random numbers.
+    With nothing named it is the small untrained network of `handgrad lab`. SOURCE is a run folder, a configuration
+    (.toml), data as for `handgrad train` with the same settings, or FILE.py:NAME, a network or a rule of your own.
+    The batch is the first rows that training did not see; for a file of your own NAME_inputs or inputs, as for
+    `handgrad check`, or random numbers.
 
     \b
     handgrad explain --line dW1
@@ -72,20 +76,19 @@ def explain_command(
     handgrad explain runs/digits --health
     handgrad explain layer.py:swish --html swish.html
     """
-    subject = _subject(source, config, settings, rows)
-    explanation = explain(
-        subject.model,
-        *subject.arrays,
-        jacobians=[jacobian] if jacobian else [],
-        example=example,
-        optimiser=subject.optimiser,
-    )
-    if subject.snapshots:
-        explanation = with_training(explanation, subject.snapshots)
+    pairs = [jacobian] if jacobian else []
+    if source is None and config is None and all(value is None for value in settings.values()):
+        explanation = small_network(rows or ROWS, pairs, example)
+    else:
+        subject = _subject(source, config, settings, rows or 32)
+        found = explain(
+            subject.model, *subject.arrays, jacobians=pairs, example=example, optimiser=subject.optimiser
+        )
+        explanation = replace(with_training(found, subject.snapshots), origin=subject.origin)
     if html is not None:
         from handgrad.explaining.page import render_page
 
-        write_output(html, render_page(replace(explanation, origin=subject.origin)))
+        write_output(html, render_page(explanation))
         click.echo(f"wrote {html}", err=True)
     if as_json:
         click.echo(explanation.to_json())
@@ -99,7 +102,10 @@ def _text(
     parts = [show_line(explanation, line, numbers=numbers)] if line else []
     parts += [show_jacobian(each, explanation, numbers=numbers) for each in explanation.jacobians if jacobian]
     parts += [show_health(explanation)] if health else []
-    return "\n\n".join(parts or [show_overview(explanation)])
+    next_step = "`handgrad explain --line dW1` explains one line; `handgrad explain --html page.html` is all of it as a page."
+    introduction = textwrap.fill(f"{explanation.introduction} {next_step}", WIDTH)
+    overview = [introduction] * bool(explanation.introduction) + [show_overview(explanation)]
+    return "\n\n".join(parts or overview)
 
 
 class _Subject(NamedTuple):
@@ -152,12 +158,19 @@ def _of_file(source: str, rows: int) -> _Subject:
     file, _, name = source.partition(".py")
     path, generator = Path(f"{file}.py"), np.random.default_rng(0)
     with importing_from(path.parent):
-        every = find(import_file(path), path, name.removeprefix(":"))
+        module = import_file(path)
+        try:
+            every = find(module, path, name.removeprefix(":"))
+        except CheckError:
+            if any(isinstance(each, Network | Rule) for each in vars(module).values()):
+                raise
+            every = []
         known = [each for each in every if isinstance(each.forward, Network | Rule)]
         if not known:
             raise ConfigurationError(
                 f"{source}: there is no network and no rule",
-                fix="explain takes a Network, or a function with @rule",
+                fix=f"explain takes a Network, or a function with @rule; handgrad check {path} judges other functions, and "
+                f"handgrad adopt {path} makes a Network of a from-scratch one",
             )
         if len(known) > 1:
             names = ", ".join(each.name for each in known)
@@ -166,9 +179,12 @@ def _of_file(source: str, rows: int) -> _Subject:
             )
         model, inputs = known[0].forward, known[0].inputs
         if inputs is None and isinstance(model, Network):
-            return _Subject(model, draw_rows(model, rows, generator), origin=f"{rows} random rows")
+            origin = f"the weights of {known[0].name} in {path.name}, {rows} random row{'s' * (rows != 1)}"
+            return _Subject(model, draw_rows(model, rows, generator), origin=origin)
         drawn = draw(inputs, generator) if inputs is not None else draw_for(model, generator)
-        return _Subject(model, tuple(drawn.values()))
+        whose = "the inputs that the file gives" if inputs is not None else "random inputs"
+        weights = f"the weights of {known[0].name} in {path.name}, " if isinstance(model, Network) else ""
+        return _Subject(model, tuple(drawn.values()), origin=f"{weights}{whose}")
 
 
 def _coloured(line: str) -> str:

@@ -94,6 +94,7 @@ REMEDIES = {
     "try a learning rate of": "try --learning-rate",
     "clip_norm=1.0": "--clip-norm 1",
     "put Standardise() first": "--standardise auto",
+    "put StandardiseTargets() last": "--standardise-targets true",
     "with engine='reference', or in float64": "with --engine reference, or --dtype float64",
     "with engine='reference'": "with --engine reference",
     "train in float64": "give --dtype float64",
@@ -162,10 +163,12 @@ def configuration_from(
     config: Path | None,
     settings: Mapping[str, Any],
     over: Mapping[str, Any] | None = None,
+    *,
+    shown: bool = False,
 ) -> Configuration:
     """Put a command's source and settings over its file, and ``over``, by dotted names, over these.
 
-    A run's fingerprint holds for the run's own data only.
+    A run's fingerprint holds for the run's own data only. What is only ``shown`` needs no data.
     """
     values = {name.replace("__", "."): value for name, value in settings.items()}
     if values[RATE] == FIND:
@@ -183,7 +186,7 @@ def configuration_from(
         fix = "as in --class-weight 1,4, or --class-weight balanced"
         values["network.class_weight"] = _listed(weights, float, "--class-weight", "numbers", fix)
     values |= over or {}
-    configuration = read_configuration(config, values)
+    configuration = read_configuration(config, values, shown=shown)
     if any(values[f"data.{name}"] is not None for name in ("source", "target", "task", "drop", "only")):
         configuration.data.fingerprint = None
     return configuration

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 from pathlib import Path
 from typing import Any, cast
@@ -21,9 +22,13 @@ from handgrad.cli.options import (
     refuse_settings,
     with_settings,
 )
-from handgrad.errors import DataError
+from handgrad.configuration import Configuration
+from handgrad.data import Dataset
+from handgrad.data.builtin import BUILT_IN
+from handgrad.errors import DataError, nearest
 from handgrad.files import write_file
 from handgrad.interop.gpt2 import GPT2, Size, gpt2
+from handgrad.network import Network
 from handgrad.program import Loop
 from handgrad.program.printing import render_text
 from handgrad.runs import load_run, read_facts
@@ -39,13 +44,23 @@ MOST_LINES = 100  # of a program that is printed line by line
     default=None,
     help="Repeated blocks once and long rules as calls, or every line [fold from 100 lines].",
 )
+@click.option(
+    "--rules/--no-rules",
+    default=None,
+    help="The lines of the rules that are called too [where they need no further screen of 50 lines].",
+)
 def show_command(
-    source: str | None, config: Path | None, evaluation: bool, fold: bool | None, **settings: Any
+    source: str | None,
+    config: Path | None,
+    evaluation: bool,
+    fold: bool | None,
+    rules: bool | None,
+    **settings: Any,
 ) -> None:
     """Print a network as a program: every line with its shape and its reason.
 
     SOURCE is a run folder, or data as for `handgrad train`, with the same settings; or one of GPT2. For a run, a line on
-    standard error names the engine that trained it.
+    standard error names the engine that trained it. A recipe, as --config lenet, is shown without its data too.
 
     \b
     handgrad show
@@ -69,17 +84,36 @@ def show_command(
         optimiser["training__optimiser__type"] = optimiser["training__optimiser__type"] or "AdamW"
         configuration = configuration_from(None, None, others | optimiser)
         network = gpt2(cast("Size", source))
+    elif source and re.fullmatch(r"[\w-]+", source) and source not in BUILT_IN and not Path(source).exists():
+        known = [*BUILT_IN, *GPT2]
+        raise DataError(
+            f"{source}: there is no data set, no run and no network of this name", fix=nearest(source, known)
+        )
     else:
-        configuration = configuration_from(source, config, settings)
-        network = Experiment(configuration).network
+        configuration = configuration_from(source, config, settings, shown=True)
+        network = _network(configuration, stated=source is None)
     program = (
         network.evaluation_program()
         if evaluation
         else network.program(configuration.optimiser(), micro_batch=configuration.training.micro_batch)
     )
-    width = max(80, shutil.get_terminal_size((120, 24)).columns)
+    width = max(80, shutil.get_terminal_size((110, 24)).columns)
     folded = len(program.lines) > MOST_LINES if fold is None else fold
-    click.echo(program.folded(width) if folded else render_text(program, width))
+    click.echo(program.folded(width, rules=rules) if folded else render_text(program, width))
+
+
+def _network(configuration: Configuration, *, stated: bool) -> Network:
+    """Make the network for its data; where that is not there, of the sizes that a recipe states."""
+    data = configuration.data
+    try:
+        return Experiment(configuration).network
+    except DataError:
+        if not stated or data.inputs is None or data.outputs is None:
+            raise
+    rows = np.zeros((data.outputs, *data.inputs), np.uint8)
+    classes = tuple(map(str, range(data.outputs)))
+    click.echo(f"without the data, of rows {tuple(data.inputs)} and {data.outputs} classes", err=True)
+    return configuration.build(Dataset(data.source, rows, np.arange(data.outputs), "classification", classes))
 
 
 show_command.help = str(show_command.help).replace("GPT2", ", ".join(GPT2))

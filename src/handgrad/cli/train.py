@@ -312,9 +312,9 @@ class _Training:
         try:
             yield
         except (TrainingError, RunError, EngineError, OSError, MemoryError, KeyboardInterrupt) as error:
-            if (self.into / CHECKPOINT).exists():
+            if resumes := (self.into / CHECKPOINT).exists():
                 error.add_note(f"To resume: {self.command}{self.epochs_left(error)}")
-            elif trained is not None:
+            if trained is not None and not (resumes and isinstance(error, KeyboardInterrupt)):
                 error.add_note(_saved_elsewhere(trained))
             raise
 

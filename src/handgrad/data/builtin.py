@@ -239,7 +239,10 @@ def _read_bytes(folder: Path, stem: str, rank: int) -> NDArray[np.uint8]:
 
 def fetch_mnist() -> Path:
     """Return the folder of the four MNIST files, downloading those that the user's cache folder lacks."""
-    why = "mnist: HANDGRAD_MNIST names no folder with the four files, and downloading them"
+    why = (
+        "mnist: its four files do not come with handgrad, no environment variable HANDGRAD_MNIST names a folder that has "
+        "them, and downloading them"
+    )
     pooch = need("pooch", why, "download")
     return fetch(SHA256, MIRRORS, Path(pooch.os_cache("handgrad"), "mnist"))
 

@@ -118,7 +118,10 @@ class Cells:
         return f"{self.texts[self.values[row]]!r:.60}"
 
     def error(
-        self, row: int, problem: str, fix: str = "correct the cell, or leave out the line"
+        self,
+        row: int,
+        problem: str,
+        fix: str = "correct the cell, leave it empty where the value is missing, or leave out the line",
     ) -> DataError:
         """Return an error about a row of this column."""
         return DataError(

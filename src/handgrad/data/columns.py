@@ -247,7 +247,9 @@ def kind_of(cells: Cells) -> Column:
     if all(map(NUMBER_LIKE.fullmatch, texts)):
         first = int((~absent).argmax())
         raise cells.error(
-            first, f"holds {cells.shown(first)}, and a finite number is needed", "write it as 1234.5"
+            first,
+            f"holds {cells.shown(first)}, and a finite number is needed",
+            "write it as 1234.5, with a decimal point and nothing else",
         )
     return Category(name)
 

@@ -21,6 +21,7 @@ from handgrad.data.dataset import Dataset, Task
 from handgrad.data.reading import Contents, Request, Selection, leave_out, make_dataset, reading, select
 from handgrad.errors import DataError
 
+NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab"}  # of delimiters
 BLOCK = 4096  # rows that are read before their cells become numbers or texts
 
 
@@ -66,7 +67,7 @@ def csv_contents(path: Path, request: Request) -> Contents:
     texts, lines, block, without = list[list[str]](), list[int](), list[list[str]](), list[int]()
     with reading(path, UnicodeDecodeError, csv.Error), path.open(encoding="utf-8-sig", newline="") as file:
         first = file.readline()
-        delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else max(NAMES, key=first.count)
         # The first line again, rather than the file from its start: a pipe is read once.
         rows = csv.reader(chain([first], file), delimiter=delimiter, skipinitialspace=True, strict=True)
         if not (header := next(rows, [])):
@@ -78,7 +79,8 @@ def csv_contents(path: Path, request: Request) -> Contents:
         for cells in filter(None, rows):
             if len(cells) != len(header):
                 raise DataError(
-                    f"{path}, line {rows.line_num}: {len(cells)} cells found, and {len(header)} expected, one a column"
+                    f"{path}, line {rows.line_num}: {len(cells)} cells found, and {len(header)} expected, one a column",
+                    fix=f"add or remove cells; one that holds {NAMES[delimiter]} is written in double quotes",
                 )
             aims = [cells[index].strip() for index in selection.targets]
             if any(map(lacks_target, aims)):

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 
 from handgrad.arrays import Array
 from handgrad.data.cells import Cells
-from handgrad.data.columns import Column, kind_of, make_features
+from handgrad.data.cells import number as number_in
+from handgrad.data.columns import NUMBER_LIKE, Column, kind_of, make_features
 from handgrad.data.dataset import Dataset, Task
 from handgrad.errors import DataError, listed, nearest, notify
 
@@ -99,7 +101,11 @@ class Selection:
         feature_names = tuple(name for column in columns for name in column.feature_names)
         if not feature_names:
             unused = "; ".join(f"{column.name}: {column.text()}" for column in columns[:MAX_LISTED])
-            raise DataError(f"{path}: no column has anything to learn from", given=unused)
+            raise DataError(
+                f"{path}: no column has anything to learn from",
+                given=unused,
+                fix="name other columns, or give more rows: of a text that is in one row alone nothing can be learnt",
+            )
         x = make_features(columns, cells[: len(columns)])
         if not targets:
             return Contents(
@@ -114,6 +120,11 @@ class Selection:
 def select(path: Path, header: Sequence[str], request: Request) -> Selection:
     """Find the columns that are asked for; the target is named and never guessed."""
     names = _check_names(path, header)
+    if len(names) == 1 and (other := next((each for each in ";,\t|" if each in names[0]), "")):
+        raise DataError(
+            f"{path}: there is one column, {names[0]!r:.60}, and it looks separated by {other!r}",
+            fix="separate columns by commas, semicolons or tabs; a file that ends in .tsv has tabs",
+        )
     columns = tuple(column for column in request.columns or () if column.feature_names)
     wanted = [column.name for column in columns]
     if request.columns is not None and not request.target:
@@ -123,7 +134,7 @@ def select(path: Path, header: Sequence[str], request: Request) -> Selection:
         raise DataError(
             f"{path}: no target is named, and a table needs one",
             given=f"the columns {listed(names, MAX_LISTED)}",
-            fix="name the column to be predicted as target",
+            fix=f"name the column to be predicted, as in --target {quote(names[-1])}, or target={names[-1]!r} in Python",
         )
     single = isinstance(request.target, str | os.PathLike)
     aims = (str(request.target),) if single else tuple(request.target)  # type: ignore[arg-type]
@@ -197,9 +208,13 @@ def encode(place: str, values: Array, task: Task | None = None) -> tuple[Task, A
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     inferred = task or infer_task(values)
+    if task is None and values.dtype.kind == "O" and values.ndim == 1:
+        _check_texts(place, values)
     if inferred != task and inferred == "classification" and values.dtype.kind == "f":
         notify(f"{place}: 0.0 and 1.0 are taken for two classes; for values, set the task to regression")
     if inferred == "regression":
+        if len(values) > 1 and values.dtype.kind in "iuf" and (values == values[0]).all():
+            notify(f"{place}: the target is the same in every row, so that there is nothing to learn")
         if values.dtype.kind not in "biuf":
             raise DataError(
                 f"{place}: the target is text, and regression needs numbers",
@@ -221,6 +236,46 @@ def encode(place: str, values: Array, task: Task | None = None) -> tuple[Task, A
     return inferred, t.astype(np.int64), tuple(map(str, names))
 
 
+def _not_utf8(path: Path, error: UnicodeDecodeError) -> DataError:
+    """Return the error of a text in another encoding: its line, and how it is converted."""
+    line, byte, encoding = "", error.object[error.start], "latin1"
+    if path.is_file():  # a pipe is read once
+        with path.open("rb") as file:
+            encoding = "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else encoding
+            file.seek(0)
+            for number, text in enumerate(file, 1):
+                try:
+                    text.decode()
+                except UnicodeDecodeError as found:
+                    line, byte = f", line {number}", text[found.start]
+                    break
+    return DataError(
+        f"{path}{line}: not UTF-8: it has the byte 0x{byte:02x}",
+        fix=f"convert it, as from {encoding}: iconv -f {encoding} -t utf-8 {quote(str(path))} > utf8{path.suffix}",
+    )
+
+
+def _check_texts(place: str, values: Array) -> None:
+    """Check that texts, which are taken for classes, look like classes; a notice where they are many."""
+    texts = set(values)
+    of_task = "set the task to classification (--task classification) if these are classes"
+    if all(map(NUMBER_LIKE.fullmatch, texts)) and not all(np.isfinite(number_in(text)) for text in texts):
+        raise DataError(
+            f"{place}: the target is text, {values[0]!r:.40} in the first row, and looks like numbers",
+            fix=f"write numbers as 1234.5; or {of_task}",
+        )
+    if len(texts) <= MAX_CLASSES:
+        return
+    counted = f"{len(texts):,} different ones in {len(values):,} rows"
+    if len(texts) > len(values) / 2:
+        raise DataError(
+            f"{place}: the target is text, {values[0]!r:.40} in the first row, so classes, and nearly every one differs: "
+            f"{counted}",
+            fix=f"name another target, or write it as numbers; or {of_task}",
+        )
+    notify(f"{place}: the target is text, so classes: {counted}")
+
+
 @contextmanager
 def reading(path: Path, *damage: type[Exception]) -> Iterator[None]:
     """Turn ``OSError``, and what the format's own code raises for damage, into a ``DataError`` that names the file."""
@@ -232,6 +287,8 @@ def reading(path: Path, *damage: type[Exception]) -> Iterator[None]:
         raise DataError(f"{path}: there is no such file", fix=fix) from error
     except EOFError as error:
         raise DataError(f"{path}: the file is cut short", fix="get the file again") from error
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, error) from error
     except unreadable as error:
         problem = getattr(error, "strerror", None) or error
         raise DataError(f"{path}: the file cannot be read: {problem}") from error

@@ -77,14 +77,8 @@ def read_text(
     (('a', 'b', 'c'), [[0, 1, 1], [0, 2, 0]], [[1, 1, 0], [2, 0, 1]])
     """
     path = Path(path)
-    try:
-        with reading(path):
-            text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}: not UTF-8: byte {error.start} is {error.object[error.start]:#04x}",
-            fix="save the text as UTF-8",
-        ) from None
+    with reading(path):
+        text = path.read_text(encoding="utf-8-sig")
     rows = (len(text) - 1) // context
     if rows < 1:
         raise DataError(

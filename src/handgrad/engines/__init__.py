@@ -9,13 +9,15 @@ from handgrad.engines.engine import BoundProgram, Engine, Epoch, NonFiniteLossEr
 from handgrad.engines.jax_engine import JaxEngine
 from handgrad.engines.reference import ReferenceEngine
 from handgrad.errors import ConfigurationError, EngineError, MissingPackageError, notify
+from handgrad.forks import LOCK
 from handgrad.program import Program
 from handgrad.program.lowered import UnsupportedLineError
 
 
 def _compiled() -> Engine:
     try:
-        from handgrad.engines.compiled import CompiledEngine
+        with LOCK:
+            from handgrad.engines.compiled import CompiledEngine
     except (ImportError, OSError) as error:  # OSError where its library cannot be loaded
         raise MissingPackageError(
             f"the compiled engine needs llvmlite: {error}", fix="pip install llvmlite"
@@ -46,12 +48,15 @@ def check_devices(name: str, devices: int | None) -> None:
 def bind(name: str, program: Program, arrays: Mapping[str, Any], devices: int | None = None) -> BoundProgram:
     """Bind a program to an engine, or to the reference engine, with a notice, where that engine cannot run it.
 
-    ``devices`` is how many of each process the jax engine uses; all by default.
+    ``devices`` is how many of each process the jax engine uses; all by default. Raises `MissingPackageError` where an engine
+    that is not the default, and so was asked for, is not installed.
     """
     try:
         engine = ENGINES[name]() if devices is None else JaxEngine(devices)
         return engine.bind(program, arrays)
     except (UnsupportedLineError, EngineError, MissingPackageError) as error:
+        if isinstance(error, MissingPackageError) and name != DEFAULT_ENGINE:
+            raise
         notify(f"the {name} engine is not used, training goes on with the reference engine: {error}")
         return ReferenceEngine().bind(program, arrays)
 

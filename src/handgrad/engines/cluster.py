@@ -148,4 +148,4 @@ def _jax() -> Any:
 
 
 def _joined() -> bool:
-    return "jax" in sys.modules and bool(_jax().distributed.is_initialized())
+    return sys.modules.get("jax") is not None and bool(_jax().distributed.is_initialized())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, Literal
@@ -88,7 +89,8 @@ def indices(
     used = set(output)
     into: list[str] = []
     if skipped[1]:
-        into.append(output[0] if rows == "separate" else _distinct(own[1][:1], used)[0])
+        only = rows == "none" and bool(skipped[0])  # one row, which both have
+        into.append(output[0] if rows == "separate" or only else _distinct(own[1][:1], used)[0])
     for number, letter in zip(stored.inputs, own[1][skipped[1] :], strict=True):
         same = stored.sizes[number] == 1 and letter in output and letter not in into
         found = (
@@ -158,8 +160,10 @@ class GradientByIndices:
         yield Step(str(self), f"δ leaves only the terms with {equal}")
 
 
-def gradient_formula(dependency: Dependency, place: Indices, named: Named) -> GradientByIndices | None:
-    """Return a gradient as a sum of products by indices; None if it is none.
+def gradient_formula(
+    dependency: Dependency, place: Indices, named: Named, axes: Callable[[str], tuple[str, ...]]
+) -> GradientByIndices | None:
+    """Return a gradient as a sum of products by indices; None if it is none. ``axes`` are the letters of a value's axes.
 
     It is tried with each value the backward reads, and holds when it gives what the backward lines do, on all rows,
     for a random upstream gradient.
@@ -183,10 +187,25 @@ def gradient_formula(dependency: Dependency, place: Indices, named: Named) -> Gr
             along = tuple(k for k, number in enumerate(wanted) if number not in known)
             found = np.broadcast_to(np.expand_dims(product, along), right.shape)  # along these it is constant
             if close(found, right, least=float(np.abs(right).max())):
+                full = _of_one_entry(name, letters, sizes, axes)
                 return GradientByIndices(
-                    target, dependency.output, dependency.input, place, _factor(name, letters)
+                    target, dependency.output, dependency.input, place, _factor(name, full)
                 )
     return None
+
+
+def _of_one_entry(
+    name: str, letters: tuple[str, ...], sizes: dict[str, int], axes: Callable[[str], tuple[str, ...]]
+) -> tuple[str, ...]:
+    """Put an axis's own letter where it has one entry: the row of a batch of one is its n, not 0."""
+    for each in re.findall(r"[^\W\d]\w*", name):
+        own = [letter.lower() for letter in axes(each)]
+        if len(own) == len(letters):
+            return tuple(
+                letter if old == "0" and sizes.get(letter) == 1 else old
+                for old, letter in zip(letters, own, strict=True)
+            )
+    return letters
 
 
 def _target(dependency: Dependency) -> str:

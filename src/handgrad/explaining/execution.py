@@ -22,6 +22,8 @@ from handgrad.rules import Rule, Shape
 
 Array = NDArray[Any]
 
+ROUNDING = 1e-13  # of the largest gradient, in float64: what is smaller has cancelled
+
 
 @dataclass(frozen=True)
 class Execution:
@@ -88,6 +90,14 @@ class Execution:
             own = [target for target in made if parts and target.startswith(parts)]
             found |= dict.fromkeys([*own, *(target for target in made if target == f"d{name}")], name)
         return found
+
+    @cached_property
+    def rounding(self) -> frozenset[str]:
+        """The gradients that are 0 but for the rounding of what cancels in them."""
+        whole = {of: gradient for gradient, of in self.gradient_of.items()}
+        sizes = {name: float(np.abs(self.exact[name]).max(initial=0)) for name in whole.values()}
+        least = ROUNDING * max(sizes.values(), default=0.0)
+        return frozenset(name for name, size in sizes.items() if 0 < size < least)
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:

@@ -94,13 +94,13 @@ def explain(
     found = explain_execution(execution, pairs, example)
     return replace(
         found,
-        lines=(*found.lines, *_updates(execution, subject, optimiser, len(found.lines))),
+        lines=(*found.lines, *explain_updates(execution, subject, optimiser, len(found.lines))),
         health=measure_health(execution, subject, optimiser),
         live=live_program(execution, subject, optimiser),
     )
 
 
-def _updates(
+def explain_updates(
     execution: Execution, network: Network, optimiser: Optimiser | None, start: int
 ) -> Iterator[ExplainedLine]:
     """Yield the optimiser's lines, plain SGD's if none is given: they are not run, the weights stay as they are."""
@@ -162,7 +162,7 @@ def explain_execution(
 def _jacobians(
     execution: Execution, axes: AxisNames, pairs: Sequence[tuple[str, str]], example: int | None
 ) -> Iterator[Jacobian]:
-    """Yield the Jacobians that were asked for, or else those of each rule, where they are small.
+    """Yield the Jacobians that were asked for, or else those of each rule alone, where they are small.
 
     A network's are of one row; those of a single rule are of all rows where that is little more.
     """
@@ -179,12 +179,12 @@ def _jacobians(
         return
     single = len(execution.nodes) == 1 and example is None
     if example is None:
-        example = telling_row([Dependency(execution, output, of) for output, of in unasked])
+        example = telling_row([Dependency(execution, output, of, direct=True) for output, of in unasked])
     for output, of in unasked:
         whole = single and _entries(execution, output, of, execution.rows) <= MAX_UNASKED_BATCH
         if whole or _entries(execution, output, of, 1) <= MAX_UNASKED:
             with suppress(NotFiniteError):
-                yield jacobian_record(execution, axes, output, of, None if whole else example)
+                yield jacobian_record(execution, axes, output, of, None if whole else example, direct=True)
 
 
 def _entries(execution: Execution, output: str, of: str, rows: int) -> int:

@@ -149,6 +149,7 @@ def _findings(batch: _Batch) -> Iterator[HealthFinding]:
     if not symmetric and not blocked:
         blocked = list(_unequal_norms(batch))
     yield from _large_targets(batch, blocked) if batch.has_large_targets else blocked
+    yield from _idle(batch)
     yield from _updates(batch)
     yield from _conflicting(batch)
 
@@ -348,6 +349,28 @@ def _factors(execution: Execution, first: Node, last: Node) -> Iterator[tuple[bo
         if out in execution.values and back and (before := execution.norm(out)) > 0:
             weights = weights_of(node)
             yield bool(weights), weights or node.output.name, execution.norm(back[0]) / before
+
+
+def _idle(batch: _Batch) -> Iterator[HealthFinding]:
+    """Yield the parameters whose gradient is 0 but for rounding: what follows takes them off again."""
+    nodes = batch.execution.nodes
+    for node in nodes:
+        reader = next((each for each in nodes if node.output.name in [v.name for v in each.inputs]), None)
+        for name in [value.name for value in node.inputs if f"d{value.name}" in batch.execution.rounding]:
+            if name not in batch.execution.program.parameters or reader is None:
+                continue
+            by = f"{reader.rule.name} ({reader.layer})"
+            cause = f"What {name} adds to {node.output.name} cancels in what follows, first in {by}."
+            if reader.rule.name == "batch_norm":
+                cause = f"{name} adds to every row of {node.output.name} alike, and {by} takes what all rows share off again."
+            yield HealthFinding(
+                "no-effect",
+                name,
+                f"The gradient of {name} is 0 but for rounding (norm {batch.execution.norm(f'd{name}'):.1e}): {name} does "
+                "not change the loss on these rows.",
+                cause,
+                f"Leave it out: bias=False in {node.layer}.",
+            )
 
 
 def _updates(batch: _Batch) -> Iterator[HealthFinding]:

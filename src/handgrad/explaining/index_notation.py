@@ -76,8 +76,10 @@ class Entry:
         if len(shape) > len(at):
             raise UnwrittenError
         own = [
-            letter if size > 1 else "0"
-            for letter, size in zip(at[len(at) - len(shape) :], shape, strict=True)
+            letter if size > 1 or letter.rstrip("′") == axis.lower() else "0"
+            for letter, size, axis in zip(
+                at[len(at) - len(shape) :], shape, self.letters(node.id), strict=True
+            )
         ]
         return f"{node.id}[{', '.join(own)}]" if own else node.id
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -55,12 +55,16 @@ class NotFiniteError(ConfigurationError):
 
 @dataclass(frozen=True)
 class Dependency:
-    """One value as a function of another, in one row (``example``) or all, with everything else as it is."""
+    """One value as a function of another, in one row (``example``) or all, with everything else as it is.
+
+    It is by every way between the two, or, ``direct``, by the lines of the output's own rule alone.
+    """
 
     execution: Execution
     output: str
     input: str
     example: int | None = None
+    direct: bool = False
 
     def __post_init__(self) -> None:
         execution, rows = self.execution, self.execution.rows
@@ -93,7 +97,11 @@ class Dependency:
     def lines(self) -> list[ProgramLine]:
         """The forward lines from the input to the output."""
         moved, filled = {self.input}, set[str]()
-        lines = self.execution.program.phase("sample", "forward", "loss")
+        lines = [line for line in self.execution.program.lines if line.phase in ("sample", "forward", "loss")]
+        node = self.execution.node_of(self.output) if self.direct else None
+        if node is not None:
+            lines = [self.execution.program.lines[number] for number in self.execution.lines_of(node)]
+            lines = [line for line in lines if line.phase != "backward"]
         for block in blocks(lines):
             targets = {line.target for line in block}
             if any(line.reads & moved for line in block) and self.input not in targets:
@@ -106,6 +114,12 @@ class Dependency:
             if line.target in moved - {self.input} and (line.target in filled or line.reads & moved)
         ]
         return backward_slice(found, {self.output})
+
+    @cached_property
+    def detours(self) -> tuple[str, ...]:
+        """Through which other values the output depends on the input, besides its own rule."""
+        every = replace(self, direct=False).nodes
+        return tuple(node.output.name for node in every[:-1]) if self.direct else ()
 
     @cached_property
     def nodes(self) -> list[Node]:
@@ -211,10 +225,19 @@ class Dependency:
 
 
 def jacobian_record(
-    execution: Execution, axes: AxisNames, output: str, of: str, example: int | None = None
+    execution: Execution,
+    axes: AxisNames,
+    output: str,
+    of: str,
+    example: int | None = None,
+    *,
+    direct: bool = False,
 ) -> Jacobian:
-    """Return the Jacobian of one value with respect to an earlier one, of one row or of the whole batch."""
-    dependency = Dependency(execution, output, of, example)
+    """Return the Jacobian of one value with respect to an earlier one, of one row or of the whole batch.
+
+    It is the derivative by every way between the two, or, ``direct``, by the output's own rule alone.
+    """
+    dependency = Dependency(execution, output, of, example, direct)
     full = dependency.full()
     letters = tuple(axes.of(name)[len(dependency.index(name)) :] for name in (output, of))
     outputs = len(letters[0])
@@ -227,7 +250,7 @@ def jacobian_record(
         name = name_stored(stored, named)
     rows = rows_of(dependency) if dependency.is_analytic else "none"
     everywhere = (axes.of(output), axes.of(of))
-    found = gradient_formula(dependency, indices(dependency, stored, rows, everywhere), whole)
+    found = gradient_formula(dependency, indices(dependency, stored, rows, everywhere), whole, axes.of)
     formula = str(found or "")
     why = _why(dependency, stored, letters[0], name, full.size)
     of_row = "" if rows == "none" or example is not None else _of_one_row(dependency, whole, outputs)
@@ -240,6 +263,7 @@ def jacobian_record(
         structure=stored.kind,
         stored=name,
         explanation=_explain(dependency, rows, formula, why, of_row),
+        gradient=_gradient_line(dependency),
         formula=formula,
         steps=tuple(found.steps(_forward_entry(dependency, found, axes))) if found else (),
         stored_numbers=stored.numbers,
@@ -247,7 +271,7 @@ def jacobian_record(
         stored_operations=stored.operations,
         full_operations=full.size,
         proof=proof(stored, full, np.random.default_rng(0)),
-        sample=sample(full),
+        sample=sample(full, square=True),
         output_axes=letters[0],
         input_axes=letters[1],
         added=_added(dependency),
@@ -263,11 +287,26 @@ def _forward_entry(dependency: Dependency, found: GradientByIndices, axes: AxisN
     return forward_entry(line.target, line.tree, found.place.output, entry)
 
 
+def _gradient_line(dependency: Dependency) -> str:
+    """Return which gradient of the program is the output's times this Jacobian; "" for none."""
+    execution, of = dependency.execution, dependency.input
+    if len(dependency.nodes) > 1:
+        return f"d{of}"  # by every way
+    made = [target for target, value in execution.gradient_of.items() if value == of]
+    own = [
+        line.target for line in execution.backward if line.undoes == dependency.output and line.target in made
+    ]
+    return own[0] if len(own) == 1 else ""
+
+
 def _explain(dependency: Dependency, rows: Rows, formula: str, why: str, of_row: str) -> str:
     """Explain the batch's Jacobian, then one row's: each sentence states which rows it is of."""
+    by = ""
+    if dependency.detours:
+        by = f"By the line of {dependency.output} alone, not through {' and '.join(dependency.detours)}: "
     if rows == "none":
-        return why + (f" So {formula}." if formula else "")
-    of_batch = _of_batch(dependency, rows) + (f", so {formula}." if formula else ".")
+        return by + why + (f" So {formula}." if formula else "")
+    of_batch = by + _of_batch(dependency, rows) + (f", so {formula}." if formula else ".")
     if dependency.example is not None:
         return f"{of_batch} For row {dependency.example} alone: {why}"
     return f"{of_batch} For the whole batch: {why} {of_row}"
@@ -276,7 +315,7 @@ def _explain(dependency: Dependency, rows: Rows, formula: str, why: str, of_row:
 def _of_one_row(dependency: Dependency, named: Named, outputs: int) -> str:
     """Name the structure that the whole batch's Jacobian has for one row alone."""
     row = telling_row([dependency])
-    alone = Dependency(dependency.execution, dependency.output, dependency.input, row)
+    alone = replace(dependency, example=row)
     found = recognise(alone.full(), outputs - len(alone.index(dependency.output)))
     return f"For row {row} alone it is {found.kind}: {name_stored(found, [*_of_row(alone, named)])}."
 
@@ -357,14 +396,16 @@ def _added(dependency: Dependency) -> AddedTooEarly | None:
     if not np.all(np.isfinite(sizes)):
         return None
     difference = float(np.linalg.norm(wrong - right)) / (sizes[0] or 1.0)
+    off = f"off by {difference:.3g} times the right one"
+    if f"d{of}" in execution.rounding:
+        off = f"beside a right one that is 0 but for rounding: {of} does not change the loss here"
     return AddedTooEarly(
         sample(right, ADDED_SAMPLE),
         sample(wrong, ADDED_SAMPLE),
         difference,
         f"All {execution.rows} rows share {of}, so what each sends back adds up: row n's Jacobian J_n times row n's "
         f"gradient, Σ_n J_nᵀ d{output}_n, of norm {sizes[0]:.4g}. Adding first, (Σ_n J_n)ᵀ (Σ_n d{output}_n), pairs "
-        f"the Jacobian of every row with the gradient of every other: norm {sizes[1]:.4g}, off by {difference:.3g} times "
-        "the right one. Multiply, then add.",
+        f"the Jacobian of every row with the gradient of every other: norm {sizes[1]:.4g}, {off}. Multiply, then add.",
     )
 
 

@@ -46,7 +46,7 @@ def live_program(execution: Execution, network: Network, optimiser: Optimiser | 
     if not all(np.all(np.isfinite(array)) for array in (*given.values(), *arrays.values())):
         return None
     try:
-        lowered = lower(program)
+        lowered = lower(program, by_line=True)
     except UnsupportedLineError:
         return None
     if lowered.loops or {value.operation for value in lowered.values} - ELEMENTWISE - OTHERS:

@@ -201,6 +201,8 @@ class Jacobian:
         Of the full Jacobian, the output's axes before the input's.
     added
         Where the rows of the batch share the input, as they share a weight.
+    gradient
+        Which gradient of the program is the output's times this Jacobian.
     """
 
     output: str
@@ -222,12 +224,15 @@ class Jacobian:
     added: AddedTooEarly | None = None
     formula: str = ""
     steps: tuple[Step, ...] = ()
+    gradient: str = ""
 
     @property
     def facts(self) -> dict[str, str]:
         """What a table shows of it, by name."""
         output, of = (
-            " ".join([name, "×".join(map(str, sizes)) or "1", *axes])
+            f"{name} ({', '.join(_with_size(*each) for each in zip(axes, sizes, strict=True))})"
+            if sizes
+            else name
             for name, sizes, axes in (
                 (self.output, self.output_sizes, self.output_axes),
                 (self.input, self.input_sizes, self.input_axes),
@@ -238,11 +243,15 @@ class Jacobian:
             "of": f"{output} with respect to {of}, for {rows}",
             "structure": self.structure,
             "stored": self.stored,
-            "numbers": f"{self.stored_numbers:,} of {self.full_numbers:,}",
-            "products": f"{self.stored_operations:,} of {self.full_operations:,}, for one upstream gradient",
-            "proof": f"stored and full form times a random upstream differ by {self.proof:.1e}",
+            "numbers": f"{self.stored_numbers:,} in place of {self.full_numbers:,}",
+            "products": f"{self.stored_operations:,} in place of {self.full_operations:,}, for one upstream gradient",
+            "proof": f"for {rows}, stored and full form times a random upstream differ by {self.proof:.1e}",
             "why": self.explanation,
         }
+
+
+def _with_size(axis: str, size: int) -> str:
+    return axis if axis == str(size) else f"{axis} = {size}"
 
 
 @dataclass(frozen=True)
@@ -267,7 +276,7 @@ class HealthFinding:
     """Something unhealthy: its evidence, its cause, and what to change, in one sentence each, with the numbers.
 
     ``code`` is "dead-units", "saturated", "vanishing", "exploding", "large-updates", "small-updates", "symmetric",
-    "large-targets" or "conflicting-rows", and ``place`` the layer or value.
+    "large-targets", "no-effect" or "conflicting-rows", and ``place`` the layer or value.
     """
 
     code: str
@@ -451,17 +460,57 @@ class Explanation(HTMLReprMixin):
         return f"{self.title} · {self.rows:,} row{'s' * (self.rows != 1)}{loss}"
 
     def undone(self, line: ExplainedLine) -> ExplainedLine | None:
-        """Return the forward line that a backward line undoes."""
-        return next((other for other in self.lines if other.target == line.undoes), None)
+        """Return the forward line that a backward line undoes; in a loop over time, the one that reads its value."""
+        forward = [other for other in self.lines if other.phase in ("forward", "loss")]
+        made = [other for other in forward if other.target == line.undoes]
+        of = self.gradient_of(line)
+        own = [
+            other for other in forward for end in made if (other.layer, other.rule) == (end.layer, end.rule)
+        ]
+        reading = [other for other in own if other.loop and of in other.reads]
+        return next(iter(reading or made), None)
+
+    def ways(self, line: ExplainedLine) -> dict[str, str]:
+        """Return what a line adds up that only sums the ways from a value to the loss: each gradient, by the next value."""
+        if line.phase != "backward" or line.rule or len(line.reads) < 2:
+            return {}
+        made = {other.target: other.undoes for other in self.lines if other.operator == "="}
+        return {made.get(name, name): name for name in line.reads}
 
     def gradient_of(self, line: ExplainedLine) -> str:
         """Return the name of the value whose gradient a line makes; "" when it makes none."""
         entry = self.ledger.get(line.target)
         return entry.gradient_of if entry else ""
 
+    def check(self, line: ExplainedLine) -> str:
+        """Return a line's numerical check as a sentence; that of a line that makes no gradient is of what reads it."""
+        if line.witness is None:
+            return ""
+        readers = [
+            other.target for other in self.lines if line.target in other.reads and self.gradient_of(other)
+        ]
+        through = (
+            ""
+            if self.gradient_of(line) or not readers
+            else f"checked through {', '.join(dict.fromkeys(readers))}, "
+        )
+        return f"{through}{line.witness}"
+
     def between(self, line: ExplainedLine) -> tuple[str, str]:
         """Return the two values whose Jacobian a line of a rule brings a gradient through; "" for each that is none."""
         return (line.undoes, self.gradient_of(line)) if line.rule else ("", "")
+
+    def is_activation(self, line: ExplainedLine) -> bool:
+        """Whether a line multiplies by the derivative of a function that is applied to each entry of one value alone."""
+        output, of = self.between(line)
+        alone = any(
+            block.name == output and block.inputs == (of,) and not block.parameters for block in self.drawing
+        )
+        elementwise = any(
+            (each.output, each.input) == (output, of) and each.structure == "diagonal" and each.stored != "I"
+            for each in self.jacobians
+        )
+        return alone and elementwise and self.ledger[of].kind == "value"
 
     def to_json(self) -> str:
         """Return the record as JSON."""

@@ -14,7 +14,6 @@ from handgrad.rules import Shape
 
 Axes = tuple[str, ...]
 
-ROUNDING = 1e-13  # of the largest gradient, in float64: what is smaller has cancelled
 MAX_SAMPLE = 2048  # numbers of an array that a record holds
 
 
@@ -120,8 +119,6 @@ def ledger(execution: Execution, axes: AxisNames) -> dict[str, LedgerEntry]:
     for line in execution.backward:
         for name in line.reads:
             saved_for.setdefault(name, []).append(line.target)
-    sizes = {gradient: float(np.abs(execution.exact[gradient]).max(initial=0)) for gradient in whole.values()}
-    least = ROUNDING * max(sizes.values(), default=0.0)
     made = {line.target for line in execution.backward} | execution.gradient_of.keys()
     entries: dict[str, LedgerEntry] = {}
     for name, kind in _kinds(execution).items():
@@ -140,7 +137,7 @@ def ledger(execution: Execution, axes: AxisNames) -> dict[str, LedgerEntry]:
             kept_for=() if name in made else tuple(dict.fromkeys(saved_for.get(name, ()))),
             summary=summarise(value),
             sample=sample(value),
-            rounding=0 < sizes.get(name, 0.0) < least,
+            rounding=name in execution.rounding,
         )
     return entries
 
@@ -156,8 +153,10 @@ def _kinds(execution: Execution) -> dict[str, str]:
     return kinds
 
 
-def sample(value: Any, most: int = MAX_SAMPLE) -> ArraySample:
+def sample(value: Any, most: int = MAX_SAMPLE, *, square: bool = False) -> ArraySample:
     """Take the first indices of the longest axes, half of one at a time, until there are few enough numbers.
+
+    Of axes that are equally long all are halved together if it is to be ``square``: so a diagonal stays one.
 
     Examples
     --------
@@ -168,7 +167,9 @@ def sample(value: Any, most: int = MAX_SAMPLE) -> ArraySample:
     sizes = list(array.shape)
     while np.prod(sizes) > most:
         longest = max(range(array.ndim), key=lambda axis: (sizes[axis], axis))
-        sizes[longest] = -(-sizes[longest] // 2)
+        long = [axis for axis in range(array.ndim) if sizes[axis] == sizes[longest]] if square else [longest]
+        for axis in long:
+            sizes[axis] = -(-sizes[axis] // 2)
     taken = array[tuple(map(slice, sizes))]
     numbers = (
         float(f"{number:.6g}") + 0.0 if np.isfinite(number) else None for number in taken.flat

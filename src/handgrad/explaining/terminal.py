@@ -46,14 +46,16 @@ def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -
         facts["same shape as"] = f"{entry.gradient_of}, whose gradient it is"
     if entry.rounding:
         facts["size"] = f"0 but for rounding: {entry.gradient_of} does not change the loss on this batch"
+    ways = explanation.ways(line)
     facts |= {
         "because": line.reason,
-        "differentiates": str(explanation.undone(line) or ""),
+        "sums the ways": ", ".join(f"{name} through {by}" for by, name in ways.items()),
+        "differentiates": "" if ways else str(explanation.undone(line) or ""),
         "layer": line.layer,
     }
     facts["derived"] = line.derived
     facts["saved for"] = ", ".join(entry.kept_for)
-    facts["check"] = str(line.witness or "")
+    facts["check"] = explanation.check(line)
     parts = [_table(target, facts)]
     found = [j for j in explanation.jacobians if (j.output, j.input) == explanation.between(line)]
     if steps := [each for jacobian in found[:1] for each in jacobian.steps]:

@@ -37,6 +37,10 @@ BINARY: dict[type[ast.operator], tuple[str, int, int, int]] = {
 }  # fmt: skip
 """Operators, each with the precedences of its operands and its own."""
 
+LONG = (
+    90  # characters of a factor too long for a brace under it, or to be above a line: neither can be broken
+)
+
 
 def name_to_tex(name: str) -> str:
     """Write a name as mathematics does.
@@ -109,7 +113,7 @@ class Formula(ast.NodeVisitor):
         """Write one factor of a product, with its shape under it unless it is a product itself."""
         text = self._at(node, level)
         inner = isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult | ast.Mult)
-        shape = self.shape(node) if self.braces and not inner else ()
+        shape = self.shape(node) if self.braces and not inner and len(text) <= LONG else ()
         sizes = r" \times ".join(map(str, shape))
         return rf"\underbrace{{{text}}}_{{{sizes}}}" if shape else text
 
@@ -132,12 +136,19 @@ class Formula(ast.NodeVisitor):
 
     def visit_BinOp(self, node: ast.BinOp) -> tuple[str, int]:
         left, right = node.left, node.right
+        if isinstance(node.op, ast.Div) and len(long := self._at(left, ENTRYWISE)) > LONG:
+            return f"{long} / {self._at(right, POWER)}", ENTRYWISE
         if type(node.op) in BINARY:
             form, of_left, of_right, precedence = BINARY[type(node.op)]
             return form % (self._at(left, of_left), self._at(right, of_right)), precedence
         if isinstance(node.op, ast.Mult) and self.shape(left) and self.shape(right):
             return rf"{self._factor(left, ENTRYWISE)} \odot {self._factor(right, PRODUCT)}", ENTRYWISE
         if isinstance(node.op, ast.Mult | ast.MatMult):
+            if isinstance(right, ast.Constant) and not isinstance(left, ast.Constant):
+                left, right = (
+                    right,
+                    left,
+                )  # a number comes first: after a ⊙ it would seem to be one of its factors
             sign = r"\cdot" if isinstance(right, ast.Constant) else r"\,"
             return f"{self._factor(left)} {sign} {self._factor(right, SIGN)}", PRODUCT
         return self.generic_visit(node)

@@ -299,7 +299,7 @@ class _TorchReader:
         options = {name: words.get(value, value) for name, value in values.items()}
         if isinstance(options.get("padding"), str):
             options["padding"] = _padding(module)
-        if row.layer in (layers.Linear, layers.Conv2d):
+        if row.layer in (layers.Linear, layers.Conv1d, layers.Conv2d, layers.ConvTranspose2d):
             options["bias"] = module.bias is not None
         if row.layer is Linear:
             options["layout"] = "out_in"

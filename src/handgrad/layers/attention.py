@@ -7,7 +7,7 @@ from functools import cached_property
 
 from handgrad import rules
 from handgrad.arguments import Count, CountOrZero, Fraction, judged
-from handgrad.errors import ConfigurationError
+from handgrad.errors import ConfigurationError, RankError
 from handgrad.layers.elementwise import GELU, Dropout
 from handgrad.layers.graph import Graph, Parameter, Value
 from handgrad.layers.layer import Layer, Repeat, Residual
@@ -142,6 +142,11 @@ class Positions(Layer):
     initialiser: str = "standard_normal"
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        if len(x.shape) < 3:
+            raise RankError(
+                f"{graph.origin}: a row of {x.name}{show_shape(x.shape)} has no places, and needs 2 axes: T D",
+                fix="give the network inputs=(T, D), or put Reshape(…) before it",
+            )
         places, features = (int(size) for size in x.shape[-2:])
         return graph.apply(
             rules.add_positions,

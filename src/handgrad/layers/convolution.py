@@ -67,9 +67,9 @@ class Conv2d(Layer):
     inputs: Count
     outputs: Count
     size: Window
-    _: KW_ONLY
     stride: Count = 1
     padding: CountOrZero = 0
+    _: KW_ONLY
     dilation: Count = 1
     groups: Count = 1
     bias: bool = True
@@ -119,9 +119,9 @@ class SeparableConv2d(Layer):
     inputs: Count
     outputs: Count
     size: Window
-    _: KW_ONLY
     stride: Count = 1
     padding: CountOrZero = 0
+    _: KW_ONLY
     dilation: Count = 1
     initialiser: str = "he_normal"
 
@@ -162,6 +162,8 @@ class Conv1d(Layer):
         How far the entries of a window are apart.
     groups : int, default 1
         As of `Conv2d`.
+    bias : bool, default True
+        Whether there is a b (O,); it starts at 0.
     initialiser : str, default "he_normal"
         The name of one of `handgrad.INITIALISERS`, for W (size, I / groups, O).
 
@@ -175,18 +177,21 @@ class Conv1d(Layer):
     inputs: Count
     outputs: Count
     size: Count
-    _: KW_ONLY
     stride: Count = 1
     padding: CountOrZero = 0
+    _: KW_ONLY
     dilation: Count = 1
     groups: Count = 1
+    bias: bool = True
     initialiser: str = "he_normal"
 
     def __post_init__(self) -> None:
         _check_groups(self)
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
-        return graph.apply(rules.conv1d, x, *_kept(self, (self.size,)), layer=self, **_spacing(self))
+        rule = rules.conv1d if self.bias else rules.conv1d_without_bias
+        kept = _kept(self, (self.size,))[: 1 + self.bias]
+        return graph.apply(rule, x, *kept, layer=self, **_spacing(self))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -211,6 +216,8 @@ class ConvTranspose2d(Layer):
         How far the entries of a window are apart.
     groups : int, default 1
         As of `Conv2d`.
+    bias : bool, default True
+        Whether there is a b (O,); it starts at 0.
     initialiser : str, default "he_normal"
         The name of one of `handgrad.INITIALISERS`, for W (K, L, O / groups, I).
 
@@ -224,11 +231,12 @@ class ConvTranspose2d(Layer):
     inputs: Count
     outputs: Count
     size: Window
-    _: KW_ONLY
     stride: Count = 1
     padding: CountOrZero = 0
+    _: KW_ONLY
     dilation: Count = 1
     groups: Count = 1
+    bias: bool = True
     initialiser: str = "he_normal"
 
     def __post_init__(self) -> None:
@@ -241,8 +249,9 @@ class ConvTranspose2d(Layer):
         )
         shape = (*size, self.outputs // self.groups, self.inputs)
         weights = Parameter(shape, self.initialiser, fan_in, fan_out)
-        bias = Parameter((self.outputs,), "zeros")
-        return graph.apply(rules.conv_transpose2d, x, weights, bias, layer=self, **_spacing(self))
+        rule = rules.conv_transpose2d if self.bias else rules.conv_transpose2d_without_bias
+        kept = [weights, Parameter((self.outputs,), "zeros")][: 1 + self.bias]
+        return graph.apply(rule, x, *kept, layer=self, **_spacing(self))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -266,7 +275,6 @@ class MaxPool2d(Layer):
     """
 
     size: Window
-    _: KW_ONLY
     stride: Count | None = None
     padding: CountOrZero = 0
 
@@ -289,7 +297,6 @@ class AvgPool2d(Layer):
     """
 
     size: Window
-    _: KW_ONLY
     stride: Count | None = None
     padding: CountOrZero = 0
 

@@ -201,11 +201,6 @@ class GroupNorm(Layer):
 
     def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
         kept = _per_feature(self, x, "ones", "zeros")
-        if len(x.shape) == 3:  # which the rule would take for one image, of n rows
-            raise ShapeError(
-                f"{graph.origin}: {x.name}{show_shape(x.shape)} holds no images (n, H, V, C)",
-                fix="put Reshape(…) before it",
-            )
         if int(x.shape[-1]) % self.groups:
             raise ConfigurationError(
                 f"{graph.origin}: {x.shape[-1]} channels are not {self.groups} groups of equally many",

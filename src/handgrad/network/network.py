@@ -507,8 +507,11 @@ class Network(HTMLReprMixin):
             self._answers[prediction] = ReferenceEngine().bind(program, self.arrays)
         bound = self._answers[prediction]
         (name,) = bound.program.outputs
+        if not x.shape[0]:
+            made = {line.target: line.shape or () for line in bound.program.lines}
+            return np.zeros((0, *map(int, made.get(name, ("n", *self.row))[1:])), self.dtype)
         size = batch_size or rows_at_a_time(bound.program)
-        starts = range(0, max(x.shape[0], 1), size)
+        starts = range(0, x.shape[0], size)
         return np.concatenate([bound.run(x=x[start : start + size])[name] for start in starts])
 
 

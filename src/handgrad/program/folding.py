@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 from handgrad.program.printing import WIDEST_CODE, in_micro_batch
 from handgrad.program.program import AGAIN, Program, ProgramLine
@@ -21,6 +21,8 @@ NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 LONG = 4  # lines of a forward that are written as a call, or 2 where the rule comes again
 WORTH = 6  # rows, at least, that a fold saves
 LONGEST = 4  # layers that repeat together
+SCREEN = 50  # lines
+PARAMETERS = {"dgamma", "dbeta"}
 
 
 @dataclass(frozen=True)
@@ -68,29 +70,65 @@ def fold(program: Program) -> list[tuple[str, list[PrintedRow]]]:
     return [*phases, *([("rules", [*_texts(called)])] if called else [])]
 
 
-def render_folded(program: Program, width: int = 110) -> str:
-    """Return the folded program as text of so many columns; a reason that comes again, or has no place, is left out."""
+def render_folded(program: Program, width: int = 110, *, rules: bool | None = True) -> str:
+    """Return the folded program as text of so many columns; a reason that comes again, or has no place, is left out.
+
+    With None for ``rules``, the lines of the rules that are called are printed where they need no further screen, and else
+    their names.
+    """
     phases, known = fold(program), set[str]()
+    called = dict(phases).get("rules", [])
+    phases = [(phase, rows) for phase, rows in phases if phase != "rules"]
     shown = [("  " * (row.indent + 1) + row.code, row) for _, rows in phases for row in rows]
     code = max((len(text) for text, row in shown if row.shape and len(text) <= WIDEST_CODE + 4), default=0)
     single = [row.shape for text, row in shown if len(text) <= code and "), (" not in row.shape]
     column = max(map(len, single), default=0)
-    of_rules = max((len(text) for text, row in shown if row.block == "rules"), default=0)
     page = [f"{program.title} · n rows"]
     page += [f"{program.micro_loop}:"] if program.micro_batch else []
     for phase, rows in phases:
         inside = "  " * (in_micro_batch(program, phase) and phase != "rules")
-        page += ["", phase] if phase == "rules" else [inside + phase]
-        for row in rows:
+        alone = phase == "update" and [row.indent for row in rows].count(0) == 1 < len(rows)
+        page += [f"{inside}{phase}, {rows[0].code}" if alone else inside + phase]
+        for row in rows[alone:]:
             line = inside + "  " * (row.indent + 1) + row.code
-            line = f"{line:<{of_rules}}" if phase == "rules" else f"{line:<{code}}  {row.shape:<{column}}"
+            line = f"{line:<{code}}  {row.shape:<{column}}"
             plain = re.sub(r"\d+", "", row.reason)
             reason = "" if plain in known else row.reason
             said = (": ".join(filter(None, (row.note, reason))), row.note, row.note.partition("(")[0])
             fitting = next((each for each in said if len(line) + 3 + len(each) <= width), "")
             page.append(f"{line}   {fitting}".rstrip())
             known |= {plain} if reason and fitting.endswith(reason) else set()
-    return "\n".join(page)
+    if not called:
+        return "\n".join(page)
+    texts = ["rules", *_in_columns(called, width)]
+    if rules is None:
+        rules = len(page) % SCREEN + len(texts) <= SCREEN
+    names = ", ".join(
+        row.code.partition("(")[0] for row in called if row.indent == 0 and ".backward(" not in row.code
+    )
+    return "\n".join([*page, *(texts if rules else [f"rules: {names}; --rules prints their lines"])])
+
+
+def _in_columns(rows: Sequence[PrintedRow], width: int) -> Iterator[str]:
+    """Yield the lines of rules, forward and backward side by side where there is room, with a reason that fits."""
+    heads = [number for number, row in enumerate(rows) if row.indent == 0]
+    texts = [rows[start:end] for start, end in zip(heads, [*heads[1:], len(rows)], strict=True)]
+    for forward, backward in zip(texts[::2], texts[1::2], strict=True):
+        left, right = (["  " * row.indent + row.code for row in text] for text in (forward, backward))
+        column = max(map(len, left)) + 2
+        if 2 + column + max(map(len, right)) <= width:
+            right = [*_with_reasons(right, backward, width - 2 - column)]
+            yield from (f"  {a:<{column}}{b}".rstrip() for a, b in zip_longest(left, right, fillvalue=""))
+        else:
+            for codes, text in ((left, forward), (right, backward)):
+                yield from (f"  {each}" for each in _with_reasons(codes, text, width - 2))
+
+
+def _with_reasons(codes: Sequence[str], rows: Sequence[PrintedRow], width: int) -> Iterator[str]:
+    column = max(map(len, codes))
+    for code, row in zip(codes, rows, strict=True):
+        line = f"{code:<{column}}   {row.reason}"
+        yield line.rstrip() if len(line) <= width else code
 
 
 def _without_aliases(program: Program) -> list[ProgramLine]:
@@ -118,7 +156,7 @@ def _called(lines: Sequence[ProgramLine]) -> dict[str, Rule]:
 
     def is_long(rule: Rule) -> bool:
         values = [name for name in rule.differentiable if len(name) == 1 and name.islower() and name != "b"]
-        lines, plain = rule.forward.lines, rule.sample is rule.state is None
+        lines, plain = rule.forward.lines, rule.sample is None
         is_one = len(values) == 1 and plain and not any(line.loop for line in lines)
         return is_one and len(lines) >= (2 if times[rule.name] > 1 else LONG)
 
@@ -282,7 +320,14 @@ def _texts(called: Mapping[str, Rule]) -> Iterator[PrintedRow]:
         }
         for head, text in heads.items():
             yield PrintedRow(head)
-            for line in text.lines:
-                yield PrintedRow(
-                    f"{line.target} = {ast.unparse(line.expression)}", "", line.reason, "rules", 1
-                )
+            rows = [
+                PrintedRow(f"{line.target} = {ast.unparse(line.expression)}", "", line.reason, "rules", 1)
+                for line in text.lines
+            ]
+            while rows:  # gradients of parameters share a row
+                first, *rows = rows
+                if rows and {first.made, rows[0].made} <= PARAMETERS:
+                    codes = [row.code.partition(" = ") for row in (first, rows.pop(0))]
+                    (a, _, of_a), (b, _, of_b) = codes
+                    first = replace(first, code=f"{a}, {b} = {of_a}, {of_b}")
+                yield first

@@ -31,9 +31,14 @@ NO_MATHEMATICS = (
 """What lowering an expression raises that is no such mathematics."""
 
 
-def lower(program: Program) -> Lowered:
-    """Lower a program; raises `UnsupportedLineError` at the first line that cannot be."""
-    lowering = Lowering(program)
+def lower(program: Program, *, by_line: bool = False) -> Lowered:
+    """Lower a program; raises `UnsupportedLineError` at the first line that cannot be.
+
+    With ``by_line``, each line has a value of its own, computed from those of the names that it reads and from nothing else:
+    whatever a name becomes, the lines that read it follow. Otherwise lines share what they compute, and what one is known to
+    be is read past its name, which is faster.
+    """
+    lowering = (LoweringByLine if by_line else Lowering)(program)
     again = ""
     for block in blocks(program.lines):
         if block[0].again != again:
@@ -95,6 +100,9 @@ class Lowering(TimeLoops):
         if line.phase in ("accumulate", "update"):
             self.updates.update(self.values[before:])
 
+    def arithmetic(self, operation: str, left: ast.expr, right: ast.expr) -> Any:
+        return self.apply(operation, self.expression(left), self.expression(right))
+
     def assign(self, line: ProgramLine, change: LoweredValue) -> LoweredValue:
         """Return the next meaning of an array that a line changes in place."""
         old = self.names[line.target]
@@ -130,7 +138,7 @@ class Lowering(TimeLoops):
                 operands = map(self.expression, (node.left, node.right))
                 return self.product(*map(self.as_value, operands))
             case ast.BinOp(op=sign, left=left, right=right) if type(sign) in OPERATORS:
-                return self.apply(OPERATORS[type(sign)], self.expression(left), self.expression(right))
+                return self.arithmetic(OPERATORS[type(sign)], left, right)
             case ast.Compare(ops=[sign], left=left, comparators=[right]):
                 return self.apply(OPERATORS[type(sign)], self.expression(left), self.expression(right))
             case ast.Attribute(value=ast.Name(id="np"), attr=name):
@@ -191,3 +199,34 @@ class Lowering(TimeLoops):
             case ast.Name(id=name) if hasattr(self, f"primitive_{name}"):
                 return getattr(self, f"primitive_{name}")(*arguments, **keywords)
         raise NotImplementedError(f"`{ast.unparse(node.func)}` is no function that is compiled")
+
+
+class LoweringByLine(Lowering):
+    """Lowers each line to operations of its own, on the values of the names that it reads."""
+
+    def lower_line(self, line: ProgramLine) -> None:
+        self.known = {key: value for key, value in self.known.items() if value.operation in NAMED}
+        before = len(self.values)
+        super().lower_line(line)
+        value = self.names[line.target]
+        own = value in self.values[before:] and value.operation != "broadcast" and value.base is value
+        if (
+            line.operator == "=" and not own
+        ):  # what another name is, or known to be one number, or other numbers' view
+            self.names[line.target] = self.copy(value)
+        if isinstance(self.fixed.get(line.target), float):
+            del self.fixed[line.target]  # a number is read by its name; a size may be a shape as well
+
+    def arithmetic(self, operation: str, left: ast.expr, right: ast.expr) -> Any:
+        """Read sizes by their names too, where a number and no size comes out."""
+        found = [self.expression(node) for node in (left, right)]
+        if operation == "divide" or any(isinstance(each, LoweredValue) for each in found):
+            found = [
+                self.names.get(node.id, each) if isinstance(node, ast.Name) else each
+                for node, each in zip((left, right), found, strict=True)
+            ]
+        return self.apply(operation, *found)
+
+
+NAMED = frozenset({"load", "scalar", "source", "order", "take"})
+"""What names have before the first line."""

@@ -184,13 +184,15 @@ class Program(HTMLReprMixin):
         return render_html(self)
 
     @judged
-    def folded(self, width: Count = 110) -> str:
+    def folded(self, width: Count = 110, *, rules: bool | None = True) -> str:
         """Return the program in short print: repeated blocks once, long rules as calls that are written out below.
 
         Parameters
         ----------
         width
             Of the page, in columns: a reason that does not fit, or comes again, is left out.
+        rules
+            Whether the lines of the rules that are called follow; None for where they need no further screen of 50 lines.
 
         Examples
         --------
@@ -204,7 +206,7 @@ class Program(HTMLReprMixin):
         """
         from handgrad.program.folding import render_folded  # which needs programs
 
-        return render_folded(self, width)
+        return render_folded(self, width, rules=rules)
 
     @judged
     def phase(self, *phases: Phase) -> tuple[ProgramLine, ...]:

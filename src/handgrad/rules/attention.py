@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 
-@rule("N... T D -> N... G T E", G="heads", E="D // heads")
+@rule("N... T D -> N... G T E", where="D % heads == 0", G="heads", E="D // heads")
 def split_heads(x, *, heads=1):
     """Give each head its own features: (N..., T, D) as (N..., heads, T, D / heads).
 
@@ -215,7 +215,7 @@ def add_positions_backward(dh, P):
     return dx, dP
 
 
-@rule("N... T D -> N... T D")
+@rule("N... T D -> N... T D", where="D % 2 == 0")
 def rotary_positions(x, *, base=10000.0):
     """Turn each pair of features by an angle that grows with the place: products of two depend on their distance.
 

@@ -21,22 +21,29 @@ from handgrad.rules.rule import rule
 __all__ = [
     "average_pool2d",
     "conv1d",
+    "conv1d_without_bias",
     "conv2d",
     "conv2d_without_bias",
     "conv_transpose2d",
+    "conv_transpose2d_without_bias",
     "global_average_pool2d",
     "max_pool2d",
     "reshape",
 ]
 
+_P1 = "(T + 2 * padding - dilation * (K - 1) - 1) // stride + 1"
 _P = "(H + 2 * padding - dilation * (K - 1) - 1) // stride + 1"
 _Q = "(V + 2 * padding - dilation * (L - 1) - 1) // stride + 1"
 _J = "I // groups"
+_GROUPS = "I % groups == O % groups == 0"
+_SHAPE = "prod(A) % prod(shape) == 0 if -1 in shape else prod(A) == prod(shape)"
+_H = "(P - 1) * stride - 2 * padding + dilation * (K - 1) + 1"
+_V = "(Q - 1) * stride - 2 * padding + dilation * (L - 1) + 1"
 _POOLED_P = "(H + 2 * padding - size[0]) // stride + 1"
 _POOLED_Q = "(V + 2 * padding - size[1]) // stride + 1"
 
 
-@rule("N... H V I, K L J O, O -> N... P Q O", P=_P, Q=_Q, J=_J)
+@rule("N... H V I, K L J O, O -> N... P Q O", where=_GROUPS, P=_P, Q=_Q, J=_J)
 def conv2d(x, W, b, *, stride=1, padding=0, dilation=1, groups=1):
     """Map every window affinely: cross-correlation, which deep learning calls convolution.
 
@@ -71,7 +78,7 @@ def conv2d_backward(dz, x, W, u, *, stride, padding, dilation, groups):
     return dx, dW, db
 
 
-@rule("N... H V I, K L J O -> N... P Q O", P=_P, Q=_Q, J=_J)
+@rule("N... H V I, K L J O -> N... P Q O", where=_GROUPS, P=_P, Q=_Q, J=_J)
 def conv2d_without_bias(x, W, *, stride=1, padding=0, dilation=1, groups=1):
     """Map every window without a bias; otherwise as `conv2d`."""
     u = join_last(windows(x, W.shape[:2], stride, padding, dilation))  # im2col: a row for each window
@@ -91,7 +98,7 @@ def conv2d_without_bias_backward(dz, x, W, u, *, stride, padding, dilation, grou
     return dx, dW
 
 
-@rule("N... T I, K J O, O -> N... P O", P="(T + 2 * padding - dilation * (K - 1) - 1) // stride + 1", J=_J)
+@rule("N... T I, K J O, O -> N... P O", where=_GROUPS, P=_P1, J=_J)
 def conv1d(x, W, b, *, stride=1, padding=0, dilation=1, groups=1):
     """Map every window of a sequence affinely; otherwise as `conv2d`.
 
@@ -116,12 +123,25 @@ def conv1d_backward(dz, x, W, u, *, stride, padding, dilation, groups):
     return dx, dW, db
 
 
-@rule(
-    "N... P Q O, K L J O, I -> N... H V I",
-    J=_J,
-    H="(P - 1) * stride - 2 * padding + dilation * (K - 1) + 1",
-    V="(Q - 1) * stride - 2 * padding + dilation * (L - 1) + 1",
-)
+@rule("N... T I, K J O -> N... P O", where=_GROUPS, P=_P1, J=_J)
+def conv1d_without_bias(x, W, *, stride=1, padding=0, dilation=1, groups=1):
+    """Map every window of a sequence without a bias; otherwise as `conv1d`."""
+    u = join_last(windows(x, W.shape[:1], stride, padding, dilation))  # im2col: a row for each window
+    z = u @ rows(block_diagonal(W, groups))
+    return z
+
+
+@conv1d_without_bias.backward
+def conv1d_without_bias_backward(dz, x, W, u, *, stride, padding, dilation, groups):
+    du = split_last(dz @ rows(block_diagonal(W, groups)).T, W.shape[0])  # a window reaches every channel of z
+    dx = add_windows(du, x.shape[-2:-1], W.shape[:1], stride, padding, dilation)  # summed over windows
+    dW = diagonal_blocks(rows(u).T @ rows(dz), groups, W.shape[-2]).reshape(
+        W.shape
+    )  # the same W serves every window: the windows add up
+    return dx, dW
+
+
+@rule("N... P Q O, K L J O, I -> N... H V I", where=_GROUPS, J=_J, H=_H, V=_V)
 def conv_transpose2d(x, W, b, *, stride=1, padding=0, dilation=1, groups=1):
     """Add a window up for every entry: the backward of `conv2d` in x, run forward.
 
@@ -153,6 +173,28 @@ def conv_transpose2d_backward(dz, x, W, *, stride, padding, dilation, groups):
     )  # the same W serves every entry: the entries add up
     db = rows(dz).sum(axis=0)  # b was added everywhere
     return dx, dW, db
+
+
+@rule("N... P Q O, K L J O -> N... H V I", where="O % groups == 0", I="J * groups", H=_H, V=_V)
+def conv_transpose2d_without_bias(x, W, *, stride=1, padding=0, dilation=1, groups=1):
+    """Add a window up for every entry, without a bias; otherwise as `conv_transpose2d`."""
+    v = split_last(
+        x @ rows(block_diagonal(W, groups)).T, W.shape[0] * W.shape[1]
+    )  # the window that each entry gives
+    h = (x.shape[-3] - 1) * stride - 2 * padding + dilation * (W.shape[0] - 1) + 1
+    w = (x.shape[-2] - 1) * stride - 2 * padding + dilation * (W.shape[1] - 1) + 1
+    z = add_windows(v, (h, w), W.shape[:2], stride, padding, dilation)
+    return z
+
+
+@conv_transpose2d_without_bias.backward
+def conv_transpose2d_without_bias_backward(dz, x, W, *, stride, padding, dilation, groups):
+    du = join_last(windows(dz, W.shape[:2], stride, padding, dilation))  # what each entry's window reached
+    dx = du @ rows(block_diagonal(W, groups))
+    dW = diagonal_blocks(rows(du).T @ rows(x), groups, W.shape[-2]).reshape(
+        W.shape
+    )  # the same W serves every entry: the entries add up
+    return dx, dW
 
 
 @rule("N... H V C -> N... P Q C", P=_POOLED_P, Q=_POOLED_Q)
@@ -223,7 +265,9 @@ def global_average_pool2d_backward(dy, x):
     return dx
 
 
-@rule("N A... -> N B...", B="[-prod(A) // prod(shape) if size == -1 else size for size in shape]")
+@rule(
+    "N A... -> N B...", where=_SHAPE, B="[-prod(A) // prod(shape) if size == -1 else size for size in shape]"
+)
 def reshape(x, *, shape=(-1,)):
     """Give what belongs to a row another shape: (N, A...) as (N, B...), in the same order; -1 is what is left.
 

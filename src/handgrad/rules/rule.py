@@ -68,7 +68,6 @@ class Rule:
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Run the forward on arrays, as the ordinary function it is, after checking their shapes."""
-        self.settings(options)
         return self.function(*self.arrays(arguments, options), **options)
 
     @property
@@ -179,14 +178,32 @@ class Rule:
             if isinstance(each, np.ndarray) and each.dtype.kind in "OSU":
                 raise DataError(f"{self.name}: {name} holds {each.dtype}, not numbers")
         shapes = dict(zip(names, map(np.shape, arguments), strict=True))
-        self.signature.bind(self.name, shapes, {**self.forward.options, **options})
+        settings = self.settings(options)
+        sizes = self.signature.bind(self.name, shapes, settings)
+        self.signature.output_shape(sizes, settings, self.name)
+        for axes in self.signature.inputs:
+            for axis in axes[1:]:  # the first is that of the rows, of which there may be none
+                if 0 in sizes[axis]:
+                    shown = ", ".join(f"{name}{show_shape(shape)}" for name, shape in shapes.items())
+                    raise ShapeError(
+                        f"{self.name}: axis {axis} is {show_shape(sizes[axis])}"
+                        if len(sizes[axis]) > 1
+                        else f"{self.name}: axis {axis} is 0, and an axis is 1 or longer",
+                        given=shown,
+                    )
         return arguments
 
     def settings(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return every option of the rule, at its default where ``options`` does not give it."""
+        """Return every option of the rule, at its default where ``options`` does not give it.
+
+        Where the default is a whole number of 1 or more, or 0 or more, so is what is given; and of several, each.
+        """
         known = self.forward.options
         for name in options.keys() - known.keys():
             raise RuleError(f"{self.name} has no option {name}", fix=other_name(name, known))
+        for name, given in options.items():
+            if problem := _misfit(given, known[name]):
+                raise RuleError(f"{self.name}: {name} is {given!r}", fix=f"give {problem}")
         return {**known, **options}
 
     def gradients(self, upstream: Array, *arguments: Array, **options: Any) -> dict[str, Array]:
@@ -218,8 +235,29 @@ class Rule:
         return {name: after[f"d{name}"] for name in self.differentiable}
 
 
+def _misfit(given: Any, default: Any) -> str:
+    """Return what to give where an option counts something, as its default shows, and is given something else."""
+    if isinstance(default, tuple):
+        if not isinstance(given, tuple | list):
+            return f"several numbers: ({given!r}, …)"
+        if default[0] > 0 and len(given) != len(default):
+            return f"{len(default)} numbers"
+        return next(filter(None, (_misfit(each, default[0]) for each in given)), "")
+    if not isinstance(default, int) or isinstance(default, bool):
+        return ""
+    counts = isinstance(given, int | np.integer) and not isinstance(given, bool)
+    if counts and (default < 0 or given >= min(default, 1)):
+        return ""
+    return "a whole number" + (f", {min(default, 1)} or more" if default >= 0 else "")
+
+
 def rule(
-    signature: str, *, constant: bool = False, evaluation: Rule | None = None, **computed: str
+    signature: str,
+    *,
+    constant: bool = False,
+    evaluation: Rule | None = None,
+    where: str = "",
+    **computed: str,
 ) -> Callable[[Callable[..., Any]], Rule]:
     """Declare a function as the forward of a rule.
 
@@ -231,6 +269,8 @@ def rule(
         Whether no gradient passes through, as for one-hot targets. Otherwise a backward must follow.
     evaluation
         The rule that takes this one's place outside training, when that is another.
+    where
+        What must hold of axes and options: ``"D % heads == 0"``.
     **computed
         A formula for each axis of the output that no argument has, from axes and options:
         ``rule("N L C -> N P C", P="(L - size) // stride + 1")``.
@@ -256,7 +296,7 @@ def rule(
     """
 
     def declare(function: Callable[..., Any]) -> Rule:
-        axes = Signature.parse(signature, **computed)
+        axes = Signature.parse(signature, where=where, **computed)
         declared = Rule(function, axes, constant=constant, evaluation=evaluation)
         if function.__module__.startswith("handgrad.rules."):
             if declared.name not in function.__globals__.get("__all__", ()):

@@ -63,7 +63,10 @@ class Signature:
 
     An axis of the output that no argument has is computed from the others and the rule's options, by a formula beside
     the signature: ``P="(H - size) // stride + 1"``. There ``A...`` is a tuple ``A``, as ``F="prod(A)"``. A formula of an
-    axis that an argument has, ``G="4 * H"``, is checked.
+    axis that an argument has, ``G="4 * H"``, is checked, and so is what must hold of axes and options:
+    ``where="D % heads == 0"``.
+
+    Rows do not mix: in a network an axis that follows ``N...`` is never the rows of the batch.
 
     Examples
     --------
@@ -79,15 +82,16 @@ class Signature:
     inputs: tuple[tuple[str, ...], ...]
     output: tuple[str, ...]
     computed: Mapping[str, str] = field(default_factory=dict)
+    where: str = ""
 
     @classmethod
-    def parse(cls, text: str, **computed: str) -> Signature:
+    def parse(cls, text: str, *, where: str = "", **computed: str) -> Signature:
         """Read a signature; raises `RuleError` when it is not ``"axes, axes -> axes"``, or an axis has no formula."""
         left, arrow, right = text.partition("->")
         if not arrow or "->" in right:
             raise RuleError(f"signature {text!r}: write 'axes, axes -> axes'")
         inputs = tuple(tuple(part.split()) for part in left.split(","))
-        signature = cls(inputs, tuple(right.split()), computed)
+        signature = cls(inputs, tuple(right.split()), computed, where)
         for axes in (*inputs, signature.output):
             for axis in axes:
                 if axis != "..." and not axis.removesuffix("...").isidentifier():
@@ -108,7 +112,8 @@ class Signature:
 
     def __str__(self) -> str:
         axes = f"{', '.join(' '.join(axes) for axes in self.inputs)} -> {' '.join(self.output)}".strip()
-        return "; ".join([axes, *(f"{axis} = {formula}" for axis, formula in self.computed.items())])
+        conditions = [*(f"{axis} = {formula}" for axis, formula in self.computed.items()), self.where]
+        return "; ".join([axes, *filter(None, conditions)])
 
     def bind(
         self, place: str, shapes: Mapping[str, Shape], options: Mapping[str, Any] | None = None
@@ -127,7 +132,8 @@ class Signature:
         Raises
         ------
         ShapeError
-            When an argument has too few axes, or one letter would have two sizes; it names both.
+            When an argument has too few axes, or one letter would have two sizes; it names both. When what must hold of
+            axes and options does not.
         """
         sizes: dict[str, Shape] = {}
         seen: dict[str, str] = {}
@@ -151,6 +157,12 @@ class Signature:
                     f"{place}: axis {axis} = {formula} is {_size(wanted)}, but {_size(sizes[axis])} in {seen[axis]}",
                     given=self._given(shapes),
                 )
+        if self.where:
+            known = self._known(self.where, sizes, options or {})
+            if not any("n" in value for value in known.values() if isinstance(value, tuple)) and not _value(
+                self.where, known
+            ):
+                raise ShapeError(f"{place}: {self.where} does not hold", given=_all_shown(known))
         return sizes
 
     def output_shape(
@@ -178,22 +190,27 @@ class Signature:
     def _computed(
         self, axis: str, formula: str, sizes: Mapping[str, Shape], options: Mapping[str, Any], place: str
     ) -> Shape:
-        axes = {
-            name.removesuffix("..."): part if name.endswith("...") else part[0]
-            for name, part in sizes.items()
-        }
-        names = {node.id for node in ast.walk(ast.parse(formula)) if isinstance(node, ast.Name)}
-        given = {name: value for name, value in {**axes, **options}.items() if name in names}
-        shown = ", ".join(f"{name} = {_of_axis(value)}" for name, value in given.items())
+        given = self._known(formula, sizes, options)
+        shown = _all_shown(given)
         if any("n" in value if isinstance(value, tuple) else value == "n" for value in given.values()):
             raise ShapeError(f"{place}: {axis} = {formula} depends on the number of rows", given=shown)
-        length = eval(formula, {"__builtins__": {}, "prod": math.prod, **given})
+        length = _value(formula, given)
         made = tuple(length) if isinstance(length, tuple | list) else (length,)
         if any(size < 1 for size in made):
             raise ShapeError(
                 f"{place}: {axis} = {formula} is {_size(made)}, and an axis is 1 or longer", given=shown
             )
         return made
+
+    @staticmethod
+    def _known(formula: str, sizes: Mapping[str, Shape], options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the axes and options that a formula has."""
+        axes = {
+            name.removesuffix("..."): part if name.endswith("...") else part[0]
+            for name, part in sizes.items()
+        }
+        names = {node.id for node in ast.walk(ast.parse(formula)) if isinstance(node, ast.Name)}
+        return {name: value for name, value in {**axes, **options}.items() if name in names}
 
     def _pair(
         self, place: str, name: str, axes: tuple[str, ...], shape: Shape, shapes: Mapping[str, Shape]
@@ -205,6 +222,13 @@ class Signature:
             raise RankError(
                 f"{place}: {name} has {len(shape)} axes {show_shape(shape)} "
                 f"where the signature has {' '.join(axes) or 'a single number'}",
+                given=self._given(shapes),
+            )
+        if spread == 0 and extra == -1 and shape[:1] == ("n",):
+            letters = " ".join(axis for axis in axes if not axis.endswith("..."))
+            raise RankError(
+                f"{place}: a row of {name}{show_shape(shape)} has {_axes_of(len(shape) - 1)}, and needs "
+                f"{_axes_of(len(axes) - 1)}: {letters}",
                 given=self._given(shapes),
             )
         pairs: list[tuple[str, Shape, str]] = []
@@ -224,6 +248,21 @@ class Signature:
 
 def _size(part: Shape) -> str:
     return str(part[0]) if len(part) == 1 else show_shape(part)
+
+
+def _axes_of(count: int) -> str:
+    return {0: "no axis", 1: "1 axis"}.get(count, f"{count} axes")
+
+
+def _value(formula: str, given: Mapping[str, Any]) -> Any:
+    try:
+        return eval(formula, {"__builtins__": {}, "prod": math.prod, **given})
+    except ZeroDivisionError:  # of an option or axis that is 0: not a length, and nothing that holds
+        return 0
+
+
+def _all_shown(given: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {_of_axis(value)}" for name, value in given.items())
 
 
 def _of_axis(value: Any) -> str:

@@ -34,6 +34,7 @@ REMEDIES = {
     "try a learning rate of ": "try learning_rate_init=",
     ", or clip_norm=1.0": "",
     "put Standardise() first": "put sklearn.preprocessing.StandardScaler in front",
+    "put StandardiseTargets() last": "standardise_targets=True",
     "train with engine='reference', or in float64": "give X in float64",
     "train in float64": "give X in float64",
     "find_learning_rate:": "learning_rate='find':",

@@ -25,10 +25,16 @@ def tail_share(t: Array) -> float:
     >>> round(tail_share(t), 2), round(tail_share(np.where(t == 7, 1e6, t)), 2)
     (0.03, 1.0)
     """
-    squares = np.sort((t - np.median(t, axis=0)) ** 2, axis=0)[::-1]
+    squares = np.sort(_scaled(t - np.median(t, axis=0))[0] ** 2, axis=0)[::-1]
     total = squares.sum(axis=0)
     far = squares[: max(1, round(len(t) * TAIL))].sum(axis=0)
     return float((far / np.where(total > 0, total, 1)).max())
+
+
+def _scaled(values: Array) -> tuple[Array, float]:
+    """Return values in a unit whose squares do not overflow, and the unit: a power of 2, so that nothing is rounded."""
+    unit = float(np.ldexp(1.0, np.frexp(np.abs(values).max(initial=0))[1] - 1))
+    return values / unit, unit
 
 
 def mean_loss(total: float, count: float) -> float:
@@ -61,6 +67,8 @@ def r_squared(prediction: Array, t: Array, sample_weight: Array | None = None) -
     An output that never changes scores 1 when it is met exactly and 0 otherwise, as in scikit-learn.
     """
     y, t = (v.reshape(-1, v.shape[-1]).astype(np.float64) for v in (prediction, t))
+    t, unit = _scaled(t)
+    y = y / unit
     weight = np.ones((len(t), 1))
     if sample_weight is not None:
         weight = np.asarray(sample_weight, np.float64).reshape(-1, 1)
@@ -132,11 +140,11 @@ def calibration(p: Array, t: Array, bins: int = 10) -> list[dict[str, float]]:
 
 def regression_scores(prediction: Array, t: Array) -> dict[str, float]:
     """Return R² and, in the targets' unit, the root mean squared and the mean absolute error; means over the outputs."""
-    error = t.astype(np.float64) - prediction
+    error, unit = _scaled(t.astype(np.float64) - prediction)
     return {
         "r2": r_squared(prediction, t),
-        "root_mean_squared_error": float(np.sqrt((error**2).mean(axis=0)).mean()),
-        "mean_absolute_error": float(abs(error).mean()),
+        "root_mean_squared_error": float(np.sqrt((error**2).mean(axis=0)).mean()) * unit,
+        "mean_absolute_error": float(abs(error).mean()) * unit,
     }
 
 

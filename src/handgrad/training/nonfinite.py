@@ -21,12 +21,15 @@ GROWN, SMALL = (
     0.1,
 )  # weights that have grown so many times, from this or more, did so by the learning rate
 UNSCALED = 1e3  # data above this is not standardised
+HUGE = 1e150  # and above this it cannot be: its squares are too large for float64
 
 
 def largest(arrays: Mapping[str, Array]) -> dict[str, float]:
     """Return the largest absolute value of each array."""
     return {name: float(np.abs(stored(array)).max(initial=0)) for name, array in arrays.items()}
 
+
+_OTHER_UNIT = "give the data in another unit: divide it by a power of 10"
 
 FiniteRate = Callable[[float, int], float | None]
 """Finds a rate below one that was too high, at which the loss stays finite for so many steps; None where it found none."""
@@ -45,6 +48,8 @@ def explain_nonfinite(
     ``arrays`` are as they were before the epoch, and are changed; ``start`` is their largest value when training began.
     ``finite_rate`` is asked for the rate to be advised; without it, it is a tenth.
     """
+    if error := _of_statistics(program, arrays, epoch):
+        return error
     with np.errstate(all="ignore"):
         for number, given in enumerate(epoch.batches(program)):
             if blamed := _blame(program, arrays, start, epoch, number, given, finite_rate):
@@ -66,6 +71,21 @@ def explain_nonfinite(
         if program.dtype == "float32"
         else "train with engine='reference'",
     )
+
+
+def _of_statistics(program: Program, arrays: Mapping[str, Array], epoch: Epoch) -> TrainingError | None:
+    """Return the error of data that is so large that its mean or deviation is not finite."""
+    for name, state in program.states.items():
+        if state.fit is not None and not np.isfinite(arrays[name]).all():
+            of = state.fit[0]
+            size = largest({of: epoch.arrays[of]})[of]
+            if size > float(np.finfo(program.dtype).max):
+                return None  # which is the first thing to mend
+            return TrainingError(
+                f"{name} is not finite: {of} goes up to {size:.3g}, and the squares are too large for float64",
+                fix=_OTHER_UNIT,
+            )
+    return None
 
 
 class _Blame(NamedTuple):
@@ -145,7 +165,12 @@ def _cause(
         cause = f"the scale of the data: x goes up to {sizes['x']:.3g}"
         if any(line.rule == "standardise" for line in program.lines):
             return cause, "give it in another unit: even standardised its squares are too large"
-        return cause, "standardise it: put Standardise() first"
+        return cause, _OTHER_UNIT if sizes["x"] > HUGE else "standardise it: put Standardise() first"
+    targets = largest({"t": scope["t"]})["t"]
+    standardised = any(line.rule == "unstandardise" for line in program.lines)
+    if targets > UNSCALED and scope["t"].dtype.kind == "f" and not standardised:
+        fix = _OTHER_UNIT if targets > HUGE else "standardise them: put StandardiseTargets() last"
+        return f"the scale of the targets: t goes up to {targets:.3g}", fix
     if "log" in line.expression:
         return "the logarithm of 0 or of a negative number", "use a loss that takes logits"
     if "exp" in line.expression:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from handgrad.forks import LOCK
 from handgrad.training.history import EpochRecord
 
 
@@ -45,11 +46,12 @@ def progress_for(wanted: bool | None, epochs: int, rows: int, metric: str) -> It
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield Progress()
         return
-    from rich.console import Console  # slow to import, so only where it shows
-    from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as RichProgress
-    from rich.table import Column
-    from rich.text import Text
+    with LOCK:
+        from rich.console import Console  # slow to import, so only where it shows
+        from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+        from rich.table import Column
+        from rich.text import Text
 
     class Speed(ProgressColumn):
         def render(self, task: Any) -> Text:

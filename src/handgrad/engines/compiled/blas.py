@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.engines.compiled.native import LOCK, cache_file, cache_folder, native, read_cached
+from handgrad.engines.compiled.native import cache_file, cache_folder, native, read_cached
 from handgrad.errors import ConfigurationError
+from handgrad.forks import LOCK
 
 _ASKING: dict[str, list[int]] = {}  # how many keep a library to one thread, and how many it had before
 

@@ -10,9 +10,9 @@ import hashlib
 import os
 import secrets
 import sys
-import threading
+import time
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -20,31 +20,18 @@ from weakref import WeakValueDictionary
 import llvmlite
 import llvmlite.binding as llvm
 
+from handgrad.forks import LOCK
+
 MARK = b"handgrad native code 1\n"
 
 MOST_CACHED = 2**27
 """How many bytes of compiled code the cache may have: what is oldest goes first."""
 
+LEFT_BEHIND = 3600
+"""After so many seconds, nobody writes a temporary file any more."""
+
 MOST_LINKED = 256
 """How many functions that no program uses any more stay linked, for the next that does."""
-
-LOCK = threading.RLock()
-"""Held by whoever compiles, links or looks for BLAS. A fork waits for it: in the child, nobody else could release it."""
-
-
-def _renew_locks() -> None:
-    """Give cached properties new locks in a forked child: before Python 3.12 they have some, and others may hold them."""
-    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == "handgrad"]
-    for kind in {each for module in modules for each in vars(module).values() if isinstance(each, type)}:
-        for each in vars(kind).values():
-            if isinstance(each, cached_property):
-                each.lock = threading.RLock()  # type: ignore[attr-defined] # which typeshed does not list
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
-    if sys.version_info < (3, 12):
-        os.register_at_fork(after_in_child=_renew_locks)
 
 
 def cache_folder() -> Path | None:
@@ -88,8 +75,15 @@ def cache_file(name: str, content: bytes) -> None:
 
 @cache
 def _limit_cache(folder: Path) -> None:
-    """Delete the oldest compiled code beyond what the cache may have; once in a process, as it looks at every file."""
+    """Delete the oldest compiled code beyond what the cache may have, and what was left by processes that were killed.
+
+    Once in a process, as it looks at every file.
+    """
     found = []
+    for file in folder.glob(f".?*-{'[0-9a-f]' * 8}"):
+        with suppress(OSError):
+            if file.stat().st_mtime < time.time() - LEFT_BEHIND:
+                file.unlink()
     for file in folder.glob(f"{'[0-9a-f]' * 32}.o"):
         with suppress(OSError):  # another process may be deleting them too
             status = file.stat()

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import re
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
+from xml.etree import ElementTree
 
 import jinja2
 import math_core
 import msgspec
-from markupsafe import Markup
+import numpy as np
+from markupsafe import Markup, escape
 
+from handgrad.explaining.page.product_picture import product_picture
 from handgrad.explaining.page.questions import questions
-from handgrad.explaining.record import ExplainedLine, Explanation, Jacobian, Step
-from handgrad.rules import show_shape
+from handgrad.explaining.record import ArraySample, ExplainedLine, Explanation, Jacobian, Step
+from handgrad.explaining.shape_ledger import MAX_SAMPLE, sample
+from handgrad.rules import RULES, show_shape
 from handgrad.rules.rule_source import backward_slice
 
 FOLDER = files(__name__)
@@ -25,11 +33,19 @@ MODULES = (
     "heatmap",
     "drawing",
     "live",
+    "data_sets",
     "predictions",
-    "lab",
+    "arithmetic",
+    "nudge",
+    "entries",
+    "units",
+    "setup",
     "mistakes",
+    "mistake_panel",
+    "lab",
     "program",
     "training",
+    "views",
     "main",
 )
 """The page's own modules, each before those that import it."""
@@ -44,15 +60,37 @@ WORDS = {
     "diagonal plus low rank": "a diagonal and a few columns times a few rows: everything meets, through a few numbers",
     "sparse": "most entries are 0",
     "Σ_n": "the sum over the rows n of the batch",
+    "⊙": "the product entry by entry, * in the program; a product of matrices has no sign, and is @ in the program",
+    "𝟏": "an array of ones; 𝟏[z > 0] is 1 where the condition holds and 0 elsewhere",
+    "δ": "δ[o′, o] is 1 where its two indices are equal, else 0",
+    "dL": "the gradient of the loss with respect to itself, which is 1: dloss in the program",
+    "count": "the number of losses that the mean is over: of rows, or of the entries of all rows",
+    "whole": "the sum of the exponentials that softmax divides by",
+    "update to weight": "in Health: the size of one step's change of a layer's weights, relative to the weights",
+    "saturated": "in Health: the share of entries at which an activation is so flat that its derivative is almost 0",
+    "dead": "in Health: the share of units that pass no gradient for any row",
     "proof": "the stored form and the whole Jacobian, each multiplied by the same random upstream gradient",
 }
 """What the page's own terms mean."""
 
+BREAKS = {"=", "+", "−", "-", "⊙", "·", "⋅", "/", "←"}
+"""The operators that a formula is broken before."""
+
+MAX_NUMBERS, LEAST_SAMPLE = 50_000, 32
+"""The numbers of all arrays that a page has, half a megabyte, and those that it has of each however many there are."""
+
+MOST_SIGNS = 26  # of a formula that is broken outside its brackets only: what a phone has room for
+
 PHASES = {"sample": "Draw", "forward": "Forward", "loss": "Loss", "backward": "Backward", "update": "Update"}
 
 
-def render_page(explanation: Explanation) -> str:
-    """Return an explanation as one HTML page with everything it needs inside: its policy forbids it to load anything."""
+def render_page(explanation: Explanation, structures: str = "", *, over_points: bool = False) -> str:
+    """Return an explanation as one HTML page with everything it needs inside: its policy forbids it to load anything.
+
+    ``structures``, of `pack_pages`, has the pages of other networks that it can be exchanged for; with
+    ``over_points`` the inputs may be made of points of a line or a plane, over which predictions are drawn.
+    """
+    explanation = _bounded(explanation)
     links, script, style = Links(explanation), _script(), _text("style.css")
     groups = {
         title: [line for line in explanation.lines if line.phase == phase] for phase, title in PHASES.items()
@@ -65,13 +103,61 @@ def render_page(explanation: Explanation) -> str:
         # each factor once: it is the same in every derivation
         factors={factor.line: factor for derivation in derivations for factor in derivation.factors},
         questions=questions(explanation),
+        rules=RULES,
         words=WORDS,
+        structures=structures,
+        over_points=over_points,
         data=_as_json(_page_data(explanation, links)),
         script=Markup(script),  # these two are the package's own files
         style=Markup(style),
         policy=_policy(script, style),
         columns=dict.fromkeys(name for layer in explanation.health.layers for name in layer.measures),
     )
+
+
+def _bounded(explanation: Explanation) -> Explanation:
+    """Return an explanation with so few numbers of each array that the page has at most `MAX_NUMBERS` in all."""
+    ledger, jacobians = explanation.ledger, explanation.jacobians
+    samples = [entry.sample for entry in ledger.values() if entry.sample] + [
+        each.sample for each in jacobians
+    ]
+    most = MAX_SAMPLE
+    while most > LEAST_SAMPLE and sum(min(len(each.numbers), most) for each in samples) > MAX_NUMBERS:
+        most //= 2
+    if most == MAX_SAMPLE:
+        return explanation
+    cut = {
+        name: replace(entry, sample=entry.sample and _cut(entry.sample, most))
+        for name, entry in ledger.items()
+    }
+    pictures = (replace(each, sample=_cut(each.sample, most, square=True)) for each in jacobians)
+    return replace(explanation, ledger=cut, jacobians=tuple(pictures))
+
+
+def _cut(given: ArraySample, most: int, *, square: bool = False) -> ArraySample:
+    numbers = np.array([np.nan if number is None else number for number in given.numbers])
+    return sample(numbers.reshape(given.shape), most, square=square)
+
+
+def pack_pages(explanations: Iterable[tuple[str, Explanation]], **facts: Any) -> str:
+    """Return pages, by name, as one compressed text in base64, with facts that `setup.js` needs of them.
+
+    They have most of their lines in common: each line is there once, in an order in which neighbours are alike. Script and
+    style are those of the page that the text is in.
+    """
+    pages = {}
+    for name, explanation in explanations:
+        page = render_page(explanation, over_points=True).replace(_script(), "/*script*/")
+        page = page.replace(_text("style.css"), "/*style*/")
+        page = page.replace('},"', '},\n"').replace("},{", "},\n{")  # the record is one line
+        pages[name] = page.split("\n")
+    lines = sorted({line for page in pages.values() for line in page})
+    numbers = {line: k for k, line in enumerate(lines)}
+    text = msgspec.json.encode(
+        facts
+        | {"lines": lines, "pages": {name: [numbers[line] for line in page] for name, page in pages.items()}}
+    )
+    return base64.b64encode(zlib.compress(text, 9)).decode()
 
 
 class Links:
@@ -93,6 +179,10 @@ class Links:
         if line.phase == "backward" or line.operator != "=":
             return []
         return [other for other in self.record.lines if other.undoes == line.target]
+
+    def picture(self, line: ExplainedLine) -> Markup:
+        """Return the outlines of a line's product of two matrices."""
+        return product_picture(line, self.record.ledger)
 
     def product(self, line: ExplainedLine) -> str:
         """Return, for the gradient of a parameter, all lines substituted into one another, in TeX."""
@@ -125,7 +215,7 @@ def _page_data(explanation: Explanation, links: Links) -> dict[str, Any]:
         "drawing": explanation.drawing,
         "lines": [
             {"target": line.target, "phase": line.phase, "reads": line.reads, "undoes": line.undoes}
-            | {"factors": links.factors(line)}
+            | {"factors": links.factors(line), "activation": explanation.is_activation(line)}
             for line in explanation.lines
         ],
         "ledger": explanation.ledger,
@@ -133,6 +223,7 @@ def _page_data(explanation: Explanation, links: Links) -> dict[str, Any]:
             {
                 "output": jacobian.output,
                 "input": jacobian.input,
+                "gradient": jacobian.gradient,
                 "example": jacobian.example,
                 "sample": jacobian.sample,
                 "outputAxes": jacobian.output_axes,
@@ -168,7 +259,58 @@ def mathml(tex: str) -> Markup:
         return Markup("<code>{}</code>").format(tex)
     # The page's policy allows no style but the sheet's, so the alignment of columns becomes a class.
     formula = re.sub(r' style="text-align: (left|right|center);[^"]*"', r' class="\1"', formula)
-    return Markup(re.sub(r' style="[^"]*"', "", formula))  # math-core escapes what it is given
+    formula = re.sub(r' style="[^"]*"', "", formula)
+    return Markup(formula)  # math-core escapes what it is given
+
+
+def _in_pieces(tex: str) -> Markup:
+    """Return a formula as MathML, broken before its operators, a long one within its brackets too, where a line can end."""
+    formula = mathml(tex)
+    if not formula.startswith("<math"):
+        return formula
+    named = re.sub(r"&(?!lt;|gt;|amp;|quot;)\w+;", lambda entity: html.unescape(entity[0]), str(formula))
+    root = ElementTree.fromstring(named)
+    pieces: list[list[ElementTree.Element]] = [[]]
+    for node in _flat(root, len("".join(root.itertext()))):
+        before = pieces[-1][-1] if pieces[-1] else None
+        signed = before is None or (
+            before.tag == "mo" and before.text not in {")", "]", "|"}
+        )  # a sign, no operator
+        if node.tag == "mo" and node.text in BREAKS and not signed:
+            node.set("form", "infix")  # as it would be within the whole
+            pieces.append([])
+        if node.tag != "mspace":
+            pieces[-1].append(node)
+        elif not signed:
+            pieces.append([])
+    pieces = [piece for piece in pieces if piece]
+    if len(pieces) == 1:
+        return formula
+    written = ("".join(ElementTree.tostring(node, "unicode") for node in piece) for piece in pieces)
+    return Markup(" ".join(f'<math displaystyle="true">{piece}</math>' for piece in written))
+
+
+def _flat(node: ElementTree.Element, length: int) -> Iterator[ElementTree.Element]:
+    """Yield the parts of a row, and those of the rows in it where the whole is too long for a line."""
+    for part in node:
+        if (
+            part.tag == "mrow"
+            and length > MOST_SIGNS
+            and len(part) > 3
+            and "mtable" not in {each.tag for each in part}
+        ):
+            yield from _flat(part, length)
+        else:
+            yield part
+
+
+def _of_row(text: str, row: int | None) -> Markup:
+    """Mark the number of a row in a sentence about it, so that the page can write another row's there."""
+    if row is None:
+        return escape(text)
+    return Markup(
+        re.sub(rf"(?<=\brow ){row}\b|(?<=\[){row}(?=\])", f"<span data-row>{row}</span>", escape(text))
+    )
 
 
 def _number(value: float | None) -> str:
@@ -191,7 +333,14 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"mathml": mathml, "shape": show_shape, "number": _number, "bytes": _bytes}
+    environment.filters |= {
+        "mathml": mathml,
+        "formula": _in_pieces,
+        "shape": show_shape,
+        "number": _number,
+        "bytes": _bytes,
+        "of_row": _of_row,
+    }
     return environment.get_template("page.html")
 
 
@@ -209,9 +358,7 @@ def _script() -> str:
 
 
 def _policy(script: str, style: str) -> str:
-    """Return a policy that lets these texts run and nothing else, and loads nothing but small heat maps in the drawing."""
+    """Return a policy that lets these texts run and nothing else, and loads nothing."""
     hashed = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style))
     sources = [f"{kind}-src 'sha256-{each}'" for kind, each in zip(("script", "style"), hashed, strict=True)]
-    return "; ".join(
-        ["default-src 'none'", *sources, "img-src data:", "base-uri 'none'", "form-action 'none'"]
-    )
+    return "; ".join(["default-src 'none'", *sources, "base-uri 'none'", "form-action 'none'"])

@@ -12,6 +12,8 @@ const CLASSES = {
   dark: ["#1f4e79", "#7a4514", "#1c5b45", "#6a3a5c", "#665c14", "#4a4a52"],
 };
 
+const INKS = {}; // to ask for one takes a layout
+
 /** Make an element: attributes, then children; text is always text. */
 export const element = (tag, ...content) => filled(document.createElement(tag), ...content);
 
@@ -61,6 +63,12 @@ export function theme() {
 
 /** One of the page's own colours, for what is drawn on a canvas. */
 export function ink(name) {
+  const key = `${theme()} ${name}`;
+  INKS[key] ??= asked(name);
+  return INKS[key];
+}
+
+function asked(name) {
   const probe = document.body.appendChild(document.createElement("span"));
   probe.style.color = `var(--${name})`;
   const colour = getComputedStyle(probe).color;

@@ -1,17 +1,17 @@
 /** The network as a drawing: blocks from top to bottom, values down on the left, gradients up on the right. */
 
 import { digits, drawn, roving, shapeText } from "./dom.js";
-import { matrix, most, paint } from "./heatmap.js";
 
 const [WIDTH, LEFT, RIGHT] = [380, 70, 310];
 const [DOWN, UP] = [165, 215]; // where the two arrows of an edge run
-const EDGE = 64;
+const EDGE = 38;
 const LANE = 11;
 const [ROW, BAR] = [17, 96]; // of a block's parameters, and the longest bar of a gradient's size
+const PILL = 54; // the width of a target's, at the right of the loss
 
-/** Draw the network. Returns what moves it to a line. */
+/** Draw the network. Returns what moves it to a line, and what draws its numbers again. */
 export function drawNetwork(place, record, choose) {
-  const blocks = inOrder(record.drawing);
+  const { column: blocks, beside } = parted(record);
   const made = new Map(record.lines.map((line, number) => [line.target, number]).reverse());
   const root = drawn("svg", { class: "network", role: "group", "aria-label": "The network, from its input to its loss" });
   root.append(arrowheads());
@@ -33,15 +33,43 @@ export function drawNetwork(place, record, choose) {
   }
   root.setAttribute("viewBox", `0 0 ${WIDTH} ${top}`);
   place.append(root);
+  for (const block of blocks) drawBeside(parts, block, spots.get(block.name), beside);
   roving(parts.items);
   parts.items[0]?.setAttribute("tabindex", 0);
-  return (number) => show(parts, number, place);
+  let current = 0;
+  return { move: (number) => show(parts, (current = number), place), renew: () => showNorms(parts, current) };
 }
 
-/** The inputs come first: a target above the loss would seem to be fed by what is above it. */
-function inOrder(blocks) {
-  const inputs = blocks.filter((block) => block.part === "input").reverse();
-  return [...inputs, ...blocks.filter((block) => block.part !== "input")];
+/** The blocks from the input to the loss, and those that enter at the loss only: targets, and what is made of them alone. */
+function parted({ drawing: blocks, lines }) {
+  const forward = new Set(blocks.filter((block) => block.part === "forward").flatMap((block) => [block.name, ...block.inputs]));
+  const beside = new Map();
+  const users = (name) => blocks.filter((block) => block.inputs.includes(name));
+  for (const block of blocks) {
+    // a target's classes read z too, for the number of its columns alone: no gradient goes there
+    const alone = block.part === "input" || (block.inputs.some((name) => beside.has(name)) && !lines.some(({ undoes }) => undoes === block.name));
+    if (forward.size && !forward.has(block.name) && alone && users(block.name).length) beside.set(block.name, block);
+  }
+  return { column: blocks.filter((block) => !beside.has(block.name)), beside };
+}
+
+/** Pills at the right of a block for the targets that enter there, each with an arrow into it. */
+function drawBeside(parts, block, { top }, beside) {
+  block.inputs.filter((name) => beside.has(name)).forEach((name, row) => {
+    const y = top + 15 + 26 * row;
+    const text = drawn("text", { x: WIDTH - PILL / 2 - 2, y: y + 4, class: "label" }, short(name, 6));
+    const box = drawn("rect", { x: WIDTH - PILL - 2, y: y - 11, width: PILL, height: 22, rx: 11 });
+    const source = beside.get(name);
+    const targets = source.inputs.filter((each) => beside.has(each));
+    const of = targets.length ? `, ${source.label} of ${targets.join(" and ")}` : "";
+    const group = drawn("g", { class: "block input" }, drawn("title", {}, `${named(parts.record, name)}${of}: enters at the loss`), box, text);
+    parts.root.append(group);
+    if (source.lines.length) act(parts, group, named(parts.record, name), Math.min(...source.lines));
+    parts.boxes.push({ group, lines: new Set(source.lines) });
+    const line = drawn("path", { d: `M${WIDTH - PILL - 2},${y} H${RIGHT + 1}`, class: "edge forward", "marker-end": "url(#arrow-forward)" });
+    parts.root.append(line);
+    parts.edges.push({ nodes: [line], since: parts.made.get(name) ?? -1 });
+  });
 }
 
 /** A lane at the side for each value that is read further down than the next block. */
@@ -101,7 +129,7 @@ function drawNorm(parts, names, y) {
 }
 
 function showNorms({ norms, record }, number) {
-  const sizes = norms.map(({ names }) => Math.hypot(...names.map((name) => record.ledger[name].summary.norm)));
+  const sizes = norms.map(({ names }) => Math.hypot(...names.map((name) => record.fresh(name).summary.norm)));
   const most = Math.max(...sizes.filter(Number.isFinite), 0);
   norms.forEach(({ text, bar, group, since }, k) => {
     const ready = since <= number;
@@ -116,13 +144,13 @@ function named(record, name) {
   return entry ? `${name} ${shapeText(entry.shape)}` : name;
 }
 
-/** A name with its title, that leads to its line. */
-function addName(parts, name, nodes, number, thumb) {
+/** A name with its title, that leads to its line; an input's is there from the start. */
+function addName(parts, name, nodes, number, kind) {
   const text = named(parts.record, name);
   const group = drawn("g", {}, drawn("title", {}, text), ...nodes);
   parts.root.append(group);
   if (number !== undefined) act(parts, group, text, number);
-  parts.edges.push({ nodes: [group], since: number ?? (thumb?.kind === "value" ? -1 : Infinity), thumb: thumb && { ...thumb, group } });
+  parts.edges.push({ nodes: [group], since: number ?? (kind === "value" ? -1 : Infinity) });
 }
 
 function act(parts, group, label, number) {
@@ -138,7 +166,7 @@ function act(parts, group, label, number) {
   parts.items.push(group);
 }
 
-/** Beside an edge: the value's name, shape and numbers on the left; its gradient's on the right. */
+/** Beside an edge: the value's name and shape on the left; its gradient's on the right. */
 function drawEdgeLabels(parts, name, top) {
   const gradient = parts.record.ledger[name]?.gradient;
   addLabel(parts, name, DOWN - 9, top, "end", "value");
@@ -151,7 +179,7 @@ function addLabel(parts, name, x, top, anchor, kind) {
   const target = drawn("rect", { x: anchor === "end" ? x - 86 : x - 2, y: top + 3, width: 88, height: EDGE - 6, class: "target" });
   const nodes = [target, text(15, short(name, 13), kind)];
   if (entry) nodes.push(text(29, short(shapeText(entry.shape), 14), `${kind} sizes`));
-  addName(parts, name, nodes, parts.made.get(name), { kind, entry, x: anchor === "end" ? x - 80 : x, y: top + 35 });
+  addName(parts, name, nodes, parts.made.get(name), kind);
 }
 
 function drawEdge(parts, block, user, from, to, lane) {
@@ -190,24 +218,6 @@ function show(parts, number, place) {
   for (const edge of parts.edges) {
     const ready = edge.since <= number;
     for (const node of edge.nodes) node.classList.toggle("ready", ready);
-    if (ready && edge.thumb) addThumb(edge);
   }
   showNorms(parts, number);
-}
-
-/** Values end at their arrow, gradients begin at it. */
-const besideArrow = (kind, x, width) => (kind === "value" ? x + 80 - width : x);
-
-/** A small heat map, made when the value is first there. */
-function addThumb(edge) {
-  const { group, entry, x, y, kind } = edge.thumb;
-  if (!entry?.sample?.numbers.length || entry.sample.shape.length === 0) return;
-  const canvas = document.createElement("canvas");
-  const shown = matrix(entry.sample, entry);
-  paint(canvas, shown, entry.rounding ? Infinity : most(entry.sample));
-  const cell = Math.min(80 / shown.columns, 26 / shown.rows); // in proportion, but never too thin to be seen
-  const [width, height] = [Math.max(cell * shown.columns, 5), Math.max(cell * shown.rows, 4)];
-  const image = drawn("image", { x: besideArrow(kind, x, width), y, width, height, preserveAspectRatio: "none", class: "thumb", href: canvas.toDataURL() });
-  group.querySelector("image")?.remove();
-  group.append(image);
 }

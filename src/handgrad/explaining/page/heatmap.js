@@ -2,7 +2,8 @@
 
 import { colourOf, digits, element, scaleAsCss, shapeText, theme } from "./dom.js";
 
-const CORNER = 6; // rows and columns of the table of numbers
+const TALLEST_JACOBIAN = 288; // pixels
+const [CORNER, WIDEST] = [6, 84]; // rows and columns of the table of numbers, and the pixels of a column
 
 /** A sample as a matrix: the last axis across, all others down; rows of the batch run down, of one number each too. */
 export function matrix(sample, entry) {
@@ -19,14 +20,17 @@ export function most(sample) {
 
 /** Paint a matrix, one pixel a cell. */
 export function paint(canvas, { rows, columns, at }, limit) {
-  canvas.width = Math.max(columns, 1);
-  canvas.height = Math.max(rows, 1);
+  const sides = [Math.max(columns, 1), Math.max(rows, 1)];
+  if (`${[canvas.width, canvas.height]}` !== `${sides}`) [canvas.width, canvas.height] = sides;
   const [context, seen] = [canvas.getContext("2d"), theme()];
   const image = context.createImageData(canvas.width, canvas.height);
   for (let r = 0; r < rows; r++) {
     for (let c = 0; c < columns; c++) {
       const value = at(r, c);
-      image.data.set(value === undefined ? [0, 0, 0, 0] : [...colourOf(value, limit, seen), 255], 4 * (r * columns + c));
+      if (value === undefined) continue;
+      const [place, colour] = [4 * (r * columns + c), colourOf(value, limit, seen)];
+      for (let k = 0; k < 3; k++) image.data[place + k] = colour[k];
+      image.data[place + 3] = 255;
     }
   }
   context.putImageData(image, 0, 0);
@@ -65,15 +69,35 @@ function tiles(sample, side) {
   return { rows: Math.ceil(count / wide) * cell - 1, columns: wide * cell - 1, at };
 }
 
-/** The side of the images that a sample's rows or columns are; 0 when they are none. */
-function sideOf(sample, pixels) {
-  const side = Math.sqrt(pixels);
-  if (sample.shape.length !== 2 || side < 4 || !Number.isInteger(side)) return 0;
-  return sample.shape.includes(pixels) ? side : 0;
+/** The side of the images that an array's rows or columns are, by the letter of the input's pixels; 0 when they are none. */
+function sideOf(sample, entry, pixels) {
+  const side = Math.sqrt(pixels?.count ?? 0);
+  const axis = entry?.axes?.indexOf(pixels?.letter) ?? -1;
+  if (sample.shape.length !== 2 || side < 4 || !Number.isInteger(side) || axis < 0) return 0;
+  return sample.shape[axis] === pixels.count ? side : 0;
+}
+
+/** Rows and columns of the whole array of which a sample is the beginning. */
+function wholeOf(sample, entry) {
+  const { rows, columns } = matrix(sample, entry);
+  const sizes = entry?.sizes ?? sample.shape;
+  if (sizes.length < 2) return { rows: columns === 1 && rows > 1 ? sizes[0] : rows, columns: columns === 1 ? 1 : sizes[0] ?? 1 };
+  return { rows: sizes.slice(0, -1).reduce((product, size) => product * size, 1), columns: sizes.at(-1) };
+}
+
+/**
+ * One size of cells for arrays side by side, so that a size that two of them share has the same length in both; of large
+ * arrays whose cells would be less than a pixel, for the parts that are shown.
+ */
+export function commonCell(entries, room, height) {
+  const known = entries.filter((entry) => entry?.sample?.shape.length);
+  const fitting = (sizes) => Math.min(18, ...sizes.map(({ rows, columns }) => Math.min(room / columns, height / rows)));
+  const cell = fitting(known.map((entry) => wholeOf(entry.sample, entry)));
+  return cell >= 1 ? { cell, whole: true } : { cell: fitting(known.map((entry) => matrix(entry.sample, entry))), whole: false };
 }
 
 /** The figure of a Jacobian, each axis named, with how much of it is shown. */
-export function jacobianFigure({ sample, output, input, outputAxes, inputAxes, outputSizes, inputSizes }) {
+export function jacobianFigure({ sample, output, input, outputAxes, inputAxes, outputSizes, inputSizes }, row = null) {
   const named = (axes, sizes, start) => axes.map((axis, k) => {
     const shown = sample.shape[start + k];
     return `${axis} (${shown < sizes[k] ? `first ${shown} of ` : ""}${sizes[k]})`;
@@ -84,55 +108,74 @@ export function jacobianFigure({ sample, output, input, outputAxes, inputAxes, o
   };
   const [down, across] = [side(outputAxes, outputSizes, 0), side(inputAxes, inputSizes, outputAxes.length)];
   const shown = blocks(sample, outputAxes.length);
-  const label = `∂${output}/∂${input}: down ${output}, ${down}; across ${input}, ${across}`;
+  const rowText = row === null ? "" : `, row ${row}`;
+  const label = `∂${output}/∂${input}${rowText}: down ${output}, ${down}; across ${input}, ${across}`;
   const canvas = element("canvas", { role: "img", "aria-label": label });
   const range = most(sample);
   paint(canvas, shown, range);
-  const box = element("figure", { class: "heat" }, element("figcaption", {}, label), element("div", { class: "frame" }, canvas), scale(range));
-  fit(canvas, shown);
-  return box;
+  const cell = Math.min(18, 480 / shown.columns, TALLEST_JACOBIAN / shown.rows);
+  Object.assign(canvas.style, { width: `${Math.max(cell * shown.columns, 6)}px`, height: `${Math.max(cell * shown.rows, 6)}px` });
+  const axes = element("div", { class: "axes", "aria-hidden": "true" },
+    element("span", { class: "across" }, `${input}: ${across} →`), element("span", { class: "down" }, `${output}: ${down} ↓`));
+  axes.append(element("div", { class: "frame" }, canvas));
+  const zero = range === 0 ? `: every entry is 0${row === null ? "" : " in this row"}` : "";
+  return element("figure", { class: "heat" }, element("figcaption", {}, `∂${output}/∂${input}${rowText}${zero}`), axes, scale(range));
 }
 
-/** A figure of one value: caption, heat map, scale, the value under the pointer, numbers. */
-export function figure(name, entry, { sample = entry?.sample, limit, pixels = 0, numbers = false, choose } = {}) {
+/** A figure of one value: caption, heat map, scale, the value under the pointer. Its `redraw` shows other numbers. */
+export function figure(name, entry, { sample = entry?.sample, limit, pixels, size, choose } = {}) {
   if (!sample) return element("p", { class: "muted" }, `${name} is not recorded`);
   const box = element("figure", { class: "heat" }, caption(name, entry, sample));
   if (!sample.shape.length) {
-    box.append(element("p", { class: "scalar" }, digits(sample.numbers[0])));
+    const text = box.appendChild(element("p", { class: "scalar" }, digits(sample.numbers[0])));
+    box.redraw = () => { text.textContent = digits(entry.sample.numbers[0]); };
     return box;
   }
-  const range = entry?.rounding ? Infinity : limit ?? most(sample); // of what is 0 but for rounding no picture is made
-  const side = sideOf(sample, pixels);
-  const plain = matrix(sample, entry);
+  const side = sideOf(sample, entry, pixels);
+  let [plain, range] = [matrix(sample, entry), limit ?? strongest(entry, sample)];
+  let inTiles = side > 0;
   const readout = element("p", { class: "readout", "aria-live": "polite" }, summaryText(entry, sample));
   const canvas = element("canvas", { role: "img", tabindex: 0, "aria-label": `${name}: ${summaryText(entry, sample)}` });
-  let shown = side ? tiles(sample, side) : plain;
+  const frame = element("div", { class: "frame" }, canvas);
   const draw = () => {
+    const shown = inTiles ? tiles(sample, side) : plain;
     paint(canvas, shown, range);
-    fit(canvas, shown);
+    return shown;
+  };
+  const place = () => {
+    const shown = draw();
+    if (size && !inTiles) inProportion(canvas, frame, shown, wholeOf(sample, entry), size);
+    else fit(canvas, shown);
+    if (inTiles) Object.assign(frame.style, { width: canvas.style.width, height: "" });
   };
   if (side) {
     const button = element("button", { type: "button", class: "quiet", "aria-pressed": "true" }, `as ${side} × ${side} images`);
     button.addEventListener("click", () => {
-      shown = shown === plain ? tiles(sample, side) : plain;
-      button.setAttribute("aria-pressed", shown !== plain);
-      draw();
+      inTiles = !inTiles;
+      button.setAttribute("aria-pressed", inTiles);
+      place();
     });
     box.append(button);
   }
-  const frame = element("div", { class: "frame" }, canvas);
-  box.append(frame, ...(entry?.rounding ? [element("p", {}, "0 but for rounding")] : [scale(range)]), readout);
-  const cell = follow(canvas, frame, () => shown === plain, plain, (r, c) => {
+  const below = entry?.rounding ? element("p", {}, "0 but for rounding") : scale(range);
+  box.append(frame, below, readout);
+  const cell = follow(canvas, frame, () => !inTiles, plain, (r, c) => {
     readout.textContent = `${name}[${indicesOf(sample, r, c).join(", ")}] = ${digits(plain.at(r, c))}`;
   });
   if (choose) {
     canvas.classList.add("chosen-from");
-    const chosen = () => shown === plain && choose(indicesOf(sample, ...cell()));
+    const chosen = () => !inTiles && choose(indicesOf(sample, ...cell()));
     canvas.addEventListener("click", chosen);
     canvas.addEventListener("keydown", (event) => event.key === "Enter" && chosen());
   }
-  if (numbers) box.append(corner(name, sample, plain, range));
-  draw();
+  place();
+  box.redraw = () => {
+    sample = entry.sample;
+    [plain, range] = [matrix(sample, entry), limit ?? strongest(entry, sample)];
+    draw();
+    if (frame.querySelector(".cursor").hidden) readout.textContent = summaryText(entry, sample);
+    if (!entry.rounding) below.lastChild.textContent = scaleText(range);
+  };
   return box;
 }
 
@@ -153,9 +196,24 @@ function summaryText(entry, sample) {
 function scale(range) {
   const bar = element("span", { class: "bar" });
   bar.style.background = scaleAsCss();
-  const [low, high] = [-range, range].map((value) => element("span", {}, digits(value)));
-  return element("div", { class: "scale", "aria-hidden": "true" }, low, bar, high);
+  return element("div", { class: "scale", "aria-hidden": "true" }, bar, element("span", {}, scaleText(range)));
 }
+
+/** The number that the strongest colour is of; of what is 0 but for rounding no picture is made. */
+function strongest(entry, sample) {
+  return entry?.rounding ? Infinity : most(sample);
+}
+
+/** An array in true proportion, its cells as large as those of its neighbours, within the outline of all of it. */
+function inProportion(canvas, frame, { rows, columns }, whole, { cell, whole: outlined }) {
+  const least = (size) => `${Math.max(size * cell, 4)}px`;
+  Object.assign(canvas.style, { width: least(columns), height: least(rows) });
+  const all = outlined ? whole : { rows, columns };
+  Object.assign(frame.style, { width: least(all.columns), height: least(all.rows) });
+  frame.classList.toggle("partly", all.rows > rows || all.columns > columns);
+}
+
+const scaleText = (range) => `± ${digits(range)}`;
 
 /** Sizes in whole pixels where there is room, so that cells are alike. */
 function fit(canvas, { rows, columns }) {
@@ -186,8 +244,8 @@ function follow(canvas, frame, possible, { rows, columns }, say) {
     show();
   });
   canvas.addEventListener("keydown", (event) => {
-    const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-    if (!steps) return;
+    const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -columns], End: [0, columns] }[event.key];
+    if (!steps || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     event.stopPropagation();
     row = Math.min(rows - 1, Math.max(0, row + steps[0]));
@@ -199,17 +257,34 @@ function follow(canvas, frame, possible, { rows, columns }, say) {
   return () => [row, column];
 }
 
-/** Light up some entries of a figure that shows all of its array. */
+/** Outline some entries of a figure that shows all of its array, those that are neighbours together. */
 export function light(slot, shape, places) {
   const [frame, canvas] = [slot.querySelector(".frame"), slot.querySelector("canvas")];
   for (const old of slot.querySelectorAll(".lit")) old.remove();
   if (!canvas || canvas.width * canvas.height !== shape.reduce((product, size) => product * size, 1)) return;
-  const [width, height] = [canvas.clientWidth / canvas.width, canvas.clientHeight / canvas.height];
-  for (const place of places) {
+  const [width, height] = [parseFloat(canvas.style.width) / canvas.width, parseFloat(canvas.style.height) / canvas.height];
+  for (const { row, column, rows, columns } of rectangles(places, canvas.width)) {
     const lit = frame.appendChild(element("span", { class: "lit" }));
-    const [row, column] = [Math.floor(place / canvas.width), place % canvas.width];
-    Object.assign(lit.style, { left: `${column * width}px`, top: `${row * height}px`, width: `${width}px`, height: `${height}px` });
+    Object.assign(lit.style, { left: `${column * width}px`, top: `${row * height}px`, width: `${columns * width}px`, height: `${rows * height}px` });
   }
+}
+
+/** Cells as few rectangles: runs along the rows, and equal runs below one another as one. */
+function rectangles(places, width) {
+  const found = [];
+  for (const place of [...new Set(places)].sort((a, b) => a - b)) {
+    const [row, column] = [Math.floor(place / width), place % width];
+    const last = found.at(-1);
+    if (last?.row === row && last.column + last.columns === column) last.columns += 1;
+    else found.push({ row, column, rows: 1, columns: 1 });
+  }
+  const merged = [];
+  for (const run of found) {
+    const above = merged.find((each) => each.column === run.column && each.columns === run.columns && each.row + each.rows === run.row);
+    if (above) above.rows += 1;
+    else merged.push(run);
+  }
+  return merged;
 }
 
 /** The indices in the whole array of a cell of the sample. */
@@ -223,22 +298,58 @@ function indicesOf(sample, row, column) {
   return indices;
 }
 
-/** The first numbers, as numbers. */
-function corner(name, sample, { rows, columns, at }, range) {
-  const heads = Array.from({ length: Math.min(columns, CORNER) }, (_, c) => element("th", { scope: "col" }, String(c)));
+/** The first numbers, as numbers: as many columns as there is room for, of the whole array's; a cell is chosen as in the picture. Its `redraw` shows other numbers. */
+export function numbersOf(name, entry, room, choose) {
+  const { sample } = entry;
+  const [shown, whole] = [matrix(sample, entry), wholeOf(sample, entry)];
+  const across = Math.min(shown.columns, Math.max(2, Math.min(CORNER, Math.floor((room - 60) / WIDEST))));
+  const down = Math.min(shown.rows, CORNER);
+  const heads = Array.from({ length: across }, (_, c) => element("th", { scope: "col" }, String(c)));
   const head = element("thead", {}, element("tr", {}, element("th"), ...heads));
   const body = element("tbody");
-  for (let r = 0; r < Math.min(rows, CORNER); r++) {
+  const cells = [];
+  for (let r = 0; r < down; r++) {
     const row = body.appendChild(element("tr", {}, element("th", { scope: "row" }, indicesOf(sample, r, 0).slice(0, -1).join(", ") || String(r))));
-    for (let c = 0; c < Math.min(columns, CORNER); c++) {
-      const cell = row.appendChild(element("td", {}, digits(at(r, c))));
-      cell.style.borderBottomColor = `rgb(${colourOf(at(r, c), range)})`;
+    for (let c = 0; c < across; c++) {
+      const cell = row.appendChild(element("td"));
+      cells.push(cell);
+      if (choose) cell.addEventListener("click", () => choose(indicesOf(sample, r, c)));
     }
-    if (columns > CORNER) row.append(element("td", { class: "muted" }, "…"));
+    if (whole.columns > across) row.append(element("td", { class: "muted" }, "…"));
   }
-  const table = element("table", { class: "numbers" }, head, body);
-  const wrap = element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `First numbers of ${name}` }, table);
-  const left = [[rows, "rows"], [columns, "columns"]].filter(([size]) => size > CORNER).map(([size, word]) => `${size - CORNER} more ${word}`);
-  if (left.length) wrap.append(element("p", { class: "muted" }, `and ${left.join(", ")}`));
-  return wrap;
+  if (choose) reached(cells, across);
+  const table = element("table", { class: "numbers" }, element("caption", {}, element("code", {}, name)), head, body);
+  const left = [[whole.rows - down, "row"], [whole.columns - across, "column"]].filter(([size]) => size > 0);
+  const text = left.map(([size, word]) => `${size} more ${word}${size === 1 ? "" : "s"}`).join(", ");
+  const box = element("div", { class: "corner" }, table, ...(text ? [element("p", { class: "muted" }, `and ${text}`)] : []));
+  box.redraw = () => {
+    const [{ at }, range, seen] = [matrix(entry.sample, entry), strongest(entry, entry.sample), theme()];
+    cells.forEach((cell, k) => {
+      const value = at(Math.floor(k / across), k % across);
+      const number = digits(value);
+      if (cell.textContent !== number) cell.textContent = number;
+      cell.style.borderBottomColor = `rgb(${colourOf(value, range, seen)})`;
+    });
+  };
+  box.redraw();
+  return box;
+}
+
+/** Cells of a table as one stop of the Tab key, moved within by the arrow keys, chosen with Enter. */
+function reached(cells, across) {
+  cells.forEach((cell, k) => {
+    Object.entries({ tabindex: k ? -1 : 0, class: "choosable" }).forEach(([name, value]) => cell.setAttribute(name, value));
+    cell.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") cell.click();
+      const step = { ArrowUp: -across, ArrowDown: across, ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!step || event.altKey || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      event.stopPropagation();
+      const to = cells[k + step];
+      if (!to) return;
+      cell.setAttribute("tabindex", -1);
+      to.setAttribute("tabindex", 0);
+      to.focus();
+    });
+  });
 }

@@ -13,6 +13,7 @@ const OF_TWO = {
 };
 const VIEWS = ["reshape", "transpose", "slice"];
 const MOST_LEAVES = 200;
+const ROUNDING = 1e-13; // of the sizes of what is added up
 const [PLACES, MOST_PLACES] = [new Map(), 500];
 const REDUCE = { sum: [0, (a, b) => a + b], max: [-Infinity, Math.max], min: [Infinity, Math.min] };
 
@@ -53,9 +54,19 @@ function placesOf(shape, steps) {
   return PLACES.get(key);
 }
 
+/** An array in the shape that it is broadcast to. */
+export function broadcast(shape, input) {
+  return { shape, data: elementwise(shape, [input], (value) => value) };
+}
+
 function elementwise(shape, inputs, combine) {
   const data = new Float64Array(count(shape));
   const [a, b, c] = inputs.map((input) => input.data);
+  if (inputs.every((input) => input.data.length === data.length)) { // each entry with those at its own place
+    if (inputs.length === 1) for (let k = 0; k < data.length; k++) data[k] = combine(a[k]);
+    else for (let k = 0; k < data.length; k++) data[k] = combine(a[k], b[k], c?.[k]);
+    return data;
+  }
   const [i, j, l] = inputs.map((input) => placesOf(shape, strides(input.shape, shape.length)));
   if (inputs.length === 1) for (let k = 0; k < data.length; k++) data[k] = combine(a[i[k]]);
   else if (inputs.length === 2) for (let k = 0; k < data.length; k++) data[k] = combine(a[i[k]], b[j[k]]);
@@ -149,6 +160,7 @@ for (const [name, how] of Object.entries(REDUCE)) {
 export class LiveProgram {
   constructor(given) {
     this.given = given;
+    this.called = Object.fromEntries(Object.entries(given.names).map(([name, number]) => [number, name]));
     this.scalars = { learning_rate: given.learning_rate, step: 1, seed: 0 };
     this.changed = new Map();
     this.reset();
@@ -160,19 +172,20 @@ export class LiveProgram {
     this.run();
   }
 
-  /** Compute every operation up to a number, by default the new weights too, which `step` then takes. */
-  run(last = Infinity) {
+  /** Compute the operations from one to another, by default every one: the new weights too, which `step` then takes. */
+  run(last = Infinity, first = 0) {
     const { values, inputs } = this.given;
     const source = values.find((value) => value.operation === "source" && value.attribute === inputs[0]);
     const width = source.shape.slice(1).reduce((product, size) => product * Number(size), 1);
     this.n = this.arrays[inputs[0]].length / width;
-    this.results = [];
-    values.slice(0, last + 1).forEach((value, number) => {
+    this.results = first ? this.results.slice(0, first) : [];
+    for (let number = first; number < Math.min(values.length, last + 1); number++) {
+      const value = values[number];
       const shape = value.shape.map((size) => sizeAt(size, this.n));
       const operands = value.inputs.map((k) => this.results[k]);
       const data = OPERATIONS[value.operation](this, { shape, attribute: value.attribute }, operands);
       this.results.push(this.changed.get(number)?.({ shape, data }, operands, this) ?? { shape, data });
-    });
+    }
     return this;
   }
 
@@ -201,16 +214,24 @@ export class LiveProgram {
     return Object.assign(this.copy(), { arrays: { ...this.arrays, ...arrays } }).run(this.given.names[name]);
   }
 
-  /** A row's Jacobian, entry by entry, from the lines between two gradients: the upstream one is 1 at one entry after the other. */
+  /**
+   * A row's Jacobian, entry by entry, from the lines between two gradients: the upstream one is 1 at one entry after the
+   * other. What reaches the second by other ways, where the first is 0, is taken off.
+   */
   jacobian(upstream, gradient, row) {
     const [from, to] = [upstream, gradient].map((name) => this.given.names[name]);
     const { shape, data } = this.results[from];
-    const entries = data.length / this.n;
-    const byRows = this.given.values[to].shape[0] === "n";
-    return Array.from({ length: entries }, (_, k) => {
-      const unit = Float64Array.from(data, (value, place) => Number(place === row * entries + k));
-      const own = Object.assign(this.copy(), { changed: new Map([[from, () => ({ shape, data: unit })]]) }).run(to).results[to].data;
-      return Array.from(byRows ? own.slice((row * own.length) / this.n, ((row + 1) * own.length) / this.n) : own);
+    const partOf = (number, length) => (this.given.values[number].shape[0] === "n" ? [(row * length) / this.n, ((row + 1) * length) / this.n] : [0, length]);
+    const [start, end] = partOf(from, data.length);
+    const gradientOf = (unit) => {
+      const changed = new Map([...this.changed, [from, () => ({ shape, data: unit })]]);
+      const own = Object.assign(this.copy(), { changed }).run(to, from).results[to].data;
+      return own.slice(...partOf(to, own.length));
+    };
+    const without = gradientOf(new Float64Array(data.length));
+    return Array.from({ length: end - start }, (_, entry) => {
+      const found = gradientOf(new Float64Array(data.length).fill(1, start + entry, start + entry + 1));
+      return Array.from(found, (value, k) => value - without[k]);
     }).flat();
   }
 
@@ -230,6 +251,11 @@ export class LiveProgram {
       placesOf(input.shape, kept).forEach((to, k) => { if (to === place) found.push([this.origin(inputs[0], k)]); });
       return found;
     }
+    if (operation === "is_class") return [[this.origin(inputs[0], Math.floor(place / shape.at(-1)))]];
+    if (operation === "take") {
+      const width = count(this.results[inputs[0]].shape.slice(1));
+      return [[this.origin(inputs[0], this.results[inputs[1]].data[Math.floor(place / width)] * width + (place % width))]];
+    }
     if (VIEWS.includes(operation)) return [[this.origin(inputs[0], this.seen(number, place))]];
     if (!(operation in OF_ONE || operation in OF_TWO || ["where", "broadcast", "convert", "copy"].includes(operation))) return [];
     const index = indexOf(shape, place);
@@ -242,7 +268,6 @@ export class LiveProgram {
   /** The named entries that an entry is made of, through the unnamed parts of its line. */
   leaves(number, place, found = new Map()) {
     for (const part of this.terms(number, place).flat()) {
-      if (this.given.values[part.number].operation === "constant") continue; // a 1 is no dloss, though they are equal
       if (part.name) found.set(`${part.name} ${part.place}`, part);
       else if (found.size < MOST_LEAVES) this.leaves(part.number, part.place, found);
     }
@@ -268,8 +293,44 @@ export class LiveProgram {
     return index.reduce((sum, each, axis) => sum + each * steps[attribute[axis]], 0);
   }
 
+  /** The operations of a line: those that its value is computed by from the values of other names. */
+  ofLine(target) {
+    const found = [];
+    const visit = (number) => {
+      if (found.includes(number) || (found.length && this.nameOf(number))) return;
+      found.push(number);
+      this.given.values[number].inputs.forEach(visit);
+    };
+    visit(this.given.names[target]);
+    return found;
+  }
+
+  /** Whether the loss's own gradient reaches an operation: it is part of a gradient. */
+  carries(number) {
+    const { values, names } = this.given;
+    this.carried ??= values.reduce((known, { inputs }, k) => known.add(k === names.dloss || inputs.some((input) => known.has(input)) ? k : -1), new Set());
+    return this.carried.has(number);
+  }
+
+  /** How many classes, or rows of a table, an input counts: its entries are whole numbers below that; null for other arrays. */
+  limitOf(name) {
+    const { values, names } = this.given;
+    const reads = (number) => number === names[name] || (VIEWS.includes(values[number].operation) && reads(values[number].inputs[0]));
+    const user = values.findIndex(({ operation, inputs }) => ["is_class", "take"].includes(operation) && reads(inputs.at(-1)));
+    if (user < 0) return null;
+    return values[user].operation === "take" ? this.results[values[user].inputs[0]].shape[0] : this.results[user].shape.at(-1);
+  }
+
+  /** Whether a sum is 0 but for the rounding of what cancels in it. */
+  isRounding(number) {
+    if (!["sum", "product"].includes(this.given.values[number].operation)) return false;
+    const { data } = this.results[number];
+    const sizes = Array.from(data, (_, place) => this.terms(number, place).reduce((sum, term) => sum + Math.abs(term.reduce((all, { value }) => all * value, 1)), 0));
+    return data.every((value, k) => Math.abs(value) <= ROUNDING * sizes[k]);
+  }
+
   nameOf(number) {
-    return Object.entries(this.given.names).find(([, k]) => k === number)?.[0] ?? "";
+    return this.called[number] ?? "";
   }
 }
 

@@ -1,41 +1,62 @@
-/** Mistakes that fit a backward line, switched on: what they do to its numbers, to the nudge and to a training. */
+/** Mistakes that fit a backward line: each is another result of one of the line's operations, or a shape that does not fit. */
 
-import { digits, drawn, element, shapeText } from "./dom.js";
-import { product } from "./live.js";
+import { inNames } from "./arithmetic.js";
+import { shapeText } from "./dom.js";
+import { broadcast, product } from "./live.js";
 
-const STEPS = 60; // of the two trainings
-
-/** The mistakes that fit a line: each with its catalogue's code, and what it makes of the right result or the error it ends in. */
+/**
+ * The mistakes that fit a line: each with its catalogue's code, the number of the operation that has another result, and
+ * what that is; or the error that it ends in.
+ */
 export function mistakesOf({ program, record }, target) {
   const number = program.given.names[target];
   const { operation, inputs } = program.given.values[number];
-  const { shape, data } = program.results[number];
-  const scaled = (by) => (right) => ({ shape, data: right.data.map((value) => value * by) });
+  const { shape } = program.results[number];
+  const line = record.lines.find((each) => each.target === target && each.phase === "backward");
+  const leaves = program.leaves(number, 0).map((part) => part.name);
   const found = [];
   if (operation === "product" && shape.length === 2) found.push(...ofProduct(program, target, shape, inputs));
-  if (operation === "sum") {
-    const added = program.results[inputs[0]].data.length / data.length;
-    found.push({ code: "batch-mean-vs-sum", name: "the mean in place of the sum", change: scaled(1 / added) });
+  for (const each of program.ofLine(target)) found.push(...ofOperation({ program, record }, each, line));
+  if (line.activation) found.push(...ofActivation({ program, record }, line, number));
+  for (const name of new Set(leaves)) {
+    if (program.given.parameters.includes(name)) found.push(updatedFirst(program, number, name, leaves.filter((other) => other !== name)));
   }
-  const leaves = program.leaves(number, 0);
-  const upstream = leaves.find((part) => part.name.startsWith("d") && `${part.shape}` === `${shape}`);
-  if (upstream && !["product", "sum"].includes(operation) && leaves.length > 1) {
-    const from = program.given.names[upstream.name];
-    const { reads } = record.lines.find((line) => line.target === target);
-    if (operation === "add" && reads.every((name) => record.ledger[name]?.kind === "gradient")) {
-      found.push(...reads.map((name) => leftOut(name, reads.filter((other) => other !== name))));
-    }
-    else {
-      found.push({ code: "missing-local-derivative", name: `the local derivative left out: ${upstream.name} unchanged`, change: (right, operands, own) => own.results[from] });
-      found.push(...ofActivation({ program, record }, target, number, upstream.name));
-    }
-  }
-  for (const name of new Set(leaves.map((part) => part.name))) {
-    const others = leaves.map((part) => part.name).filter((other) => other !== name);
-    if (program.given.parameters.includes(name)) found.push(updatedFirst(program, number, name, others));
-  }
-  found.push({ code: "wrong-sign", name: "the sign turned", change: scaled(-1) });
+  found.push({ code: "wrong-sign", name: "the sign turned", at: number, change: scaled(-1) });
   return found;
+}
+
+const scaled = (by) => ({ shape, data }) => ({ shape, data: data.map((value) => value * by) });
+
+/** What is forgotten of an operation through which the gradient comes: a term, a factor, or that a sum is no mean. */
+function ofOperation({ program, record }, at, { activation, target }) {
+  const { operation, inputs } = program.given.values[at];
+  const [left, right] = inputs;
+  const own = (part) => inNames(program, part);
+  const [carried, other] = [left, right].map((part) => part !== undefined && program.carries(part));
+  const fits = (part) => program.results[part].data.length === program.results[at].data.length;
+  const only = (part) => ({ shape }, operands) => broadcast(shape, operands[part]);
+  const root = at === program.given.names[target];
+  if (operation === "sum" && carried && root) {
+    const added = program.results[left].data.length / program.results[at].data.length;
+    return [{ code: "batch-mean-vs-sum", name: "the mean in place of the sum", at, change: scaled(1 / added) }];
+  }
+  if (activation) return [];
+  const without = (code, part, sign = "") => ({ code, at, name: `${sign}${own(inputs[part])} left out`, change: only(1 - part) });
+  if (operation === "add" && carried && other) return [without("missing-term", 0), without("missing-term", 1)];
+  if (operation === "subtract" && other && carried) return [without("missing-term", 1, "− ")];
+  if (operation === "subtract" && !other && !carried && [left, right].every((part) => program.nameOf(part))) {
+    return [{ code: "wrong-sign", name: `${own(right)} − ${own(left)} in place of ${own(left)} − ${own(right)}`, at, change: scaled(-1) }];
+  }
+  if (operation === "divide" && carried && !other) {
+    const rows = program.given.values[right].operation === "size" || program.results[right].data[0] === program.n;
+    return [without(rows ? "batch-mean-vs-sum" : "constant-factor", 1, "/ ")];
+  }
+  if (operation !== "multiply" || carried === other) return [];
+  const [factor, upstream] = carried ? [1, 0] : [0, 1];
+  return [
+    ...(fits(inputs[upstream]) ? [without(program.given.values[inputs[factor]].operation === "constant" ? "constant-factor" : "missing-local-derivative", factor)] : []),
+    ...(record.ledger[program.origin(inputs[upstream], 0).name]?.kind === "gradient" && fits(inputs[factor]) ? [without("ignores-upstream", upstream)] : []),
+  ];
 }
 
 /** An operation's result where some values are others, and the values that are pinned are what they were. */
@@ -44,33 +65,31 @@ function recomputed(own, number, pinned, others) {
   return Object.assign(own.copy(), { changed }).run(number).results[number];
 }
 
-/** One of the gradients that are added up is forgotten. */
-function leftOut(name, others) {
-  const change = ({ shape, data }, operands, own) => ({ shape, data: data.map((_, k) => others.reduce((sum, other) => sum + own.value(other).data[k], 0)) });
-  return { code: "missing-term", name: `${name} left out`, change };
-}
-
-/** The derivative of an activation, taken at what comes out of it. */
-function ofActivation({ program, record }, target, number, upstream) {
-  const [output, input] = [record.lines.find((line) => line.target === target)?.undoes, record.ledger[target]?.gradient_of];
+/** The derivative of an activation is forgotten, or taken at what comes out of it. */
+function ofActivation({ program, record }, { undoes: output, target, reads }, at) {
+  const [input, upstream] = [record.ledger[target].gradient_of, `d${output}`];
   const place = program.given.names[input];
-  if (!(output in program.given.names) || place === undefined || `${program.value(output).shape}` !== `${program.value(input).shape}`) return [];
-  return [{ code: "wrong-evaluation-point", name: `the derivative taken at ${output}, not at ${input}`,
-    change: (right, operands, own) => recomputed(own, number, [upstream], [[place, own.value(output)]]) }];
+  if (![output, input, upstream].every((name) => name in program.given.names) || !reads.includes(upstream)) return [];
+  return [
+    { code: "missing-local-derivative", name: `the local derivative left out: ${upstream} unchanged`, at, change: (right, operands, own) => own.value(upstream) },
+    { code: "wrong-evaluation-point", name: `the derivative taken at ${output}, not at ${input}`, at,
+      change: (right, operands, own) => recomputed(own, at, [upstream], [[place, own.value(output)]]) },
+  ];
 }
 
 /** The weights are updated before the error is passed on through them. */
-function updatedFirst(program, number, name, others) {
+function updatedFirst(program, at, name, others) {
   const change = (right, operands, own) => {
     const after = Object.assign(own.copy(), { changed: new Map() }).run();
-    return recomputed(own, number, others, [[program.given.names[name], after.results[program.given.assigned[name]]]]);
+    return recomputed(own, at, others, [[program.given.names[name], after.results[program.given.assigned[name]]]]);
   };
-  return { code: "stale-or-mutated-state", name: `${name} updated before this line`, change };
+  return { code: "stale-or-mutated-state", name: `${name} updated before this line`, at, change };
 }
 
 function ofProduct(program, target, shape, inputs) {
   const found = [];
-  const { values } = program.given;
+  const { values, names } = program.given;
+  const at = names[target];
   const [left, right] = inputs.map((input) => program.results[input].shape);
   const plain = inputs.map((input) => (values[input].operation === "transpose" ? values[input].inputs[0] : input));
   plain.forEach((input, k) => {
@@ -81,14 +100,14 @@ function ofProduct(program, target, shape, inputs) {
     const text = `${shapeText(a)} @ ${shapeText(b)}`;
     if (a[1] !== b[0]) found.push({ code, name, error: `${text}: ${a[1]} columns do not meet ${b[0]} rows` });
     else if (`${[a[0], b[1]]}` !== `${shape}`) found.push({ code, name, error: `${text} is ${shapeText([a[0], b[1]])}, and ${target} has ${shapeText(shape)}` });
-    else found.push({ code, name, change: (result, operands, own) => ({ shape, data: product(shape, own.results[chosen[0]], own.results[chosen[1]]) }) });
+    else found.push({ code, name, at, change: (result, operands, own) => ({ shape, data: product(shape, own.results[chosen[0]], own.results[chosen[1]]) }) });
   });
   const star = { code: "elementwise-instead-of-matmul", name: "* in place of @" };
   if (`${left}` !== `${right}`) found.push({ ...star, error: `${shapeText(left)} * ${shapeText(right)}: these shapes are not multiplied entry by entry` });
-  else found.push({ ...star, change: (result, [a, b]) => ({ shape, data: a.data.map((value, k) => value * b.data[k]) }) });
+  else found.push({ ...star, at, change: (result, [a, b]) => ({ shape, data: a.data.map((value, k) => value * b.data[k]) }) });
   if (left[1] === program.n && values[inputs[0]].shape[1] === "n") {
-    found.push({ code: "batch-mean-vs-sum", name: "the mean over the rows in place of the sum", change: (result) => ({ shape, data: result.data.map((value) => value / left[1]) }) });
-    found.push({ code: "averaged-batch", name: "the rows averaged before the product", change: (result, [a, b]) => ({ shape, data: averagedFirst(shape, a, b) }) });
+    found.push({ code: "batch-mean-vs-sum", name: "the mean over the rows in place of the sum", at, change: scaled(1 / left[1]) });
+    found.push({ code: "averaged-batch", name: "the rows averaged before the product", at, change: (result, [a, b]) => ({ shape, data: averagedFirst(shape, a, b) }) });
   }
   return found;
 }
@@ -99,54 +118,4 @@ function averagedFirst([rows, columns], a, b) {
   const sumOf = (place) => Array.from({ length: count }, (_, n) => place(n)).reduce((sum, value) => sum + value, 0);
   const across = Array.from({ length: columns }, (_, c) => sumOf((n) => b.data[n * columns + c]));
   return Float64Array.from({ length: rows * columns }, (_, k) => (sumOf((n) => a.data[Math.floor(k / columns) * count + n]) * across[k % columns]) / count);
-}
-
-/** The buttons of a line's mistakes, and what the one that is on does. */
-export function mistakePanel(lab, target) {
-  const { program } = lab;
-  const number = program.given.names[target];
-  const box = element("div", { class: "mistakes" });
-  const on = lab.mistake?.target === target ? lab.mistake : null;
-  const buttons = mistakesOf(lab, target).map((mistake) => {
-    const pressed = on?.name === mistake.name;
-    const button = element("button", { type: "button", class: "quiet", "aria-pressed": pressed }, mistake.name);
-    button.addEventListener("click", () => {
-      program.changed.clear();
-      lab.mistake = pressed ? null : { ...mistake, target };
-      if (lab.mistake?.change) program.changed.set(number, mistake.change);
-      lab.again();
-    });
-    return button;
-  });
-  box.append(element("p", { class: "mistake-buttons" }, ...buttons));
-  if (lab.mistake && !on) box.append(element("p", { class: "muted" }, `a mistake is on in ${lab.mistake.target}: ${lab.mistake.name}`));
-  if (on?.error) box.append(element("p", { class: "error" }, on.error));
-  else if (on) box.append(...effect(lab, target));
-  if (on) box.append(element("p", { class: "muted" }, "handgrad check names it ", element("code", {}, on.code)));
-  return box;
-}
-
-/** How far the line is off, and two trainings from the weights at hand. */
-function effect(lab, target) {
-  const { program } = lab;
-  const right = Object.assign(program.copy(), { changed: new Map() }).run();
-  const wrong = program.copy().run();
-  const [a, b] = [right, wrong].map((each) => each.value(target).data);
-  const size = (data) => Math.hypot(...data);
-  const off = size(a.map((value, k) => value - b[k])) / (size(a) || 1);
-  const curves = [right, wrong].map((each) => Array.from({ length: STEPS + 1 }, () => {
-    const { loss } = each;
-    each.step();
-    return loss;
-  }));
-  const finite = curves.flat().filter(Number.isFinite);
-  const [low, high] = [Math.min(...finite), Math.min(Math.max(...finite), 4 * curves[0][0] + 1e-9)];
-  const points = (losses) => losses.map((loss, k) => `${(k / STEPS) * 400},${110 - ((Math.min(loss, high) - low) / (high - low || 1)) * 100}`)
-    .filter((_, k) => Number.isFinite(losses[k])).join(" ");
-  const end = (losses) => digits(losses.at(-1));
-  const label = `after ${STEPS} steps the loss is ${end(curves[0])} with the right line, ${end(curves[1])} with the mistake`;
-  const svg = drawn("svg", { class: "chart small", viewBox: "0 0 400 120", role: "img", "aria-label": label },
-    drawn("polyline", { points: points(curves[0]) }), drawn("polyline", { class: "wrong", points: points(curves[1]) }));
-  const text = off > 1e-12 ? `${target} is off by ${digits(off)} times its size` : `${target} is the same here: nothing is lost`;
-  return [element("p", {}, `${text}; ${label} (dashed).`), off > 1e-12 ? element("p", {}, "A nudge of a weight disagrees with its gradient now.") : "", svg];
 }

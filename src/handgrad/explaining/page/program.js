@@ -1,11 +1,12 @@
 /** Stepping through the program, and the card of the current line. */
 
 import { element, roving } from "./dom.js";
-import { figure, jacobianFigure, light, matrix } from "./heatmap.js";
-import { entryPanel, jacobianOfRow } from "./lab.js";
-import { mistakePanel } from "./mistakes.js";
+import { commonCell, figure, jacobianFigure, light, numbersOf } from "./heatmap.js";
+import { entryPanel } from "./entries.js";
+import { jacobianOfRow } from "./lab.js";
+import { mistakePanel } from "./mistake_panel.js";
 
-const NARROW = 8; // columns of an array that has others beside it
+const [TALLEST, LOWEST, CAPTION] = [320, 100, 42]; // pixels of the pictures' height, and of what is above each
 
 /** Wire the list, the buttons, the slider and the links. Returns `choose`, which moves to a line. */
 export function stepThrough(record, onMove) {
@@ -36,15 +37,18 @@ export function stepThrough(record, onMove) {
     address(current);
   };
 
-  const refill = (quick = false) => {
-    fillCard(record, document.getElementById(`card-${current}`), quick);
-    if (!quick) onMove(current);
+  const refill = (what = "all") => {
+    fillCard(record, document.getElementById(`card-${current}`), what);
+    if (what === "all") onMove(current);
   };
 
   const inOrder = [...document.querySelectorAll(".line")];
   roving(inOrder, (index) => choose(numberOf(inOrder[index])));
   lines.forEach((line, number) => {
-    line.addEventListener("click", () => choose(number, { focus: true }));
+    line.addEventListener("click", (event) => {
+      event.preventDefault(); // without this script it leads to the line's card
+      choose(number, { focus: true });
+    });
     for (const over of ["pointerenter", "focus"]) line.addEventListener(over, () => markPair(record, number, "hinted"));
     for (const out of ["pointerleave", "blur"]) line.addEventListener(out, () => markPair(record, -1, "hinted"));
   });
@@ -62,12 +66,12 @@ export function stepThrough(record, onMove) {
   });
   document.addEventListener("keydown", (event) => {
     const to = { ArrowLeft: current - 1, ArrowRight: current + 1, Home: 0, End: lines.length - 1 }[event.key];
-    const busy = document.activeElement?.closest("input:not(#position), select, canvas, summary, .hit, .line, [tabindex='0']:not(button)");
+    const busy = document.activeElement?.closest("input:not(#position), select, .hit, .line, .wide");
     if (to === undefined || event.defaultPrevented || busy || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     choose(to);
   });
-  return { choose, again: refill, fill: (number) => fillCard(record, document.getElementById(`card-${number}`)) };
+  return { choose, again: refill };
 }
 
 /** Keep the address that of the line, so that a link to it can be copied; not at every step of a slider. */
@@ -103,34 +107,79 @@ function markPair(record, number, mark) {
   });
 }
 
-/** Fill a card's figures and derivation when it is first seen, and again when colours change. */
-function fillCard(record, card, quick = false) {
-  if (card.dataset.filled === String(record.colours)) return;
-  card.dataset.filled = record.colours;
-  for (const slot of card.querySelectorAll(".slot[data-value]")) {
-    const name = slot.dataset.value;
-    const choose = record.lab && ((indices) => chooseEntry(record, card, name, placeOf(record, name, indices)));
-    const { columns } = matrix(record.ledger[name]?.sample ?? { shape: [], numbers: [] }, record.ledger[name]);
-    slot.classList.toggle("narrow", columns <= NARROW);
-    slot.replaceChildren(figure(name, record.ledger[name], { pixels: record.pixels, numbers: "main" in slot.dataset, choose }));
-  }
-  if (record.lab && !quick) {
-    showEntry(record, card);
-    showMistakes(record, card);
-  }
+/** Fill a card's figures and derivation when it is first seen, and again when colours or numbers change: these in place. */
+function fillCard(record, card, what = "all") {
+  const part = { frame: typeof what === "number" ? what % 3 : 0, all: what === "all" };
+  if (card.dataset.filled === record.stamp() && !(part.all && card.dataset.partly)) return;
+  const anew = card.dataset.colours !== String(record.colours);
+  Object.assign(card.dataset, { filled: record.stamp(), colours: record.colours });
+  if (part.all) delete card.dataset.partly;
+  else card.dataset.partly = "";
+  const entry = record.lab && (part.all || part.frame === 2) && choosable(record, card);
+  if (entry) showEntry(record, card); // before the pictures, which have the room beside it
+  if (part.frame === 0) fillValues(record, card, anew, part.all);
+  if (entry) lightEntry(record, card);
+  if (!part.all) return;
+  if (record.lab) showMistakes(record, card);
   fillJacobians(record, card);
+  if (!anew) return;
   for (const list of card.querySelectorAll("[data-factors]")) {
     const factors = record.lines[Number(list.dataset.factors)].factors;
     list.replaceChildren(...factors.map((k) => factor(record, k)));
   }
 }
 
+/**
+ * The pictures of a line's values, of one scale and in true proportion, and the numbers of its result and of what can be
+ * changed: other numbers in those that are there, anew when colours or sizes are others.
+ */
+function fillValues(record, card, anew, settled) {
+  const slots = [...card.querySelectorAll(".slot[data-value]")];
+  if (!slots.length) return;
+  const [pictures, tables] = [slots[0].parentElement, card.querySelector(".tables")];
+  const entries = slots.map((slot) => record.fresh(slot.dataset.value));
+  const chooser = (name) => record.lab && ((indices) => chooseEntry(record, card, name, placeOf(record, name, indices)));
+  let { room, size } = pictures;
+  if (anew || settled || !size) {
+    room = pictures.clientWidth - 4;
+    size = commonCell(entries, room, heightFor());
+  }
+  const same = !anew && pictures.room === room && pictures.size?.cell === size.cell && pictures.size.whole === size.whole;
+  const kept = (part) => same || (!anew && part.contains(document.activeElement));
+  if (kept(pictures)) for (const slot of slots) slot.firstChild?.redraw?.();
+  else {
+    slots.forEach((slot, k) => slot.replaceChildren(figure(slot.dataset.value, entries[k], { pixels: record.pixels, size, choose: chooser(slot.dataset.value) })));
+    delete card.dataset.lit;
+  }
+  if (kept(tables)) for (const table of tables.children) table.redraw();
+  else {
+    const listed = slots.filter((slot) => "main" in slot.dataset || record.lab?.program.arrays[slot.dataset.value]).reverse();
+    tables.replaceChildren(...listed.map((slot) => slot.dataset.value).filter((name) => record.ledger[name]?.sample.shape.length)
+      .map((name) => numbersOf(name, record.ledger[name], room, chooser(name))));
+  }
+  Object.assign(pictures, { room, size });
+}
+
+/** How high pictures may be, so that the panel of an entry has its half of what is seen below them. */
+function heightFor() {
+  const list = document.getElementById("cards");
+  const seen = getComputedStyle(list).overflowY === "auto" ? list.clientHeight : innerHeight - 180;
+  return Math.min(TALLEST, Math.max(LOWEST, seen / 2 - CAPTION - 30));
+}
+
+/** The mistakes of a line; drawn again when one is or was on. */
 function showMistakes(record, card) {
   const part = card.querySelector("[data-mistakes]");
   if (!part) return;
   part.hidden = record.live.names[part.dataset.mistakes] === undefined;
   if (part.hidden) return;
-  const fill = () => part.open && part.querySelector("div").replaceChildren(mistakePanel(record.lab, part.dataset.mistakes));
+  const fill = () => {
+    if (!part.open || (part.shown && !record.lab.mistake && !part.shown.mistake)) return;
+    part.shown = { mistake: record.lab.mistake };
+    const focused = part.contains(document.activeElement) && document.activeElement.textContent;
+    part.querySelector("div").replaceChildren(mistakePanel(record.lab, part.dataset.mistakes));
+    if (focused) [...part.querySelectorAll("button")].find((button) => button.textContent === focused)?.focus();
+  };
   part.ontoggle = fill;
   fill();
 }
@@ -139,26 +188,67 @@ function placeOf(record, name, indices) {
   return indices.reduce((place, index, axis) => place * record.ledger[name].sizes[axis] + index, 0);
 }
 
-function chooseEntry(record, card, name, place) {
+/** Open the panel of an entry below the pictures, where it stays in view, and bring its picture into view with it. */
+export function chooseEntry(record, card, name, place) {
   record.chosen = { card, name, place };
-  document.activeElement?.blur?.();
-  showEntry(record, card);
+  showEntry(record, card, true);
+  lightEntry(record, card);
+  const panel = card.querySelector(".entry-slot");
+  panel.classList.add("chosen");
+  if (!panel.querySelector(".close")) {
+    const close = element("button", { type: "button", class: "quiet close", "aria-label": "Close" }, "×");
+    close.addEventListener("click", () => closeEntry(card));
+    panel.prepend(close);
+  }
+  showTogether(card.querySelector(`.slot[data-value="${name}"] .frame`), panel);
+  requestAnimationFrame(() => showTogether(card.querySelector(`.slot[data-value="${name}"] .frame`), panel));
 }
 
-/** The panel of the chosen entry, of the line's largest one until another is chosen; what it is made of is lit. */
-function showEntry(record, card) {
+/** Scroll so that a picture with its caption is in view above an entry's panel, or beside it. */
+function showTogether(frame, panel) {
+  const list = document.getElementById("cards");
+  const own = getComputedStyle(list).overflowY === "auto"; // on a phone the whole page scrolls
+  const [picture, opened, pane] = [frame, panel, list].map((part) => part.getBoundingClientRect());
+  const top = (own ? pane.top : document.querySelector(".stepper").getBoundingClientRect().bottom) + CAPTION;
+  const end = own ? pane.bottom : innerHeight;
+  const bottom = (opened.left >= picture.right ? end : opened.top) - 8;
+  const above = picture.top - top;
+  const by = above < 0 ? above : Math.max(0, Math.min(Math.max(picture.bottom - bottom, opened.bottom - end), above));
+  (own ? list : window).scrollBy(0, by);
+}
+
+function closeEntry(card) {
+  card.querySelector(".entry-slot")?.classList.remove("chosen");
+  card.querySelector(".entry-slot .close")?.remove();
+}
+
+/** Whether a card has an entry to show: the chosen one, its line's largest one until another is chosen. */
+function choosable(record, card) {
+  if (record.chosen?.card === card) return true;
   const main = card.querySelector("[data-main]")?.dataset.value;
-  if (record.chosen?.card !== card) {
-    const data = main && record.live.names[main] !== undefined ? record.lab.program.value(main).data : [];
-    if (!data.length) return;
-    record.chosen = { card, name: main, place: data.reduce((best, value, k) => (Math.abs(value) > Math.abs(data[best]) ? k : best), 0) };
-  }
+  const data = main && record.live.names[main] !== undefined ? record.lab.program.value(main).data : [];
+  if (!data.length) return false;
+  closeEntry(card);
+  record.chosen = { card, name: main, place: data.reduce((best, value, k) => (Math.abs(value) > Math.abs(data[best]) ? k : best), 0) };
+  return true;
+}
+
+/** The panel of the chosen entry; one whose number is being typed stays. */
+function showEntry(record, card, chosen = false) {
+  const panel = card.querySelector(".entry-slot");
+  if (!chosen && panel.querySelector(".change") && panel.contains(document.activeElement)) return;
   const { name, place } = record.chosen;
-  for (const slot of card.querySelectorAll("[data-entry]")) {
-    if (slot.dataset.entry !== name) slot.replaceChildren();
-    else if (!slot.querySelector(".change") || !slot.contains(document.activeElement)) slot.replaceChildren(entryPanel(record.lab, name, place));
-  }
+  const close = panel.querySelector(".close");
+  panel.dataset.entry = name;
+  panel.replaceChildren(...(close ? [close] : []), entryPanel(record.lab, name, place, record.lines[numberOf(card)]));
+}
+
+/** Outline the chosen entry, and what it is made of, in the card's pictures. */
+function lightEntry(record, card) {
+  const { name, place } = record.chosen;
   const { program } = record.lab;
+  if (card.dataset.lit === `${name} ${place}`) return;
+  card.dataset.lit = `${name} ${place}`;
   const parts = name in program.given.names && !(name in program.arrays) ? program.leaves(program.given.names[name], place) : [];
   for (const slot of card.querySelectorAll(".slot[data-value]")) {
     const own = slot.dataset.value;
@@ -176,9 +266,10 @@ function factor(record, number) {
 export function fillJacobians(record, part) {
   for (const slot of part.querySelectorAll("[data-jacobian]")) {
     const jacobian = record.jacobians[Number(slot.dataset.jacobian)];
-    const figureOf = (row) => jacobianFigure((record.lab && row !== null && jacobianOfRow(record.lab, jacobian, row)) || jacobian);
+    const figureOf = (row) => jacobianFigure((record.lab && row !== null && jacobianOfRow(record.lab, jacobian, row)) || jacobian, row ?? jacobian.example);
     const details = slot.closest("details");
     details.ontoggle = () => fillJacobians(record, details);
+    if (!details.open && slot.firstChild) continue; // drawn when it is opened
     const live = details.open && record.lab && jacobian.example !== null && jacobianOfRow(record.lab, jacobian, jacobian.example);
     const chosen = Number(slot.querySelector("input")?.value ?? jacobian.example);
     slot.replaceChildren(figureOf(live ? chosen : null));
@@ -187,6 +278,7 @@ export function fillJacobians(record, part) {
     input.addEventListener("input", () => {
       const row = Math.min(Math.max(Math.round(Number(input.value)), 0), record.lab.program.n - 1);
       slot.querySelector("figure").replaceWith(figureOf(row));
+      for (const place of details.querySelectorAll("[data-row]")) place.textContent = row;
     });
     slot.prepend(element("p", {}, element("label", {}, "of row ", input)));
   }

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from handgrad.explaining.record import ExplainedLine, Explanation, Jacobian
+from handgrad.explaining.page.product_picture import Outline, factors
+from handgrad.explaining.record import ExplainedLine, Explanation
+
+SAME_AT_BOTH = {"relu", "leaky_relu"}
+"""Activations whose derivative asks for a sign that their output has too."""
 
 
 class Question(NamedTuple):
-    """A question, its answer, and the line at whose card it is seen."""
+    """A question, its answer, and the line at whose card it is seen; ``switch`` is the mistake that shows it, if any."""
 
     question: str
     answer: str
     line: ExplainedLine
+    switch: str = ""
 
 
 def questions(record: Explanation) -> list[Question]:
@@ -22,52 +27,93 @@ def questions(record: Explanation) -> list[Question]:
 
 
 def _of_weights(record: Explanation) -> Iterator[Question]:
-    weights = _first(record, "kronecker", "parameter")
-    if weights is None:
+    found = _weights(record)
+    if found is None:
         return
-    line, jacobian = weights
-    gradient, of, steps = line.target, jacobian.input, [step.text for step in jacobian.steps]
-    if len(steps) < 2:
-        return
+    line, left, right = found
+    of, output = record.gradient_of(line), line.undoes
+    (n, rows), x, dz = left.columns, left.name.removesuffix(".T"), right.name
+    (i, inputs), (o, outputs) = left.rows, right.columns
+    total = f"{line.target}[{i}, {o}] = Σ_{n} {x}[{n}, {i}] · {dz}[{n}, {o}]"
     yield Question(
-        f"Which shape has {gradient}, and why is there a transpose?",
-        f"The shape of {of}, always. {jacobian.formula}: the sum is over the rows, which have to be the inner axis of the "
-        "product, so the rows of the input become its columns.",
+        f"Which shape has {line.target}, and why is there a transpose?",
+        f"{line.target} has the shape of {of}, ({inputs}, {outputs}), because every weight has one "
+        f"derivative of its own. That of {of}[{i}, {o}] is a sum over the rows, {total}, and a product of "
+        f"matrices sums over the columns of its left factor and the rows of its right one. {x} is ({rows}, "
+        f"{inputs}), with the rows first, so it is turned: {left.name} @ {dz} is ({inputs}, {rows}) @ "
+        f"({rows}, {outputs}), which is ({inputs}, {outputs}).",
         line,
     )
     yield Question(
         "Why does one row work, and a batch does not?",
-        "Each row's input belongs to its own row's gradient: multiply, then add up. Averages, or Jacobians added up first, "
-        "pair every row with every other: switch on “the rows averaged before the product”.",
+        f"One row gives the outer product of its input and its own gradient, {line.target}[{i}, {o}] = "
+        f"{x}[{i}] · {dz}[{o}]. A batch gives the sum of its rows' outer products, {total}: multiply "
+        f"within each row, then sum. Whoever averages {x} and {dz} over the rows first, and multiplies "
+        "then, multiplies the input of one row with the gradient of another.",
         line,
+        "the rows averaged before the product",
     )
-    derivative = next(text for text in steps if text.startswith("∂"))
+    other = f"{o}′"
     yield Question(
-        f"∂{jacobian.output}/∂{of} has four indices: where are they?",
-        f"{derivative}. In the sum over all entries of {jacobian.output} the δ leaves only two of them.",
+        f"∂{output}/∂{of} has four indices: where are they?",
+        f"Two are of the entry of {output}, two of the weight: ∂{output}[{n}, {other}]/∂{of}[{i}, {o}] = "
+        f"{x}[{n}, {i}] · δ[{other}, {o}]. The weight {of}[{i}, {o}] is used in column {o} of {output} "
+        f"only; that is what δ says, which is 1 where {other} = {o} and 0 elsewhere. Summed over all "
+        f"entries of {output}, only the terms with {other} = {o} are left, and so {x} alone is stored: "
+        f"{total}.",
         line,
     )
+
+
+def _weights(record: Explanation) -> tuple[ExplainedLine, Outline, Outline] | None:
+    """Return the last line that makes a weight's gradient as a product with a transpose, and its factors."""
+    for line in reversed(record.lines):
+        entry = record.ledger.get(record.gradient_of(line))
+        found = factors(line, record.ledger) if line.phase == "backward" else None
+        if entry and entry.kind == "parameter" and found and found[0].name.endswith(".T"):
+            return line, *found
+    return None
 
 
 def _of_activations(record: Explanation) -> Iterator[Question]:
-    activation = _first(record, "diagonal", "value")
-    if activation is None:
+    found = list(_activations(record))
+    if not found:
         return
-    line, jacobian = activation
+    line, z, a = next((each for each in found if each[0].rule not in SAME_AT_BOTH), found[0])
     yield Question(
         "Why is diag(φ′) an elementwise product, and does it take an SVD?",
-        f"Each entry of {jacobian.output} depends on one entry of {jacobian.input}, so a row's Jacobian is diagonal, and a "
-        "diagonal matrix times a vector is their product entry by entry. Every row has its own diagonal: no single matrix "
-        "does it for the batch, and the singular values of φ′ belong to no unit.",
+        f"Each entry of {a} depends on one entry of {z} only, so a row's Jacobian is diagonal, and a "
+        f"diagonal matrix times a vector is the product of the two entry by entry: d{z} = d{a} * φ′({z}). "
+        "It takes no SVD: the matrix is diagonal already, every row has its own, and singular values "
+        "would lose which unit each derivative belongs to.",
         line,
     )
-    yield Question(
-        f"Is φ′ taken at {jacobian.input} or at {jacobian.output}?",
-        f"At {jacobian.input}, where φ was: switch on “the derivative taken at {jacobian.output}, not at "
-        f"{jacobian.input}”. It may be written with "
-        f"{jacobian.output}, as a (1 - a) is for the sigmoid; that is still φ′ at {jacobian.input}.",
-        line,
-    )
+    if line.rule in SAME_AT_BOTH:
+        yield Question(
+            f"Is φ′ taken at {z} or at {a}?",
+            f"At {z}, because φ was applied to {z}. Here it makes no difference: "
+            f"{line.rule.replace('_', ' ')} has one derivative for positive numbers and one for others, "
+            f"and {a} is positive exactly where {z} is. With tanh or a sigmoid the derivative at {a} would "
+            "be another number, and wrong.",
+            line,
+        )
+    else:
+        yield Question(
+            f"Is φ′ taken at {z} or at {a}?",
+            f"At {z}, because φ was applied to {z}: φ′({z}) says how {a} = φ({z}) changes. Some "
+            f"derivatives can be written with {a}, as 1 - a² for tanh and a (1 - a) for the sigmoid; that "
+            f"is φ′({z}) too, computed from {a}, and not φ′({a}).",
+            line,
+            f"the derivative taken at {a}, not at {z}",
+        )
+
+
+def _activations(record: Explanation) -> Iterator[tuple[ExplainedLine, str, str]]:
+    """Yield the last backward line of each activation with its input and output, the first activation first."""
+    for line in reversed(record.lines):
+        if line.phase == "backward" and record.is_activation(line):
+            output, of = record.between(line)
+            yield line, of, output
 
 
 def _of_errors(record: Explanation) -> Iterator[Question]:
@@ -75,22 +121,14 @@ def _of_errors(record: Explanation) -> Iterator[Question]:
     for line in record.lines:
         through = next((name for name in weights if f"@ {name}.T" in line.expression), "")
         if line.phase == "backward" and through:
+            of = record.gradient_of(line)
             yield Question(
                 f"Why does the error go back through {through} before {through} is updated?",
-                f"It is the gradient of the loss that forward had, with the {through} of forward: switch on “{through} "
-                "updated before this line”.",
+                f"{line.target} is the derivative of the loss that forward has computed, and forward has "
+                f"multiplied {of} by the {through} of before the update. With the new {through}, "
+                f"{line.target} would be the derivative of a loss that nothing has computed: every "
+                "gradient first, then every update.",
                 line,
+                f"{through} updated before this line",
             )
             return
-
-
-def _first(record: Explanation, structure: str, kind: str) -> tuple[ExplainedLine, Jacobian] | None:
-    """Return the last backward line whose Jacobian has a structure, by a parameter or another value."""
-    for line in reversed(record.lines):
-        for jacobian in record.jacobians:
-            found = (jacobian.output, jacobian.input) == record.between(
-                line
-            ) and jacobian.structure == structure
-            if line.phase == "backward" and found and record.ledger[jacobian.input].kind == kind:
-                return line, jacobian
-    return None

@@ -135,7 +135,7 @@ function colouring(answers) {
 
 /** The rows of the batch: a shape for each class, so that colour is not all that tells them apart. */
 function drawRows(context, record, { x_range: across, y_range: up }, size) {
-  const [x, t] = [record.ledger.x?.sample, record.ledger.t?.sample];
+  const [x, t] = ["x", "t"].map((name) => record.ledger[name] && record.fresh(name).sample);
   if (!x || !t || x.shape[1] !== 2) return "";
   context.fillStyle = ink("text");
   context.strokeStyle = ink("surface");
