@@ -19,7 +19,7 @@ from handgrad.training.remedies import Change, KnownRows, Predict, find_remedy
 
 LEAST = 10  # epochs: a fit of fewer is not meant to be good
 MOST_ROWS = 2000  # that fits are compared on
-SECONDS, LONGER = 3.0, 4  # for all trials; times as many epochs
+SECONDS, LONGER = 3.0, 4  # in which trials begin; times as many epochs
 MIN_DEVIATION = 1e-300  # of y that never changes
 SCALED = 0.5, 2.0  # deviations of columns that need no scaling; of means, half of the first
 
@@ -29,7 +29,7 @@ def warn_of_useless_fit(
 ) -> None:
     """Warn where a regressor is worse than the mean on its own training rows, with what mends it.
 
-    Each trial takes at most as long as the fit did, in ``seconds``, and all of them three seconds.
+    A trial takes at most as long as the fit did, in ``seconds``, or three seconds; none begins after three seconds.
     """
     if estimator.solver == "lbfgs" or estimator.n_iter_ < LEAST:
         return
@@ -90,7 +90,7 @@ def _trial(
         def prepared(x: Any) -> Any:
             return (x - mean) / np.where(deviation > 0, deviation, 1) if scaled else x
 
-        until = time.monotonic() + seconds * (LONGER if "max_iter" in parameters else 1)
+        until = time.monotonic() + max(seconds, SECONDS) * (LONGER if "max_iter" in parameters else 1)
         trial = clone(estimator).set_params(**parameters, verbose=False, warm_start=False)
         trial.set_params(after_epoch=lambda record: time.monotonic() > until)
         trial._is_trial = True  # not to be explained itself
