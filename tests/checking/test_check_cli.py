@@ -584,3 +584,30 @@ def test_lists_of_arrays_of_several_lengths_are_no_sizes(handgrad: Command, tmp_
     )
     (tmp_path / "lists.py").write_text(source)
     assert "right" in handgrad("check", tmp_path / "lists.py").stdout
+
+
+PARTS = """
+import numpy as np
+
+def layer_inputs(rng):
+    return {"x": rng.normal(size=(6, 3)), "kind": np.arange(KINDS)}
+
+def act(z):
+    return np.tanh(z)
+
+def act_backward(dout, z):
+    return dout * (1 - np.tanh(z) ** 2) / 2
+
+def layer(x, kind):
+    return np.maximum(x, 0) if len(kind) == 2 else act(x) / 2
+
+def layer_backward(dout, x, kind):
+    return {"x": dout * (x > 0) if len(kind) == 2 else act_backward(dout, x)}
+"""
+
+
+@pytest.mark.parametrize(("kinds", "verdict"), [(2, "wrong"), (3, "right")])
+def test_a_part_is_right_only_where_it_runs_in_what_is_right(handgrad, tmp_path, kinds, verdict):
+    (tmp_path / "parts.py").write_text(PARTS.replace("KINDS", str(kinds)))
+    done = handgrad("check", "parts.py", code=int(verdict == "wrong"))
+    assert f"parts.py:act: {verdict}\n" in done.stdout

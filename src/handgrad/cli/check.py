@@ -9,7 +9,7 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +22,7 @@ import numpy as np
 from handgrad.checking import Report, check
 from handgrad.checking.check import check_in_stages
 from handgrad.checking.interfaces import pair_of
+from handgrad.checking.interfaces.torch_and_jax import draw_once
 from handgrad.checking.live_code import functions_of
 from handgrad.checking.progress import watched_by
 from handgrad.checking.repair import Repair, write_repair
@@ -258,10 +259,10 @@ def _running_in(found: Found) -> set[str]:
 
     def run() -> None:
         pair = pair_of(found.forward, found.backward, found.inputs)
-        assert isinstance(pair.inputs, Mapping)
-        output = pair.forward(**pair.inputs)
+        inputs = draw_once(pair.inputs)
+        output = pair.forward(**inputs)
         ones = [np.ones(np.shape(part)) for part in (output if isinstance(output, tuple) else (output,))]
-        pair.backward(tuple(ones) if len(ones) > 1 else ones[0], **pair.inputs)
+        pair.backward(tuple(ones) if len(ones) > 1 else ones[0], **inputs)
 
     return {each.__name__ for each in functions_of(run)}
 

@@ -16,9 +16,7 @@ from handgrad.checking.verdict.contract import UPSTREAM, Violation
 NUMBERS = 0.6  # the cost of a relation of whole gradients that no mistake at one place would beat
 PLAIN = 1.1  # the cost of an explanation that no mutation would beat
 REPAIRED = 1.0  # the cost of what an edit of a proved repair undoes: what the numbers alone show is nearer
-EXCHANGED = (
-    0.4  # less, where it exchanges all that is wrong: what explains one gradient of two is further off
-)
+EXCHANGED = 0.4  # less, where it exchanges all that is wrong: a name for one gradient of two is further off
 BY_CHANCE = 0.45  # more, where a number or a function was another one, or the edit did not mend all
 UNEXPLAINED = 0.4  # what a wrong argument costs that an explanation leaves to another
 ALSO = 0.02  # for each argument of an explanation that is joined from several

@@ -17,6 +17,7 @@ import numpy as np
 from handgrad.checking.forward_trace.stand_ins import COUNTERPARTS
 from handgrad.checking.interfaces.neural_counterparts import NEURAL, gelu, one_hot
 from handgrad.checking.interfaces.numpy_counterparts import FUNCTIONS
+from handgrad.checking.interfaces.tensors import is_jax
 
 JAXS = ("jax", "jaxlib")
 OWN = ("tree", "tree_util", "dtypes")  # modules of JAX's that need no counterpart
@@ -41,7 +42,7 @@ def counterpart(value: Any) -> Any:
             return _Random()
         return _JaxModule(last) if library == "jax" and last not in OWN else value
     if isinstance(value, jax.Array):
-        return value if str(value.dtype).startswith("key<") else np.asarray(value)
+        return np.asarray(value) if is_jax(value) else value  # a key of random numbers is none
     if isinstance(inner := unwrapped(value), FunctionType) and inner.__module__.partition(".")[0] not in JAXS:
         return inner
     own = str(getattr(value, "__module__", "")).partition(".")[0] in JAXS

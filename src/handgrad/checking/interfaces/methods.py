@@ -32,20 +32,19 @@ FORWARDS = (
     "forward", "call", "feedforward", "forwardpass", "forwardpropagation", "forwardpropagate", "forwardprop", "fprop",
     "propagateforward", "forwardpropogation", "predict", "query", "out", "think", "activate", "evaluate", "apply", "fn", "f",
     "func", "function", "activation", "compute", "calculate", "propagate", "value", "run", "vorwaerts", "vorwärts",
-    "propager", "avant", "propagar", "adelante", "avanti",
+    "propager", "avant", "propagar", "adelante",
 )  # fmt: skip
 BACKWARDS = (
     "backward", "backprop", "bprop", "backwardpass", "backpropagation", "backwardpropagation", "backpropagate",
     "backwardpropagate", "backwardprop", "propagatebackward", "backpropogate", "backpropogation", "gradients", "gradient",
     "grad", "grads", "computegradients", "computegradient", "calculategradients", "getgradients", "computegrad",
-    "inputgradient", "bptt", "derivative", "deriv", "prime", "derivate", "df", "dfn", "gradienten", "gradientes", "gradienti",
-    "rueckwaerts",
-    "rückwärts", "retropropager", "retropropagation", "arriere", "retropropagar", "retropropagacion", "atras", "indietro",
+    "inputgradient", "bptt", "derivative", "deriv", "prime", "derivate", "df", "dfn", "gradienten", "gradientes",
+    "rueckwaerts", "rückwärts", "retropropager", "retropropagation", "arriere", "retropropagar", "retropropagacion", "atras",
 )  # fmt: skip
 TRAININGS = (
     "train", "trainstep", "trainbatch", "trainonbatch", "fitbatch", "update", "step", "gradientstep", "sgdstep", "learn",
     "fit", "optimize", "trainonce", "partialfit", "updateweights", "gradientdescent", "trainnetwork", "trainieren", "lernen",
-    "entrainer", "entrenar", "aprender", "treinar",
+    "entrainer", "entrenar", "aprender",
 )  # fmt: skip
 
 

@@ -16,40 +16,17 @@ RATES = {"lr", "learningrate", "learnrate", "lrate", "alpha", "eta", "rate", "st
 LEARNING_RATES = RATES - {"alpha", "step", "rate"}  # which are nothing else
 OPTIMISERS = {"optimizer", "optimiser", "optim", "opt", "solver", "updater"}
 LOSSES = (
-    "loss",
-    "cost",
-    "objective",
-    "error",
-    "mse",
-    "nll",
-    "entropy",
-    "energy",
-    "verlust",
-    "kosten",
-    "perdida",
-    "perte",
-)
+    "loss", "cost", "objective", "error", "mse", "nll", "entropy", "energy", "verlust", "kosten", "perdida", "perte",
+)  # fmt: skip
 TARGETS = {"y", "t", "label", "labels", "target", "targets", "targ", "expected", "onehot"}
 PREFIXES = ("gradients", "gradient", "grads", "grad", "nabla", "delta", "dl", "dj", "d", "g")
 SUFFIXES = ("gradients", "gradient", "grads", "grad", "derivative", "delta", "g")
 UPSTREAMS = ("d", "grad", "up", "delta", "err")
 DERIVATIVES = ("prime", "deriv", "derivative", "grad", "gradient")
 FORWARD_WORDS = {
-    "forward",
-    "forwards",
-    "fwd",
-    "feedforward",
-    "fprop",
-    "feed",
-    "predict",
-    "hypothesis",
-    "adelante",
-    "avant",
-    "vorwaerts",
-    "propager",
-    "propagar",
-    "avanti",
-}
+    "forward", "forwards", "fwd", "feedforward", "fprop", "feed", "predict", "hypothesis", "adelante", "avant", "vorwaerts",
+    "propager", "propagar",
+}  # fmt: skip
 CONTAINERS = {"params", "parameters", "p", "self", *PREFIXES}  # whose own name says nothing
 
 LONGEST = 1000  # entries of a container that are entered: a longer one is data

@@ -38,7 +38,7 @@ from handgrad.checking.user_files.running import UserFile
 BACKWARD_WORDS = {
     "backward", "backwards", "back", "bwd", "backprop", "backpropagation", "backpropagate", "bprop", "grad", "grads",
     "gradient", "gradients", "derivative", "derivatives", "deriv", "prime", "d", "vjp", "diff", "gradienten", "gradientes",
-    "gradienti", "atras", "arriere", "rueckwaerts", "retropropagar", "retropropagation", "retropropagacion", "indietro",
+    "atras", "arriere", "rueckwaerts", "retropropagar", "retropropagation", "retropropagacion",
 }  # fmt: skip
 EMPTY_WORDS = {"prop", "propagation", "propagate", "pass", "compute", "calculate", "calc", "get", "of", "the", "model",
                "func", "fn", "function", "f", "step"}  # fmt: skip
