@@ -586,7 +586,7 @@ def test_lists_of_arrays_of_several_lengths_are_no_sizes(handgrad: Command, tmp_
     assert "right" in handgrad("check", tmp_path / "lists.py").stdout
 
 
-PARTS = """
+BY_OPTION = """
 import numpy as np
 
 def layer_inputs(rng):
@@ -608,6 +608,6 @@ def layer_backward(dout, x, kind):
 
 @pytest.mark.parametrize(("kinds", "verdict"), [(2, "wrong"), (3, "right")])
 def test_a_part_is_right_only_where_it_runs_in_what_is_right(handgrad, tmp_path, kinds, verdict):
-    (tmp_path / "parts.py").write_text(PARTS.replace("KINDS", str(kinds)))
+    (tmp_path / "parts.py").write_text(BY_OPTION.replace("KINDS", str(kinds)))
     done = handgrad("check", "parts.py", code=int(verdict == "wrong"))
     assert f"parts.py:act: {verdict}\n" in done.stdout
