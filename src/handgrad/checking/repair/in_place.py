@@ -113,7 +113,7 @@ class _Writer:
 
     def with_term(self, place: Place) -> Iterator[Change]:
         """Yield a wrong value with the term that it lacks: a number times something in scope, or a product."""
-        if place.right is None or place.is_derivative:
+        if place.right is None or place.is_derivative or place.right.got.shape != place.right.value.shape:
             return
         lacks = place.right.value - place.right.got
         scope = self.observed.scopes.get(id(self.source.enclosing(place.node, ast.stmt)), {})
