@@ -17,7 +17,7 @@ import pytest
 from handgrad import rules
 from handgrad.checking.input_draws import draw_for
 from handgrad.cli.options import SETTINGS
-from handgrad.configuration import FOR_TEXT, TRANSFORMER, TransformerSettings
+from handgrad.configuration import FOR_TEXT, TransformerSettings
 from handgrad.engines import ENGINES
 from handgrad.layers import LAYERS, LOSSES, OPTIMISERS, SCHEDULES
 from handgrad.rules import RULES, UpdateRule
@@ -182,9 +182,9 @@ def test_the_help_of_an_option_says_the_default_of_its_setting(pages: ModuleType
     for name, table in pages.TABLES.items():
         defaults |= {f"{name}.{key}": value for key, value in msgspec.structs.asdict(table()).items()}
     defaults["training.optimiser.type"] = defaults["training.optimiser"]
-    of_text = {f"{name}.{key}": value for name, table in FOR_TEXT.items() for key, value in table.items()}
+    recipe = tomllib.loads(FOR_TEXT.read_text("utf-8"))
+    of_text = {f"{name}.{key}": value for name, table in recipe.items() for key, value in table.items()}
     of_text = {name: value for name, value in of_text.items() if not isinstance(value, dict)}
-    of_text["network.dropout"] = TRANSFORMER["dropout"]
     defaults["data.context"] = of_text.pop("data.context")
     sizes = msgspec.structs.asdict(TransformerSettings())
     defaults |= {f"network.transformer.{key}": value for key, value in sizes.items()}

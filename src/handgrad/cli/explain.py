@@ -16,7 +16,7 @@ from handgrad.checking.input_draws import draw, draw_for
 from handgrad.checking.interfaces.own_objects import draw_rows
 from handgrad.checking.subject import CheckError
 from handgrad.cli.console import echo_coloured
-from handgrad.cli.lab import ROWS, small_network
+from handgrad.cli.lab import ROWS, lab_page, small_network
 from handgrad.cli.options import (
     FILE,
     Experiment,
@@ -77,7 +77,8 @@ def explain_command(
     handgrad explain layer.py:swish --html swish.html
     """
     pairs = [jacobian] if jacobian else []
-    if source is None and config is None and all(value is None for value in settings.values()):
+    unnamed = source is None and config is None and all(value is None for value in settings.values())
+    if unnamed:
         explanation = small_network(rows or ROWS, pairs, example)
     else:
         subject = _subject(source, config, settings, rows or 32)
@@ -88,7 +89,8 @@ def explain_command(
     if html is not None:
         from handgrad.explaining.page import render_page
 
-        write_output(html, render_page(explanation))
+        as_in_lab = unnamed and not (rows or jacobian or example)
+        write_output(html, lab_page() if as_in_lab else render_page(explanation))
         click.echo(f"wrote {html}", err=True)
     if as_json:
         click.echo(explanation.to_json())

@@ -39,14 +39,14 @@ def lab_command(file: Path) -> None:
     handgrad lab
     handgrad lab moons.html
     """
-    if sys.stderr.isatty():
-        click.echo("explaining the 60 networks that can be chosen in the page …", err=True)
     write_output(file, lab_page())
     click.echo(f"wrote {file}: open it in a browser, {file.resolve().as_uri()}")
 
 
 def lab_page() -> str:
     """Return the page, with all networks that can be chosen in it."""
+    if sys.stderr.isatty():
+        click.echo("explaining the 60 networks that can be chosen in the page …", err=True)
     return render_page(small_network(), pack_pages(structures(), sizes=SIZES, decay=WEIGHT_DECAY))
 
 
