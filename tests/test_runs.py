@@ -165,7 +165,7 @@ def test_a_folder_that_cannot_be_written_is_known_before_the_training(tmp_path: 
     ):
         with pytest.raises(RunError) as caught, FolderLock(folder):
             pass
-        assert str(caught.value) == f"{folder}: cannot be written: {why}"
+        assert str(caught.value).splitlines()[0] == f"{folder}: cannot be written: {why}"
     with FolderLock(tmp_path / "new" / "run"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

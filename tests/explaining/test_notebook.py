@@ -52,7 +52,7 @@ def test_the_notebook_has_the_outputs_that_it_gives(outputs: list[dict[str, Any]
     for old, new in zip(stored, outputs, strict=True):
         texts = [each["text"] if "text" in each else each["data"]["text/plain"] for each in (old, new)]
         assert len({re.sub(r"\d[\d.,e+-]*", "#", text) for text in texts}) == 1  # in other numbers' rounding
-    assert NOTEBOOK.stat().st_size < 500_000
+    assert NOTEBOOK.stat().st_size < 600_000
 
 
 def test_the_notebook_shows_networks_programs_explanations_histories_and_reports(
@@ -68,7 +68,7 @@ def test_the_notebook_shows_networks_programs_explanations_histories_and_reports
     assert "<code>dW1 = x.T @ dz1</code>" in program["text/html"]
     assert "<mfrac><mrow><mi>∂</mi><mi>L</mi></mrow>" in explanation["text/html"]
     assert "$$" not in explanation["text/html"]
-    assert re.fullmatch(r"a page of 2\d\d,\d{3} bytes", page["text/plain"])
+    assert re.fullmatch(r"a page of [23]\d\d,\d{3} bytes", page["text/plain"])
     assert page["text/html"].startswith(
         '<iframe title="explanation" sandbox="allow-scripts" srcdoc="&lt;!doctype'
     )

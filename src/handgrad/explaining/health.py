@@ -352,12 +352,14 @@ def _factors(execution: Execution, first: Node, last: Node) -> Iterator[tuple[bo
 
 
 def _idle(batch: _Batch) -> Iterator[HealthFinding]:
-    """Yield the parameters whose gradient is 0 but for rounding: what follows takes them off again."""
+    """Yield the biases that what follows takes off again: only their own gradient is 0 but for rounding."""
     nodes = batch.execution.nodes
     for node in nodes:
+        if not weights_of(node) or f"d{node.output.name}" in batch.execution.rounding:
+            continue
         reader = next((each for each in nodes if node.output.name in [v.name for v in each.inputs]), None)
         for name in [value.name for value in node.inputs if f"d{value.name}" in batch.execution.rounding]:
-            if name not in batch.execution.program.parameters or reader is None:
+            if name not in batch.execution.program.parameters or name == weights_of(node) or reader is None:
                 continue
             by = f"{reader.rule.name} ({reader.layer})"
             cause = f"What {name} adds to {node.output.name} cancels in what follows, first in {by}."

@@ -110,7 +110,7 @@ function markPair(record, number, mark) {
 /** Fill a card's figures and derivation when it is first seen, and again when colours or numbers change: these in place. */
 function fillCard(record, card, what = "all") {
   const part = { frame: typeof what === "number" ? what % 3 : 0, all: what === "all" };
-  if (card.dataset.filled === record.stamp() && !(part.all && card.dataset.partly)) return;
+  if (card.dataset.filled === record.stamp() && !(part.all && "partly" in card.dataset)) return;
   const anew = card.dataset.colours !== String(record.colours);
   Object.assign(card.dataset, { filled: record.stamp(), colours: record.colours });
   if (part.all) delete card.dataset.partly;
@@ -146,10 +146,13 @@ function fillValues(record, card, anew, settled) {
   }
   const same = !anew && pictures.room === room && pictures.size?.cell === size.cell && pictures.size.whole === size.whole;
   const kept = (part) => same || (!anew && part.contains(document.activeElement));
-  if (kept(pictures)) for (const slot of slots) slot.firstChild?.redraw?.();
-  else {
+  if (kept(pictures)) {
+    for (const slot of slots) slot.firstChild?.redraw?.();
+    if (!same) card.dataset.partly = ""; // to be drawn in the new size when the focus is elsewhere
+  } else {
     slots.forEach((slot, k) => slot.replaceChildren(figure(slot.dataset.value, entries[k], { pixels: record.pixels, size, choose: chooser(slot.dataset.value) })));
     delete card.dataset.lit;
+    Object.assign(pictures, { room, size });
   }
   if (kept(tables)) for (const table of tables.children) table.redraw();
   else {
@@ -157,7 +160,6 @@ function fillValues(record, card, anew, settled) {
     tables.replaceChildren(...listed.map((slot) => slot.dataset.value).filter((name) => record.ledger[name]?.sample.shape.length)
       .map((name) => numbersOf(name, record.ledger[name], room, chooser(name))));
   }
-  Object.assign(pictures, { room, size });
 }
 
 /** How high pictures may be, so that the panel of an entry has its half of what is seen below them. */
