@@ -194,6 +194,12 @@ def test_only_activations_are_asked_where_their_derivative_is_taken(normed: Any)
     names = panel(normed).locator(".mistake-buttons button").all_inner_texts()
     assert {"rstd1 left out", "− through_mean1 left out", "− xhat1 · through_var1 left out"} <= {*names}
     assert not [name for name in names if "derivative" in name]
+    shows(normed, "through_mean1")
+    assert "/ n left out" in panel(normed).locator(".mistake-buttons button").all_inner_texts()
+    for copied in ("p", "e2"):  # of forward's: no gradient comes through them
+        shows(normed, copied)
+        assert not panel(normed).is_visible()
+    shows(normed, "dz1")
     right = values(normed)
     panel(normed).get_by_role("button", name="− through_mean1 left out", exact=True).click()
     rstd, dxhat, xhat, through = (

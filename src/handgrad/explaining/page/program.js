@@ -169,11 +169,12 @@ function heightFor() {
   return Math.min(TALLEST, Math.max(LOWEST, seen / 2 - CAPTION - 30));
 }
 
-/** The mistakes of a line; drawn again when one is or was on. */
+/** The mistakes of a line that a gradient comes through; drawn again when one is or was on. */
 function showMistakes(record, card) {
   const part = card.querySelector("[data-mistakes]");
   if (!part) return;
-  part.hidden = record.live.names[part.dataset.mistakes] === undefined;
+  const number = record.live.names[part.dataset.mistakes];
+  part.hidden = number === undefined || !record.lab.program.carries(number);
   if (part.hidden) return;
   const fill = () => {
     if (!part.open || (part.shown && !record.lab.mistake && !part.shown.mistake)) return;
@@ -202,15 +203,23 @@ export function chooseEntry(record, card, name, place) {
     close.addEventListener("click", () => closeEntry(card));
     panel.prepend(close);
   }
-  showTogether(card.querySelector(`.slot[data-value="${name}"] .frame`), panel);
-  requestAnimationFrame(() => showTogether(card.querySelector(`.slot[data-value="${name}"] .frame`), panel));
+  showTogether(card, name, panel);
+  requestAnimationFrame(() => showTogether(card, name, panel));
 }
 
-/** Scroll so that a picture with its caption is in view above an entry's panel, or beside it. */
-function showTogether(frame, panel) {
+/**
+ * Scroll so that a picture with its caption is in view above an entry's panel, or beside it, and those with it in which
+ * something is lit, where there is room for all.
+ */
+function showTogether(card, name, panel) {
   const list = document.getElementById("cards");
   const own = getComputedStyle(list).overflowY === "auto"; // on a phone the whole page scrolls
-  const [picture, opened, pane] = [frame, panel, list].map((part) => part.getBoundingClientRect());
+  const frame = card.querySelector(`.slot[data-value="${name}"] .frame`);
+  const [chosen, opened, pane] = [frame, panel, list].map((part) => part.getBoundingClientRect());
+  const lit = [...card.querySelectorAll(".frame:has(.lit)")].map((part) => part.getBoundingClientRect());
+  const all = { top: Math.min(chosen.top, ...lit.map((each) => each.top)), bottom: Math.max(chosen.bottom, ...lit.map((each) => each.bottom)) };
+  const fits = all.bottom - all.top + CAPTION <= opened.top - pane.top;
+  const picture = { ...(fits ? all : { top: chosen.top, bottom: chosen.bottom }), right: chosen.right };
   const top = (own ? pane.top : document.querySelector(".stepper").getBoundingClientRect().bottom) + CAPTION;
   const end = own ? pane.bottom : innerHeight;
   const bottom = (opened.left >= picture.right ? end : opened.top) - 8;
