@@ -273,3 +273,38 @@ def test_methods_have_names_in_other_languages(tmp_path, forward, loss, backward
     report = report_on(tmp_path, source, "Netz")
     assert report.verdict == "right"
     assert "W" in [each.name for each in report.arguments]
+
+
+def test_a_state_that_is_returned_as_a_copy_is_none_of_the_gradients(tmp_path):
+    source = """
+rng = np.random.default_rng(0)
+V, H = 5, 4
+Wx, Wh, Wy = 0.3 * rng.normal(size=(H, V)), 0.3 * rng.normal(size=(H, H)), 0.3 * rng.normal(size=(V, H))
+
+def step(inputs, targets, h0):
+    hs, ps, loss = {-1: h0}, {}, 0
+    for t, k in enumerate(inputs):
+        hs[t] = np.tanh(Wx[:, [k]] + Wh @ hs[t - 1])
+        e = np.exp(Wy @ hs[t])
+        ps[t] = e / e.sum()
+        loss -= np.log(ps[t][targets[t], 0])
+    dWx, dWh, dWy = np.zeros_like(Wx), np.zeros_like(Wh), np.zeros_like(Wy)
+    later = np.zeros_like(h0)
+    for t in reversed(range(len(inputs))):
+        dy = ps[t].copy()
+        dy[targets[t]] -= 1
+        dWy += dy @ hs[t].T
+        dz = (Wy.T @ dy + later) * (1 - hs[t] ** 2)
+        dWx[:, [inputs[t]]] += dz
+        dWh += dz @ hs[t - 1].T
+        later = Wh.T @ dz
+    return loss, dWx, dWh, dWy, hs[len(inputs) - 1].copy()
+
+h = np.zeros((H, 1))
+for k in range(3):
+    loss, dWx, dWh, dWy, h = step([0, 3, 1, 4], [3, 1, 4, 2], h)
+    for w, g in zip((Wx, Wh, Wy), (dWx, dWh, dWy)):
+        w -= 0.1 * g
+"""
+    report = report_on(tmp_path, source, "step")
+    assert {each.name: each.verdict for each in report.arguments} == dict.fromkeys(("Wx", "Wh", "Wy"), "right")

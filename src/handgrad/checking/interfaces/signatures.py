@@ -45,7 +45,7 @@ def returned_names(function: Callable[..., Any]) -> list[str]:
     """Return what the last ``return`` of a function calls its values: "" for what has no name.
 
     An entry of a container has its key for a name, or the container's: ``grads["dW"]`` is ``dW``, ``hs[-1]`` is ``hs``;
-    none beside the container itself.
+    none beside the container itself. A copy has the name of what is copied.
     """
     values = returned_values(function)
     whole = {each.id for each in values if isinstance(each, ast.Name)}
@@ -60,8 +60,8 @@ def _name_of(value: ast.expr) -> str:
     match value:
         case ast.Subscript(slice=ast.Constant(str(key))):
             return key
-        case ast.Subscript(value=container):
-            return _name_of(container)
+        case ast.Subscript(value=original) | ast.Call(func=ast.Attribute(value=original, attr="copy" | "clone" | "detach")):
+            return _name_of(original)
     return getattr(value, "id", getattr(value, "attr", ""))
 
 

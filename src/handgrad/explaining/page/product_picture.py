@@ -111,7 +111,7 @@ def _drawn(outlines: tuple[Outline, Outline, Outline], scale: float, kind: str =
     for number, (outline, sign) in enumerate(zip(outlines, ("@", "=", ""), strict=True)):
         parts.extend(_one(outline, x, scale, height, (number == 1, number == 0)))
         letters = max(len(outline.name), len(_labelled(outline.columns)))
-        x += SIDE + max(_length(outline.columns, scale), LETTER * letters)
+        x += _side(outline) + max(_length(outline.columns, scale), LETTER * letters)
         if sign:
             text = Markup('<text class="sign" x="{:.0f}" y="{:.0f}">{}</text>')
             parts.append(text.format(x + SIGN / 2, height / 2, sign))
@@ -125,12 +125,17 @@ def _drawn(outlines: tuple[Outline, Outline, Outline], scale: float, kind: str =
 
 def _one(outline: Outline, x: float, scale: float, height: float, met: tuple[bool, bool]) -> Iterator[Markup]:
     wide, high = _length(outline.columns, scale), _length(outline.rows, scale)
-    left, top = x + SIDE, TOP + (height - TOP - BOTTOM - high) / 2
+    left, top = x + _side(outline), TOP + (height - TOP - BOTTOM - high) / 2
     yield Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>').format(left, top, wide, high)
     text = Markup('<text class="{}" x="{:.1f}" y="{:.1f}">{}</text>')
     yield text.format("rows met" if met[0] else "rows", left - 5, top + high / 2 + 4, _labelled(outline.rows))
     yield text.format("columns met" if met[1] else "columns", left, top - 6, _labelled(outline.columns))
     yield text.format("name", left, top + high + 14, outline.name)
+
+
+def _side(outline: Outline) -> float:
+    """Return the width of what is written beside an outline."""
+    return max(SIDE, LETTER * len(_labelled(outline.rows)) + 12)
 
 
 def _length(axis: tuple[str, int], scale: float) -> float:
