@@ -307,4 +307,6 @@ for k in range(3):
         w -= 0.1 * g
 """
     report = report_on(tmp_path, source, "step")
-    assert {each.name: each.verdict for each in report.arguments} == dict.fromkeys(("Wx", "Wh", "Wy"), "right")
+    assert {each.name: each.verdict for each in report.arguments} == dict.fromkeys(
+        ("Wx", "Wh", "Wy"), "right"
+    )

@@ -77,7 +77,7 @@ NETWORKS: dict[str, tuple[Callable[[], tuple[Layer, ...]], int | tuple[int, ...]
     ),
     "depthwise without a bias": (lambda: (Conv2d(4, 4, (2, 3), groups=4, bias=False),), (5, 6, 4)),
     "groups": (lambda: (Conv2d(4, 6, (2, 3), groups=2), Tanh(), ConvTranspose2d(6, 9, 2, groups=3)), (4, 4, 4)),
-    "groups of sequences": (lambda: (Conv1d(4, 6, 2, groups=2), Tanh(), Conv1d(6, 6, 2, groups=6)), (7, 4)),
+    "groups of sequences": (lambda: (Conv1d(4, 6, 2, groups=2), Tanh(), Conv1d(6, 6, 2, groups=6, bias=False)), (7, 4)),
     "transposed": (lambda: (ConvTranspose2d(2, 5, (3, 2), stride=2, padding=1, dilation=2),), (4, 5, 2)),
     "images of rows": (lambda: (Linear(10, 72), Reshape((4, 3, 6)), ConvTranspose2d(6, 3, 3)), 10),
     "convolution of sequences": (
@@ -296,7 +296,6 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], Any, str]] = {
         lambda nn: nn.MultiheadAttention(4, 2, bias=False, batch_first=True), (5, 4),
         "it has no in_proj_bias, and handgrad's SelfAttention does",
     ),
-    "no bias": (lambda nn: nn.Conv1d(2, 3, 2, bias=False), (5, 2), "it has no bias, and handgrad's Conv1d does"),
     "padding of one side": (lambda nn: nn.Conv2d(2, 3, 4, padding="same"), (9, 9, 2), "Conv2d: padding is 'same'"),
     "two strides": (lambda nn: nn.Conv2d(2, 3, 3, stride=(1, 2)), (9, 9, 2), "Conv2d: stride is (1, 2)"),
     "padding by reflection": (
