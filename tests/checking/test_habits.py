@@ -310,3 +310,75 @@ for k in range(3):
     assert {each.name: each.verdict for each in report.arguments} == dict.fromkeys(
         ("Wx", "Wh", "Wy"), "right"
     )
+
+
+def test_functions_in_any_language_are_a_pair_where_one_is_given_what_the_other_returned(tmp_path):
+    source = """
+def passo_frente(a, h0, x):
+    h, memoria, perda = h0, [], 0.0
+    for xt in x:
+        erro = xt - a * h
+        memoria.append((h, erro))
+        h = a * h + 0.5 * erro
+        perda += 0.5 * erro ** 2
+    return perda, (a, memoria)
+
+def passo_tras(cache):
+    a, passos = cache
+    da, dh = 0.0, 0.0
+    for antes, erro in passos[::-1]:
+        dprev = SIGN
+        da += dprev * antes
+        dh = dprev * a
+    return da, dh
+
+def treinar(x, a=0.5):
+    perda, cache = passo_frente(a, 0.3, x)
+    da, dh0 = passo_tras(cache)
+    return a - 0.01 * da
+
+treinar(np.random.default_rng(0).normal(size=7))
+"""
+    right = report_on(tmp_path, source.replace("SIGN", "0.5 * dh - erro"), "passo_frente")
+    assert [each.verdict for each in right.arguments if each.name == "a"] == ["right"]
+    wrong = report_on(tmp_path, source.replace("SIGN", "0.5 * dh + erro"), "passo_frente")
+    assert named(wrong) == ["wrong-sign"]
+
+
+def test_a_method_and_the_one_that_is_called_its_gradient_are_a_pair(tmp_path):
+    source = """
+class Process:
+    def __init__(self, y):
+        self.y, self.theta = y, np.array([0.3, -0.2])
+
+    def nlml(self, theta):
+        scale, noise = np.exp(theta)
+        return 0.5 * np.sum(self.y ** 2) / (scale + noise ** 2) + np.log(scale + noise ** 2)
+
+    def nlml_grad(self, theta):
+        scale, noise = np.exp(theta)
+        whole = scale + noise ** 2
+        common = 1 / whole - 0.5 * np.sum(self.y ** 2) / whole ** 2
+        return np.array([common * scale, common * noise ** 2])
+
+process = Process(np.random.default_rng(0).normal(size=5))
+process.nlml(process.theta)
+process.nlml_grad(process.theta)
+"""
+    assert named(report_on(tmp_path, source, "Process")) == ["constant-factor"]
+    mended = source.replace("common * noise ** 2])", "2 * common * noise ** 2])")
+    assert report_on(tmp_path, mended, "Process").verdict == "right"
+
+
+def test_an_input_that_forward_returns_is_a_cache_and_no_output(tmp_path):
+    source = """
+def square_forward(x):
+    return x ** 2, x
+
+def square_backward(dout, x):
+    return 2 * x * dout
+
+y, cache = square_forward(np.random.default_rng(0).normal(size=(3, 4)))
+square_backward(y - 1, cache)
+"""
+    assert report_on(tmp_path, source, "square_forward").verdict == "right"

@@ -192,6 +192,19 @@ def test_jax_rules_of_every_kind_are_taken() -> None:
     assert [each.name for each in report.arguments] == ["params.scale", "x"]
 
 
+def test_a_number_for_which_a_rule_of_jax_returns_no_gradient_is_a_constant() -> None:
+    import jax
+
+    smooth = jax.custom_vjp(lambda x, share: (1 - share) * x**2)
+    smooth.defvjp(
+        lambda x, share: (smooth(x, share), (x, share)),
+        lambda kept, g: (2 * (1 - kept[1]) * kept[0] * g, None),
+    )
+    report = check(smooth, inputs=(jax.numpy.asarray([0.5, -1.5, 2.0]), 0.1))
+    assert (report.verdict, [each.name for each in report.arguments]) == ("right", ["x"])
+    assert "backward returns no dshare, and none was checked" in report.not_proved
+
+
 def doubled(factor: float) -> Any:
     """Return twice its argument, with a rule for JAX that multiplies by a factor."""
     import jax
@@ -369,5 +382,8 @@ def test_a_function_is_drawn_inputs_and_takes_those_of_its_file(tmp_path: Path) 
 
 def test_an_array_in_reverse_becomes_a_tensor(torch: Any) -> None:
     """PyTorch takes no negative strides; inputs are judged in another order too."""
-    made = like(torch.ones(3, dtype=torch.float64), np.arange(3.0)[::-1])
-    assert made.tolist() == [2.0, 1.0, 0.0]
+    example = torch.ones(3, dtype=torch.float64)
+    assert like(example, np.arange(3.0)[::-1]).tolist() == [2.0, 1.0, 0.0]
+    assert like(example, np.arange(3.0).reshape(1, 3)[::-1]).tolist() == [
+        [0.0, 1.0, 2.0]
+    ]  # contiguous for NumPy

@@ -138,6 +138,8 @@ def _is_plain(forward: Any, backward: Any, inputs: Any) -> bool:
         if isinstance(backward, FunctionType) and is_derivative(forward, backward):
             return False
         names = returned_names(forward)
+        if {*names[1:]} & {*inputs}:
+            return False  # an input that forward returns is a cache, and no output
     floating = [each for each in inputs.values() if is_floating(each)]
     given = returned_names(backward) if isinstance(backward, FunctionType) else []
     if len(given) < len(floating) and any(names_of_array((each,)) & {*map(plain, inputs)} for each in given):

@@ -59,6 +59,7 @@ CHAIN_WORDS = {
     "gradients",
     "grads",
 }
+DERIVATIVE_WORDS = ("grad", "gradient", "derivative", "deriv", "prime", "jac", "d")
 NO_CHAIN = {
     "zero",
     "check",
@@ -102,6 +103,9 @@ def methods_of(owner: Any, chosen: str = "") -> Methods:
     named = first(*[plain(chosen)] * (bool(chosen) and not is_forward), *BACKWARDS)
     both = next((each for each in losses if returns_loss_and_gradients(each)), None)
     named = named or both or _worded(every, CHAIN_WORDS)
+    pair = None if named else _with_derivative(by_name)
+    if pair is not None:
+        return Methods(*pair, (), every)
     forward = forward or _worded(every, FORWARD_WORDS, named)
     training = [by_name[name] for name in TRAININGS if name in by_name]
     by_lines = (each for each in (*training, *every.values()) if each not in losses and is_training(each))
@@ -131,6 +135,16 @@ def _worded(
     fits = [name for name in methods if words & {*words_of(name)} and not NO_CHAIN & {*words_of(name)}]
     others = {*words_of(getattr(partner, "__name__", ""))}
     return methods[max(fits, key=lambda name: len(others & {*words_of(name)}))] if fits else None
+
+
+def _with_derivative(by_name: Mapping[str, Function]) -> tuple[Function, Function] | None:
+    """Return the first method beside which there is one of its name with a word for derivative: nlml, nlml_grad."""
+    for name, method in by_name.items():
+        for word in DERIVATIVE_WORDS:
+            derivative = by_name.get(f"{name}{word}") or by_name.get(f"{word}{name}")
+            if derivative is not None:
+                return method, derivative
+    return None
 
 
 def _by_attributes(

@@ -132,10 +132,11 @@ class Peer:
 
     @cached_property
     def wanted(self) -> list[str]:
-        """The leaves that have a gradient: one that is required and is left out is zero, a target's zero is left out."""
+        """The leaves that have a gradient: one that is required and left out is zero; zeros of targets and numbers are left out."""
         found = self.gradients([np.ones_like(part) for part in self._outputs(self.example)], self.example)
         required = self.library.required(self.leaves)
-        left_out = {n for n, g in found.items() if g is None or (is_target((n,)) and not np.any(g))}
+        constants = {name for name in found if is_target((name,)) or isinstance(self.leaves[name], float)}
+        left_out = {n for n, g in found.items() if g is None or (n in constants and not np.any(g))}
         return [name for name in self.floating if name not in left_out or name in required]
 
     def _differentiate(self, arrays: Mapping[str, Any], wanted: list[str]) -> tuple[list[Any], Pull]:

@@ -60,7 +60,10 @@ def _name_of(value: ast.expr) -> str:
     match value:
         case ast.Subscript(slice=ast.Constant(str(key))):
             return key
-        case ast.Subscript(value=original) | ast.Call(func=ast.Attribute(value=original, attr="copy" | "clone" | "detach")):
+        case (
+            ast.Subscript(value=original)
+            | ast.Call(func=ast.Attribute(value=original, attr="copy" | "clone" | "detach"))
+        ):
             return _name_of(original)
     return getattr(value, "id", getattr(value, "attr", ""))
 

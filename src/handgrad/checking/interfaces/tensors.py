@@ -64,8 +64,10 @@ def like(example: Any, value: Any) -> Any:
         if traces:
             return TorchArray(value)
         array = narrow(value)
-        array = array if array.flags.writeable else array.copy()
-        array = np.asarray(array, order="C")  # torch has no negative strides
+        backwards = any(
+            stride < 0 for stride in array.strides
+        )  # torch has none, of an axis of one entry neither
+        array = array.copy(order="C") if backwards or not array.flags.writeable else array
         return sys.modules["torch"].from_numpy(array).to(example.device)
     return sys.modules["jax"].numpy.asarray(narrow(value)) if is_jax(example) and not traces else value
 

@@ -107,7 +107,7 @@ def candidates_in(user_file: UserFile) -> list[Candidate]:
         if type(value) not in classes and not any(type(value) in cls.__mro__ for cls in classes)
     ]  # fmt: skip
     if not found:
-        found = [*_fed(functions)] or [*_updates(functions)]
+        found = [*_fed(functions, user_file.tree)] or [*_updates(functions)]
     order = list(names)
     return sorted(found, key=lambda each: order.index(each.name))
 
@@ -241,15 +241,42 @@ def _forward_of(backward: str, functions: dict[str, FunctionType]) -> str:
     return next((name for name in others if plain(name) == _derived(backward)), "")
 
 
-def _fed(functions: dict[str, FunctionType]) -> Iterator[Candidate]:
-    """Yield functions that return gradients, in any language, each with the one whose results it takes by their names."""
-    for backward in functions.values():
+def _fed(functions: dict[str, FunctionType], tree: ast.Module) -> Iterator[Candidate]:
+    """Yield functions that return gradients, in any language, each with the one whose results it takes.
+
+    It takes them by their names, or where the file calls it: ``loss, cache = there(x)``, ``da, db = back(cache)``.
+    """
+    passed = _passed_on(tree)
+    for other, backward in functions.items():
         if not any(map(is_gradient_name, returned_names(backward))):
             continue
         for name, forward in functions.items():
-            if forward is not backward and set(returned_names(forward)) & set(required(backward)) - {""}:
+            by_name = set(returned_names(forward)) & set(required(backward)) - {""}
+            if forward is not backward and (by_name or (name, other) in passed):
                 yield Candidate(name, forward, backward)
                 break
+
+
+def _passed_on(tree: ast.Module) -> set[tuple[str, str]]:
+    """Return the pairs of functions of which the second is given a name that the first's result was assigned to."""
+    assigned = {
+        target.id: value.func.id
+        for statement in ast.walk(tree)
+        for value in [getattr(statement, "value", None)]
+        if isinstance(statement, ast.Assign)
+        and isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Name)
+        for whole in statement.targets
+        for target in ast.walk(whole)
+        if isinstance(target, ast.Name)
+    }
+    return {
+        (assigned[argument.id], call.func.id)
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        for argument in call.args
+        if isinstance(argument, ast.Name) and argument.id in assigned
+    }
 
 
 def _updates(functions: dict[str, FunctionType]) -> Iterator[Candidate]:
