@@ -132,7 +132,7 @@ class Peer:
 
     @cached_property
     def wanted(self) -> list[str]:
-        """The leaves that have a gradient: one that is required and left out is zero; zeros of targets and numbers are left out."""
+        """The leaves that have a gradient: one left out is zero if it is required; zeros of targets and numbers are none."""
         found = self.gradients([np.ones_like(part) for part in self._outputs(self.example)], self.example)
         required = self.library.required(self.leaves)
         constants = {name for name in found if is_target((name,)) or isinstance(self.leaves[name], float)}
