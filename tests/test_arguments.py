@@ -368,6 +368,29 @@ def test_rules_and_tables_know_the_names_of_other_libraries_too(call: Any) -> No
         call()
 
 
+@pytest.mark.parametrize(
+    ("call", "given", "own"),
+    [
+        (lambda: handgrad.Conv2d(in_channels=3, outputs=4, size=5), "in_channels", "inputs"),
+        (lambda: handgrad.Conv2d(3, filters=4, size=5), "filters", "outputs"),
+        (lambda: handgrad.Conv2d(3, 4, kernel_size=5), "kernel_size", "size"),
+        (lambda: handgrad.Conv1d(3, 4, 5, strides=2), "strides", "stride"),
+        (lambda: handgrad.MaxPool2d(pool_size=2), "pool_size", "size"),
+        (lambda: handgrad.LSTM(3, hidden_size=4), "hidden_size", "outputs"),
+        (lambda: handgrad.GRU(3, units=4), "units", "outputs"),
+        (lambda: handgrad.SelfAttention(8, num_heads=2), "num_heads", "heads"),
+        (lambda: handgrad.SelfAttention(embed_dim=8), "embed_dim", "features"),
+        (lambda: handgrad.GroupNorm(num_groups=2), "num_groups", "groups"),
+        (lambda: handgrad.RMSNorm(eps=1e-3), "eps", "epsilon"),
+    ],
+)
+def test_names_of_pytorch_and_keras_are_answered_with_handgrads(call: Any, given: str, own: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        call()
+    assert caught.value.problem.endswith(f": there is no argument {given!r}")
+    assert caught.value.fix == f"handgrad's name for {given} is {own}"
+
+
 def test_every_name_of_other_libraries_leads_to_an_argument() -> None:
     """And is nowhere an argument itself, which it would be taken for."""
     functions = [*KINDS.values(), handgrad.Network, handgrad.train, handgrad.Network.gradients]

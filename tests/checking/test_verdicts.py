@@ -64,6 +64,22 @@ def to_the_first(g: Any, x: Any) -> Any:
     return {"x": dx}
 
 
+def largest(x: Any) -> Any:
+    return x == x.max(axis=1, keepdims=True)
+
+
+def pooled(x: Any) -> Any:
+    """Return the maxima of windows of two, which overlap."""
+    return np.maximum(x[:, 1:], x[:, :-1])
+
+
+def pooled_backward(g: Any, x: Any) -> Any:
+    dx, y = np.zeros_like(x), pooled(x)
+    dx[:, 1:] += g * (x[:, 1:] == y)
+    dx[:, :-1] += g * (x[:, :-1] == y)
+    return {"x": dx}
+
+
 def logistic(x: Any) -> Any:
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
@@ -96,6 +112,12 @@ RIGHT: dict[str, Pair] = {
     ),
     "a tie shared": (lambda x: x.max(axis=1), split_evenly, {"x": TIED}),
     "a tie to the first": (lambda x: x.max(axis=1), to_the_first, {"x": TIED}),
+    "ties in several rows": (lambda x: x.max(axis=1), to_the_first, {"x": np.array([[2.0, 2, 1], [2, 0, 2], [1, 2, 2]])}),
+    "kinks that cancel when they move together": (
+        lambda x: np.maximum(x[:2], 0) - np.maximum(-x[2:], 0),
+        lambda g, x: {"x": np.concatenate([g * (x[:2] > 0), g * (x[2:] < 0)])},
+        {"x": np.array([0.0, 3, 0, 2])},
+    ),
     "flat on both sides": (
         shrink, lambda g, x: {"x": g * (np.abs(x) > 1e-5)}, {"x": np.array([1, 2, 1e-6, 0, -1e-6, -3])}
     ),
@@ -120,6 +142,12 @@ WRONG: dict[str, Pair] = {
     "float32": (np.exp, lambda g, x: {"x": g * np.exp(x) * np.float32(1.001)}, {"x": X.astype(np.float32)}),
     "returned in float16": (np.exp, lambda g, x: {"x": (g * np.exp(x)).astype(np.float16)}, {"x": X}),
     "twice at zero": (relu, lambda g, x: {"x": g * ((x > 0) + 2.0 * (x == 0))}, {"x": ROUND}),
+    "a tie to each": (lambda x: x.max(axis=1), lambda g, x: {"x": g[:, None] * largest(x)}, {"x": TIED}),
+    "a tie to none": (
+        lambda x: x.max(axis=1), lambda g, x: {"x": g[:, None] * largest(x) * (largest(x).sum(axis=1, keepdims=True) == 1)},
+        {"x": TIED},
+    ),
+    "a tie in a window to each": (pooled, pooled_backward, {"x": np.array([[3.0, 3, 1, 2], [0, 3, 5, 5], [4, 1, 2, 2]])}),
     "twice at a joint of large numbers": (
         lambda x: np.maximum(x, 1e12), lambda g, x: {"x": g * ((x > 1e12) + 2.0 * (x == 1e12))}, {"x": np.array([1e12, 3e12])}
     ),

@@ -117,6 +117,28 @@ def test_a_jacobian_is_of_the_row_that_is_asked_for(handgrad: Command) -> None:
     assert "\nfull\n" in said
 
 
+def test_a_convolution_s_jacobian_is_sparse_for_the_batch_and_for_a_row(
+    handgrad: Command, tmp_path: Path
+) -> None:
+    """Each of 4 × 3 places and 2 channels sees its own window: 2 × 3 of 5 × 5 pixels."""
+    (tmp_path / "images.py").write_text(
+        "from handgrad import Conv2d, Flatten, Linear, MeanSquaredError, Network, Tanh\n"
+        "layers = Conv2d(1, 2, (2, 3)), Tanh(), Flatten(), Linear(24, 4)\n"
+        "network = Network(*layers, loss=MeanSquaredError(), inputs=(5, 5, 1))\n"
+    )
+    entries = f"{4 * 3 * 2 * 2 * 3} of {4 * 3 * 2 * 5 * 5} entries"
+    said = handgrad("explain", "images.py:network", "--jacobian", "z1:x", "--rows", "7").stdout
+    assert "of         z1 (N = 7, P = 4, Q = 3, O1 = 2) with respect to x (N = 7, H = 5, V\n" in said
+    assert f"structure  sparse\n  stored     {entries}\n" in said
+    text = " ".join(said.split())
+    assert "Each of the 7 rows of z1 depends on its own row of x and on no other" in text
+    assert f"For row 0 alone it is sparse: {entries}." in text
+    assert float(text.partition("upstream differ by ")[2].partition(".  ")[0].split()[0].rstrip(".")) < 1e-12
+    assert all(len(line) <= 80 for line in said.splitlines())
+    alone = handgrad("explain", "images.py:network", "--jacobian", "z1:x", "--example", "2").stdout
+    assert f"structure  sparse\n  stored     {entries}\n" in alone
+
+
 def test_a_run_is_explained_at_its_own_weights(at: Command, runs: Path) -> None:
     """Its loss is that of its rows; --rows says how many."""
     said = at("explain", "runs/pets", "--rows", "7", "--json").stdout

@@ -90,6 +90,19 @@ def test_a_small_resnet_tells_colours_apart(handgrad: Command, tmp_path: Path) -
     assert [line.partition(",")[0] for line in answers] == ["answer", *["red"] * 40]
 
 
+def test_a_series_with_one_test_row_is_measured_at_that_row(handgrad: Command, tmp_path: Path) -> None:
+    """The last one; its mean absolute and root mean squared error are one number, and there is no variance to explain."""
+    values = [round(float(np.sin(k / 3)), 5) for k in range(60)]
+    (tmp_path / "wave.csv").write_text("y\n" + "".join(f"{value}\n" for value in values))
+    options = ("--target", "y", "--test", "0.01", "--epochs", "2", "--out", "run")
+    found = json.loads(handgrad("train", "wave.csv", "--config", "series", *options, "--json").stdout)
+    window = np.array(values[-25:-1])[None, :, None]
+    error = abs(load_run(tmp_path / "run").network.predict(window).item() - values[-1])
+    for name in ("test_root_mean_squared_error", "test_mean_absolute_error"):
+        np.testing.assert_allclose(found[name], error, rtol=1e-5)
+    assert found["test_r2"] == 0
+
+
 def test_a_file_of_the_same_name_goes_before_a_recipe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -341,6 +341,24 @@ def test_modules_without_a_counterpart_are_named(torch: Any, kind: str) -> None:
     assert caught.value.fix
 
 
+@peers
+def test_convolutions_without_a_bias_are_those_of_torch(torch: Any) -> None:
+    """In the modules with a counterpart, there and back."""
+    nn, rng = torch.nn, np.random.default_rng(0)
+    for made, row in (
+        (nn.Conv1d(2, 3, 2, bias=False), (5, 2)),
+        (nn.Conv2d(2, 3, 2, bias=False), (5, 4, 2)),
+        (nn.ConvTranspose2d(2, 3, 2, bias=False), (5, 4, 2)),
+    ):
+        network, x = from_torch(made.double(), inputs=row), rng.normal(size=(6, *row))
+        assert [*network.parameters] == ["W1"]
+        expected = made(torch.tensor(x).movedim(-1, 1)).movedim(1, -1).detach()
+        np.testing.assert_allclose(network.output(x), expected, rtol=0, atol=1e-12)
+        (back,) = to_torch(network)
+        assert back.bias is None
+        np.testing.assert_array_equal(back.weight.detach(), made.weight.detach())
+
+
 WRONG_ORDER: dict[str, tuple[tuple[Layer, ...], Any, str]] = {
     "flattened at the end": (
         (Conv2d(2, 3, 3), Flatten()), (9, 9, 2), "the output is flattened images(7, 7, 3), in another order in PyTorch",

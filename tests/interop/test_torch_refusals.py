@@ -12,7 +12,6 @@ import pytest
 from handgrad import (
     ConfigurationError,
     ConversionError,
-    Embedding,
     HalfSquaredError,
     HandgradError,
     Huber,
@@ -24,6 +23,7 @@ from handgrad import (
     Poisson,
     ReLU,
     Residual,
+    SelfAttention,
 )
 from handgrad.interop import from_torch, save_torch_weights, to_torch, to_torch_loss
 from handgrad.layers import Graph, Value
@@ -37,13 +37,23 @@ class Own(Layer):
         return ReLU().connect(graph, x)
 
 
-def test_tied_weights_are_refused() -> None:
-    network = Network(Embedding(5, 4), Linear(4, 5, bias=False, layout="out_in", tied="E1"), inputs=3)
-    with pytest.raises(
-        ConversionError, match=r"^layer 2, .*: its weights are E1, and modules share no arrays here"
-    ) as caught:
+@pytest.mark.parametrize(
+    "layers",
+    [
+        (Linear(4, 6), Linear(6, 4, layout="out_in", tied="W1")),
+        (SelfAttention(4), Linear(4, 4, tied="W1")),
+    ],
+    ids=["transposed", "attention"],
+)
+def test_weights_tied_to_what_no_module_has_are_refused(layers: tuple[Layer, ...]) -> None:
+    """A module's weights are (outputs, inputs) whatever the layout, and attention's maps are parts of one tensor."""
+    network = Network(*layers, inputs=(3, 4))
+    message = (
+        r"^layer 2, Linear\(.*\): its weights are W1, which no module has as a matrix \(outputs, inputs\)"
+    )
+    with pytest.raises(ConversionError, match=message) as caught:
         save_torch_weights(network, "nowhere")
-    assert "save_gpt2" in str(caught.value)
+    assert "tie them to those of Embedding or Linear" in caught.value.fix
 
 
 @pytest.mark.peers
@@ -82,7 +92,7 @@ def hooked(nn: Any) -> Any:
 
 def tied(nn: Any) -> Any:
     module = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
-    module[1].weight = module[0].weight
+    module[1].bias = module[0].bias
     return module
 
 
@@ -161,7 +171,11 @@ MODULES: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda nn: nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2).double()),
         "the model has several types of numbers, and a network has one",
     ),
-    "tied": (tied, "0.weight and 1.weight are one tensor of two modules, and layers share only whole"),
+    "tied": (
+        tied,
+        "0.bias and 1.bias are one tensor of two modules, and only the weights of Linear can be tied to those of another "
+        "Linear or Embedding before it",
+    ),
     "meta": (lambda nn: nn.Linear(3, 4, device="meta"), "0.weight has no numbers: it is on the device meta"),
     "no module": (lambda nn: nn.ReLU, "<class 'torch.nn.modules.activation.ReLU'> is no module of PyTorch's"),
     "empty": (lambda nn: nn.Sequential(), "Sequential holds no layers"),

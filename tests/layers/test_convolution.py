@@ -103,6 +103,15 @@ def test_groups_divide_the_channels(kind: type[Conv2d]) -> None:
     assert caught.value.fix == "give groups that divide both: 1, 2, 4"
 
 
+@pytest.mark.parametrize("kind", [Conv1d, Conv2d, ConvTranspose2d, MaxPool2d, AvgPool2d])
+def test_stride_and_padding_may_be_given_by_position(kind: type[Conv2d]) -> None:
+    """As in PyTorch: after the size."""
+    channels = (2, 6) if kind in (Conv1d, Conv2d, ConvTranspose2d) else ()
+    by_position, by_name = kind(*channels, 4, 3, 1), kind(*channels, 4, padding=1, stride=3)
+    assert repr(by_position) == repr(by_name)
+    assert (by_position.stride, by_position.padding) == (3, 1)
+
+
 def test_one_group_is_not_written() -> None:
     """The lines of a convolution are those of a textbook, and those of groups name the blocks."""
     texts = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from handgrad import (
     BatchNorm,
     Conv2d,
     Flatten,
+    Layer,
     LayerNorm,
     Linear,
     MaxPool2d,
@@ -24,10 +26,14 @@ from handgrad import (
     Repeat,
     Reshape,
     Residual,
+    Sequential,
     SoftmaxCrossEntropy,
     Tanh,
+    rules,
 )
 from handgrad.interop import gpt2
+from handgrad.layers import Graph, Value
+from handgrad.program import folding
 from handgrad.program.folding import fold, render_folded
 from handgrad.program.shapes_only import everywhere
 
@@ -121,6 +127,74 @@ def test_layers_made_again_and_again_fold_as_repeated_ones_do() -> None:
         "r1 = x + z1",
         "a1 = np.tanh(r1)",
     ]
+
+
+def residual() -> Residual:
+    return Residual(LayerNorm(), Linear(6, 12), Tanh(), Linear(12, 6))
+
+
+class Stack(Layer):
+    """Five blocks with two inputs each, the one before and what the stack takes, applied by a loop."""
+
+    def __init__(self, back: int = 1) -> None:
+        self.back, self.maps = back, [(Linear(6, 12), Linear(12, 6)) for _ in range(5)]
+
+    def connect(self, graph: Graph, x: Value) -> Value:  # noqa: D102 - as in Layer
+        values = [x, Linear(6, 6).connect(graph, x)]
+        for outer, inner in self.maps:
+            z = outer.connect(graph, graph.apply(rules.add, values[-1], x))
+            y = inner.connect(graph, graph.apply(rules.tanh, z))
+            values.append(graph.apply(rules.add, values[-self.back], y))
+        return values[-1]
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [residual() for _ in range(5)],
+        [Sequential(*(residual() for _ in range(5)))],
+        [Residual(*(residual() for _ in range(5)))],
+        [Stack()],
+        [RNN(6, 6) for _ in range(5)],
+        [Linear(6, 7), ReLU(), Linear(7, 8), Tanh(), Linear(8, 6)] * 5,
+    ],
+    ids=["function", "sequential", "residual", "two-inputs", "recurrent", "five-layers"],
+)
+def test_blocks_fold_however_they_are_made(layers: list[Layer], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a function, within other layers, by a loop in a layer's own connect; in both directions, with nothing lost."""
+    network = Network(Linear(3, 6), *map(deepcopy, layers), loss=MeanSquaredError(), inputs=(7, 3))
+    program = network.program(AdamW())
+    folded = dict(fold(program))
+    monkeypatch.setattr(folding, "WORTH", 1000)
+    for phase in ("forward", "backward"):
+        rows, written = folded[phase], dict(fold(program))[phase]
+        (head,) = (k for k, row in enumerate(rows) if "×" in row.code)
+        end = next((k for k in range(head + 1, len(rows)) if not rows[k].indent), len(rows))
+        times = int(rows[head].code.partition(" × block, from ")[0])
+        # the last block of backward ends in a sum of its own where a Residual takes the same input
+        assert (
+            times == 4 if phase == "backward" and isinstance(layers[0], Residual) and len(layers) == 1 else 5
+        )
+        start = head + (times - 1) * (end - head - 1) * (phase == "backward")
+        block = written[start : start + end - head - 1]
+        assert [row.code for row in rows[head + 1 : end]] == [row.code for row in block]
+        assert len(written) == len(rows) - 1 + (times - 1) * len(block)
+
+
+def test_blocks_in_blocks_fold_inside() -> None:
+    blocks = Repeat(Linear(6, 6), *(residual() for _ in range(3)), times=4)
+    network = Network(blocks, loss=MeanSquaredError(), inputs=6)
+    rows = dict(fold(network.program()))["forward"]
+    heads = [(row.indent, row.code.partition(",")[0]) for row in rows if "×" in row.code]
+    assert heads == [(0, "4 × block"), (1, "3 × block")]
+    assert [row.indent for row in rows] == [0, 1, 1, 2, 2, 2, 2, 2]
+
+
+def test_a_value_of_two_blocks_before_folds_two_at_a_time() -> None:
+    """The fold's heading has a place for what the one before makes, and for nothing earlier."""
+    network = Network(Linear(6, 6), Stack(back=2), loss=MeanSquaredError())
+    (head,) = (code for code in codes(network, "forward") if "×" in code)
+    assert head == "2 × block, from r5 … r8 to r9 … r12; r8 is the next one's r4; r6 is the next one's z2"
 
 
 @pytest.mark.parametrize(

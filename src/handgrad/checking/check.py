@@ -30,7 +30,7 @@ from handgrad.checking.verdict.comparison import (
     numerical_gradient,
     rejudge_off_kinks,
 )
-from handgrad.checking.verdict.contract import Violation, module_state, stale_elsewhere, violations
+from handgrad.checking.verdict.contract import Violation, module_state, stale_elsewhere, ties, violations
 from handgrad.checking.verdict.nearly_right import nearly_right
 from handgrad.checking.verdict.slopes import mistrust_slopes
 
@@ -165,7 +165,7 @@ def _judge(pair: Pair, seed: int) -> _Case:
     before = module_state(pair.backward)
     subject = Subject.of(pair.forward, pair.backward, draw(pair.inputs, np.random.default_rng(seed)))
     comparison = _compared(subject, subject.inputs, subject.arguments(), seed)
-    broken = violations(subject, comparison.samples[0])
+    broken = [*violations(subject, comparison.samples[0]), *ties(subject, comparison)]
     wrong = comparison.wrong + _not_finite_in_own_type(subject, comparison)
     if not wrong and not broken and module_state(pair.backward) != before:
         broken = stale_elsewhere(subject, pair.inputs, comparison.arguments, seed)
@@ -324,9 +324,9 @@ def _at_fresh_inputs(
 
 
 def _can_be_proved(broken: list[Violation], wrong: tuple[str, ...]) -> bool:
-    """Whether running a repair proves it: not where state survives a call, nor where only a zero upstream goes wrong."""
+    """Whether running a repair proves it: not where state survives a call, nor where only zeros or ties go wrong."""
     kinds = {violation.kind for violation in broken}
-    return "stale" not in kinds and bool(wrong or kinds != {"affine"})
+    return "stale" not in kinds and bool(wrong or not kinds <= {"affine", "tied"})
 
 
 def _is_flat(evidence: Evidence) -> bool:

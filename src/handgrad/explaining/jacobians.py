@@ -243,11 +243,7 @@ def jacobian_record(
     outputs = len(letters[0])
     tolerance, whole = EXACT if dependency.is_analytic else NUMERICAL, list(_candidates(dependency))
     named = list(_of_row(dependency, whole))
-    stored = recognise(full, outputs, tolerance)
-    name = name_stored(stored, named)
-    if "numbers" in name:  # it is no value of the program
-        stored = as_sparse(stored, tolerance)
-        name = name_stored(stored, named)
+    stored, name = _recognised(full, outputs, named, tolerance)
     rows = rows_of(dependency) if dependency.is_analytic else "none"
     everywhere = (axes.of(output), axes.of(of))
     found = gradient_formula(dependency, indices(dependency, stored, rows, everywhere), whole, axes.of)
@@ -316,8 +312,18 @@ def _of_one_row(dependency: Dependency, named: Named, outputs: int) -> str:
     """Name the structure that the whole batch's Jacobian has for one row alone."""
     row = telling_row([dependency])
     alone = replace(dependency, example=row)
-    found = recognise(alone.full(), outputs - len(alone.index(dependency.output)))
-    return f"For row {row} alone it is {found.kind}: {name_stored(found, [*_of_row(alone, named)])}."
+    found, name = _recognised(
+        alone.full(), outputs - len(alone.index(dependency.output)), [*_of_row(alone, named)]
+    )
+    return f"For row {row} alone it is {found.kind}: {name}."
+
+
+def _recognised(full: Array, outputs: int, named: Named, tolerance: float = EXACT) -> tuple[StoredForm, str]:
+    """Return what of a Jacobian need be stored, and its name; as a sparse one where it is no value of the program."""
+    stored = recognise(full, outputs, tolerance)
+    if "numbers" in name_stored(stored, named):
+        stored = as_sparse(stored, tolerance)
+    return stored, name_stored(stored, named)
 
 
 def _of_batch(dependency: Dependency, rows: Rows) -> str:

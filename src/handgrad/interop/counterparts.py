@@ -154,11 +154,6 @@ class LayerPlace(NamedTuple):
     @property
     def counterpart(self) -> Counterpart:
         """The layer's row of the table; an error that names it when there is none."""
-        if tied := getattr(self.layer, "tied", None):
-            raise ConversionError(
-                f"{self.title}: its weights are {tied}, and modules share no arrays here",
-                fix="for GPT-2, handgrad.interop.save_gpt2 writes the weights as published; to_onnx takes any network",
-            )
         try:
             return BY_LAYER[type(self.layer)]
         except KeyError:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,12 @@ from handgrad.interop.counterparts import (
     COUNTERPARTS,
     UNSUPPORTED_LOSSES,
     Counterpart,
+    places,
     plain,
     unsupported_module,
     unsupported_option,
 )
-from handgrad.interop.torch_state import channels_first, check_axes, state_tensors
+from handgrad.interop.torch_state import channels_first, check_axes, owner_of_tied, state_tensors
 from handgrad.interop.weights import to_state
 from handgrad.layers import BatchNorm, Layer, Linear, Loss, Repeat, Residual, Sequential
 from handgrad.network import Network
@@ -56,6 +58,9 @@ def to_torch(network: Network) -> Any:
     torch = need("torch", "to_torch")
     check_axes(network)
     made = _modules(network).to(getattr(torch, network.dtype))
+    for place in places(network.body):
+        if owner := owner_of_tied(network, place):
+            made.get_submodule(place.path).weight = made.get_parameter(owner)
     made.load_state_dict({name: torch.tensor(array) for name, array in to_state(network).items()})
     return made
 
@@ -108,9 +113,15 @@ def from_torch(
     torch = need("torch", "from_torch")
     if not isinstance(module, torch.nn.Module):
         raise ConversionError(f"{module!r} is no module of PyTorch's")
-    reader = _TorchReader(module, 1 if inputs is None or isinstance(inputs, int) else len(inputs))
-    plain = type(module) is torch.nn.Sequential
-    found = reader.sequence(module if plain else torch.nn.Sequential(module))
+    axes = 1 if inputs is None or isinstance(inputs, int) else len(inputs)
+    modules = module if type(module) is torch.nn.Sequential else torch.nn.Sequential(module)
+    reader = _TorchReader(module, axes)
+    found = reader.sequence(modules)
+    if owners := reader.tied():  # whose arrays have names when the layers are connected
+        graph = Network(*found, inputs=inputs).graph()
+        names = {path: graph.names_of(layer)[argument] for path, (layer, argument) in owners.items()}
+        reader = _TorchReader(module, axes, names)
+        found = reader.sequence(modules)
     if not found:
         raise ConversionError(f"{type(module).__name__} holds no layers")
     given = loss if loss is None or isinstance(loss, Loss) else _loss_from(loss)
@@ -187,10 +198,11 @@ def _module_class(counterpart: Counterpart, nn: Any, own: Any) -> Any:
 class _TorchReader:
     """Makes layers of modules; a module that is used twice becomes one layer."""
 
-    def __init__(self, module: Any, axes: int) -> None:
+    def __init__(self, module: Any, axes: int, names: Mapping[str, str] = MappingProxyType({})) -> None:
         nn = self.nn = need("torch.nn", "from_torch")
         own = self.own = need("handgrad.interop.modules", "from_torch")
         self.axes = axes  # of one row of what comes next
+        self.names = names  # of the arrays that tied weights are, by the layer's path
         self.sequences_first = any(isinstance(inner, nn.Conv1d) for inner in module.modules())
         self.made: dict[int, tuple[Layer, Any]] = {}
         self.leaves: list[tuple[str, Any, Layer, Counterpart]] = []
@@ -272,7 +284,8 @@ class _TorchReader:
             if problem := unsupported_option(module, row, self.axes, first=self.first):
                 raise ConversionError(f"{place}: {problem[0]}", fix=problem[1])
             try:
-                layer = row.layer(**self.options(module, row))
+                tied = {"tied": self.names[path]} if path in self.names else {}
+                layer = row.layer(**self.options(module, row), **tied)
             except HandgradError as error:
                 raise ConversionError(f"{place}: {error.problem}", given=error.given, fix=error.fix) from None
             self.leaves.append((path, module, layer, row))
@@ -326,6 +339,18 @@ class _TorchReader:
                 if (tensor := attrgetter(called)(module)) is not None:
                     yield f"{path}.{called}", tensor, layer, called
 
+    def tied(self) -> dict[str, tuple[Layer, str]]:
+        """Return the paths of `Linear` with an earlier module's weights, with that layer and its word for them."""
+        found: dict[str, tuple[Layer, str]] = {}
+        first: dict[int, tuple[Layer, str]] = {}
+        for path, module, layer, row in self.leaves:
+            if isinstance(layer, Linear | layers.Embedding):
+                (argument,) = (own for own, called in row.arrays.items() if called == "weight")
+                owner = first.setdefault(id(module.weight), (layer, argument))
+                if owner[0] is not layer and isinstance(layer, Linear):
+                    found[path] = owner
+        return found
+
     def dtype(self) -> DType:
         kinds: dict[Any, str] = {}
         for name, tensor, *_ in self.tensors():
@@ -348,10 +373,13 @@ class _TorchReader:
         owners: dict[int, str] = {}
         frozen = []
         for name, tensor, layer, called in self.tensors():
+            if called == "weight" and getattr(layer, "tied", None):
+                continue
             other = owners.setdefault(id(tensor), name)
             if other != name:
                 raise ConversionError(
-                    f"{other} and {name} are one tensor of two modules, and layers share only whole",
+                    f"{other} and {name} are one tensor of two modules, and only the weights of Linear can be tied to "
+                    "those of another Linear or Embedding before it",
                     fix="use one module twice, or give each a copy",
                 )
             if tensor.is_meta:

@@ -59,14 +59,42 @@ class StateTensor:
 
 
 def state_tensors(network: Network, arrays: Mapping[str, Array]) -> dict[str, StateTensor]:
-    """Return arrays of a network as a ``state_dict`` has them, by the names ``"0.weight"``, ``"1.running_mean"``."""
+    """Return arrays of a network as a ``state_dict`` has them, by the names ``"0.weight"``, ``"1.running_mean"``.
+
+    Weights that are tied to an earlier layer's are that layer's tensor once more.
+    """
     check_axes(network)
     graph, flattened = network.graph(), flattened_features(network)
-    return {
-        f"{place.path}.{tensor.name}": tensor
-        for place in places(network.body)
-        for tensor in _of_layer(place, graph, arrays, flattened)
-    }
+    found: dict[str, StateTensor] = {}
+    for place in places(network.body):
+        if (owner := owner_of_tied(network, place)) in found:
+            found[f"{place.path}.weight"] = found[owner]
+        found |= {f"{place.path}.{each.name}": each for each in _of_layer(place, graph, arrays, flattened)}
+    return found
+
+
+def owner_of_tied(network: Network, place: LayerPlace) -> str:
+    """Return the name of the tensor that a layer's weights are tied to; "" where they are its own.
+
+    Raises
+    ------
+    ConversionError
+        When no module has the tied array as a matrix that the layer's module could have too.
+    """
+    if not (tied := getattr(place.layer, "tied", None)):
+        return ""
+    graph, matrix = network.graph(), np.empty((2, 3))
+    own = _in_order(place.layer, (), "W", matrix).shape
+    for other in places(network.body):
+        row = other.counterpart
+        for argument, name in names_of(other.layer, graph).items():
+            same = _in_order(other.layer, row.order, argument, matrix).shape == own
+            if name == tied and argument in row.arrays and same:
+                return f"{other.path}.{row.arrays[argument]}"
+    raise ConversionError(
+        f"{place.title}: its weights are {tied}, which no module has as a matrix (outputs, inputs)",
+        fix="tie them to those of Embedding or Linear, of the same layout, or export by handgrad.interop.to_onnx",
+    )
 
 
 def _of_layer(
@@ -74,7 +102,7 @@ def _of_layer(
 ) -> Iterator[StateTensor]:
     layer = place.layer
     names = names_of(layer, graph)
-    if not names and not getattr(layer, "tied", None):
+    if not names:
         return
     row = place.counterpart
     kept = {

@@ -1,6 +1,7 @@
 """A program in short print: blocks that repeat once, long rules as calls, and what those rules are at the end.
 
-Repetition is found in the lines, up to their names: of a `Repeat`, and of layers that Python code makes again and again.
+Repetition is found in the lines, up to their names: of a `Repeat`, and of layers or rules that Python code applies again
+and again, at any depth.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, zip_longest
+from functools import cached_property
+from itertools import chain, groupby, zip_longest
 
 from handgrad.program.printing import WIDEST_CODE, in_micro_batch
 from handgrad.program.program import AGAIN, Program, ProgramLine
@@ -20,14 +22,14 @@ from handgrad.rules.rule_source import blocks
 NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 LONG = 4  # lines of a forward that are written as a call, or 2 where the rule comes again
 WORTH = 6  # rows, at least, that a fold saves
-LONGEST = 4  # layers that repeat together
+LONGEST = 40  # layers, or rules, that repeat together
 SCREEN = 50  # lines
 PARAMETERS = {"dgamma", "dbeta"}
 
 
 @dataclass(frozen=True)
 class PrintedRow:
-    """A row in print: code, shape and reason, how far it is indented, and the layer or block that it belongs to.
+    """A row in print: code, shape and reason, how far it is indented, and the layer and the call that it belongs to.
 
     ``note`` is the layer whose first row it is.
     """
@@ -35,15 +37,25 @@ class PrintedRow:
     code: str
     shape: str = ""
     reason: str = ""
-    block: str = ""
     indent: int = 0
     layer: str = ""
+    call: str = ""
     note: str = ""
 
     @property
     def made(self) -> str:
         """The first name that it makes."""
         return re.split(r",| [-+*/]?= ", self.code)[0]
+
+    @property
+    def path(self) -> list[str]:
+        """The layer, the layer in that, and so on; at the end the call."""
+        return [*self.layer.split(" → "), self.call]
+
+    @cached_property
+    def form(self) -> tuple[str, str]:
+        """What rows that differ in names alone have in common."""
+        return NAME.sub("#", self.code), self.shape
 
 
 def fold(program: Program) -> list[tuple[str, list[PrintedRow]]]:
@@ -204,7 +216,7 @@ def _each(lines: Sequence[ProgramLine]) -> Iterator[PrintedRow]:
     for block in blocks(lines):
         row = _row(block[0])
         if block[0].loop:
-            yield PrintedRow(f"{block[0].loop}:", block=row.block, layer=row.layer)
+            yield replace(row, code=f"{block[0].loop}:", shape="", reason="")
         yield from (replace(_row(line), indent=int(bool(line.loop))) for line in block)
 
 
@@ -219,10 +231,8 @@ def _shares(line: ProgramLine, program: Program) -> bool:
 
 
 def _row(line: ProgramLine) -> PrintedRow:
-    is_of_parameters = line.phase in ("accumulate", "update")
-    shape = "" if is_of_parameters else line.shown_shape
-    block = line.call if is_of_parameters else _block(line.layer)
-    return PrintedRow(str(line), shape, line.reason, block, layer=line.layer)
+    shape = "" if line.phase in ("accumulate", "update") else line.shown_shape
+    return PrintedRow(str(line), shape, line.reason, layer=line.layer, call=line.call)
 
 
 def _joined(lines: Sequence[ProgramLine], code: str) -> PrintedRow:
@@ -232,50 +242,84 @@ def _joined(lines: Sequence[ProgramLine], code: str) -> PrintedRow:
         f"{names} = {code}",
         shapes,
         lines[0].reason if len(lines) > 1 or lines[0].again else "",
-        _block(lines[0].layer),
         layer=lines[0].layer,
+        call=lines[0].call,
     )
 
 
-def _block(layer: str) -> str:
-    """Return the layer or block that a line belongs to: ``"layer 3, Repeat → block 2"``."""
-    first, *inner = layer.split(" → ")
-    return f"{first} → {inner[0]}" if inner and inner[0].startswith("block ") else first
+def _folded(rows: Sequence[PrintedRow], phase: str, depth: int = 1) -> list[PrintedRow]:
+    """Put one of blocks that are alike in place of them all: forward the first, which backward comes last.
 
-
-def _folded(rows: Sequence[PrintedRow], phase: str) -> list[PrintedRow]:
-    """Put one of blocks that are alike in place of them all: forward the first, which backward comes last."""
-    units = [[*group] for _, group in groupby(rows, key=lambda row: row.block)]
+    Blocks are looked for among the layers, then within each, and at last among the rules that a layer applies.
+    """
+    units = [[*group] for _, group in groupby(rows, key=lambda row: row.path[:depth])]
     folded: list[PrintedRow] = []
     place = 0
     while place < len(units):
-        saved, negative, times = max(_repeated(units, place, period) for period in range(1, LONGEST + 1))
+        saved, negative, times = max(_runs(units, place, phase))
         if saved < WORTH:
-            folded += units[place]
+            unit = units[place]
+            has_parts = any(len(row.path) > depth for row in unit)
+            folded += _folded(unit, phase, depth + 1) if has_parts else unit
             place += 1
             continue
-        period = -negative
-        end = place + period * times
-        alike = [
-            [row for unit in units[start : start + period] for row in unit]
-            for start in range(place, end, period)
-        ]
+        end = place - negative * times
+        alike = [[*chain(*units[start : start - negative])] for start in range(place, end, -negative)]
         folded.append(PrintedRow(_heading(alike, phase)))
-        folded += [replace(row, indent=row.indent + 1) for row in alike[-1 if phase == "backward" else 0]]
+        inner = _folded(alike[-1 if phase == "backward" else 0], phase, depth + 1)
+        folded += [replace(row, indent=row.indent + 1) for row in inner]
         place = end
     return folded
 
 
-def _repeated(units: Sequence[Sequence[PrintedRow]], place: int, period: int) -> tuple[int, int, int]:
-    """Return how many rows it saves to fold so many units from a place on, with the period and how often they come."""
+def _runs(units: Sequence[Sequence[PrintedRow]], place: int, phase: str) -> Iterator[tuple[int, int, int]]:
+    """Yield `_repeated` of each period, up to one whose blocks are all that is left: no longer one saves more."""
+    for period in range(1, LONGEST + 1):
+        yield (run := _repeated(units, place, period, phase))
+        if place + run[2] * period == len(units):
+            break
 
-    def at(start: int) -> tuple[tuple[str, str], ...]:
-        return _canonical([row for unit in units[start : start + period] for row in unit])
 
+def _repeated(
+    units: Sequence[Sequence[PrintedRow]], place: int, period: int, phase: str
+) -> tuple[int, int, int]:
+    """Return how many rows it saves to fold so many units from a place on, with the period and how often they come.
+
+    In forward and backward each block reads what the one before it makes, and nothing that an earlier one makes.
+    """
+
+    def at(start: int) -> list[PrintedRow]:
+        return [*chain(*units[start : start + period])]
+
+    first = previous = at(place)
+    earlier = set[str]()  # made by the blocks before the previous one
     times = 1
-    while place + (times + 1) * period <= len(units) and at(place + times * period) == at(place):
-        times += 1
-    return (times - 1) * len(at(place)), -period, times
+    while place + (times + 1) * period <= len(units):
+        following = at(place + times * period)
+        if [row.form for row in following] != [row.form for row in first]:
+            break
+        if _canonical(following) != _canonical(first):
+            break
+        read = {after for before, after in _inputs(previous, following) if before != after}
+        if phase not in ("accumulate", "update") and (read & earlier or not read & _made(previous)):
+            break
+        earlier |= _made(previous)
+        previous, times = following, times + 1
+    return (times - 1) * len(first), -period, times
+
+
+def _made(block: Sequence[PrintedRow]) -> set[str]:
+    """Return the names that a block's rows make."""
+    return {name for row in block for name in NAME.findall(re.split(r" [-+*/]?= | in ", row.code)[0])}
+
+
+def _inputs(one: Sequence[PrintedRow], other: Sequence[PrintedRow]) -> list[tuple[str, str]]:
+    """Return the names that a block reads and does not make, each with that in its place in another block."""
+    names = [
+        [*dict.fromkeys(name for row in block for name in NAME.findall(row.code))] for block in (one, other)
+    ]
+    made = _made(one)
+    return [(name, another) for name, another in zip(*names, strict=True) if name not in made]
 
 
 def _canonical(rows: Sequence[PrintedRow]) -> tuple[tuple[str, str], ...]:
@@ -294,9 +338,10 @@ def _heading(blocks: Sequence[Sequence[PrintedRow]], phase: str) -> str:
         return f"{len(blocks)} ×, for each from {first[-1].made} to {last[-1].made}"
     ends = " to ".join(f"{block[0].made} … {block[-1].made}" for block in (first, last))
     if phase == "backward":
-        from_before = " and ".join(after for _, after in _taken(blocks[-2], last))
+        taken = [after for _, after in _taken(blocks[-2], last)]
         order = "each computed again first, " * (last[0].reason == AGAIN) + "the last one first"
-        order += f"; {from_before} comes from what follows the block" if from_before else ""
+        come = "comes" if len(taken) == 1 else "come"
+        order += f"; {' and '.join(taken)} {come} from what follows the block" if taken else ""
         return f"{len(blocks)} × block, from {ends}, {order}"
     links = (f"; {made} is the next one's {name}" for name, made in _taken(first, second) if name != made)
     return f"{len(blocks)} × block, from {ends}{''.join(links)}"
@@ -304,11 +349,8 @@ def _heading(blocks: Sequence[Sequence[PrintedRow]], phase: str) -> str:
 
 def _taken(one: Sequence[PrintedRow], other: Sequence[PrintedRow]) -> list[tuple[str, str]]:
     """Return which value that a block makes the next one reads, after what the block itself reads in its place."""
-    names = [
-        [*dict.fromkeys(name for row in block for name in NAME.findall(row.code))] for block in (one, other)
-    ]
-    made = {name for row in one for name in NAME.findall(row.code.partition("=")[0])}
-    return [(name, taken) for name, taken in zip(*names, strict=True) if name not in made and taken in made]
+    made = _made(one)
+    return [(name, taken) for name, taken in _inputs(one, other) if taken in made]
 
 
 def _texts(called: Mapping[str, Rule]) -> Iterator[PrintedRow]:
@@ -321,7 +363,7 @@ def _texts(called: Mapping[str, Rule]) -> Iterator[PrintedRow]:
         for head, text in heads.items():
             yield PrintedRow(head)
             rows = [
-                PrintedRow(f"{line.target} = {ast.unparse(line.expression)}", "", line.reason, "rules", 1)
+                PrintedRow(f"{line.target} = {ast.unparse(line.expression)}", "", line.reason, 1)
                 for line in text.lines
             ]
             while rows:  # gradients of parameters share a row

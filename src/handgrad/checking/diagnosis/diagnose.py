@@ -31,6 +31,7 @@ VIOLATIONS = {
     "affine": ("ignores-upstream", 0.15),
     "uneven": (UNEVEN, 2.7),
     "squared": ("extra-term", 1.3),
+    "tied": ("extra-term", 0.5),
 }
 
 

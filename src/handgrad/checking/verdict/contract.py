@@ -11,7 +11,15 @@ import numpy as np
 from handgrad.checking.input_draws import Source, fresh
 from handgrad.checking.subject import Array, CheckError, Gradients, Inputs, Subject, copy_of, seeded
 from handgrad.checking.verdict.analytic import is_slow
-from handgrad.checking.verdict.comparison import GradientSample, compare, numerical_gradient
+from handgrad.checking.verdict.comparison import Comparison, GradientSample, compare, numerical_gradient
+from handgrad.checking.verdict.directional import outputs_of
+from handgrad.finite_differences import (
+    NumericalJacobian,
+    Vector,
+    directional_derivatives,
+    numerical_jacobian,
+    scale_of,
+)
 from handgrad.tolerance import EPS, close, reordered, rounding_error
 
 UPSTREAM = "grad_output"
@@ -20,6 +28,9 @@ LONGEST_STATE = 10_000  # characters of one name's value
 UNEVEN = (
     1e-3  # of the largest entry: what a division by a norm, and a small number added to it, may be off by
 )
+MOST_TIES = 8  # values at which entries tie that are looked at
+APART = 2.0**-7  # of a typical entry: as far ties are moved together
+TIED = 1e-3  # of the gradients of entries that tie: a share too many is far more
 # By how much upstream gradients are scaled: losses are averaged over many rows, and scaled up.
 FACTORS = {2.0: "twice", 2.0**-20: "a millionth of", 2.0**10: "a thousand times"}
 
@@ -35,6 +46,7 @@ class Violation:
         "affine",  # zero upstream does not give zero
         "uneven",  # a multiple of the upstream gradient does not give that multiple
         "squared",  # twice the upstream gradient gives four times the gradient: it is multiplied twice
+        "tied",  # entries that tie get another sum of gradients than moving them together has
     ]
     argument: str  # the array that changed, or whose gradient did
     evidence: str
@@ -47,6 +59,47 @@ def violations(subject: Subject, sample: GradientSample) -> list[Violation]:
     calls = [called] if few else [subject.run_backward(sample.upstream, sample.inputs) for _ in range(CALLS)]
     again = [*_repetition(subject, sample, calls), *_between(subject, sample)]
     return [*mutations, *again, *([] if again else _linearity(subject, sample, few=few))]
+
+
+def ties(subject: Subject, comparison: Comparison) -> Iterator[Violation]:
+    """Look whether entries that tie get the derivative of moving them together.
+
+    Of each alone every value between its two sides is right; but where two entries are the largest, the maximum moves with
+    both of them once, and not twice. Kinks at a fixed place, as ReLU's at 0, are no ties: there conventions need not agree.
+    """
+    numerical, sample = comparison.numerical, comparison.samples[0]
+    flat = np.concatenate([part.ravel() for part in sample.upstream])
+    for name, jacobian in numerical.jacobians.items():
+        value, got = sample.inputs[name], sample.got[name]
+        if (
+            not isinstance(jacobian, NumericalJacobian)
+            or got.shape != value.shape
+            or name in comparison.wrong
+        ):
+            continue
+        kinked = jacobian.kinks.reshape(value.shape)
+        values, counts = np.unique(value[kinked], return_counts=True)
+        tied = [kinked & (value == each) for each in values[counts > 1][:MOST_TIES]]
+        if not tied:
+            continue
+        function = outputs_of(subject, sample.inputs, name)
+        found = directional_derivatives(function, value, np.array(tied, float))
+        low, high, error = found.allowed(flat)
+        for number, entries in enumerate(tied):
+            total, largest = float(got[entries].sum()), float(np.abs(got[entries]).sum())
+            off = max(low[number] - total, total - high[number]) - error[number]
+            if not found.kinks[number] and off > TIED * largest and _stay_tied(function, value, entries):
+                words = f"the {int(entries.sum())} entries of {name} that tie at {value[entries][0]:.4g}"
+                right = f"and {float(high[number]):.4g} when they move together"
+                yield Violation("tied", name, f"{words} get gradients that sum to {total:.4g}, {right}")
+                break
+
+
+def _stay_tied(function: Vector, value: Array, entries: Array) -> bool:
+    """Whether an entry is at a kink also where all that tie have moved together."""
+    moved = value + APART * scale_of(value) * entries
+    place = tuple(int(k) for k in np.argwhere(entries)[0])
+    return bool(numerical_jacobian(function, moved, [place]).kinks.any())
 
 
 def module_state(function: object) -> dict[str, str]:
