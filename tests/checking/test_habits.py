@@ -382,3 +382,23 @@ y, cache = square_forward(np.random.default_rng(0).normal(size=(3, 4)))
 square_backward(y - 1, cache)
 """
     assert report_on(tmp_path, source, "square_forward").verdict == "right"
+
+
+def test_a_matrix_called_B_is_no_bias(tmp_path):
+    source = """
+def lora_forward(x, W, A, B):
+    return x @ W.T + (x @ A.T) @ B.T, (x, W, A, B)
+
+def lora_backward(dout, cache):
+    x, W, A, B = cache
+    dx = dout @ W.T + dout @ B @ A
+    return dx, dout.T @ x, (dout @ B).T @ x, dout.T @ (x @ A.T)
+
+rng = np.random.default_rng(0)
+W, A, B = rng.normal(size=(6, 6)), rng.normal(size=(2, 6)), rng.normal(size=(6, 2))
+out, cache = lora_forward(rng.normal(size=(9, 6)), W, A, B)
+lora_backward(out, cache)
+"""
+    report = report_on(tmp_path, source, "lora_forward")
+    assert named(report) == ["transposed"]
+    assert [each.name for each in report.arguments if each.verdict == "wrong"] == ["x"]

@@ -71,7 +71,8 @@ def _is_broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 def _has_a_strange_bias(values: dict[str, Any]) -> bool:
     """Whether a bias has another size than its matrix gives outputs: what sums over the wrong axis runs with that too."""
-    matrices = {name: _matrix_of(name, values) for name in values if is_bias(name.rpartition(".")[2])}
+    vectors = [name for name, value in values.items() if np.size(value) == max(np.shape(value), default=1)]
+    matrices = {name: _matrix_of(name, values) for name in vectors if is_bias(name.rpartition(".")[2])}
     return any(matrix and np.size(values[name]) not in matrix for name, matrix in matrices.items())
 
 
