@@ -124,8 +124,8 @@ def train_command(
 ) -> int:
     """Train a network, and save it in a run folder, with a page that explains it.
 
-    SOURCE is digits (the default), alice, mackey-glass, mnist, moons, spirals, xor, or a file: SUFFIXES,
-    .txt, or a folder of IDX files, of CIFAR's, or with a folder of images for each class.
+    SOURCE is digits (the default), alice, mackey-glass, mnist, moons, spirals, xor, a configuration (.toml), or a
+    file: SUFFIXES, .txt, or a folder of IDX files, of CIFAR's, or with a folder of images for each class.
     For a text it is a transformer that predicts each next character.
 
     \b
@@ -137,7 +137,7 @@ def train_command(
     handgrad train --config lenet
     handgrad train images --config resnet
     handgrad train prices.csv --target close --config series
-    handgrad train --config network.toml --json
+    handgrad train network.toml --json
     handgrad train --resume runs/houses --epochs 60
 
     Ctrl-C saves the last finished epoch. A training that was interrupted is resumed with --resume, with the same
