@@ -223,7 +223,7 @@ def train_member(folder: str, configuration: str, threads: int | None) -> tuple[
         if STOPPED.is_set():
             return folder, 128 + signal.SIGINT
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "handgrad", "train", *how, "--json"],
+            [sys.executable, "-P", "-m", "handgrad", "train", *how, "--no-cluster", "--json"],
             env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             start_new_session=True,  # Ctrl-C comes to the sweep alone, which hands it on
         )  # fmt: skip

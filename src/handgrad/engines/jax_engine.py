@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from handgrad.arrays import dense
-from handgrad.engines.cluster import processes
+from handgrad.engines.cluster import devices_by_process, processes
 from handgrad.engines.engine import Array, Epoch, MicroBatches, NonFiniteLossError, convert
 from handgrad.errors import ConfigurationError, need
 from handgrad.program import Program, ProgramLine
@@ -36,13 +36,12 @@ class JaxEngine:
     """
 
     def __init__(self, devices: int | None = None) -> None:
-        self.jax = jax = need("jax", "the jax engine")
-        found = [jax.local_devices(process) for process in range(jax.process_count())]
-        fewest = min(map(len, found))
-        if devices is not None and devices > fewest:
+        self.jax = need("jax", "the jax engine")
+        found = devices_by_process()
+        if devices is not None and devices > len(found[0]):
             kind = found[0][0].platform
             raise ConfigurationError(
-                f"training.devices: {devices} are asked for, and JAX has {fewest} ({kind})",
+                f"training.devices: {devices} are asked for, and JAX has {len(found[0])} ({kind})",
                 fix="ask for no more, or for none, which takes all"
                 + f"; XLA_FLAGS=--xla_force_host_platform_device_count={devices} simulates them"
                 * (kind == "cpu"),
