@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -212,6 +214,35 @@ def test_train_takes_it_with_a_schedule_and_validation() -> None:
         losses = [(record.loss, record.validation_loss) for record in history.epochs]
         runs.append(network.arrays | {"losses": np.array(losses)})
     check_agreement(runs[0], runs[1], "float64", "train")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_waits_for_the_compiler(number: int) -> None:
+    """An exception would leave XLA's thread compiling while Python ends, which crashes; then the training is interrupted."""
+    bound: Any = Training(JaxEngine(), EVERYTHING, "float64").bound
+    came: list[str] = []
+
+    def stop(*arguments: object) -> None:
+        came.append("interrupted")
+        raise KeyboardInterrupt
+
+    before = signal.signal(number, stop)
+    try:
+        batches = bound.batches
+
+        def compiled(*arguments: object) -> object:
+            signal.raise_signal(number)
+            found = batches(*arguments)
+            came.append("compiled")
+            return found
+
+        bound.batches = compiled
+        with pytest.raises(KeyboardInterrupt):
+            bound.epoch(Epoch(EVERYTHING.arrays, np.arange(4), 2, np.full(2, 0.1), 1, 7))
+        assert signal.getsignal(number) is stop
+    finally:
+        signal.signal(number, before)
+    assert came == ["compiled", "interrupted"]
 
 
 def test_sparse_rows_are_sent_as_they_are_needed() -> None:
