@@ -187,8 +187,7 @@ def test_a_process_whose_address_is_wrong_ends_with_the_time_and_the_reason(proc
         assert re.match(
             rf"Error: process {number} of 2 has waited \d+ seconds for the others at {address}\n", error
         )
-        assert ("given  no-such-host.invalid: " in error) == (number == 1)
-        assert error.count("\n") == 2 + number
+        assert error.count("\n") == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

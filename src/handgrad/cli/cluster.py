@@ -6,7 +6,6 @@ import atexit
 import mmap
 import os
 import signal
-import socket
 import sys
 import tempfile
 import time
@@ -85,16 +84,9 @@ class _Place:
 
     def error(self) -> EngineError:
         """Return the error of a process that has waited in vain."""
-        where, unknown = "", ""
-        if self.coordinator is not None:
-            where, host = f" at {self.coordinator}", self.coordinator.rpartition(":")[0]
-            try:
-                socket.getaddrinfo(host.strip("[]"), None)
-            except OSError as error:
-                unknown = f"{host}: {error.strerror}"
+        where = "" if self.coordinator is None else f" at {self.coordinator}"
         return EngineError(
             f"{self.name} has waited {time.monotonic() - self.began:.0f} seconds for the others{where}",
-            given=unknown,
             fix="check that all are started, each with a number of its own, that the first one runs at this address, and "
             "that the others reach its port; --join-minutes waits longer",
         )
