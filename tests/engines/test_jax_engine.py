@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -283,3 +285,30 @@ def test_a_line_that_jax_cannot_run_is_named_and_the_reference_engine_takes_over
     ):
         history = train(network, X[2], CLASSES[2], epochs=1, engine="jax")
     assert history.facts["engine"] == "reference"
+
+
+CARDS = Path(__file__).parents[2] / "benchmarks" / "cards.py"
+
+
+def test_the_benchmark_for_cards_runs_without_one_on_request() -> None:
+    small = ["--widths", "16", "--batch", "8", "--steps", "1", "--every", "150"]
+    command = [sys.executable, CARDS, "--device", "cpu", *small]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    head, names, times, *_ = done.stdout.splitlines()
+    assert "TFLOP/s at most" in head
+    assert re.findall(r"jax engine|plain JAX|torch.compile", names) == [
+        "jax engine",
+        "plain JAX",
+        "torch.compile",
+    ]
+    assert times.split()[0] == "16"
+    for dtype in ("float64", "float32"):
+        assert f"1 processes, 1 devices, {dtype}: 2 of 2 agree" in done.stdout
+
+
+def test_the_benchmark_for_cards_names_what_is_missing() -> None:
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, CARDS], capture_output=True, text=True, env=environment)
+    assert done.returncode == 1
+    assert "JAX finds no CUDA card, only cpu\n  fix    run it where there is one" in done.stderr
