@@ -2,7 +2,7 @@
 
 python benchmarks/conformance.py [--devices N | --processes N] [--dtype float64] [--every K] trains those of
 tests/engines/test_compiled_agreement.py, or each K-th, two epochs of batches of 8 rows each, and prints how many agree and
-how far they are apart.
+how far they are apart. The devices are simulated ones of the processor, or what JAX_PLATFORMS names.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def main() -> None:
     with socket.socket() as listening:
         listening.bind(("localhost", 0))
         address = f"localhost:{listening.getsockname()[1]}"
-    flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={given.devices}", "JAX_PLATFORMS": "cpu"}
+    flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={given.devices}"}
+    flags["JAX_PLATFORMS"] = os.environ.get("JAX_PLATFORMS", "cpu")
     started = [
         subprocess.Popen(
             [sys.executable, *sys.argv, "--place", json.dumps([address, given.processes, number])],

@@ -16,7 +16,8 @@ import numpy as np
 from msgspec import Meta
 
 from handgrad.arrays import Array, Fingerprint, is_sparse
-from handgrad.data import Dataset, Split, Task, split
+from handgrad.data import Dataset, Split, Task
+from handgrad.data.dataset import divide
 from handgrad.data.text import is_text
 from handgrad.engines import ENGINES, check_devices
 from handgrad.errors import ConfigurationError, nearest
@@ -195,7 +196,7 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     def split(self, dataset: Dataset) -> Split:
         """Return which rows of a data set train, validate and test."""
         data = self.data
-        return split(dataset, test=data.test, validation=data.validation, seed=self.training.seed)
+        return divide(dataset, data.test, data.validation, self.training.seed)
 
     def build(self, dataset: Dataset) -> Network:
         """Make the network for a data set: its inputs, outputs and loss follow from the data."""

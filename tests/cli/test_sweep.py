@@ -6,10 +6,16 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
+import joblib
 import pytest
+from joblib.parallel import ParallelBackendBase, register_parallel_backend
 
+from handgrad.cli import group
 from handgrad.cli.sweep import Member, combinations, show
 from handgrad.configuration import Configuration
 
@@ -138,3 +144,45 @@ def test_a_killed_training_ends_alone_and_ctrl_c_saves_the_others(server: Server
         assert not Path(f"/proc/{process}").exists(), name
         assert (shop / "killed" / name / "checkpoint.safetensors").exists()
     assert started.keys() == {"seed=1", "seed=2"}
+
+
+class ResultsAtTheEnd(ParallelBackendBase):  # type: ignore[misc] # joblib has no types
+    """A backend as Ray's: it has no results before all are there."""
+
+    def effective_n_jobs(self, n_jobs: int) -> int:
+        """Train two at once."""
+        return 2
+
+    def submit(self, work: Callable[[], Any], callback: Callable[[Any], None]) -> Future[Any]:
+        """Do the work here and now."""
+        future: Future[Any] = Future()
+        future.get = lambda timeout=None: future.result()  # type: ignore[attr-defined] # as of a pool
+        future.set_result(work())
+        callback(future)
+        return future
+
+
+def test_a_backend_that_returns_all_results_at_the_end_trains_a_configuration(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(shop)
+    settings = (
+        '[data]\nsource = "pets.csv"\ntarget = "kept"\n[network]\nhidden = [3]\n[training]\nepochs = 1\n'
+    )
+    Path("network.toml").write_text(settings)
+    register_parallel_backend("at the end", ResultsAtTheEnd)
+    command = "sweep network.toml --over training.seed=0,1 --out runs/at-the-end --json"
+    with joblib.parallel_config("at the end"):
+        code = group.main(command.split(), standalone_mode=False)
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    assert {run["settings"]["training.seed"] for run in json.loads(out)["runs"]} == {0, 1}
+    assert err.count("validation loss") == 2
+
+
+def test_two_configurations_are_refused(at: Command, shop: Path) -> None:
+    done = at("sweep", "a.toml", "--config", "b.toml", "--over", "training.seed=0,1", code=1)
+    assert done.stderr == (
+        "Error: two configurations are given, a.toml and --config b.toml\n"
+        "  fix    give one, and what differs as options\n"
+    )

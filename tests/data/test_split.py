@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handgrad.data import Dataset, Split, digits, split
+from handgrad.data import Dataset, Split, digits, load, split
+from handgrad.data.dataset import divide
 from handgrad.errors import DataError
 
 
@@ -110,3 +111,11 @@ def test_a_split_without_training_rows_is_refused() -> None:
         split(regression(10), test=0.6, validation=0.4)
     with pytest.raises(DataError, match="no training row is left of 2"):
         split(regression(2))
+
+
+def test_trainings_divide_rows_as_split_does_in_half_the_memory() -> None:
+    for data in (dataset([30, 40]), load("mackey-glass")):
+        parts, small = split(data, seed=3), divide(data, 0.2, 0.1, 3)
+        for name in ("train", "validation", "test"):
+            assert getattr(small, name).dtype == np.int32
+            np.testing.assert_array_equal(getattr(small, name), getattr(parts, name))

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -71,7 +72,9 @@ class Processes:
             writer.writerow(["a", "b", "c", "d", "e", "y"])
             writer.writerows([*row, "yes" if row @ row > 5 else "no"] for row in x.tolist() and x)
 
-    def start(self, count: int, *arguments: object) -> list[int]:
+    def start(
+        self, count: int, *arguments: object, environments: Sequence[Mapping[str, str]] = ({}, {}, {}, {})
+    ) -> list[int]:
         """Start it, with the options that say which process is which; return the numbers of the parents."""
         with socket.socket() as listening:
             listening.bind(("localhost", 0))
@@ -82,6 +85,7 @@ class Processes:
                 self.folder,
                 ["train", *arguments, *place, "--process", number],
                 [os.devnull, self.folder / f"{number}.out", self.folder / f"{number}.err"],
+                environment=environments[number],
             )
             for number in range(count)
         ]
@@ -164,6 +168,93 @@ def test_a_killed_process_ends_the_other_and_both_go_on_from_the_checkpoint(proc
         weights = (load_file(processes.folder / each / "weights.safetensors") for each in (run, "whole"))
         for (name, array), undisturbed in zip(next(weights).items(), next(weights).values(), strict=True):
             np.testing.assert_array_equal(array, undisturbed, err_msg=name)
+
+
+def test_a_process_whose_address_is_wrong_ends_with_the_time_and_the_reason(processes: Processes) -> None:
+    """As does the first one, when the others do not come."""
+    place = ["--processes", "2", "--join-minutes", "0.02"]
+    for number, host in enumerate(("localhost", "no-such-host.invalid")):
+        log = processes.folder / "alone.err"
+        with socket.socket() as listening:
+            listening.bind(("localhost", 0))
+            address = f"{host}:{listening.getsockname()[1]}"
+        command = ["train", *TRAINING, *place, "--process", str(number), "--coordinator", address]
+        began = time.monotonic()
+        started = processes.server.start(processes.folder, command, [os.devnull, os.devnull, log])
+        assert processes.server.wait(started) == 1
+        assert time.monotonic() - began < SECONDS
+        error = log.read_text()
+        assert re.match(
+            rf"Error: process {number} of 2 has waited \d+ seconds for the others at {address}\n", error
+        )
+        assert error.count("\n") == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_process_that_waits_for_the_others_is_stopped_at_once(processes: Processes, number: int) -> None:
+    log = processes.folder / "waiting.err"
+    place = ["--coordinator", "localhost:1", "--processes", "2", "--process", "1"]
+    started = processes.server.start(
+        processes.folder, ["train", *TRAINING, *place], [os.devnull, os.devnull, log]
+    )
+    while not children(started):
+        time.sleep(0.01)
+    time.sleep(3)  # in which it has imported JAX
+    (child,) = children(started)
+    os.kill(started, number)
+    stopped = time.monotonic()
+    assert processes.server.wait(started) == 128 + number
+    assert time.monotonic() - stopped < 10
+    assert log.read_text() == "Stopped.\n"
+    assert not Path(f"/proc/{child}").exists()
+
+
+def test_processes_with_other_numbers_of_devices_are_named(processes: Processes) -> None:
+    environments = [{"XLA_FLAGS": f"--xla_force_host_platform_device_count={count}"} for count in (1, 3)]
+    for number, started in enumerate(processes.start(2, *TRAINING, environments=environments)):
+        assert processes.server.wait(started) == 1
+        assert (processes.folder / f"{number}.err").read_text() == (
+            "Error: the processes have different numbers of devices: process 0 has 1, process 1 has 3\n"
+            "  fix    give each the same number, for example by CUDA_VISIBLE_DEVICES\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ("--coordinator localhost --processes 2 --process 1", "--coordinator localhost: there is no port"),
+        ("--processes 2", "the other processes are not known: coordinator_address should be defined."),
+        ("--cluster --engine reference", "--cluster is given, and the engine reference trains in one"),
+    ],
+)
+def test_a_cluster_that_cannot_be_is_one_error(processes: Processes, arguments: str, error: str) -> None:
+    log = processes.folder / "refused.err"
+    command = ["train", "xor", *arguments.split()]
+    started = processes.server.start(processes.folder, command, [os.devnull, os.devnull, log])
+    assert processes.server.wait(started) == 1
+    assert log.read_text().startswith(f"Error: {error}\n")
+    assert "\n  fix    " in log.read_text()
+
+
+def test_processes_of_srun_train_together_or_are_told_that_they_do_not(processes: Processes) -> None:
+    """The engine may be named in the file of settings too."""
+    (processes.folder / "together.toml").write_text('[training]\nengine = "jax"\n')
+    for arguments, code, error in (
+        ([], 1, "Error: 2 processes are started together, and the engine compiled trains in one\n"),
+        (["together.toml"], 1, "Error: the other processes are not known: "),  # there is no srun here
+        (["--no-cluster", "--epochs", "1", "--out", "alone"], 0, "xor: 700 training rows"),
+    ):
+        log = processes.folder / "srun.err"
+        command = ["train", *(arguments if "together.toml" in arguments else ["xor", *arguments])]
+        started = processes.server.start(
+            processes.folder,
+            command,
+            [os.devnull, os.devnull, log],
+            environment={"SLURM_STEP_NUM_TASKS": "2"},
+        )
+        assert processes.server.wait(started) == code
+        assert log.read_text().startswith(error)
+        log.unlink()
 
 
 def test_without_an_option_mpirun_says_that_there_are_two(processes: Processes) -> None:

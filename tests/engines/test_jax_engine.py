@@ -5,8 +5,12 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -214,6 +218,35 @@ def test_train_takes_it_with_a_schedule_and_validation() -> None:
     check_agreement(runs[0], runs[1], "float64", "train")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_waits_for_the_compiler(number: int) -> None:
+    """An exception would leave XLA's thread compiling while Python ends, which crashes; then the training is interrupted."""
+    bound: Any = Training(JaxEngine(), EVERYTHING, "float64").bound
+    came: list[str] = []
+
+    def stop(*arguments: object) -> None:
+        came.append("interrupted")
+        raise KeyboardInterrupt
+
+    before = signal.signal(number, stop)
+    try:
+        batches = bound.batches
+
+        def compiled(*arguments: object) -> object:
+            signal.raise_signal(number)
+            found = batches(*arguments)
+            came.append("compiled")
+            return found
+
+        bound.batches = compiled
+        with pytest.raises(KeyboardInterrupt):
+            bound.epoch(Epoch(EVERYTHING.arrays, np.arange(4), 2, np.full(2, 0.1), 1, 7))
+        assert signal.getsignal(number) is stop
+    finally:
+        signal.signal(number, before)
+    assert came == ["compiled", "interrupted"]
+
+
 def test_sparse_rows_are_sent_as_they_are_needed() -> None:
     from scipy.sparse import csr_array
 
@@ -252,3 +285,30 @@ def test_a_line_that_jax_cannot_run_is_named_and_the_reference_engine_takes_over
     ):
         history = train(network, X[2], CLASSES[2], epochs=1, engine="jax")
     assert history.facts["engine"] == "reference"
+
+
+CARDS = Path(__file__).parents[2] / "benchmarks" / "cards.py"
+
+
+def test_the_benchmark_for_cards_runs_without_one_on_request() -> None:
+    small = ["--widths", "16", "--batch", "8", "--steps", "1", "--every", "150"]
+    command = [sys.executable, CARDS, "--device", "cpu", *small]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    head, names, times, *_ = done.stdout.splitlines()
+    assert "TFLOP/s at most" in head
+    assert re.findall(r"jax engine|plain JAX|torch.compile", names) == [
+        "jax engine",
+        "plain JAX",
+        "torch.compile",
+    ]
+    assert times.split()[0] == "16"
+    for dtype in ("float64", "float32"):
+        assert f"1 processes, 1 devices, {dtype}: 2 of 2 agree" in done.stdout
+
+
+def test_the_benchmark_for_cards_names_what_is_missing() -> None:
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, CARDS], capture_output=True, text=True, env=environment)
+    assert done.returncode == 1
+    assert "JAX finds no CUDA card, only cpu\n  fix    run it where there is one" in done.stderr

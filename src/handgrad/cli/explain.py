@@ -133,8 +133,6 @@ def _subject(source: str | None, config: Path | None, settings: Mapping[str, Any
         optimiser = experiment.configuration.optimiser()
         origin = f"trained weights of {Path(named).name}, {_which(experiment, len(chosen))}"
         return _Subject(run.network, arrays, optimiser, read_snapshots(Path(named)), origin)
-    if named.endswith(".toml"):
-        source, config = None, Path(named)
     experiment = Experiment(configuration_from(source, config, settings))
     dataset, network, chosen = experiment.dataset, experiment.network, _batch(experiment, rows)
     network.standardise(dataset.x, dataset.t)

@@ -107,11 +107,18 @@ FLAGS = {name.replace(".", "__"): flag for name, flag, _ in SETTINGS}
 def with_settings(command: F) -> F:
     """Give a command the data source and every setting; it receives them as ``settings``.
 
-    An error about a setting that was given as an option names the option.
+    A source that ends in .toml is the configuration. An error about a setting that was given as an option names the option.
     """
 
     @wraps(command)
     def with_option_names(*arguments: Any, **given: Any) -> Any:
+        if (source := given["source"] or "").endswith(".toml"):
+            if given["config"] is not None:
+                raise ConfigurationError(
+                    f"two configurations are given, {source} and --config {given['config']}",
+                    fix="give one, and what differs as options",
+                )
+            given |= {"source": None, "config": Path(source)}
         try:
             return command(*arguments, **given)
         except ConfigurationError as error:

@@ -60,7 +60,7 @@ def sweep_command(
     \b
     handgrad sweep --over training.optimiser.learning_rate=0.001,0.003,0.01
     handgrad sweep houses.csv --target price --over network.hidden=[64],[64,64] --over training.seed=0,1,2 --jobs 4
-    handgrad sweep --config network.toml --over training.optimiser.type=SGD,Adam --out runs/optimisers
+    handgrad sweep network.toml --over training.optimiser.type=SGD,Adam --out runs/optimisers
 
     The same command with --out FOLDER goes on: finished trainings stay, interrupted ones are resumed, and what is new in
     --over is trained.
@@ -184,7 +184,12 @@ def _train(joblib: Any, members: Sequence[Member], jobs: int | None) -> None:
         click.echo(f"{len(members) - len(left)} of {len(members)} trainings are finished", err=True)
     at_once = joblib.effective_n_jobs(jobs)
     threads = max(1, (os.cpu_count() or 1) // at_once) if at_once > 1 else None
-    parallel = joblib.Parallel(jobs, prefer="threads", return_as="generator_unordered")
+    backend, _ = joblib.parallel.get_active_backend(prefer="threads")
+    # Some backends, as Ray's, return results only when all are there; each training's folder has its own before that.
+    unordered = getattr(backend, "supports_return_generator", False)
+    parallel = joblib.Parallel(
+        jobs, prefer="threads", return_as="generator_unordered" if unordered else "list"
+    )
     trainings = (
         joblib.delayed(train_member)(name, write_configuration(member.configuration), threads)
         for name, member in left.items()
@@ -218,7 +223,7 @@ def train_member(folder: str, configuration: str, threads: int | None) -> tuple[
         if STOPPED.is_set():
             return folder, 128 + signal.SIGINT
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "handgrad", "train", *how, "--json"],
+            [sys.executable, "-P", "-m", "handgrad", "train", *how, "--no-cluster", "--json"],
             env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             start_new_session=True,  # Ctrl-C comes to the sweep alone, which hands it on
         )  # fmt: skip

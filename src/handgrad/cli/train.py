@@ -45,10 +45,10 @@ from handgrad.cli.run_folder import (
     resumed,
     terminated_as_interrupted,
 )
-from handgrad.configuration import Configuration, write_configuration
+from handgrad.configuration import Configuration, read_configuration, write_configuration
 from handgrad.data.sources import BY_SUFFIX
-from handgrad.engines.cluster import announced, check_same, is_first
-from handgrad.errors import EngineError, RunError, TrainingError, notify
+from handgrad.engines.cluster import JOINING_SECONDS, announced, check_same, is_first
+from handgrad.errors import ConfigurationError, EngineError, RunError, TrainingError, notify
 from handgrad.files import FolderLock
 from handgrad.network import Network
 from handgrad.runs import Run, load_run, replace_run, save_run, target_names
@@ -105,6 +105,14 @@ PAGE, PICTURE = "explanation.html", "evaluation.png"
 @click.option(
     "--process", metavar="K", type=click.IntRange(0), envvar="HANDGRAD_PROCESS", help="Which this is, from 0."
 )
+@click.option(
+    "--join-minutes",
+    metavar="N",
+    type=NumberRange(min=0, min_open=True, max=10**4),
+    default=JOINING_SECONDS / 60,
+    show_default=True,
+    help="How long to wait for the other processes at the start.",
+)
 @json_option("Print the results as JSON, and each epoch on standard error.")
 def train_command(
     source: str | None,
@@ -119,13 +127,14 @@ def train_command(
     coordinator: str | None,
     processes: int | None,
     process: int | None,
+    join_minutes: float,
     as_json: bool,
     **settings: Any,
 ) -> int:
     """Train a network, and save it in a run folder, with a page that explains it.
 
-    SOURCE is digits (the default), alice, mackey-glass, mnist, moons, spirals, xor, or a file: SUFFIXES,
-    .txt, or a folder of IDX files, of CIFAR's, or with a folder of images for each class.
+    SOURCE is digits (the default), alice, mackey-glass, mnist, moons, spirals, xor, a configuration (.toml), or a
+    file: SUFFIXES, .txt, or a folder of IDX files, of CIFAR's, or with a folder of images for each class.
     For a text it is a transformer that predicts each next character.
 
     \b
@@ -137,7 +146,7 @@ def train_command(
     handgrad train --config lenet
     handgrad train images --config resnet
     handgrad train prices.csv --target close --config series
-    handgrad train --config network.toml --json
+    handgrad train network.toml --json
     handgrad train --resume runs/houses --epochs 60
 
     Ctrl-C saves the last finished epoch. A training that was interrupted is resumed with --resume, with the same
@@ -158,15 +167,24 @@ def train_command(
             settings,
         )
 
+    given = any(each is not None for each in (coordinator, processes, process))
+    started = announced(os.environ) if cluster is None and not given else 1
     if cluster is None:
-        found = settings["training__engine"] == "jax" and announced(os.environ) > 1
-        cluster = found or coordinator is not None
+        cluster = given or started > 1
     if not cluster:
         return run()
-    if settings["training__engine"] not in (None, "jax"):
-        raise click.UsageError("--cluster is for --engine jax: the other engines run in one process.")
+    engine = settings["training__engine"]
+    if started > 1 and engine is None:
+        file = config if resume is None else resume / "config.toml"
+        engine = read_configuration(file, {}, shown=True).training.engine
+    if engine not in (None, "jax"):
+        what = f"{started} processes are started together" if started > 1 else "--cluster is given"
+        raise ConfigurationError(
+            f"{what}, and the engine {engine} trains in one",
+            fix="--engine jax trains one network in all of them, --no-cluster one in each",
+        )
     settings["training__engine"] = "jax"
-    return in_cluster(run, coordinator, processes, process)
+    return in_cluster(run, coordinator, processes, process, join_minutes)
 
 
 def _run(

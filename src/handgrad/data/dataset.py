@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,6 +199,13 @@ def split(dataset: Dataset, *, test: float = 0.2, validation: float = 0.1, seed:
     >>> len(parts.train), len(parts.validation), len(parts.test)
     (7, 1, 2)
     """
+    parts = divide(dataset, test, validation, seed)
+    return Split(parts.train.astype(np.int64), parts.validation.astype(np.int64), parts.test.astype(np.int64))
+
+
+def divide(dataset: Dataset, test: float, validation: float, seed: int) -> Split:
+    """Do what `split` does, with numbers of the smallest type: of a file there may be many."""
+    kind = np.int32 if len(dataset) < 2**31 else np.int64
     free = len(dataset) - dataset.test_rows
     held_out = 0 if dataset.test_rows else _count("test", test, free)
     validating = _count("validation", validation, free)
@@ -209,15 +216,20 @@ def split(dataset: Dataset, *, test: float = 0.2, validation: float = 0.1, seed:
             fix="lower test or validation",
         )
     if dataset.ordered:
-        parts = np.split(np.arange(len(dataset)), [free - held_out - validating, free - held_out])
+        parts: list[NDArray[Any]] = np.split(
+            np.arange(len(dataset), dtype=kind), [free - held_out - validating, free - held_out]
+        )
         return Split(*parts)
-    rows = np.random.default_rng(seed).permutation(free)
+    rows: NDArray[Any] = np.arange(free, dtype=kind)
+    np.random.default_rng(seed).shuffle(rows)
     if dataset.task == "classification":
         rows = rows[np.argsort(dataset.t[rows], kind="stable")]
     tested, rows = _take(rows, held_out)
     validated, rows = _take(rows, validating)
-    fixed = np.arange(free, len(dataset))
-    return Split(train=np.sort(rows), validation=np.sort(validated), test=np.append(np.sort(tested), fixed))
+    for part in (rows, validated, tested):
+        part.sort()
+    fixed = np.arange(free, len(dataset), dtype=kind)
+    return Split(train=rows, validation=validated, test=np.append(tested, fixed))
 
 
 def _count(name: str, fraction: float, rows: int) -> int:
@@ -226,7 +238,7 @@ def _count(name: str, fraction: float, rows: int) -> int:
     return max(1, round(fraction * rows)) if fraction else 0
 
 
-def _take(rows: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _take(rows: NDArray[Any], count: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Take rows at even distances: of rows sorted by class, that takes every class in its share."""
     places = (2 * np.arange(count) + 1) * len(rows) // max(1, 2 * count)
     return rows[places], np.delete(rows, places)

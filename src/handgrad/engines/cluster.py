@@ -5,6 +5,7 @@ JAX does all of it: `jax.distributed` finds the processes and notices when one h
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import zlib
@@ -20,7 +21,7 @@ HEARTBEAT_SECONDS = 30
 """How long a process may be silent before the others end: a network cable that was pulled takes as long to be noticed."""
 
 JOINING_SECONDS = 300
-"""How long the first processes wait for the last."""
+"""How long the first processes wait for the last, where nothing else is given."""
 
 LOST = re.compile("Gloo|NCCL|[Cc]oordination|distributed service|heartbeat")
 """What the messages of JAX have in them where another process has gone."""
@@ -48,7 +49,10 @@ def announced(environment: Mapping[str, str]) -> int:
     return max(hosts, *(int(count) for count in counts if count.isdecimal()), 1)
 
 
-def join(coordinator: str | None = None, processes: int | None = None, process: int | None = None) -> None:
+def join(
+    coordinator: str | None = None, processes: int | None = None, process: int | None = None,
+    seconds: float = JOINING_SECONDS,
+) -> None:  # fmt: skip
     """Join the other processes; what is not given, JAX finds in the environment of srun, mpirun or Kubernetes.
 
     Parameters
@@ -57,14 +61,20 @@ def join(coordinator: str | None = None, processes: int | None = None, process: 
         "host:port", where the first process listens.
     processes, process
         How many there are, and the number of this one, from 0.
+    seconds
+        How long to wait for the others. Where they do not come, JAX ends this process by SIGABRT.
 
     Raises
     ------
     ConfigurationError
-        Where nothing is found.
+        Where nothing is found, or the processes do not fit together.
     EngineError
-        Where the other processes do not come.
+        Where the address is not this process's to listen on.
     """
+    if coordinator is not None and not re.fullmatch(r".+:\d+", coordinator):
+        raise ConfigurationError(
+            f"--coordinator {coordinator}: there is no port", fix=f"as in --coordinator {coordinator}:55527"
+        )
     distributed = need("jax", "training in several processes").distributed
     given = coordinator, processes, process
     method = None if None in given else "deactivate"
@@ -72,7 +82,7 @@ def join(coordinator: str | None = None, processes: int | None = None, process: 
         distributed.initialize(
             *given,
             cluster_detection_method=method,
-            initialization_timeout=JOINING_SECONDS,
+            initialization_timeout=math.ceil(seconds),
             heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
         )
     except (ValueError, TypeError, IndexError) as error:
@@ -85,8 +95,23 @@ def join(coordinator: str | None = None, processes: int | None = None, process: 
     except RuntimeError as error:
         raise EngineError(
             f"the other processes were not found: {str(error).partition(chr(10))[0]}",
-            fix="check that all of them are started, and reach the coordinator's address",
+            fix="check that all of them are started and reach the coordinator's address, and that no other program "
+            "listens there",
         ) from None
+    devices_by_process()
+
+
+def devices_by_process() -> list[list[Any]]:
+    """Return the devices of each process, or raise `ConfigurationError` where some have more than others."""
+    jax = need("jax", "the jax engine")
+    found = [jax.local_devices(process) for process in range(jax.process_count())]
+    if len({*map(len, found)}) > 1:
+        counts = ", ".join(f"process {number} has {len(devices)}" for number, devices in enumerate(found))
+        raise ConfigurationError(
+            f"the processes have different numbers of devices: {counts}",
+            fix="give each the same number, for example by CUDA_VISIBLE_DEVICES",
+        )
+    return found
 
 
 def leave() -> None:

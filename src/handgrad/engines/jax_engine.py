@@ -9,14 +9,17 @@ rows of its own.
 from __future__ import annotations
 
 import math
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import FunctionType, SimpleNamespace
+from contextlib import contextmanager
+from types import FrameType, FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from handgrad.arrays import dense
-from handgrad.engines.cluster import processes
+from handgrad.engines.cluster import devices_by_process, processes
 from handgrad.engines.engine import Array, Epoch, MicroBatches, NonFiniteLossError, convert
 from handgrad.errors import ConfigurationError, need
 from handgrad.program import Program, ProgramLine
@@ -36,13 +39,12 @@ class JaxEngine:
     """
 
     def __init__(self, devices: int | None = None) -> None:
-        self.jax = jax = need("jax", "the jax engine")
-        found = [jax.local_devices(process) for process in range(jax.process_count())]
-        fewest = min(map(len, found))
-        if devices is not None and devices > fewest:
+        self.jax = need("jax", "the jax engine")
+        found = devices_by_process()
+        if devices is not None and devices > len(found[0]):
             kind = found[0][0].platform
             raise ConfigurationError(
-                f"training.devices: {devices} are asked for, and JAX has {fewest} ({kind})",
+                f"training.devices: {devices} are asked for, and JAX has {len(found[0])} ({kind})",
                 fix="ask for no more, or for none, which takes all"
                 + f"; XLA_FLAGS=--xla_force_host_platform_device_count={devices} simulates them"
                 * (kind == "cpu"),
@@ -80,7 +82,10 @@ class BoundJax:
         kind = f"{len(devices)} {devices[0].device_kind}"
         self.facts = {"engine": "jax", "devices": kind, "jax": jax.__version__}
         self.facts |= {"processes": processes()} if processes() > 1 else {}
-        with jax.enable_x64(True):  # two rows, traced and not run: to hear now what JAX cannot do
+        with (
+            uninterrupted(),
+            jax.enable_x64(True),
+        ):  # two rows, traced and not run: to hear now what JAX cannot do
             rows = {
                 name: np.zeros([2 if size == "n" else int(size) for size in value.shape], self.types[name])
                 for name, value in self.inputs.items()
@@ -93,13 +98,16 @@ class BoundJax:
         with jax.enable_x64(True):
             numbers = np.float64(epoch.total), np.float64(epoch.count), np.int64(0), np.bool(True)
             state = jax.tree.map(self.send, (self.kept, *numbers))
+            seed = np.uint64(epoch.seed)
             for first, last, room in self.parts(epoch):
-                rows = self.rows(epoch, first, last, room)  # while the devices compute on the part before
-                if progress is not None:
-                    progress(min(int(state[3]) * epoch.batch_size, len(epoch.order)))
-                rates = np.zeros(room)
-                rates[: last - first] = epoch.learning_rates[first:last] if len(epoch.learning_rates) else 0
-                state = self.batches(state, rows, rates, first, last, epoch.first_step, np.uint64(epoch.seed))
+                with uninterrupted():
+                    rows = self.rows(epoch, first, last, room)  # while the devices compute on the part before
+                    if progress is not None:
+                        progress(min(int(state[3]) * epoch.batch_size, len(epoch.order)))
+                    rates = np.zeros(room)
+                    if len(epoch.learning_rates):
+                        rates[: last - first] = epoch.learning_rates[first:last]
+                    state = self.batches(state, rows, rates, first, last, epoch.first_step, seed)
             kept, total, count, done, is_finite = state
             for name, array in self.kept.items():
                 array[...] = np.asarray(kept[name])
@@ -115,7 +123,7 @@ class BoundJax:
             name: convert(dense(inputs[name]), value, self.program.dtype)
             for name, value in self.inputs.items()
         }
-        with self.jax.enable_x64(True):
+        with uninterrupted(), self.jax.enable_x64(True):
             found = self.once(self.kept, rows, {name: inputs[name] for name in self.program.scalars})
             return {name: np.asarray(each)[()] for name, each in found.items()}
 
@@ -232,6 +240,29 @@ class BoundJax:
             return new, total, count, done + is_finite, is_finite
 
         return lax.while_loop(lambda state: (state[3] < last) & state[4], step, state)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Handle an interrupt only when this is left.
+
+    XLA compiles in a thread of its own, which crashes where an exception ends the process meanwhile; and while JAX traces, an
+    exception that comes in its callback of the garbage collector is lost.
+    """
+    came: list[tuple[int, FrameType | None]] = []
+    before = {}
+    if threading.current_thread() is threading.main_thread():  # Python handles signals in that one alone
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, lambda *arguments: came.append(arguments))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for arguments in came[:1]:
+            before[signal.Signals(arguments[0])](*arguments)
 
 
 def _names(jax: Any) -> dict[str, Any]:

@@ -74,7 +74,9 @@ class Recorder:
 
 def small_batch(rows: int, seed: int = 0) -> Array:
     """Return the numbers of the few rows a training is shown on."""
-    return np.sort(np.random.default_rng(seed).permutation(rows)[:ROWS])
+    order = np.arange(rows, dtype=np.int32 if rows < 2**31 else np.int64)  # of a file there may be many
+    np.random.default_rng(seed).shuffle(order)
+    return np.sort(order[:ROWS])
 
 
 def take_snapshot(network: Network, x: Array, t: Array, optimiser: Optimiser | None = None) -> Snapshot:

@@ -25,7 +25,13 @@ def tail_share(t: Array) -> float:
     >>> round(tail_share(t), 2), round(tail_share(np.where(t == 7, 1e6, t)), 2)
     (0.03, 1.0)
     """
-    squares = np.sort(_scaled(t - np.median(t, axis=0))[0] ** 2, axis=0)[::-1]
+    squares = np.sort(t, axis=0).astype(t.dtype if t.dtype.kind == "f" else float, copy=False)
+    squares -= np.median(squares[(len(t) - 1) // 2 : len(t) // 2 + 1], axis=0)  # in place: there may be many
+    np.abs(squares, out=squares)
+    squares /= _unit(squares)
+    squares *= squares
+    squares.sort(axis=0)
+    squares = squares[::-1]
     total = squares.sum(axis=0)
     far = squares[: max(1, round(len(t) * TAIL))].sum(axis=0)
     return float((far / np.where(total > 0, total, 1)).max())
@@ -33,8 +39,12 @@ def tail_share(t: Array) -> float:
 
 def _scaled(values: Array) -> tuple[Array, float]:
     """Return values in a unit whose squares do not overflow, and the unit: a power of 2, so that nothing is rounded."""
-    unit = float(np.ldexp(1.0, np.frexp(np.abs(values).max(initial=0))[1] - 1))
+    unit = _unit(np.abs(values))
     return values / unit, unit
+
+
+def _unit(sizes: Array) -> float:
+    return float(np.ldexp(1.0, np.frexp(sizes.max(initial=0))[1] - 1))
 
 
 def mean_loss(total: float, count: float) -> float:
