@@ -23,6 +23,7 @@ from .wrong_files import write_wrong
 WRONG: dict[str, tuple[int, str]] = {
     # data, settings and runs
     "train nowhere.csv --target kept": (1, "nowhere.csv: there is no such file"),
+    "train net.toml --config moons.toml": (1, "two configurations are given, net.toml and --config moons.toml"),
     "show gpt5": (1, "gpt5: there is no data set, no run and no network of this name"),
     "train nowhere": (1, "nowhere: there is no built-in data set and no folder of this name"),
     "train pets.doc": (1, "pets.doc: files that end in .doc are not read"),

@@ -269,6 +269,7 @@ def test_every_option_is_in_the_table_above(handgrad: Command) -> None:
             "--coordinator",
             "--process",
             "--processes",
+            "--join-minutes",
             "--devices",
         ),  # tests/engines/test_cluster.py
         "--micro-batch",  # tests/program/test_micro_batches.py
