@@ -216,13 +216,12 @@ function showTogether(card, name, panel) {
   const own = getComputedStyle(list).overflowY === "auto"; // on a phone the whole page scrolls
   const frame = card.querySelector(`.slot[data-value="${name}"] .frame`);
   const [chosen, opened, pane] = [frame, panel, list].map((part) => part.getBoundingClientRect());
-  const lit = [...card.querySelectorAll(".frame:has(.lit)")].map((part) => part.getBoundingClientRect());
-  const all = { top: Math.min(chosen.top, ...lit.map((each) => each.top)), bottom: Math.max(chosen.bottom, ...lit.map((each) => each.bottom)) };
-  const fits = all.bottom - all.top + CAPTION <= opened.top - pane.top;
-  const picture = { ...(fits ? all : { top: chosen.top, bottom: chosen.bottom }), right: chosen.right };
   const top = (own ? pane.top : document.querySelector(".stepper").getBoundingClientRect().bottom) + CAPTION;
   const end = own ? pane.bottom : innerHeight;
-  const bottom = (opened.left >= picture.right ? end : opened.top) - 8;
+  const bottom = (opened.left >= chosen.right ? end : opened.top) - 8;
+  const lit = [chosen, ...[...card.querySelectorAll(".frame:has(.lit)")].map((part) => part.getBoundingClientRect())];
+  const all = { top: Math.min(...lit.map((each) => each.top)), bottom: Math.max(...lit.map((each) => each.bottom)) };
+  const picture = all.bottom - all.top <= bottom - top ? all : chosen;
   const above = picture.top - top;
   const by = above < 0 ? above : Math.max(0, Math.min(Math.max(picture.bottom - bottom, opened.bottom - end), above));
   (own ? list : window).scrollBy(0, by);
