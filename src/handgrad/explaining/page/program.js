@@ -166,7 +166,7 @@ function fillValues(record, card, anew, settled) {
 function heightFor() {
   const list = document.getElementById("cards");
   const seen = getComputedStyle(list).overflowY === "auto" ? list.clientHeight : innerHeight - 180;
-  return Math.min(TALLEST, Math.max(LOWEST, seen / 2 - CAPTION - 30));
+  return Math.min(TALLEST, Math.max(LOWEST, seen / 2 - CAPTION - 40));
 }
 
 /** The mistakes of a line that a gradient comes through; drawn again when one is or was on. */
@@ -203,8 +203,12 @@ export function chooseEntry(record, card, name, place) {
     close.addEventListener("click", () => closeEntry(card));
     panel.prepend(close);
   }
-  showTogether(card, name, panel);
-  requestAnimationFrame(() => showTogether(card, name, panel));
+  let frames = 4; // in which the panel grows to its size
+  const follow = () => {
+    showTogether(card, name, panel);
+    if (frames-- > 0) requestAnimationFrame(follow);
+  };
+  follow();
 }
 
 /**
