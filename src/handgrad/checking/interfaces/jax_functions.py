@@ -63,6 +63,8 @@ class _Jax(Library):
         import jax
 
         self.function, start = function, unwrapped(function)
+        self.compiled: Any = None  # False where it cannot be
+        self.others: list[int] = []
         self.signature = inspect.signature(start)
         self.fixed = _nondiff(function)
         if (plain := jax_on_numpy(function)) is not None:
@@ -93,6 +95,22 @@ class _Jax(Library):
         return jax.numpy.asarray(array)
 
     def call(self, leaves: Leaves) -> list[Any]:
+        """Compiled where that can be: its loops, which JAX else compiles for each call anew, are called many times."""
+        import jax
+
+        arrays = {name: value for name, value in leaves.items() if is_jax(value)}
+        others = [id(value) for name, value in leaves.items() if name not in arrays]
+        if self.compiled is None or (self.compiled and self.others != others):
+            self.others = others
+            self.compiled = jax.jit(lambda given: self._call({**leaves, **given}))
+        if self.compiled:
+            try:
+                return list(self.compiled(arrays))
+            except Exception:  # Python that reads the numbers; what is wrong otherwise is raised below
+                self.compiled = False
+        return self._call(leaves)
+
+    def _call(self, leaves: Leaves) -> list[Any]:
         import jax
 
         return list(jax.tree_util.tree_leaves(self.function(*self._arguments(leaves.values()))))
@@ -101,7 +119,7 @@ class _Jax(Library):
         import jax
 
         def of(*values: Any) -> list[Any]:
-            return self.call({**leaves, **dict(zip(wanted, values, strict=True))})
+            return self._call({**leaves, **dict(zip(wanted, values, strict=True))})
 
         outputs, back = jax.vjp(of, *(leaves[name] for name in wanted))
         for first, second in zip(outputs, self.call(leaves), strict=True):
