@@ -192,6 +192,34 @@ def test_jax_rules_of_every_kind_are_taken() -> None:
     assert [each.name for each in report.arguments] == ["params.scale", "x"]
 
 
+def test_a_function_of_jax_is_called_compiled_unless_it_reads_its_numbers() -> None:
+    """JAX compiles a loop for each call anew, and slopes take hundreds of calls."""
+    import jax
+
+    called: list[bool] = []
+
+    def decayed(x):
+        called.append(isinstance(x, jax.core.Tracer))
+        return jax.lax.scan(lambda h, each: (0.5 * h + each,) * 2, jax.numpy.zeros(()), x)[1]
+
+    def reads(x):
+        return x**2 if x[0] > 0 else x**3
+
+    def with_rule(function, derivative):
+        rule = jax.custom_vjp(function)
+        rule.defvjp(lambda x: (function(x), x), lambda x, g: (derivative(x, g),))
+        return rule
+
+    def back(x, g):
+        return jax.lax.scan(lambda h, each: (0.5 * h + each,) * 2, jax.numpy.zeros(()), g, reverse=True)[1]
+
+    x = jax.numpy.asarray([0.5, -1.5, 2.0, 1.0])
+    assert check(with_rule(decayed, back), inputs={"x": x}).verdict == "right"
+    assert called.count(False) < 40
+    square = with_rule(reads, lambda x, g: g * (2 * x if x[0] > 0 else 3 * x**2))
+    assert check(square, inputs={"x": x}).verdict == "right"
+
+
 def test_a_number_for_which_a_rule_of_jax_returns_no_gradient_is_a_constant() -> None:
     import jax
 
