@@ -26,8 +26,8 @@ MOST_MICRO_BATCHES = 2**20
 ONE_ROW = np.zeros(1, np.int64)
 """The order of a batch without rows, of an update alone."""
 
-MOST_ROWS, MOST_ELEMENTS = 4096, 2**23
-"""Where nothing is learned from rows, so many are computed at a time, or fewer, so that no array has more elements."""
+MOST_ROWS, MOST_ELEMENTS = 4096, 2**25
+"""Where nothing is learned from rows, so many are computed at a time, or fewer, so that all values have no more elements."""
 
 
 class NonFiniteLossError(ArithmeticError):
@@ -117,11 +117,11 @@ def rows_at_a_time(program: Program) -> int:
     >>> rows_at_a_time(Network(Linear(3, 2)).program())
     4096
     >>> rows_at_a_time(Network(SelfAttention(64, 4), inputs=(512, 64)).program())
-    8
+    9
     """
     shapes = (line.shape for line in program.lines if line.shape and isinstance(line.shape[0], str))
     sizes = (prod(int(str(size).removesuffix("n") or 1) for size in shape) for shape in shapes)
-    return max(1, min(MOST_ROWS, MOST_ELEMENTS // max(sizes, default=1)))
+    return max(1, min(MOST_ROWS, MOST_ELEMENTS // max(1, sum(sizes))))
 
 
 def convert(array: Array, value: Value, dtype: str) -> Array:
