@@ -370,6 +370,34 @@ process.nlml_grad(process.theta)
     assert report_on(tmp_path, mended, "Process").verdict == "right"
 
 
+def test_a_sigmoid_and_its_derivative_among_the_methods_are_not_what_the_network_is(tmp_path):
+    source = """
+class NeuralNetwork:
+    def __init__(self):
+        self.weights = 2 * np.random.RandomState(1).rand(3, 1) - 1
+
+    def sigmoid(self, x):
+        return 1 / (1 + np.exp(-x))
+
+    def sigmoid_derivative(self, x):
+        return x * (1 - x)
+
+    def think(self, X):
+        return self.sigmoid(X @ self.weights)
+
+    def train(self, X, y, epochs=1):
+        for _ in range(epochs):
+            out = self.think(X)
+            self.weights += X.T @ ((y - out) * self.sigmoid_derivative(out))
+
+network = NeuralNetwork()
+network.train(np.array([[0.2, 0, 1], [1, 1.5, 1], [1, 0.3, 1], [0, 1, 1]]), np.array([[0.0, 1, 1, 0]]).T, 100)
+"""
+    report = report_on(tmp_path, source, "NeuralNetwork")
+    assert report.verdict == "right"
+    assert "weights" in report.arguments[0].name
+
+
 def test_an_input_that_forward_returns_is_a_cache_and_no_output(tmp_path):
     source = """
 def square_forward(x):

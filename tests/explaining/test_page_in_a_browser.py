@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,20 +23,6 @@ DESK, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
 @pytest.fixture(scope="module")
 def moons() -> Explanation:
     return record_of_moons()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    chromium = shutil.which("chromium")
-    assert chromium, "install chromium: these tests drive it"
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-background-networking"]
-        )
-        yield started
-        started.close()
 
 
 Open = Callable[..., Any]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from handgrad.checking.interfaces.closures import Closures
 from handgrad.checking.interfaces.names import (
+    DERIVATIVES,
     FORWARD_WORDS,
     is_derivative_name,
     is_gradient_name,
@@ -59,7 +60,6 @@ CHAIN_WORDS = {
     "gradients",
     "grads",
 }
-DERIVATIVE_WORDS = ("grad", "gradient", "derivative", "deriv", "prime", "jac", "d")
 NO_CHAIN = {
     "zero",
     "check",
@@ -138,12 +138,23 @@ def _worded(
 
 
 def _with_derivative(by_name: Mapping[str, Function]) -> tuple[Function, Function] | None:
-    """Return the first method beside which there is one of its name with a word for derivative: nlml, nlml_grad."""
+    """Return the first method beside which there is one of its name with a word for derivative: nlml, nlml_grad.
+
+    It computes with what the object holds; a sigmoid that does not is a part of the network.
+    """
     for name, method in by_name.items():
-        for word in DERIVATIVE_WORDS:
-            derivative = by_name.get(f"{name}{word}") or by_name.get(f"{word}{name}")
-            if derivative is not None:
-                return method, derivative
+        found = (by_name.get(f"{name}{word}") for word in DERIVATIVES)
+        derivative = next((each for each in found if each is not None), None)
+        tree = definition_of(method) if derivative is not None else None
+        if (
+            derivative is not None
+            and tree is not None
+            and any(
+                isinstance(each, ast.Attribute) and ast.unparse(each.value) == "self"
+                for each in ast.walk(tree)
+            )
+        ):
+            return method, derivative
     return None
 
 
