@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from cards import ROUNDS, engine_epochs, step_seconds
+from gpus import ROUNDS, engine_epochs, step_seconds
 
 
 def measure(options: argparse.Namespace, address: str, count: int, number: int, together: bool) -> None:

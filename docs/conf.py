@@ -13,7 +13,14 @@ project = "handgrad"
 author = copyright = "The handgrad authors"  # noqa: A001 - the name Sphinx wants
 version = release = handgrad.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "generated"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "generated",
+    "links",
+]
 exclude_patterns = ["_build", "_ext"]
 smartquotes_action = "D"  # dashes, but no quotes: they stand in what is typed
 

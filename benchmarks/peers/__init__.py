@@ -33,7 +33,7 @@ OURS = "handgrad"
 PEERS = {
     OURS: "peers.ours:Compiled",
     "handgrad reference": "peers.ours:Reference",
-    "handgrad jax": "peers.ours:Jax",
+    "handgrad jax": "peers.ours_jax:Jax",
     "scikit-learn": "peers.sklearn_mlp:ScikitLearn",
     "thinc": "peers.thinc_model:Thinc",
     "PyTorch eager": "peers.pytorch:Eager",

@@ -24,9 +24,13 @@ ROWS = 2000
 
 @dataclass(frozen=True)
 class Started:
-    """What a peer says when it is ready: its losses before and after the first epoch, or why it cannot."""
+    """What a peer says when it is ready: its losses before and after the first epoch, or why it cannot.
+
+    ``seconds`` are those until the end of the first epoch, in which it compiles; without imports.
+    """
 
     problem: str = ""
+    seconds: float = 0.0
     losses: tuple[float, float] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -75,13 +79,18 @@ class Child:
 def serve(pipe: Connection, name: str, workload: Workload) -> None:
     """Do what is asked, until the pipe is closed."""
     try:
-        peer = load(name, workload)(workload)
+        kind = load(name, workload)
+        began = time.perf_counter()
+        peer = kind(workload)
+        made = time.perf_counter()
         x, t = (array[:ROWS].copy() for array in workload.data())
         before = peer.scores(x)
+        first = time.perf_counter()
         peer.epoch()
+        seconds = made - began + time.perf_counter() - first
         after = peer.scores(x)
         losses = None if before is None or after is None else (loss_of(before, t), loss_of(after, t))
-        pipe.send(Started(losses=losses, facts=dict(peer.facts)))
+        pipe.send(Started(seconds=seconds, losses=losses, facts=dict(peer.facts)))
     except ImportError as error:
         pipe.send(Started(f"not installed: {error}"))
     except UnavailableError as error:

@@ -23,7 +23,7 @@ class Engine:
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
-        self.x, self.t = workload.data()
+        self.rows = dict(zip(("x", "t"), workload.data(), strict=True))
         self.network = self.made(workload)
         arrays = self.network.arrays
         for name, W in zip(
@@ -53,7 +53,7 @@ class Engine:
     def next_epoch(self, rates: Array) -> Epoch:
         """Return the rows in a new order."""
         order = self.generator.permutation(self.workload.rows)
-        return Epoch({"x": self.x, "t": self.t}, order, self.workload.batch, rates, self.step)
+        return Epoch(self.rows, order, self.workload.batch, rates, self.step)
 
     def epoch(self) -> None:
         self.bound.epoch(self.next_epoch(self.rates))
@@ -73,12 +73,6 @@ class Reference(Engine):
     """The reference engine."""
 
     engine = "reference"
-
-
-class Jax(Engine):
-    """The JAX engine."""
-
-    engine = "jax"
 
 
 def _layers(workload: Workload) -> list[Layer]:

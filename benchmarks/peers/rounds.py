@@ -29,6 +29,8 @@ class Measured:
         Seconds a step, in each round.
     losses
         Before and after the first epoch.
+    first
+        Seconds until the end of the first epoch, in which it compiles.
     facts
         What it says of itself.
     peak
@@ -39,6 +41,7 @@ class Measured:
     problem: str = ""
     rounds: list[float] = field(default_factory=list)
     losses: tuple[float, float] | None = None
+    first: float = 0.0
     facts: Mapping[str, Any] = field(default_factory=dict)
     peak: float = 0.0
 
@@ -60,7 +63,11 @@ def measure(workload: Workload, peers: Iterable[str], rounds: int, seconds: floa
             tell(f"{workload.name}: {peer} starts")
             child = stack.enter_context(closing(Child(peer, workload)))
             started = child.started
-            results.append(Measured(peer, started.problem, losses=started.losses, facts=started.facts))
+            results.append(
+                Measured(
+                    peer, started.problem, losses=started.losses, first=started.seconds, facts=started.facts
+                )
+            )
             if not started.problem:
                 children[peer] = child
         turns = {result.peer: result.rounds for result in results}
@@ -79,7 +86,9 @@ def table(workload: Workload, results: list[Measured]) -> str:
     ours = next((result for result in results if result.peer == OURS and result.rounds), None)
     width = max(len(result.peer) for result in results) + 2
     lines = [f"{workload.name}, {workload.steps} steps an epoch, {workload.optimiser} at {workload.rate}"]
-    lines.append(f"{'':{width}}{'µs a step':>12}{'ratio':>8}{'loss, first':>14}{'1 epoch on':>12}{'MiB':>8}")
+    lines.append(
+        f"{'':{width}}{'µs a step':>12}{'ratio':>8}{'loss, first':>14}{'1 epoch on':>12}{'that took, s':>14}{'MiB':>8}"
+    )
     for result in results:
         line = f"{result.peer:{width}}"
         if result.problem:
@@ -87,7 +96,7 @@ def table(workload: Workload, results: list[Measured]) -> str:
             continue
         line += f"{result.seconds * 1e6:12,.1f}" + (f"{result.ratio(ours):8.2f}" if ours else " " * 8)
         if result.losses is not None:
-            line += f"{result.losses[0]:14.4f}{result.losses[1]:12.4f}{result.peak:8,.0f}"
+            line += f"{result.losses[0]:14.4f}{result.losses[1]:12.4f}{result.first:14.2f}{result.peak:8,.0f}"
         lines.append(line)
     if ours is not None and (verdict := _verdict(ours, results)):
         lines.append(verdict)
@@ -122,6 +131,7 @@ def as_json(workload: Workload, results: list[Measured]) -> dict[str, Any]:
                 "rounds": result.rounds,
                 "peak_mib": result.peak,
                 "losses": result.losses,
+                "first_epoch_seconds": result.first,
                 "facts": dict(result.facts),
             }
             for result in results

@@ -18,6 +18,9 @@ Array = NDArray[Any]
 
 CHUNK = 2**26  # bytes checked at a time, so that a mapped array may be larger than memory
 BLOCK = 2**22  # bytes hashed at a time, as above
+MANY = 2**20  # rows that are counted or sorted together, as a copy of all may be more than there is memory
+MAPPED_BYTES = 2**24
+"""Bytes read of a mapped file after which its pages are released: they count as resident memory of the process."""
 
 
 def is_mapped(array: Any) -> bool:
@@ -26,7 +29,7 @@ def is_mapped(array: Any) -> bool:
 
 
 def release(array: Any) -> None:
-    """Let go of the pages of a mapped file that have been read; the system reads them again when they are needed."""
+    """Release the pages of a mapped file that have been read; the system reads them again when they are needed."""
     if is_mapped(array) and hasattr(mmap, "MADV_DONTNEED"):
         while isinstance(array, np.ndarray):
             array = array.base
@@ -34,27 +37,48 @@ def release(array: Any) -> None:
             array.madvise(mmap.MADV_DONTNEED)
 
 
-class MappedRows:
-    """Some rows of a mapped file, (n, d), for statistics over all of them: each slice is read when it is asked for."""
+class LazyRows:
+    """Some rows of an array that may be large, each slice of them read when it is asked for.
 
-    def __init__(self, array: Array, rows: Array) -> None:
+    Of a mapped file, the pages are released after each `MAPPED_BYTES`, gaps between the rows included: the system maps the
+    pages around those that are read.
+    """
+
+    def __init__(self, array: Array, rows: Array | None = None) -> None:
         self.array, self.rows, self.read = array, rows, 0
-        self.shape = (len(rows), *array.shape[1:])
+        self.shape = (len(self), *array.shape[1:])
+        self.dtype, self.ndim = array.dtype, array.ndim
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.array if self.rows is None else self.rows)
 
-    def reshape(self, *shape: int) -> MappedRows:
-        """Return the rows, which are flat."""
+    def reshape(self, *shape: int) -> LazyRows:
+        """Return the rows, which statistics take flat, as they are."""
         return self
 
-    def __getitem__(self, part: slice | int) -> Array:
-        found = np.asarray(self.array[self.rows[part]])
-        self.read += found.nbytes
-        if self.read > CHUNK:
+    def __getitem__(self, part: Any) -> Array:
+        rows = part if self.rows is None else self.rows[part]
+        if not is_mapped(self.array):  # perhaps sparse
+            return self.array[rows]
+        scattered = isinstance(rows, np.ndarray) and rows.size > 0
+        found = np.asarray(self.array[rows]) if scattered else np.array(self.array[rows])
+        self.read += (int(np.ptp(rows)) + 1) * self.array[:1].nbytes if scattered else found.nbytes
+        if self.read > MAPPED_BYTES:
             self.read = 0
             release(self.array)
         return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        whole = np.empty(self.shape, dtype or self.dtype)
+        step = max(1, MAPPED_BYTES // max(1, self.array[:1].nbytes))
+        for start in range(0, len(self), step):
+            whole[start : start + step] = self[start : start + step]
+        return whole
+
+
+def some_rows(array: Array, rows: Array) -> Array:
+    """Return some rows of an array; of a mapped file they are read when they are asked for."""
+    return LazyRows(array, rows) if is_mapped(array) else array[rows]  # type: ignore[return-value]
 
 
 def as_array(name: str, given: Any) -> Array:
@@ -68,8 +92,8 @@ def as_array(name: str, given: Any) -> Array:
     """
     if _is_masked(given):
         raise DataError(f"{name} has masked values", fix="fill them in, or remove their rows")
-    if isinstance(given, np.memmap):  # it stays on the disk until it is used
-        return given
+    if isinstance(given, np.memmap | LazyRows):  # it stays on the disk until it is used
+        return given  # type: ignore[return-value]
     only_dlpack = hasattr(given, "__dlpack__") and not hasattr(given, "__array__")
     try:
         array = np.from_dlpack(given) if only_dlpack else np.asarray(given)

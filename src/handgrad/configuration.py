@@ -388,6 +388,13 @@ def read_configuration(
     return configuration
 
 
+def engine_in(path: Path | None) -> Any:
+    """Return the engine that a TOML file or recipe names itself, unchecked; None where it leaves it to the default."""
+    recipe = RECIPES.get(str(path)) if path and not path.exists() else None
+    training = _read_toml(recipe or path)[1].get("training")
+    return training.get("engine") if isinstance(training, dict) else None
+
+
 def _over(defaults: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
     """Return nested tables over their defaults; one with a type replaces a default whole."""
     merged = dict(defaults)

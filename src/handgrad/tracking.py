@@ -57,6 +57,11 @@ class Journal:
     def __call__(self, record: EpochRecord) -> None:
         """Write an epoch; where that cannot be done now, with the next."""
         self.history.epochs.append(record)
+        self.write()
+
+    def write(self) -> None:
+        """Write the last epoch, or all that are not written."""
+        record = self.history.epochs[-1]
         try:
             if self.files:
                 lines = json.dumps(asdict(record)) + "\n", history_as_csv([record]).split("\n", 1)[1]
@@ -100,7 +105,7 @@ class TensorBoard:
     MissingPackageError
         When tensorboardX is not installed.
     RunError
-        When the folder is a link.
+        When the folder is a link; when an epoch is written, where that cannot be done.
     """
 
     def __init__(self, folder: Path, metric: str) -> None:
@@ -114,7 +119,10 @@ class TensorBoard:
 
         if self.writer is None:
             # What was written of this epoch and later, before an interruption, is ignored.
-            self.writer = SummaryWriter(str(self.folder), purge_step=record.epoch)
+            try:
+                self.writer = SummaryWriter(str(self.folder), purge_step=record.epoch)
+            except OSError as error:
+                raise RunError(f"{self.folder}: cannot be written: {error.strerror or error}") from None
         values = {
             "loss/training": record.loss,
             "loss/validation": record.validation_loss,

@@ -430,3 +430,287 @@ lora_backward(out, cache)
     report = report_on(tmp_path, source, "lora_forward")
     assert named(report) == ["transposed"]
     assert [each.name for each in report.arguments if each.verdict == "wrong"] == ["x"]
+
+
+TRAINED = """
+def forward(x):
+    return np.tanh(x @ W)
+
+def backward(dy, x):
+    y = np.tanh(x @ W)
+    return dy * (1 - y) @ W.T
+
+if __name__ == "__main__":
+    rng = np.random.default_rng(0)
+    W, x = rng.normal(size=(3, 4)), rng.normal(size=(5, 3))
+    for _ in range(50):
+        y = forward(x)
+        dx = backward(np.ones_like(y), x)
+        W += 10.0
+"""
+
+
+def test_a_training_of_the_file_itself_moves_no_array_that_a_function_reads(tmp_path):
+    """After it, these weights would be so large that every slope is zero."""
+    report = report_on(tmp_path, TRAINED, "forward")
+    assert named(report) == ["wrong-local-derivative"]
+    assert new_lines(report) == ["return dy * (1 - y ** 2) @ W.T"]
+
+
+SPIRALS = """
+import numpy as np
+rng = np.random.default_rng(0)
+N, K = 100, 3
+t = np.tile(np.linspace(0, 4, N), K) + np.repeat(4 * np.arange(K), N)
+X = np.c_[np.sin(t), np.cos(t)] * np.tile(np.linspace(0, 1, N), K)[:, None]
+y = np.repeat(np.arange(K), N)
+W, b = 0.01 * rng.normal(size=(2, 50)), np.zeros((1, 50))
+W2, b2 = 0.01 * rng.normal(size=(50, K)), np.zeros((1, K))
+for i in range(2000):
+    hidden = np.maximum(0, X @ W + b)
+    scores = hidden @ W2 + b2
+    exps = np.exp(scores)
+    probs = exps / exps.sum(axis=1, keepdims=True)
+    loss = -np.log(probs[range(N * K), y]).sum() / (N * K) + 0.0005 * np.sum(W * W)
+    dscores = probs.copy()
+    dscores[range(N * K), y] -= 1
+    dscores /= N * K
+    dW2 = hidden.T @ dscores
+    db2 = np.sum(dscores, axis=0, keepdims=True)
+    dhidden = dscores @ W2.T
+    dW = X.T @ dhidden
+    db = np.sum(dhidden, axis=0, keepdims=True)
+    dW += 0.001 * W
+    W -= dW
+    b -= db
+    W2 -= dW2
+    b2 -= db2
+"""
+
+
+def test_a_factor_that_two_gradients_lack_is_set_where_what_both_read_is_assigned(tmp_path):
+    """The evidence names the line of forward, and the search ends before its budget, at 300 rows and 50 units."""
+    (tmp_path / "given.py").write_text(SPIRALS)
+    pair = adapt_script(tmp_path / "given.py")
+    report = check(pair.forward, pair.backward, pair.inputs)
+    assert named(report) == ["missing-local-derivative"]
+    assert "`hidden = np.maximum(0, X @ W + b)` (line 11) is left out" in report.findings[0].evidence
+    assert new_lines(report) == ["dhidden = dscores @ W2.T * (hidden > 0)"]
+
+
+HELD = """
+class NeuralNetwork:
+    def __init__(self, x, y):
+        self.input, self.y = x, y
+        self.weights1, self.weights2 = np.random.rand(x.shape[1], 4), np.random.rand(4, 1)
+
+    def feedforward(self):
+        self.layer1 = sigmoid(self.input @ self.weights1)
+        self.output = sigmoid(self.layer1 @ self.weights2)
+
+    def backprop(self):
+        error = 2 * (self.y - self.output) * sigmoid_derivative(self.output)
+        d_weights2 = self.layer1.T @ error
+        d_weights1 = self.input.T @ (error @ self.weights2.T{slope})
+        self.weights1 += d_weights1
+        self.weights2 += d_weights2
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+def sigmoid_derivative(x):
+    return x * (1 - x)
+
+if __name__ == "__main__":
+    X, y = np.array([[0, 0, 1], [0, 1, 1], [1, 0, 1], [1, 1, 1]]), np.array([[0], [1], [1], [0]])
+    net = NeuralNetwork(X, y)
+    for _ in range(1500):
+        net.feedforward()
+        net.backprop()
+"""
+
+
+@pytest.mark.parametrize(
+    ("slope", "wrong"),
+    [(" * sigmoid_derivative(self.layer1)", []), ("", ["weights1"])],
+    ids=["right", "wrong"],
+)
+def test_a_network_that_holds_its_target_is_judged_by_the_loss_of_its_error(tmp_path, slope, wrong):
+    report = report_on(tmp_path, HELD.format(slope=slope), "NeuralNetwork")
+    assert [each.name for each in report.arguments if each.verdict == "wrong"] == wrong
+    assert {each.name for each in report.arguments} == {"weights1", "weights2"}
+
+
+CACHE = """
+def forward(X, p):
+    A1 = np.tanh(p["W1"] @ X)
+    A2 = 1 / (1 + np.exp(-p["W2"] @ A1))
+    return A2, {"A1": A1, "A2": A2}
+
+def cost(A2, Y):
+    return -np.sum(Y * np.log(A2) + (1 - Y) * np.log(1 - A2)) / Y.shape[1]
+
+def backward(X, Y, p, c):
+    dZ2 = (c["A2"] - Y) / Y.shape[1]
+    dZ1 = p["W2"].T @ dZ2 * (1 - c["A2"] ** 2)
+    return {"dW2": dZ2 @ c["A1"].T, "dW1": dZ1 @ X.T}
+
+rng = np.random.default_rng(0)
+X, Y = rng.normal(size=(3, 40)), rng.integers(0, 2, (1, 40)).astype(float)
+p = {"W1": rng.normal(size=(6, 3)), "W2": rng.normal(size=(1, 6))}
+A2, c = forward(X, p)
+grads = backward(X, Y, p, c)
+"""
+
+
+def test_what_backward_takes_besides_the_target_may_be_the_cache_by_any_name(tmp_path):
+    report = report_on(tmp_path, CACHE, "forward")
+    assert new_lines(report) == ["dZ1 = p[\"W2\"].T @ dZ2 * (1 - c['A1'] ** 2)"]
+
+
+def test_queries_keys_and_values_are_drawn_with_one_rank(tmp_path):
+    source = """
+class Attention:
+    def forward(self, Q, K, V):
+        self.Q, self.K, self.V = Q, K, V
+        S = np.exp(Q @ K.transpose(0, 2, 1) / np.sqrt(Q.shape[-1]))
+        self.A = S / S.sum(-1, keepdims=True)
+        return self.A @ V
+
+    def backward(self, dO):
+        dA = dO @ self.V.transpose(0, 2, 1)
+        dS = self.A * (dA - (dA * self.A).sum(-1, keepdims=True))
+        return dS @ self.K, dS.transpose(0, 2, 1) @ self.Q, self.A.transpose(0, 2, 1) @ dO
+"""
+    report = report_on(tmp_path, source, "Attention")
+    assert [(each.name, len(each.shape)) for each in report.arguments] == [("Q", 3), ("K", 3), ("V", 3)]
+    assert named(report) == ["constant-factor"]
+
+
+def test_a_temperature_called_t_is_not_1(tmp_path):
+    source = """
+def softmax(logits, T):
+    e = np.exp(logits / T)
+    return e / e.sum(-1, keepdims=True)
+
+def softmax_backward(g, logits, T):
+    p = softmax(logits, T)
+    return p * (g - (g * p).sum(-1, keepdims=True))
+"""
+    assert report_on(tmp_path, source, "softmax").verdict == "wrong"
+
+
+PENALISED = """
+import numpy as np
+rng = np.random.default_rng(1)
+X = rng.normal(size=(64, 5))
+y = X @ rng.normal(size=5)
+W1, b1, W2 = rng.normal(size=(5, 8)) * 0.3, np.zeros(8), rng.normal(size=8) * 0.3
+lam = 0.01
+for epoch in range(500):
+    h = np.tanh(X @ W1 + b1)
+    err = h @ W2 - y
+    loss = np.mean(err**2) + lam * (np.sum(W1**2) + np.sum(W2**2))
+    dpred = 2 * err / len(y)
+    gW2 = h.T @ dpred + lam * W2
+    dh = np.outer(dpred, W2) * (1 - h**2)
+    gW1 = X.T @ dh + lam * W1
+    gb1 = dh.sum(axis=0)
+    W1 -= 0.05 * gW1
+    b1 -= 0.05 * gb1
+    W2 -= 0.05 * gW2
+"""
+
+
+def test_a_script_is_repaired_by_two_edits(tmp_path):
+    """The second is judged by what the first has left, not by the script as it was."""
+    (tmp_path / "given.py").write_text(PENALISED)
+    pair = adapt_script(tmp_path / "given.py")
+    report = check(pair.forward, pair.backward, pair.inputs)
+    assert new_lines(report) == ["gW2 = h.T @ dpred + 2 * lam * W2", "gW1 = X.T @ dh + 2 * lam * W1"]
+
+
+GUARDED = """
+EPS = 1e-9
+
+class Classifier:
+    def __init__(self, inputs, hidden, classes, eps=1e-9):
+        rng = np.random.default_rng(0)
+        self.W1 = rng.normal(size=(inputs, hidden))
+        self.W2 = rng.normal(size=(hidden, classes))
+        self.eps = eps
+
+    def forward(self, X):
+        self.X = X
+        self.a1 = np.maximum(0, X @ self.W1)
+        z = self.a1 @ self.W2
+        e = np.exp(z - z.max(axis=1, keepdims=True))
+        self.p = e / e.sum(axis=1, keepdims=True)
+        return self.p
+
+    def loss(self, y):
+        return -np.mean(np.log(self.p[np.arange(len(y)), y] + 1e-9))
+
+    def backward(self, y):
+        dz = self.p.copy()
+        dz[np.arange(len(y)), y] -= 1
+        dz /= len(y)
+        self.dW2 = self.a1.T @ dz
+        da1 = dz @ self.W2.T
+        self.dW1 = self.X.T @ da1
+"""
+
+
+@pytest.mark.parametrize("guard", ["1e-9", "EPS", "self.eps"])
+def test_what_guards_a_logarithm_in_forward_alone_hides_no_mistake(tmp_path, guard):
+    """Else every gradient would be wrong in its eighth digit, and no repair of backward right."""
+    source = GUARDED.replace("+ 1e-9", f"+ {guard}")
+    report = report_on(tmp_path, source, "Classifier")
+    assert [(each.name, each.verdict) for each in report.arguments] == [("W2", "right"), ("W1", "wrong")]
+    assert named(report) == ["missing-local-derivative"]
+    assert new_lines(report) == ["self.dW1 = self.X.T @ (da1 * (self.a1 > 0))"]
+    assert report.reason == (
+        f"judged without 1e-09 in `return -np.mean(np.log(self.p[np.arange(len(y)), y] + {guard}))` (line 21), "
+        "which backward does not have"
+    )
+    (tmp_path / "given.py").write_text(report.mended.text)
+    assert (
+        "the gradient is right but for 1e-09" in report_on(tmp_path, report.mended.text, "Classifier").reason
+    )
+
+
+def test_what_guards_both_is_left_where_it_is(tmp_path):
+    source = """
+def loss(z, t):
+    p = 1 / (1 + np.exp(-z))
+    return -np.sum(t * np.log(p + 1e-7))
+
+def loss_backward(dy, z, t):
+    p = 1 / (1 + np.exp(-z))
+    return {"z": dy * t / (p + 1e-7) * p * (1 - p)}
+"""
+    report = report_on(tmp_path, source, "loss")
+    assert report.reason == ""
+    assert new_lines(report) == ['return {"z": dy * t / (p + 1e-7) * p * (p - 1)}']
+
+
+def test_a_guard_that_is_no_number_in_its_line_is_not_left_out(tmp_path):
+    """So that nothing is said of what was not done."""
+    report = report_on(
+        tmp_path, GUARDED.replace("EPS = 1e-9", "EPS = 10.0 ** -9").replace("+ 1e-9", "+ EPS"), "Classifier"
+    )
+    assert report.reason == ""
+
+
+@pytest.mark.parametrize("output", ["z", "s", "scores"])
+def test_what_a_loss_takes_beside_the_target_are_no_numbers_of_classes(tmp_path, output):
+    source = f"""
+def loss({output}, t):
+    return -np.sum(t * np.log(1 / (1 + np.exp(-{output}))))
+
+def loss_backward(dy, {output}, t):
+    return {{"{output}": dy * t / (1 + np.exp(-{output}))}}
+"""
+    report = report_on(tmp_path, source, "loss")
+    assert report.verdict == "wrong"
+    assert new_lines(report)

@@ -11,6 +11,7 @@ import resource
 import signal
 import struct
 import subprocess
+import sys
 import termios
 from pathlib import Path
 
@@ -89,6 +90,30 @@ def test_ctrl_c_in_the_first_epoch_keeps_nothing(tmp_path: Path, server: Server)
     assert "Stopped before the first epoch was finished: nothing is saved." in running.shown
     assert "Traceback" not in running.shown
     assert list(tmp_path.iterdir()) == []
+
+
+LOST = """
+import gc, time
+from handgrad import cli
+
+def wait(standalone_mode):
+    def callback(phase, info):
+        gc.callbacks.remove(callback)
+        raise KeyboardInterrupt
+    gc.callbacks.append(callback)
+    gc.collect()
+    time.sleep(60)
+
+cli.group.main = wait
+cli.main()
+"""
+
+
+def test_ctrl_c_during_a_garbage_collection_is_not_lost() -> None:
+    """Python itself only prints an exception in a callback of the collector."""
+    command = [sys.executable, "-c", LOST]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Stopped.\n")
 
 
 def test_ctrl_c_before_training_is_no_traceback(tmp_path: Path) -> None:

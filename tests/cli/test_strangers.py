@@ -12,6 +12,7 @@ import pytest
 from handgrad import RunError
 from handgrad.runs import load_run
 from handgrad.tracking import TensorBoard
+from handgrad.training import EpochRecord
 
 from ..conftest import Command
 
@@ -146,3 +147,12 @@ def test_event_files_go_through_no_link(tmp_path: Path) -> None:
     (tmp_path / "tensorboard").symlink_to(tmp_path, target_is_directory=True)
     with pytest.raises(RunError, match="tensorboard: is a link that leads out of the folder"):
         TensorBoard(tmp_path / "tensorboard", "accuracy")
+
+
+@pytest.mark.peers
+def test_a_folder_of_events_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """So that a training goes on, with a notice."""
+    (tmp_path / "tensorboard").write_text("no folder")
+    board = TensorBoard(tmp_path / "tensorboard", "accuracy")
+    with pytest.raises(RunError, match="tensorboard: cannot be written"):
+        board(EpochRecord(1, 0.5, None, None, 0.1, 0.1))

@@ -25,6 +25,7 @@ TEXTS: dict[str, str] = {
     "table.toml": "[trainin]\nepochs = 3\n",
     "type.toml": '[training]\nepochs = "3"\n',
     "share.toml": '[data]\ntest = "half"\n',
+    "alone.toml": '[training]\nengine = "compiled"\n',
     "scalar.toml": "training = 3\n",
     "twice.toml": '[network]\nhidden = [3]\nlayers = [{type = "Linear", inputs = 64, outputs = 10}]\n',
     "number.toml": "[network]\nlayers = [3]\n",
@@ -74,6 +75,9 @@ TEXTS: dict[str, str] = {
     "same.txt": "a" * 99,
     # files with functions
     "syntax.py": "def f(:\n",
+    "bytes.py": "x = 1\0",
+    "long.py": f"{FUNCTIONS}sizes = {' + '.join(['1'] * 900)}\n",
+    "longer.py": f"{FUNCTIONS}sizes = {' + '.join(['1'] * 9000)}\n",
     "missing.py": "\nimport nowhere_at_all\n",
     "exits.py": "import sys\nsys.exit(3)\n",
     "nothing.py": "x = 1\n",

@@ -83,7 +83,10 @@ def test_classification_errors(changes: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"t": np.arange(5)}, r"houses: targets must be float64 of shape \(n,\) or \(n, k\), not int64"),
+        (
+            {"t": np.arange(5)},
+            r"houses: targets must be float32 or float64 of shape \(n,\) or \(n, k\), not int64",
+        ),
         ({"t": np.ones((5, 1, 1))}, r"not float64 of \(5, 1, 1\)"),
         ({"t": np.ones((5, 0))}, r"not float64 of \(5, 0\)"),
         ({"classes": ("cat", "dog")}, r"houses: regression has no classes, and cat, dog are given"),

@@ -12,7 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from handgrad import Linear, Network, RunError, SoftmaxCrossEntropy
-from handgrad.data import Dataset, load
+from handgrad.data import Dataset, load, reading
+from handgrad.data.cells import Cells
+from handgrad.data.columns import Number
 from handgrad.data.reading import FREE, LARGEST, RATIO, Request, check_claim, encode, infer_task, select
 from handgrad.errors import DataError
 from handgrad.files import parse_json
@@ -117,6 +119,23 @@ def test_names_cost_no_more_than_their_number() -> None:
     assert time.process_time() - started < 20
 
 
+def test_more_columns_than_are_read_in_a_minute_are_refused_by_their_names(tmp_path: Path) -> None:
+    """Unless few of them are to be read."""
+    path = tmp_path / "wide.csv"
+    rows = ([f"c{k}" for k in range(200_002)], "12" * 100_001, "34" * 100_001)
+    path.write_text("\n".join(map(",".join, rows)) + "\n")
+    with pytest.raises(DataError, match="200,001 columns to learn from, and a table may have 200,000"):
+        load(path, target="c0")
+    assert load(path, target="c0", task="regression", only=["c3", "c2"]).feature_names == ("c2", "c3")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 101])
+def test_a_missing_cell_is_the_median_of_numpy(count: int) -> None:
+    values = np.random.default_rng(count).normal(size=count)
+    held = Number("x").fitted(Cells("x", np.append(values, np.nan), None, str))
+    assert held == Number("x", missing=True, median=float(np.median(values)))
+
+
 def test_an_archive_of_many_arrays_lists_some(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "many.npz", "w") as archive:
         for k in range(3000):
@@ -125,3 +144,18 @@ def test_an_archive_of_many_arrays_lists_some(tmp_path: Path) -> None:
         load(tmp_path / "many.npz")
     assert len(str(caught.value)) < 1000
     assert caught.value.given.endswith(" and 2,940 more")
+
+
+@pytest.mark.parametrize(
+    "values", [np.array([3, 1, 3, 0, 1, 9, 9]), np.array([*"baabcc"], object), np.array([0.5, 0.0])]
+)
+@pytest.mark.parametrize("many", [1, 3, 10])
+def test_different_values_are_found_in_parts(
+    values: NDArray, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MANY", many)
+    np.testing.assert_array_equal(reading.different(values), np.unique(values))
+    assert len(reading.different(values, most=1)) > 1
+    if values.dtype.kind != "f":
+        _, t, classes = encode("t", values, "classification")
+        assert [classes[k] for k in t] == [*map(str, values)]

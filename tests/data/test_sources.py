@@ -110,3 +110,23 @@ def test_importing_data_imports_no_optional_package() -> None:
     code = "import handgrad.data, sys; print({'pyarrow', 'pooch', 'requests', 'sklearn'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("folder", ["images/a", "images", "tables"])
+def test_a_folder_that_cannot_be_read_is_named(
+    tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By name, as the tests may run as root, who can read all; a class would be missing otherwise."""
+    for name in ("images/a/1.png", "images/b/2.png", "tables/1.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    readable = Path.iterdir
+
+    def iterdir(path: Path) -> Any:
+        if path == tmp_path / folder:
+            raise PermissionError(13, "Permission denied", str(path))
+        return readable(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    with pytest.raises(DataError, match=rf"{folder}: the file cannot be read: Permission denied"):
+        load(tmp_path / folder.split("/")[0])

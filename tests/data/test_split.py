@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handgrad.data import Dataset, Split, digits, load, split
+from handgrad.data import dataset as data_set
 from handgrad.data.dataset import divide
 from handgrad.errors import DataError
 
@@ -46,6 +47,15 @@ def test_every_row_is_in_one_part_and_classes_keep_their_shares(
         share = len(rows) / len(data)
         found = np.bincount(data.t[rows], minlength=len(counts))
         np.testing.assert_allclose(found, share * np.bincount(data.t), atol=2)
+
+
+@pytest.mark.parametrize("many", [1, 7, 50])
+def test_rows_are_sorted_by_class_in_parts_as_at_once(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, rows = dataset([13, 0, 29, 8]), np.random.default_rng(1).permutation(50)[:41].astype(np.int32)
+    monkeypatch.setattr(data_set, "MANY", many)
+    found = data_set._by_class(rows, data.t, 4)
+    np.testing.assert_array_equal(found, rows[np.argsort(data.t[rows], kind="stable")])
+    assert found.dtype == np.int32
 
 
 @pytest.mark.parametrize("counts", [[4, 30, 4], [3, 30], [30, 3]])

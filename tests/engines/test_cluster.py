@@ -73,22 +73,36 @@ class Processes:
             writer.writerows([*row, "yes" if row @ row > 5 else "no"] for row in x.tolist() and x)
 
     def start(
-        self, count: int, *arguments: object, environments: Sequence[Mapping[str, str]] = ({}, {}, {}, {})
-    ) -> list[int]:
-        """Start it, with the options that say which process is which; return the numbers of the parents."""
+        self, count: int, *arguments: object, environments: Sequence[Mapping[str, str]] = ({}, {}, {}, {}),
+        counts: Sequence[int] | None = None,
+    ) -> list[int]:  # fmt: skip
+        """Start it, with the options that say which process is which; return the numbers of the parents.
+
+        Each is given the same ``count`` of processes, or the one of its own in ``counts``. The last is started first: one
+        that is too many is to be there before the others have ended.
+        """
         with socket.socket() as listening:
             listening.bind(("localhost", 0))
             port = listening.getsockname()[1]
-        place = ["--coordinator", f"localhost:{port}", "--processes", count]
-        return [
+        place = ["--coordinator", f"localhost:{port}"]
+        started = [
             self.server.start(
                 self.folder,
-                ["train", *arguments, *place, "--process", number],
+                [
+                    "train",
+                    *arguments,
+                    *place,
+                    "--process",
+                    number,
+                    "--processes",
+                    (counts or [count] * count)[number],
+                ],
                 [os.devnull, self.folder / f"{number}.out", self.folder / f"{number}.err"],
                 environment=environments[number],
             )
-            for number in range(count)
+            for number in reversed(range(count))
         ]
+        return started[::-1]
 
     def run(self, count: int, *arguments: object) -> None:
         """Run it to its end; one process is one that trains alone."""
@@ -217,6 +231,22 @@ def test_processes_with_other_numbers_of_devices_are_named(processes: Processes)
             "Error: the processes have different numbers of devices: process 0 has 1, process 1 has 3\n"
             "  fix    give each the same number, for example by CUDA_VISIBLE_DEVICES\n"
         )
+
+
+@pytest.mark.parametrize("counts", [[2, 3], [3, 2, 3], [2, 3, 3]])
+def test_processes_that_were_given_other_numbers_of_processes_are_named(
+    processes: Processes, counts: list[int]
+) -> None:
+    """JAX lets them join, and trains in as many as the first one counts; one that is too many does not join."""
+    together = [f"process {number} was given {count}" for number, count in enumerate(counts[: counts[0]])]
+    errors = [f"the processes were given different numbers of processes: {', '.join(together)}\n"] * counts[0]
+    errors.append(f"process {counts[0]} of 3 has no place: the first one at ")
+    for number, started in enumerate(processes.start(len(counts), *TRAINING, counts=counts)):
+        assert processes.server.wait(started) == 1
+        error = (processes.folder / f"{number}.err").read_text()
+        assert error.startswith(f"Error: {errors[number]}")
+        assert error.endswith("\n  fix    give each the same --processes\n")
+    assert number < counts[0] or f" was given {counts[0]} or fewer processes\n" in error
 
 
 @pytest.mark.parametrize(

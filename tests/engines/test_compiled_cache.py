@@ -276,11 +276,29 @@ def test_a_child_forked_while_another_thread_compiles_does_not_wait_for_it(
         other.join()
 
 
-FORKS_IN_THE_FIRST_TRAINING = """
+FORK = """
 import os, signal, sys, threading, time
 import numpy as np
 from handgrad import HalfSquaredError, Linear, Network, train
 
+def fit(rows=3):
+    train(Network(Linear(3, 2), loss=HalfSquaredError()), np.ones((rows, 3)), np.ones((rows, 2)), epochs=1)
+
+def train_in_child():
+    child = os.fork()
+    if child == 0:
+        fit()
+        os._exit(0)
+    done, deadline = (0, 0), time.monotonic() + 20
+    while done[0] == 0 and time.monotonic() < deadline:
+        done = os.waitpid(child, os.WNOHANG)
+        time.sleep(0.002)
+    if done[0] == 0:
+        os.kill(child, signal.SIGKILL)
+    print("finished" if done == (child, 0) else "hung", flush=True)
+"""
+
+IN_THE_FIRST_TRAINING = """
 main, importing = threading.main_thread(), threading.Event()
 
 class Slow:
@@ -289,41 +307,40 @@ class Slow:
             importing.set()
             time.sleep(0.5)
 
-def fit():
-    train(Network(Linear(3, 2), loss=HalfSquaredError()), np.eye(3), np.ones((3, 2)), epochs=1)
-
-def train_in_children():
-    while thread.is_alive():
-        if not importing.wait(0.1):
-            continue
-        importing.clear()
-        child = os.fork()
-        if child == 0:
-            fit()
-            os._exit(0)
-        done, deadline = (0, 0), time.monotonic() + 20
-        while done[0] == 0 and time.monotonic() < deadline:
-            done = os.waitpid(child, os.WNOHANG)
-            time.sleep(0.02)
-        if done[0] == 0:
-            os.kill(child, signal.SIGKILL)
-        print("finished" if done == (child, 0) else "hung", flush=True)
-
 sys.meta_path.insert(0, Slow())
 thread = threading.Thread(target=fit)
 thread.start()
-train_in_children()
+while thread.is_alive():
+    if importing.wait(0.1):
+        importing.clear()
+        train_in_child()
+"""
+
+WHILE_IT_TRAINS = """
+fit()
+over = threading.Event()
+
+def train_on():
+    while not over.is_set():
+        fit(rows=100_000)
+
+thread = threading.Thread(target=train_on)
+thread.start()
+for number in range(30):
+    time.sleep(0.003 * (number % 5))
+    train_in_child()
+over.set()
+thread.join()
 """
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
-def test_a_child_forked_while_another_thread_imports_what_a_training_needs_does_not_wait_for_it(
-    tmp_path: Path,
-) -> None:
-    """Python has a lock for each module being imported, which nobody releases in the child."""
+@pytest.mark.parametrize("script", [IN_THE_FIRST_TRAINING, WHILE_IT_TRAINS], ids=["first", "later"])
+def test_a_child_forked_while_another_thread_trains_does_not_wait_for_it(tmp_path: Path, script: str) -> None:
+    """Nor for the lock that Python has for each module being imported, which nobody releases in the child."""
     environment = {**os.environ, "HANDGRAD_CACHE": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORKS_IN_THE_FIRST_TRAINING],
+        [sys.executable, "-W", "ignore", "-c", FORK + script],
         capture_output=True, text=True, env=environment, timeout=120,
     )  # fmt: skip
     assert set(done.stdout.split()) == {"finished"}, done.stderr

@@ -30,9 +30,10 @@ from handgrad import (
     SoftmaxCrossEntropy,
     train,
 )
-from handgrad.engines import Epoch, ReferenceEngine
+from handgrad.engines import Epoch, ReferenceEngine, jax_engine
 from handgrad.engines.jax_engine import BATCHES_AT_A_TIME, JaxEngine
 from handgrad.explaining.execution import execute_rule
+from handgrad.layers import OPTIMISERS
 from handgrad.rules import rule
 
 from ..rules.table import TABLE, Row
@@ -125,12 +126,64 @@ def test_an_epoch_in_parts_is_the_whole_to_the_last_bit() -> None:
     check_same(cut.kept, whole.kept)
 
 
+def test_rows_that_do_not_stay_on_the_devices_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where they are more than `RESIDENT_BYTES`, of a mapped file, or for other processes."""
+    resident, gathered = (Training(JaxEngine(), EVERYTHING, "float32") for _ in range(2))
+    expected = resident.run(SHORT_LAST)
+    monkeypatch.setattr(jax_engine, "RESIDENT_BYTES", 0)
+    check_same(gathered.run(SHORT_LAST), expected)
+    assert (resident.bound.resident[1].keys(), gathered.bound.resident[1]) == ({"x", "t"}, {})
+
+
+def test_other_rows_are_sent_again() -> None:
+    """Arrays may have changed where another mapping has them, as between two calls of ``partial_fit``."""
+    found = {}
+    for engine in (ReferenceEngine, JaxEngine):
+        rows = X[2].copy()
+        training = Training(engine(), EVERYTHING, "float64")
+        for _ in range(2):
+            epoch = Epoch(
+                {"x": rows, "t": CLASSES[2]}, np.arange(len(rows)), 4, np.full(len(rows), 0.01), 1, 7
+            )
+            training.bound.epoch(epoch)
+            rows *= -2
+        found[engine] = training.kept
+    check_agreement(found[JaxEngine], found[ReferenceEngine], "float64", "changed rows")
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS.values())
+def test_a_program_of_float32_computes_no_array_in_float64(optimiser: type) -> None:
+    """As a line would in which JAX took a number of Python for an array of its own."""
+    case = Case(everything, EVERYTHING.arrays, optimiser(0.01, clip_norm=0.5), 0.01)
+    training = Training(JaxEngine(), case, "float32")
+    jax, wide = training.bound.jax, []
+
+    def look(jaxpr: Any) -> None:
+        for equation in jaxpr.eqns:
+            wide.extend(
+                str(equation) for v in equation.outvars if v.aval.dtype == "float64" and v.aval.size > 1
+            )
+            for parameter in jax.tree.leaves(equation.params, is_leaf=lambda each: hasattr(each, "eqns")):
+                if inner := getattr(parameter, "jaxpr", parameter if hasattr(parameter, "eqns") else None):
+                    look(inner)
+
+    with jax.enable_x64(True):
+        state = training.kept, np.float64(0), np.float64(0), np.int64(0), np.bool(True)
+        rows = {name: np.asarray(each, training.bound.types[name]) for name, each in case.arrays.items()}
+        order, rates = np.zeros((3, 4), np.int64), np.zeros(3)
+        traced = jax.make_jaxpr(training.bound._batches)(state, rows, order, rates, 3, 1, np.uint64(1))
+    look(traced.jaxpr)
+    assert "while" in str(traced)
+    assert wide == []
+
+
 ON_DEVICES = """
 import contextlib, sys
 import numpy as np
 from handgrad import SGD, Adam, BatchNorm, Checkpoints, Dropout, Linear, Network, ReLU, SoftmaxCrossEntropy, train
 from handgrad.engines import Epoch, NonFiniteLossError, bind
 from handgrad.engines.jax_engine import BoundJax
+from handgrad.training import measure_engines
 
 rng = np.random.default_rng(0)
 x, t = rng.normal(size=(50, 5)), rng.integers(0, 3, 50)  # in batches of 8, a last one of 2
@@ -145,13 +198,15 @@ def save(name, network, history):
     loss = [record.loss for record in history.epochs]
     np.savez(f"{sys.argv[1]}/{name}.npz", devices=history.facts.get("devices", ""), loss=loss, **network.arrays)
 
+(timed,) = measure_engines(trained(engine="reference")[0], x, t, engines=["jax"], devices=2, seconds=0.05)
+assert timed.facts["devices"] == "2 cpu"
 save("reference", *trained(engine="reference"))
 for devices in (1, 2, 4):
     save(devices, *trained(engine="jax", devices=devices))
 
 traces = []
 lines = BoundJax._run
-BoundJax._run = lambda bound, scope: (traces.append(bound), lines(bound, scope))[1]
+BoundJax._run = lambda bound, scope, **options: (traces.append(bound), lines(bound, scope, **options))[1]
 folder = sys.argv[1] + "/checkpoints"
 trained(engine="jax", checkpoints=Checkpoints(folder, minutes=0), after_epoch=lambda record: record.epoch == 2)
 network, history = trained(engine="jax", checkpoints=Checkpoints(folder, minutes=0, resume=True))
@@ -282,17 +337,18 @@ def test_a_line_that_jax_cannot_run_is_named_and_the_reference_engine_takes_over
     network = Network(Linear(FEATURES, OUTPUTS), Contiguous(), loss=SoftmaxCrossEntropy())
     with pytest.warns(
         HandgradNotice, match=r"the jax engine is not used.*`y1 = np\.ascontiguousarray\(z1\)`.*JAX"
-    ):
-        history = train(network, X[2], CLASSES[2], epochs=1, engine="jax")
+    ) as notices:
+        history = train(network, X[2], CLASSES[2], epochs=1, validation=0.3, engine="jax", devices=1)
     assert history.facts["engine"] == "reference"
+    assert len(notices) == 1
 
 
-CARDS = Path(__file__).parents[2] / "benchmarks" / "cards.py"
+GPUS = Path(__file__).parents[2] / "benchmarks" / "gpus.py"
 
 
-def test_the_benchmark_for_cards_runs_without_one_on_request() -> None:
+def test_the_benchmark_for_gpus_runs_without_one_on_request() -> None:
     small = ["--widths", "16", "--batch", "8", "--steps", "1", "--every", "150"]
-    command = [sys.executable, CARDS, "--device", "cpu", *small]
+    command = [sys.executable, GPUS, "--device", "cpu", *small]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     head, names, times, *_ = done.stdout.splitlines()
@@ -307,8 +363,8 @@ def test_the_benchmark_for_cards_runs_without_one_on_request() -> None:
         assert f"1 processes, 1 devices, {dtype}: 2 of 2 agree" in done.stdout
 
 
-def test_the_benchmark_for_cards_names_what_is_missing() -> None:
+def test_the_benchmark_for_gpus_names_what_is_missing() -> None:
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, CARDS], capture_output=True, text=True, env=environment)
+    done = subprocess.run([sys.executable, GPUS], capture_output=True, text=True, env=environment)
     assert done.returncode == 1
-    assert "JAX finds no CUDA card, only cpu\n  fix    run it where there is one" in done.stderr
+    assert "JAX finds no GPU with CUDA, only cpu\n  fix    run it where there is one" in done.stderr

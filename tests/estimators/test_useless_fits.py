@@ -11,6 +11,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
+from handgrad.sklearn import useless_fits
+
 from .fitting import digits, fit, ours, values
 
 pytestmark = pytest.mark.peers
@@ -27,6 +29,11 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any], str, str]] = {
     "scale of X": (WIDE, LINEAR, {}, "the scale of X", "sklearn.preprocessing.StandardScaler in front"),
     "rate": (X, LINEAR, {"learning_rate_init": 1e-7}, "the learning rate, learning_rate_init=1e-07", "learning_rate='find'"),
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _first_in_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(useless_fits, "_tried_at", -np.inf)
 
 
 def warned(X: Any, y: Any, **parameters: Any) -> str:
@@ -55,6 +62,14 @@ def test_the_parameter_that_mends_it_is_named_and_mends_it(case: str) -> None:
     else:
         x = StandardScaler().fit_transform(x)
     assert warned(x, y, **parameters) == ""
+
+
+def test_a_search_tries_what_mends_it_once() -> None:
+    said = [warned(X, 5e5 + 1e5 * LINEAR, alpha=alpha) for alpha in (1e-4, 1e-3)]
+    assert "with standardise_targets=True, and nothing else changed" in said[0]
+    assert said[1].endswith(
+        "on its training rows. What mends it was tried at an earlier fit, whose warning has it."
+    )
 
 
 def test_far_targets_are_not_what_a_fit_is_scored_on() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from handgrad import SGD, DataError, Linear, Network, ReLU, SoftmaxCrossEntropy, Standardise, train
-from handgrad.arrays import as_array
+from handgrad import SGD, DataError, Linear, Network, ReLU, SoftmaxCrossEntropy, Standardise, arrays, train
+from handgrad.arrays import LazyRows, as_array
 
 Array = NDArray[Any]
 Make = Callable[[Array], Any]
@@ -146,6 +146,34 @@ def test_what_is_an_array_is_not_copied() -> None:
 def test_a_mapped_file_stays_on_the_disk(tmp_path: Any) -> None:
     np.save(tmp_path / "x.npy", X)
     assert type(as_array("x", np.load(tmp_path / "x.npy", mmap_mode="r"))) is np.memmap
+
+
+@pytest.mark.parametrize(
+    "rows", [np.array([4, 0, 2, 2]), np.array([], int), None], ids=["some", "none", "all"]
+)
+def test_rows_are_read_when_they_are_asked_for(rows: Any, tmp_path: Any) -> None:
+    np.save(tmp_path / "x.npy", X)
+    lazy = LazyRows(np.load(tmp_path / "x.npy", mmap_mode="r"), rows)
+    whole = X if rows is None else X[rows]
+    assert (len(lazy), lazy.shape, lazy.dtype) == (len(whole), whole.shape, whole.dtype)
+    np.testing.assert_array_equal(lazy[1:3], whole[1:3])
+    np.testing.assert_array_equal(np.asarray(lazy, np.float32), whole.astype(np.float32))
+    assert type(lazy[:2]) is np.ndarray
+
+
+@pytest.mark.parametrize(("step", "times"), [(1, 3), (8, 25)])
+def test_pages_are_let_go_of_by_what_lies_between_the_rows(
+    step: int, times: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of 8 bytes, ten at a time: each piece covers 80 or nearly 640 bytes of the file."""
+    released = list[Any]()
+    monkeypatch.setattr(arrays, "release", released.append)
+    monkeypatch.setattr(arrays, "MAPPED_BYTES", 560)
+    np.save(tmp_path / "x.npy", np.zeros((2000, 1)))
+    lazy = LazyRows(np.load(tmp_path / "x.npy", mmap_mode="r"), np.arange(0, 250 * step, step))
+    for start in range(0, 250, 10):
+        lazy[start : start + 10]
+    assert len(released) == times
 
 
 WRONG: dict[str, tuple[Any, str]] = {

@@ -6,11 +6,13 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib.image import imread
 
 from handgrad import DataError, History
 from handgrad.training import EpochRecord
+from handgrad.training.training_state import EpochEnd
 
 RECORDS = [EpochRecord(k, 1.5 / k, 2.0 / k, 1 - 1 / k, 0.01, 0.25) for k in (1, 2, 3)]
 
@@ -117,3 +119,13 @@ def test_labels_within_a_decade_are_not_cut_off(tmp_path: Path, losses: tuple[fl
     image = imread(tmp_path / "curve.png")
     for edge in (image[0], image[-1], image[:, 0], image[:, -1]):
         assert edge.min() == 1  # white
+
+
+def test_without_validation_rows_the_best_is_the_last() -> None:
+    """So that a checkpoint has one copy of all arrays, not the first ones too."""
+    first, second = {"W": np.zeros(2)}, {"W": np.ones(2)}
+    end = EpochEnd(0, first, first).after(EpochRecord(1, 0.5, None, None, 0.1, 1.0), second)
+    assert end.best is end.arrays is second
+    watched = EpochEnd(0, first, first).after(EpochRecord(1, 0.5, 0.4, None, 0.1, 1.0), second)
+    worse = watched.after(EpochRecord(2, 0.4, 0.6, None, 0.1, 1.0), {"W": np.full(2, 3.0)})
+    assert (worse.best, worse.best_epoch, worse.waited) == (second, 1, 1)

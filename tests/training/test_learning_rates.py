@@ -12,6 +12,7 @@ from handgrad import (
     SGD,
     Adam,
     BatchNorm,
+    ConfigurationError,
     Dropout,
     Linear,
     MeanSquaredError,
@@ -92,6 +93,12 @@ def test_training_at_the_rate_found_is_no_worse_than_most(optimiser: Optimiser) 
     found = find_learning_rate(made, rows.x, rows.t, optimiser=optimiser)
     others = [loss(10.0**k) for k in (-5, -4, -3, -2, -1)]
     assert sum(other < loss(found.learning_rate) for other in others) <= 1
+
+
+def test_an_unknown_engine_is_an_error() -> None:
+    made = Network(Linear(2, 3), loss=SoftmaxCrossEntropy())
+    with pytest.raises(ConfigurationError, match=r"no engine is called 'compild'\n.*did you mean 'compiled'"):
+        find_learning_rate(made, np.eye(2), np.array([0, 1]), engine="compild")
 
 
 def test_a_loss_that_never_falls_is_an_error() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from handgrad import BinaryCrossEntropy, HalfSquaredError, Huber, Loss, MeanSquaredError, SoftmaxCrossEntropy
+from handgrad.training import metrics
 from handgrad.training.metrics import (
     calibration,
     classification_scores,
@@ -237,3 +238,21 @@ def test_scores_of_huge_targets_are_those_of_small_ones() -> None:
     small, large = regression_scores(prediction, t), regression_scores(huge * prediction, huge * t)
     assert large == {name: value * (1 if name == "r2" else huge) for name, value in small.items()}
     assert tail_share(huge * t) == tail_share(t)
+
+
+@pytest.mark.parametrize("kind", ["normal", "ties", "outlier"])
+def test_the_share_of_a_tail_is_that_of_the_sorted_squares(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all rows; of more than are measured, nearly."""
+    t = np.random.default_rng(0).normal(size=(1000, 2)) + 1e3
+    t[:, 1] = {
+        "normal": t[:, 1],
+        "ties": np.arange(1000) % 20 == 0,
+        "outlier": np.where(np.arange(1000) == 3, 1e9, t[:, 1]),
+    }[kind]
+    squares = np.sort((t - np.median(t, axis=0)) ** 2, axis=0)
+    share = (squares[-10:].sum(axis=0) / squares.sum(axis=0)).max()
+    assert tail_share(t) == pytest.approx(share, rel=1e-9)
+    monkeypatch.setattr(metrics, "MANY", 250)
+    assert tail_share(t) == pytest.approx(share, abs=0.03)

@@ -17,7 +17,7 @@ def record(epoch: int, metric: float | None) -> EpochRecord:
 
 
 def test_the_bar_counts_the_rows_of_all_epochs_and_says_how_good_the_last_one_was() -> None:
-    bar = Bar(RichProgress(), epochs=3, rows=70, metric="accuracy")
+    bar = Bar(RichProgress(), epochs=3, rows=70, metric="accuracy", done=0)
     (task,) = bar.bar.tasks
     seen: list[tuple[float, str]] = [(task.completed, task.fields["text"])]
 
@@ -35,6 +35,14 @@ def test_the_bar_counts_the_rows_of_all_epochs_and_says_how_good_the_last_one_wa
     assert task.total == 210
     first, second = "epoch 1  loss 0.2500", "epoch 2  loss 0.2500  accuracy 0.5000"
     assert seen == [(0, ""), (20, ""), (70, first), (120, first), (140, second)]
+
+
+def test_the_bar_of_a_resumed_training_begins_where_that_was_stopped() -> None:
+    bar = Bar(RichProgress(), epochs=3, rows=70, metric="accuracy", done=2)
+    (task,) = bar.bar.tasks
+    assert task.completed == 140
+    bar.rows(20)
+    assert task.completed == 160
 
 
 @pytest.mark.parametrize(("wanted", "terminal", "shown"), [

@@ -101,7 +101,7 @@ def adopt(
         x, t = found.rows, _targets(author, found)
         say("training both")
         own = steps_of(author, _trained(author, found))
-        compared = compare_steps(author, own, found, network, factor, (x, t), steps)
+        compared = compare_steps(author, own, network, factor, (x, t), steps)
     names = {index: label for label, index in author.trace.inputs.items()}
     return Adoption(
         name=name or author.pair.name,

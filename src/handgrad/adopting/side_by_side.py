@@ -13,7 +13,6 @@ import numpy as np
 
 from handgrad.adopting.author import AdoptError, Author
 from handgrad.adopting.author_steps import RATE, GradientSteps, Steps
-from handgrad.adopting.recognition import Recognised
 from handgrad.adopting.traced_values import Array
 from handgrad.engines import DEFAULT_ENGINE, BoundProgram, Epoch, bind
 from handgrad.layers import SGD
@@ -57,21 +56,20 @@ class SideBySide:
 def compare_steps(
     author: Author,
     steps: Steps,
-    found: Recognised,
     network: Network,
     factor: float,
     rows: tuple[Array, Array],
     count: int,
 ) -> SideBySide:
     """Train both for some steps, and time both; the network stays as it is."""
-    moves = _moves(author, steps, max(count, 2))
+    moves = _moves(steps, max(count, 2))
     rate, momentum, recognised = _update(author, steps, moves)
     optimiser = SGD(rate * factor, momentum=momentum)
     bound = _bound(network, optimiser)
     losses = tuple(author.loss({**author.inputs, **now}) for now in moves[: count + 1])
     averages = getattr(network.loss, "reduction", "mean") == "mean"
     ours = _losses(bound, rows, optimiser, count, factor, averages=averages)
-    author_seconds, own_seconds = _timed(author, steps, network, optimiser, rows)
+    author_seconds, own_seconds = _timed(steps, network, optimiser, rows)
     return SideBySide(
         author=losses,
         handgrad=ours,
@@ -87,7 +85,7 @@ def compare_steps(
     )
 
 
-def _moves(author: Author, steps: Steps, count: int) -> list[dict[str, Array]]:
+def _moves(steps: Steps, count: int) -> list[dict[str, Array]]:
     """Return the author's parameters after 0, 1, … steps."""
     moves = [steps.parameters()]
     with suppress(AdoptError):  # a gradient of another shape: the author's training ends there
@@ -162,9 +160,7 @@ def _losses(
     return tuple(factor * total / (n if averages else 1) for total, n in pairs)
 
 
-def _timed(
-    author: Author, steps: Steps, network: Network, optimiser: SGD, rows: tuple[Array, Array]
-) -> tuple[float, float]:
+def _timed(steps: Steps, network: Network, optimiser: SGD, rows: tuple[Array, Array]) -> tuple[float, float]:
     """Return the median seconds of a step of each, timed in turns."""
     bound = _bound(network, optimiser)
     steps.seconds()  # what a first call prepares

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -16,6 +16,7 @@ from handgrad.checking.diagnosis import by_evidence, cover, diagnose
 from handgrad.checking.input_draws import Source, draw, fresh
 from handgrad.checking.interfaces import Pair, pair_of, with_surrogate
 from handgrad.checking.intermediates import FirstWrong, first_wrong
+from handgrad.checking.live_code import without_guards
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.progress import tell
 from handgrad.checking.repair import Repair, is_searching, mend
@@ -31,7 +32,11 @@ from handgrad.checking.verdict.comparison import (
     rejudge_off_kinks,
 )
 from handgrad.checking.verdict.contract import Violation, module_state, stale_elsewhere, ties, violations
-from handgrad.checking.verdict.nearly_right import nearly_right
+from handgrad.checking.verdict.nearly_right import (
+    functions_reached,
+    guards_of_forward_alone,
+    nearly_right,
+)
 from handgrad.checking.verdict.slopes import mistrust_slopes
 
 NAMING_SECONDS = 20.0  # of the processor, at the most, for all that comes after the verdict
@@ -120,10 +125,16 @@ def check_in_stages(
     if is_searching():
         raise CheckError("check was called by code that a check runs while it looks for a repair")
     started = time.perf_counter()
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), ExitStack() as stack:
         pair = pair_of(forward, backward, inputs)
         pair = with_surrogate(pair, surrogate) if surrogate is not None else pair
         case = _judge(pair, seed)
+        if _is_mistake(case) and (guards := guards_of_forward_alone(case.comparison)):
+            stack.enter_context(without_guards([*guards], functions_reached(case.subject, case.comparison)))
+            text = f"{' and '.join(guards.values())}, which backward does not have"
+            case = replace(_judge(pair, seed), unguarded=f"judged without {text}")
+            if not _is_mistake(case):
+                case = replace(case, but=case.but or f"the gradient is right but for {text}")
         report = _report(pair, case, time.perf_counter() - started)
         if not _is_mistake(case):
             return report
@@ -151,6 +162,7 @@ class _Case:
     doubtful: str = ""  # why nothing can be told of any gradient
     elsewhere: bool = False  # whether it is right at the user's inputs, and wrong at these
     but: str = ""  # what keeps it from being right, though it is no mistake in the mathematics
+    unguarded: str = ""  # the guards of forward that it is judged without
 
     @property
     def verdict(self) -> Verdict:
@@ -297,7 +309,7 @@ def _report(pair: Pair, case: _Case, seconds: float) -> Report:
         arguments=tuple(_result(name, case) for name in comparison.arguments),
         tried=(*pair.matched, *tried(comparison.numerical)),
         not_proved=(*notes, *pair.limits, *not_proved(case.subject, comparison)),
-        reason=case.but or (ELSEWHERE if case.elsewhere else ""),
+        reason=case.but or "; ".join(filter(None, [ELSEWHERE * case.elsewhere, case.unguarded])),
         seconds=seconds,
         verdict_seconds=seconds,
     )

@@ -104,7 +104,9 @@ def perturb_off_kinks(
         for name in (name for name in inputs if name in arguments):
             value, size = inputs[name], np.abs(inputs[name])
             noise = generator.normal(size=value.shape)
-            noise = np.abs(noise) if only_up or np.all(value >= 0) else noise
+            # zeros are biases: where no unit is inactive, a missing mask does not show
+            is_positive = np.all(value >= 0) and value.any()
+            noise = np.abs(noise) if only_up or is_positive else noise
             signs = np.where(size == size.max(initial=0), -1, 1)  # the largest may be the largest allowed
             away = np.where(value == 0, _typical(value, 100.0) * noise, value * signs * np.abs(noise))
             moved[name] = _like(value, value + OFF_KINKS * away)

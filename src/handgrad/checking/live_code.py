@@ -11,12 +11,13 @@ import copy
 import gc
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from handgrad.checking.forward_guards import Guard, compiled_without_guards, left_out
 from handgrad.checking.subject import CheckError
 
 _LIBRARIES = (
@@ -81,13 +82,12 @@ def recompiled(
 
         def compiled(tree: ast.Module, *, is_script: bool, path: Path = path) -> CodeType:
             changed: Any = ast.fix_missing_locations(change(tree, path, is_script))
-            code: CodeType = compile(changed, str(path), "exec")
-            return code
+            return compiled_without_guards(changed, path)
 
         known: dict[tuple[str, int], CodeType] = {}
         if path.is_file():
             whole = compiled(ast.parse(path.read_bytes()), is_script=False)
-            known = {(code.co_qualname, code.co_firstlineno): code for code in _codes_in(whole)}
+            known = {(code.co_qualname, code.co_firstlineno): code for code in codes_in(whole)}
         for function in functions:
             old = function.__code__
             new = known.get((old.co_qualname, old.co_firstlineno))
@@ -99,11 +99,12 @@ def recompiled(
     return codes
 
 
-def _codes_in(code: CodeType) -> Iterator[CodeType]:
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """Yield some code, and that of the functions in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _codes_in(constant)
+            yield from codes_in(constant)
 
 
 @contextmanager
@@ -126,6 +127,13 @@ def running(codes: Codes, names: Mapping[str, Any] | None = None) -> Iterator[No
         for module in modules.values():
             for name in names or ():
                 module.pop(name, None)
+
+
+@contextmanager
+def without_guards(guards: Sequence[Guard], functions: Iterable[FunctionType]) -> Iterator[None]:
+    """Let functions, and what is compiled of their files meanwhile, run with 0 for guards of forward."""
+    with left_out(guards), running(recompiled(functions, lambda tree, path, is_script: tree)):
+        yield
 
 
 def names_used(code: CodeType) -> Iterator[str]:

@@ -73,10 +73,11 @@ def group() -> None:
 
 def main() -> None:
     """Run the command line; an error of handgrad's is one message and exit code 1, never a traceback."""
-    from handgrad.cli.console import notices_as_lines, prepare_streams, printable
+    from handgrad.cli.console import notices_as_lines, prepare_streams, printable, repeat_lost_interrupts
     from handgrad.errors import HandgradError
 
     prepare_streams()
+    repeat_lost_interrupts()
     problem, code = "", 1
     notes: list[str] = []  # what can be done after it
     try:

@@ -69,6 +69,7 @@ def bench_command(
             engines=[training.engine] if settings["training__engine"] else None,
             batch_size=batch_size,
             optimiser=configuration.optimiser(),
+            devices=training.devices,
             seconds=seconds,
             seed=training.seed,
             progress=progress,
@@ -119,6 +120,7 @@ def _show(times: list[EngineTime]) -> None:
         if each.step_seconds is None or each.rows_per_second is None:
             click.echo(f"  {_problem(each)}")
             continue
+        is_xla = "devices" in each.facts
         micros = each.step_seconds * 1e6
         cells = (
             each.engine,
@@ -127,8 +129,8 @@ def _show(times: list[EngineTime]) -> None:
             f"{each.rows_per_second:,.0f}",
             f"{each.ratio:.2f}",
             f"{each.startup_seconds:.2f} s",
-            str(each.facts.get("blas", "NumPy's")),
-            str(each.facts.get("threads", "NumPy's")),
+            str(each.facts.get("blas", f"XLA, {each.facts['devices']}" if is_xla else "NumPy's")),
+            str(each.facts.get("threads", "XLA's" if is_xla else "NumPy's")),
         )
         click.echo(COLUMNS.format(*cells))
 

@@ -106,7 +106,11 @@ def check_command(
         )
         with importing_from(path.parent):
             return _check_file(request)
-    except HandgradError as error:
+    except (HandgradError, RecursionError) as error:
+        if isinstance(error, RecursionError):
+            error = CheckError(
+                f"{path}: {error}", fix="divide the expression that has hundreds of operations"
+            )
         if as_json:
             click.echo(Report(source, "cannot tell", not_proved=(str(error),)).to_json())
         click.echo(f"Error: {error}", err=True)

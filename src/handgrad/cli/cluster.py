@@ -17,8 +17,8 @@ from typing import BinaryIO, NoReturn
 
 import click
 
-from handgrad.engines.cluster import LOST, join, leave, lost, lost_processes_named
-from handgrad.errors import EngineError
+from handgrad.engines.cluster import LOST, UNEXPECTED, join, leave, lost, lost_processes_named
+from handgrad.errors import ConfigurationError, EngineError, HandgradError
 
 NOTICE_SECONDS = 20
 """After which a process that still waits for the others reports it."""
@@ -82,13 +82,18 @@ class _Place:
             message = f"{self.name} waits for the others{where}, for up to {self.minutes:g} minutes"
             click.echo(message, err=True)
 
-    def error(self) -> EngineError:
-        """Return the error of a process that has waited in vain."""
+    def error(self, native: str) -> HandgradError:
+        """Return the error of a process that has not joined, of what JAX's native code reported."""
         where = "" if self.coordinator is None else f" at {self.coordinator}"
+        if unexpected := UNEXPECTED.search(native):
+            return ConfigurationError(
+                f"{self.name} has no place: the first one{where} was given {unexpected[1]} or fewer processes",
+                fix="give each the same --processes",
+            )
         return EngineError(
             f"{self.name} has waited {time.monotonic() - self.began:.0f} seconds for the others{where}",
-            fix="check that all are started, each with a number of its own, that the first one runs at this address, and "
-            "that the others reach its port; --join-minutes waits longer",
+            fix="check that all are started, each with a number of its own and the same number of processes, that the first "
+            "one runs at this address, and that the others reach its port; --join-minutes waits longer",
         )
 
 
@@ -139,6 +144,6 @@ def _wait(child: int, log: BinaryIO, place: _Place) -> NoReturn:
     log.seek(0)
     native = log.read().decode(errors="replace")
     if code == -signal.SIGABRT and LOST.search(native):
-        raise lost() if place.joined[0] else place.error()
+        raise lost() if place.joined[0] else place.error(native)
     sys.stderr.write(native)
     raise EngineError(f"the training process was ended by {signal.Signals(-code).name}")

@@ -6,7 +6,9 @@ import io
 import json
 import os
 import re
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +30,20 @@ def prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def repeat_lost_interrupts() -> None:
+    """Interrupt again where Ctrl-C came during a garbage collection, in a callback as JAX has one: Python only prints it."""
+    usual = sys.unraisablehook
+
+    def unraisable(lost: Any) -> None:
+        if isinstance(lost.exc_value, KeyboardInterrupt):
+            # when this has returned, or it would be lost as well
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        else:
+            usual(lost)
+
+    sys.unraisablehook = unraisable
 
 
 def show_results(results: Mapping[str, Any], *, as_json: bool) -> None:

@@ -11,14 +11,13 @@ from typing import Any
 import click
 import numpy as np
 
-from handgrad.arrays import Array
+from handgrad.arrays import Array, some_rows
 from handgrad.cli.options import FLAGS, RATE, Experiment
 from handgrad.configuration import Configuration
 from handgrad.data import Split
 from handgrad.errors import TrainingError
-from handgrad.layers import Huber, MeanSquaredError, SoftmaxCrossEntropy
+from handgrad.layers import Huber, SoftmaxCrossEntropy
 from handgrad.training import History, find_learning_rate, train
-from handgrad.training.metrics import HEAVY, TAIL, tail_share
 from handgrad.training.remedies import Change, KnownRows, Predict, Remedy, find_remedy
 
 SECONDS = 0.8  # of each training, at the speed of the one that failed
@@ -51,18 +50,9 @@ def find_cause(experiment: Experiment, history: History, *, quiet: bool) -> Reme
         return None
 
 
-def heavy_tails(experiment: Experiment) -> dict[str, float] | None:
-    """Return how many training rows have which share of the targets' squared deviations, where `Huber` is to be offered."""
-    if not isinstance(experiment.network.loss, MeanSquaredError):
-        return None
-    t = experiment.dataset.t[experiment.rows.train]
-    share = tail_share(t.reshape(len(t), -1))
-    return {"rows": max(1, round(len(t) * TAIL)), "share": share} if share > HEAVY else None
-
-
 def _known(experiment: Experiment, rows: Array) -> KnownRows:
     dataset = experiment.dataset
-    return KnownRows(dataset.x[rows], dataset.t[rows], len(dataset.classes))
+    return KnownRows(some_rows(dataset.x, rows), dataset.t[rows], len(dataset.classes))
 
 
 @dataclass
@@ -149,7 +139,7 @@ class _Trials:
             if not configuration.data.standardise_targets and loss is not None and loss.least is None:
                 scale = f"mean {t.mean():.3g}, deviation {t.std():.3g}"
                 yield "data.standardise_targets", True, f"the scale of the targets ({scale})"
-            if heavy_tails(experiment):
+            if experiment.heavy_tails:
                 yield "network.loss", Huber.__name__, "a few targets that are far from all others"
         elif isinstance(loss, SoftmaxCrossEntropy) and configuration.network.class_weight is None:
             yield "network.class_weight", "balanced", "rare classes count little"

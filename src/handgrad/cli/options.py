@@ -11,15 +11,16 @@ from typing import Any, TypeVar
 
 import click
 
-from handgrad.arrays import Fingerprint, find_change
+from handgrad.arrays import Fingerprint, LazyRows, find_change
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.configuration import MOST_BYTES, RECIPES, Configuration, read_configuration
 from handgrad.data import Dataset, Split, load
 from handgrad.engines import ENGINES
 from handgrad.errors import ConfigurationError, DataError, TrainingError
 from handgrad.files import check_file
-from handgrad.layers import ACTIVATIONS, LOSSES, OPTIMISERS, SCHEDULES
+from handgrad.layers import ACTIVATIONS, LOSSES, OPTIMISERS, SCHEDULES, MeanSquaredError
 from handgrad.network import Network
+from handgrad.training.metrics import HEAVY, TAIL, tail_share
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -213,9 +214,18 @@ class Experiment:
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
 
-    @cached_property
+    @property
     def dataset(self) -> Dataset:
         """The rows that the configuration names, columns fitted on those that train; a `DataError` when a run had others."""
+        return self._data[0]
+
+    @property
+    def rows(self) -> Split:
+        """Which rows train, validate and test."""
+        return self._data[1]
+
+    @cached_property
+    def _data(self) -> tuple[Dataset, Split]:
         settings, task = self.configuration.data, self.configuration.data.task
         if task is None and (
             known := (settings.fingerprint or {}).get("t")
@@ -229,7 +239,8 @@ class Experiment:
             only=settings.only or (),
             context=settings.context,
         )
-        dataset = dataset.fitted_on(self.configuration.split(dataset).train)
+        rows = self.configuration.split(dataset)
+        dataset = dataset.fitted_on(rows.train)
         before, now = settings.fingerprint or {}, fingerprints(dataset) if settings.fingerprint else {}
         # older runs have none of the names
         if change := find_change(before, {name: each for name, each in now.items() if name in before}):
@@ -237,12 +248,7 @@ class Experiment:
                 f"{settings.source}: the data has changed since the run: {change}",
                 fix="bring back the data as it was, or name the source, to take it as it is",
             )
-        return dataset
-
-    @cached_property
-    def rows(self) -> Split:
-        """Which rows train, validate and test."""
-        return self.configuration.split(self.dataset)
+        return dataset, rows
 
     @property
     def epochs(self) -> int:
@@ -253,6 +259,15 @@ class Experiment:
     def network(self) -> Network:
         """The network before training."""
         return self.configuration.build(self.dataset)
+
+    @cached_property
+    def heavy_tails(self) -> dict[str, float] | None:
+        """How many training rows have which share of the targets' squared deviations, where `Huber` is to be offered."""
+        if not isinstance(self.network.loss, MeanSquaredError):
+            return None
+        t, rows = self.dataset.t.reshape(len(self.dataset), -1), self.rows.train
+        share = tail_share(LazyRows(t, rows))  # type: ignore[arg-type]
+        return {"rows": max(1, round(len(rows) * TAIL)), "share": share} if share > HEAVY else None
 
 
 def fingerprints(dataset: Dataset) -> dict[str, Fingerprint]:

@@ -128,9 +128,12 @@ class RunFolder(Checkpoints):
         board = TensorBoard(self.folder / "tensorboard", self.past.metric) if events else None
 
         def after_epoch(record: EpochRecord) -> None:
+            journal.history.epochs.append(
+                record
+            )  # which is written with the next where there is no folder now
             with problems_as_notices("the history of the training is not all written"):
                 self.begin()
-                journal(record)
+                journal.write()
                 if recorder is not None:
                     recorder(record)
                     write_snapshots(self.folder, self.snapshots)

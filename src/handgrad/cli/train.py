@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from handgrad.arrays import some_rows
 from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.checkpoints import read_past
 from handgrad.cli.cluster import in_cluster
 from handgrad.cli.console import engine_text, show_columns, show_results
 from handgrad.cli.evaluation import Evaluation
-from handgrad.cli.likely_cause import find_cause, heavy_tails
+from handgrad.cli.likely_cause import find_cause
 from handgrad.cli.options import (
     FIND,
     FOLDER,
@@ -45,8 +46,9 @@ from handgrad.cli.run_folder import (
     resumed,
     terminated_as_interrupted,
 )
-from handgrad.configuration import Configuration, read_configuration, write_configuration
+from handgrad.configuration import Configuration, engine_in, write_configuration
 from handgrad.data.sources import BY_SUFFIX
+from handgrad.engines import DEFAULT_ENGINE
 from handgrad.engines.cluster import JOINING_SECONDS, announced, check_same, is_first
 from handgrad.errors import ConfigurationError, EngineError, RunError, TrainingError, notify
 from handgrad.files import FolderLock
@@ -134,7 +136,8 @@ def train_command(
     """Train a network, and save it in a run folder, with a page that explains it.
 
     SOURCE is digits (the default), alice, mackey-glass, mnist, moons, spirals, xor, a configuration (.toml), or a
-    file: SUFFIXES, .txt, or a folder of IDX files, of CIFAR's, or with a folder of images for each class.
+    file: SUFFIXES, .txt, or a folder of CSV or Parquet files that together are one table, of IDX files, of CIFAR's, or
+    with a folder of images for each class.
     For a text it is a transformer that predicts each next character.
 
     \b
@@ -173,11 +176,11 @@ def train_command(
         cluster = given or started > 1
     if not cluster:
         return run()
-    engine = settings["training__engine"]
-    if started > 1 and engine is None:
-        file = config if resume is None else resume / "config.toml"
-        engine = read_configuration(file, {}, shown=True).training.engine
-    if engine not in (None, "jax"):
+    own = resume and resume / "config.toml"
+    file = config or (own if own and own.exists() else None)
+    default = DEFAULT_ENGINE if started > 1 else "jax"
+    engine = settings["training__engine"] or engine_in(file) or default
+    if engine != "jax":
         what = f"{started} processes are started together" if started > 1 else "--cluster is given"
         raise ConfigurationError(
             f"{what}, and the engine {engine} trains in one",
@@ -284,7 +287,7 @@ class _Training:
                     click.echo(f"{dataset.name}: {count:,} training rows · {network.title}", err=True)
                     if found is not None:
                         click.echo(f"{found}, drawn in {self.into / RATES}", err=True)
-                if tails := heavy_tails(experiment):
+                if tails := experiment.heavy_tails:
                     notify(
                         f"{tails['rows']:,} of {len(experiment.rows.train):,} training rows have {tails['share']:.1%} of "
                         "the targets' squared deviations from the median, and decide the fit; --loss Huber counts them less"
@@ -349,7 +352,7 @@ class _Training:
         if warning and alone and not experiment.dataset.entries and history.stopped != "interrupted":
             remedy = find_cause(experiment, history, quiet=self.as_json)
         found = remedy and asdict(remedy)
-        noticed = {"heavy_tails": heavy_tails(experiment), "warning": warning, "remedy": found}
+        noticed = {"heavy_tails": experiment.heavy_tails, "warning": warning, "remedy": found}
         last = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
         ran = {"engine": engine_text(history.facts)}
         if self.as_json:
@@ -448,8 +451,8 @@ def _save(
     which, judged = _watched(experiment)
     if len(judged):
         assert network.loss is not None
-        prediction = network.predict(dataset.x[judged])
-        targets = network.check_targets(np.asarray(dataset.t[judged]), len(judged))
+        prediction = network.predict(some_rows(dataset.x, judged))
+        targets = network.check_targets(np.asarray(some_rows(dataset.t, judged)), len(judged))
         names = target_names(run, prediction.shape[-1])
         evaluation = Evaluation.of(network.loss, prediction, targets, dataset.classes, names)
         metric = metric_name(network.loss)

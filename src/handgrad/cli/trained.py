@@ -13,6 +13,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from handgrad.arrays import some_rows
 from handgrad.cli.console import show_results
 from handgrad.cli.evaluation import Evaluation
 from handgrad.cli.options import FILE, FOLDER, Experiment, json_option, read_settings
@@ -94,7 +95,7 @@ def _score(run: Run, dataset: Dataset, rows: Any) -> tuple[float, Evaluation]:
     program = network.loss_program()
     bound = ReferenceEngine().bind(program, network.arrays)
     total, count = bound.epoch(Epoch({"x": x, "t": t}, rows, rows_at_a_time(program)))
-    prediction = network.predict(x[rows])
+    prediction = network.predict(some_rows(x, rows))
     names = target_names(run, prediction.shape[-1])
     return mean_loss(total, count), Evaluation.of(network.loss, prediction, t[rows], run.classes, names)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -62,6 +63,11 @@ def number(text: str) -> float:
         return np.nan
 
 
+def text_of(value: float) -> str:
+    """Return what a number was as a text, where its column turns out to hold other texts too."""
+    return "" if math.isnan(value) else repr(value).removesuffix(".0")
+
+
 @dataclass(frozen=True)
 class Cells:
     """A column as a file holds it, shape (n,): numbers, nan where a cell is missing, or the codes of ``texts``."""
@@ -89,7 +95,7 @@ class Cells:
         held.append(None)  # for the code -1
         return [held[code] for code in self.values]
 
-    def taken(self, rows: Array) -> Cells:
+    def taken(self, rows: Array | slice) -> Cells:
         """Return the cells of some rows; places in errors are those of all."""
         return replace(self, values=self.values[rows])
 
@@ -129,14 +135,19 @@ class Cells:
             fix=f"{fix}, or drop the column: --drop {self.name}",
         )
 
-    def fill(self, features: list[Array], medians: list[float | None], *, marked: bool) -> list[Array]:
-        """Put medians where the cells are missing; a feature marks these, or a notice, where the training had none."""
+    def check_missing(self, medians: Sequence[float | None], *, marked: bool) -> None:
+        """Raise an error where a cell is missing and a median unknown; notify where the training had no missing ones."""
+        if (marked and None not in medians) or not self.absent.any():
+            return
+        row = int(self.absent.argmax())
+        if None in medians:
+            raise self.error(row, "is empty")
+        notify(f"{self.place(row)}: column {self.name!r} is empty: the median is taken")
+
+    def fill(self, features: list[Array], medians: Sequence[float | None], *, marked: bool) -> list[Array]:
+        """Put medians where the cells are missing; a feature marks these, where the training had some."""
         absent = np.isnan(features[0])
         if absent.any():
-            row, known = int(absent.argmax()), [median for median in medians if median is not None]
-            if len(known) < len(medians):
-                raise self.error(row, "is empty")
-            if not marked:
-                notify(f"{self.place(row)}: column {self.name!r} is empty: the median is taken")
+            known = [0.0 if median is None else median for median in medians]  # `check_missing` has raised
             features = [np.where(absent, *pair) for pair in zip(known, features, strict=True)]
         return [*features, absent] if marked else features

@@ -14,8 +14,9 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from handgrad.arrays import Array
+from handgrad.arrays import MANY, Array, is_mapped, release
 from handgrad.data.cells import BOOLEANS, Cells, number
+from handgrad.data.temporary import TemporaryArray
 from handgrad.errors import notify
 
 MOST_CATEGORIES = 255
@@ -54,6 +55,9 @@ class Column:
         """Return what is done to the column after its medians or categories are those of some cells."""
         raise NotImplementedError
 
+    def check(self, cells: Cells) -> None:
+        """Raise what keeps cells from becoming features; notify of those that the training had none of."""
+
     def features(self, cells: Cells) -> list[Array]:
         """Return its features, (n,) each, in the order of their names."""
         raise NotImplementedError
@@ -77,7 +81,12 @@ class Number(Column):
         if absent.all():
             return Unused(self.name, reason="empty in every training row")
         values, missing = cells.numbers(), bool(absent.any())
-        return replace(self, missing=missing, median=float(np.median(values[~absent] if missing else values)))
+        return replace(self, missing=missing, median=_median(values[~absent] if missing else values))
+
+    def check(self, cells: Cells) -> None:
+        """Raise what keeps cells from becoming features; notify of those that the training had none of."""
+        cells.numbers()
+        cells.check_missing([self.median], marked=self.missing)
 
     def features(self, cells: Cells) -> list[Array]:
         """Return its features, (n,) each, in the order of their names."""
@@ -124,21 +133,28 @@ class Category(Column):
         values = tuple(sorted(cells.texts[code] for code in frequent))
         return replace(self, missing=bool(absent.any()), values=values, other=present > len(values))
 
-    def features(self, cells: Cells) -> list[Array]:
-        """Return its features, (n,) each, in the order of their names."""
+    def _index(self, cells: Cells) -> Array:
+        """Return the place of each cell's feature, (n,), -1 where it has none."""
         assert cells.texts is not None, "read as numbers"
         known = {value: index for index, value in enumerate(self.values)}
         absent = len(known) + self.other if self.missing else -1
         other = len(known) if self.other else -1
-        index = cells.of_each([known.get(text, other) for text in cells.texts], absent)
-        if (index < 0).any():
-            row = int((index < 0).argmax())
+        return cells.of_each([known.get(text, other) for text in cells.texts], absent)
+
+    def check(self, cells: Cells) -> None:
+        """Notify of cells that are in none of the categories."""
+        unknown = self._index(cells) < 0
+        if unknown.any():
+            row, count = int(unknown.argmax()), int(np.count_nonzero(unknown))
             held = "is empty" if cells.values[row] < 0 else f"holds {cells.shown(row)}"
-            count = int(np.count_nonzero(index < 0))
             notify(
-                f"{cells.place(row)}: column {self.name!r} {held}, which is none of its {len(known)} categories: "
+                f"{cells.place(row)}: column {self.name!r} {held}, which is none of its {len(self.values)} categories: "
                 f"all of them are 0, in {count:,} row{'s' * (count != 1)}"
             )
+
+    def features(self, cells: Cells) -> list[Array]:
+        """Return its features, (n,) each, in the order of their names."""
+        index = self._index(cells)
         return [index == k for k in range(len(self.feature_names))]
 
     def text(self) -> str:
@@ -167,7 +183,7 @@ class Date(Column):
             return Unused(self.name, reason="empty in every training row")
         parts = {part: values[~absent] for part, values in self._cells_parts(cells).items()}
         varying = [part for part in PARTS if parts[part].min() < parts[part].max()] or [PARTS[0]]
-        medians = {part: float(np.median(parts[part])) for part in varying}
+        medians = {part: _median(parts[part]) for part in varying}
         return replace(self, missing=bool(absent.any()), parts=medians)
 
     def _cells_parts(self, cells: Cells) -> dict[Part, Array]:
@@ -187,6 +203,11 @@ class Date(Column):
             )
             for part in PARTS
         }
+
+    def check(self, cells: Cells) -> None:
+        """Raise what keeps cells from becoming features; notify of those that the training had none of."""
+        self._cells_parts(cells)
+        cells.check_missing([*self.parts.values()], marked=self.missing)
 
     def features(self, cells: Cells) -> list[Array]:
         """Return its features, (n,) each, in the order of their names."""
@@ -254,15 +275,61 @@ def kind_of(cells: Cells) -> Column:
     return Category(name)
 
 
+def kinds_of(table: Sequence[Cells]) -> list[Column]:
+    """Choose what is done to each column, not fitted yet."""
+    columns = []
+    for cells in table:
+        columns.append(kind_of(cells))
+        release(cells.values)
+    return columns
+
+
+def fit_columns(
+    columns: Sequence[Column], table: Sequence[Cells], rows: Array | slice = slice(None)
+) -> tuple[Column, ...]:
+    """Fit columns on some of the rows."""
+    fitted = []
+    for column, cells in zip(columns, table, strict=True):
+        fitted.append(column.fitted(cells.taken(rows)))
+        release(cells.values)
+    return tuple(fitted)
+
+
 def make_features(columns: Sequence[Column], table: Sequence[Cells]) -> Array:
-    """Return the features that columns become, float64 of shape (n, d)."""
-    names = [name for column in columns for name in column.feature_names]
-    x, place = np.empty((len(table[0].values) if table else 0, len(names))), 0
+    """Return the features that columns become, float64 of shape (n, d); in a temporary file where the columns are in one."""
+    for column, cells in zip(columns, table, strict=True):
+        column.check(cells)
+        release(cells.values)
+    shape = len(table[0].values) if table else 0, sum(len(column.feature_names) for column in columns)
+    if table and is_mapped(table[0].values):
+        return _mapped_features(columns, table, shape)
+    x, place = np.empty(shape), 0
     for column, cells in zip(columns, table, strict=True):
         for feature in column.features(cells):
             x[:, place] = feature
             place += 1
     return x
+
+
+def _mapped_features(columns: Sequence[Column], table: Sequence[Cells], shape: tuple[int, int]) -> Array:
+    """Write features to a temporary file, some rows at a time."""
+    x, rows = TemporaryArray(*shape), max(1, MANY // shape[1])
+    for start in range(0, shape[0], rows):
+        piece = [cells.taken(slice(start, start + rows)) for cells in table]
+        features = [column.features(cells) for column, cells in zip(columns, piece, strict=True)]
+        x.write(
+            start * shape[1],
+            np.column_stack([feature for each in features for feature in each]).astype(float),
+        )
+        release(table[0].values)
+    return x.mapped()
+
+
+def _median(values: Array) -> float:
+    """Return the median of finite numbers: `numpy.median` takes longer to look for nan in a short column than to read it."""
+    middle, odd = divmod(len(values), 2)
+    ordered = np.partition(values, (middle - 1, middle))
+    return float(ordered[middle] if odd else (ordered[middle - 1] + ordered[middle]) / 2)
 
 
 def _are_numbers(texts: Sequence[str]) -> Array:

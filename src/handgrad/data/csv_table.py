@@ -6,7 +6,7 @@ import csv
 import math
 import os
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -16,9 +16,18 @@ import numpy as np
 
 from handgrad.arguments import judged
 from handgrad.arrays import Array
-from handgrad.data.cells import Cells, Codes, is_missing, lacks_target, number
+from handgrad.data.cells import Cells, Codes, is_missing, lacks_target, number, text_of
 from handgrad.data.dataset import Dataset, Task
-from handgrad.data.reading import Contents, Request, Selection, leave_out, make_dataset, reading, select
+from handgrad.data.reading import (
+    Contents,
+    Piece,
+    Request,
+    Selection,
+    leave_out,
+    make_dataset,
+    reading,
+    select,
+)
 from handgrad.errors import DataError
 
 NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab"}  # of delimiters
@@ -64,7 +73,16 @@ def read_csv(
 
 def csv_contents(path: Path, request: Request) -> Contents:
     """Read the columns that are asked for."""
-    texts, lines, block, without = list[list[str]](), list[int](), list[list[str]](), list[int]()
+    ((selection, piece),) = csv_pieces(path, lambda names: select(path, names, request))
+    if piece.without:
+        leave_out(piece.place_without, piece.without, len(piece))
+    return selection.contents(path, piece.cells, piece.targets)
+
+
+def csv_pieces(
+    path: Path, choose: Callable[[Sequence[str]], Selection], most: float = math.inf
+) -> Iterator[tuple[Selection, Piece]]:
+    """Read the columns that are chosen by their names, of so many rows at a time at ``most``."""
     with reading(path, UnicodeDecodeError, csv.Error), path.open(encoding="utf-8-sig", newline="") as file:
         first = file.readline()
         delimiter = "\t" if path.suffix.lower() == ".tsv" else max(NAMES, key=first.count)
@@ -74,46 +92,75 @@ def csv_contents(path: Path, request: Request) -> Contents:
             raise DataError(
                 f"{path}: the first line is empty", fix="begin the file with the names of its columns"
             )
-        selection = select(path, header, request)
-        columns = [_Column(textual=selection.is_textual(place)) for place in range(len(selection.features))]
+        selection, found = choose(header), 0
+        piece = _Rows(path, selection)
         for cells in filter(None, rows):
             if len(cells) != len(header):
                 raise DataError(
                     f"{path}, line {rows.line_num}: {len(cells)} cells found, and {len(header)} expected, one a column",
                     fix=f"add or remove cells; one that holds {NAMES[delimiter]} is written in double quotes",
                 )
-            aims = [cells[index].strip() for index in selection.targets]
-            if any(map(lacks_target, aims)):
-                without.append(rows.line_num)
-                continue
-            block.append(cells)
-            lines.append(rows.line_num)
-            texts.append(aims)
-            if len(block) == BLOCK:
-                _extend(columns, selection, block)
-        _extend(columns, selection, block)
-    if without:
-        leave_out(f"{path}, line {without[0]}", len(without), len(lines))
-    if not lines:
-        raise DataError(f"{path}: the file has a header and no rows")
-    targets = [
-        _target(path, selection.names[index], [row[place] for row in texts], lines, selection.task)
-        for place, index in enumerate(selection.targets)
-    ]
-    place = partial(_place, path, lines)
-    named = zip((selection.names[index] for index in selection.features), columns, strict=True)
-    return selection.contents(path, [column.cells(name, place) for name, column in named], targets)
+            found += 1
+            piece.add(cells, rows.line_num)
+            if len(piece.lines) >= most:
+                yield selection, piece.read()
+                piece = _Rows(path, selection)
+        if not found:
+            raise DataError(f"{path}: the file has a header and no rows")
+        yield selection, piece.read()
+
+
+def csv_rows(path: Path) -> int:
+    """Return how many rows a file has at most: a line may be blank, or a cell have several."""
+    with reading(path), path.open("rb") as file:
+        return sum(part.count(b"\n") for part in iter(partial(file.read, 2**20), b"")) + 1
+
+
+class _Rows:
+    """Rows while they are read: their lines, columns and targets."""
+
+    def __init__(self, path: Path, selection: Selection) -> None:
+        self.path, self.selection = path, selection
+        textual = map(selection.is_textual, range(len(selection.features)))
+        self.columns = [_Column(textual=each) for each in textual]
+        self.lines, self.without = list[int](), list[int]()
+        self.texts, self.block = list[list[str]](), list[list[str]]()
+
+    def add(self, cells: list[str], line: int) -> None:
+        """Take a row, unless it has no target."""
+        aims = [cells[index].strip() for index in self.selection.targets]
+        if any(map(lacks_target, aims)):
+            self.without.append(line)
+            return
+        self.block.append(cells)
+        self.lines.append(line)
+        self.texts.append(aims)
+        if len(self.block) == BLOCK:
+            self._extend()
+
+    def _extend(self) -> None:
+        """Move a block of rows into the columns."""
+        for index, column in zip(self.selection.features, self.columns, strict=True):
+            column.extend([cells[index] for cells in self.block])
+        self.block.clear()
+
+    def read(self) -> Piece:
+        """Return what has been read."""
+        self._extend()
+        selection, path = self.selection, self.path
+        targets = [
+            _target(path, selection.names[index], [row[k] for row in self.texts], self.lines, selection.task)
+            for k, index in enumerate(selection.targets)
+            if self.lines
+        ]
+        place = partial(_place, path, self.lines)
+        named = zip((selection.names[index] for index in selection.features), self.columns, strict=True)
+        first = _place(path, self.without, 0) if self.without else ""
+        return Piece([column.cells(name, place) for name, column in named], targets, len(self.without), first)
 
 
 def _place(path: Path, lines: Sequence[int], row: int) -> str:
     return f"{path}, line {lines[row]}"
-
-
-def _extend(columns: Sequence[_Column], selection: Selection, block: list[list[str]]) -> None:
-    """Move a block of rows into the columns."""
-    for index, column in zip(selection.features, columns, strict=True):
-        column.extend([cells[index] for cells in block])
-    block.clear()
 
 
 class _Column:
@@ -128,8 +175,8 @@ class _Column:
             if (numbers := _numbers(cells)) is not None:
                 self.values.extend(numbers)
                 return
-            before = ["" if math.isnan(value) else repr(value).removesuffix(".0") for value in self.values]
-            self.textual, self.values = True, array("q", map(self.codes.__getitem__, before))
+            before = map(self.codes.__getitem__, map(text_of, self.values))
+            self.textual, self.values = True, array("q", before)
         self.values.extend(map(self.codes.__getitem__, cells))
 
     def cells(self, name: str, place: Callable[[int], str]) -> Cells:

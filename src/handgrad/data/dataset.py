@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handgrad.arguments import Judged, Seed, judged
-from handgrad.arrays import Array, check_finite
+from handgrad.arrays import MANY, Array, check_finite
 from handgrad.data.cells import Cells
-from handgrad.data.columns import Column, make_features
+from handgrad.data.columns import Column, fit_columns, make_features
 from handgrad.errors import DataError
 
 Task = Literal["classification", "regression"]
@@ -28,8 +28,8 @@ class Dataset(metaclass=Judged):
     x
         Features, shape (n, ...), of any real numeric dtype; or a ``scipy.sparse.csr_array``.
     t
-        Targets: int64 class numbers, shape (n,), or that of ``x`` where it holds indices; or float64 values, shape (n,) or
-        (n, k).
+        Targets: int64 class numbers, shape (n,), or that of ``x`` where it holds indices; or values, float32 or float64,
+        shape (n,) or (n, k).
     task
         ``"classification"`` or ``"regression"``.
     classes
@@ -101,12 +101,13 @@ class Dataset(metaclass=Judged):
         >>> data.columns[0].text(), data.fitted_on(np.array([0, 1, 2])).columns[0].text()
         ('number; missing: 3, the median, and marked', 'number; missing: 2, the median, and marked')
         """
-        if self.x.ndim > 2:  # windows of a series, whose columns were fitted on all rows
+        if not self.columns or self.x.ndim > 2:  # windows of a series, whose columns were fitted on all rows
             return self
-        plain = (Cells(column.name, self.x[:, k], None, str) for k, column in enumerate(self.columns))
-        fitted = zip(self.columns, self.cells or plain, strict=True)
-        columns = tuple(column.fitted(cells.taken(rows)) for column, cells in fitted)
-        if not self.cells:
+        cells = self.cells or [  # which hold numbers, none missing: the features
+            Cells(column.name, self.x[:, k], None, str) for k, column in enumerate(self.columns)
+        ]
+        columns = fit_columns(self.columns, cells, rows)
+        if not any(column.missing or column.textual for column in self.columns):  # the features stay
             return replace(self, columns=columns)
         names = tuple(name for column in columns for name in column.feature_names)
         return replace(self, x=make_features(columns, self.cells), feature_names=names, columns=columns)
@@ -127,8 +128,10 @@ def _problem(data: Dataset) -> tuple[str, ...]:
     if not 0 <= data.test_rows < len(t):
         return (f"test_rows is {data.test_rows}, and must be from 0 to {len(t) - 1}",)
     if data.task == "regression":
-        if t.dtype != np.float64 or t.ndim > 2 or 0 in t.shape:
-            return (f"targets must be float64 of shape (n,) or (n, k), not {t.dtype} of {t.shape}",)
+        if t.dtype not in (np.float32, np.float64) or t.ndim > 2 or 0 in t.shape:
+            return (
+                f"targets must be float32 or float64 of shape (n,) or (n, k), not {t.dtype} of {t.shape}",
+            )
         return (f"regression has no classes, and {', '.join(data.classes)} are given",) if count else ()
     if t.dtype != np.int64 or t.shape != (x.shape if data.entries else x.shape[:1]):
         wanted = "x" if data.entries else "(n,)"
@@ -223,13 +226,26 @@ def divide(dataset: Dataset, test: float, validation: float, seed: int) -> Split
     rows: NDArray[Any] = np.arange(free, dtype=kind)
     np.random.default_rng(seed).shuffle(rows)
     if dataset.task == "classification":
-        rows = rows[np.argsort(dataset.t[rows], kind="stable")]
+        rows = _by_class(rows, dataset.t, len(dataset.classes))
     tested, rows = _take(rows, held_out)
     validated, rows = _take(rows, validating)
     for part in (rows, validated, tested):
         part.sort()
     fixed = np.arange(free, len(dataset), dtype=kind)
     return Split(train=rows, validation=validated, test=np.append(tested, fixed))
+
+
+def _by_class(rows: NDArray[Any], t: Array, classes: int) -> NDArray[Any]:
+    """Return rows sorted by class, otherwise as they are, without a list of all places: a counting sort, in parts."""
+    parts = [rows[start : start + MANY] for start in range(0, len(rows), MANY)]
+    counts = np.array([np.bincount(t[part], minlength=classes) for part in parts])
+    first = np.cumsum(counts.sum(axis=0)) - counts.sum(axis=0)  # place of each class's next row
+    found = np.empty_like(rows)
+    for part, count in zip(parts, counts, strict=True):
+        order = np.argsort(t[part], kind="stable")
+        found[np.repeat(first - (np.cumsum(count) - count), count) + np.arange(len(part))] = part[order]
+        first += count
+    return found
 
 
 def _count(name: str, fraction: float, rows: int) -> int:

@@ -74,8 +74,12 @@ def _holds_images(folder: Path) -> bool:
 
 
 def _folders(folder: Path) -> list[Path]:
+    return [path for path in _contents(folder) if path.is_dir()]
+
+
+def _contents(folder: Path) -> list[Path]:
     with reading(folder):
-        return [path for path in folder.iterdir() if path.is_dir()]
+        return sorted(folder.iterdir())
 
 
 def stack_images(paths: Sequence[Path]) -> Array:
@@ -97,7 +101,8 @@ def images_in(path: Path) -> list[Path]:
 
 
 def _images(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*") if path.suffix.lower() in SUFFIXES)
+    contents = _contents(folder) if folder.is_dir() else []
+    return [path for path in contents if path.suffix.lower() in SUFFIXES]
 
 
 def _read(path: Path) -> Array:

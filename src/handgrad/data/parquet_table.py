@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,17 @@ from handgrad.arguments import judged
 from handgrad.arrays import Array
 from handgrad.data.cells import Cells, Codes
 from handgrad.data.dataset import Dataset, Task
-from handgrad.data.reading import Contents, Request, check_claim, leave_out, make_dataset, reading, select
+from handgrad.data.reading import (
+    Contents,
+    Piece,
+    Request,
+    Selection,
+    check_claim,
+    leave_out,
+    make_dataset,
+    reading,
+    select,
+)
 from handgrad.errors import DataError, need
 
 
@@ -53,17 +64,25 @@ def read_parquet(
 
 def parquet_contents(path: Path, request: Request) -> Contents:
     """Read the columns that are asked for."""
+    ((selection, piece),) = parquet_pieces(path, lambda names: select(path, names, request))
+    if piece.without:
+        leave_out(piece.place_without, piece.without, len(piece))
+    return selection.contents(path, piece.cells, piece.targets)
+
+
+def parquet_pieces(
+    path: Path, choose: Callable[[Sequence[str]], Selection], most: float = math.inf
+) -> Iterator[tuple[Selection, Piece]]:
+    """Read the columns that are chosen by their names: all rows at once, or by row group if they are more than ``most``."""
     pa = need("pyarrow", f"{path}: reading Parquet", "parquet")
     from pyarrow import parquet as pq
 
     with reading(path, pa.ArrowException, UnicodeDecodeError), path.open("rb") as stream:
         file = pq.ParquetFile(stream)
         schema, metadata = file.schema_arrow, file.metadata
-        selection = select(path, schema.names, request)
+        selection = choose(schema.names)
         if metadata.num_rows == 0:
             raise DataError(f"{path}: the file has columns and no rows")
-        pages = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
-        check_claim(path, pages + 8 * metadata.num_rows * metadata.num_columns)
         for index in selection.features:
             _check_kind(path, selection.names[index], schema.field(index).type)
         features, targets = (
@@ -71,26 +90,46 @@ def parquet_contents(path: Path, request: Request) -> Contents:
         )
         # A text appears once in the file for all its rows, and once in memory: else 100 kB could ask for gigabytes.
         texts = [name for name in features + targets if _is_text(schema.field(name).type)]
-        table = pq.ParquetFile(stream, read_dictionary=texts).read(
-            columns=list(dict.fromkeys(features + targets))
-        )
-        missing = np.zeros(len(table), bool)
-        for name in targets:
-            missing |= table.column(name).is_null(nan_is_null=True).to_numpy()
-        rows = np.flatnonzero(~missing)
-        if len(rows) < len(table):
-            leave_out(_place(path, int(missing.argmax())), len(table) - len(rows), len(rows))
-            table = table.take(rows)
-        cells = [
-            _cells(
-                name,
-                table.column(name),
-                lambda row: _place(path, rows[row]),
-                textual=selection.is_textual(place),
-            )
-            for place, name in enumerate(features)
-        ]
-        return selection.contents(path, cells, [_target(table.column(name)) for name in targets])
+        file, first = pq.ParquetFile(stream, read_dictionary=texts), 0
+        groups = list(range(metadata.num_row_groups))
+        for some in [groups] if metadata.num_rows <= most else [[each] for each in groups]:
+            rows = sum(metadata.row_group(index).num_rows for index in some)
+            pages = sum(metadata.row_group(index).total_byte_size for index in some)
+            check_claim(path, pages + 8 * rows * metadata.num_columns)
+            table = file.read_row_groups(some, columns=list(dict.fromkeys(features + targets)))
+            yield selection, _piece(path, selection, table, features, targets, first)
+            first += len(table)
+
+
+def parquet_rows(path: Path) -> int:
+    """Return how many rows a file has."""
+    pa = need("pyarrow", f"{path}: reading Parquet", "parquet")
+    from pyarrow import parquet as pq
+
+    with reading(path, pa.ArrowException):
+        return int(pq.read_metadata(path).num_rows)
+
+
+def _piece(
+    path: Path, selection: Selection, table: Any, features: Sequence[str], targets: Sequence[str], first: int
+) -> Piece:
+    """Return the columns of some rows, of which the file has ``first`` before."""
+    missing = np.zeros(len(table), bool)
+    for name in targets:
+        missing |= table.column(name).is_null(nan_is_null=True).to_numpy()
+    rows, without = np.flatnonzero(~missing), int(missing.sum())
+    if without:
+        table = table.take(rows)
+
+    def place(row: int) -> str:
+        return _place(path, first + int(rows[row]))
+
+    cells = [
+        _cells(name, table.column(name), place, textual=selection.is_textual(k))
+        for k, name in enumerate(features)
+    ]
+    at = _place(path, first + int(missing.argmax())) if without else ""
+    return Piece(cells, [_target(table.column(name)) for name in targets], without, at)
 
 
 def _cells(name: str, column: Any, place: Callable[[int], str], *, textual: bool) -> Cells:

@@ -14,10 +14,10 @@ from shlex import quote
 
 import numpy as np
 
-from handgrad.arrays import Array
+from handgrad.arrays import MANY, Array, is_mapped
 from handgrad.data.cells import Cells
 from handgrad.data.cells import number as number_in
-from handgrad.data.columns import NUMBER_LIKE, Column, kind_of, make_features
+from handgrad.data.columns import NUMBER_LIKE, Column, fit_columns, kinds_of, make_features
 from handgrad.data.dataset import Dataset, Task
 from handgrad.errors import DataError, listed, nearest, notify
 
@@ -28,6 +28,9 @@ RATIO = 200
 FREE = 2**28
 
 MAX_LISTED = 20  # names of columns in an error, at most: more would hide the problem
+
+MAX_COLUMNS = 200_000
+"""Each column is read, named, fitted and saved by itself, which takes a minute for a million; an array takes them as one."""
 
 MAX_CLASSES = 20
 """Different whole numbers that are still taken for classes: digits and letters' ranks are, years are not."""
@@ -61,6 +64,19 @@ class Contents:
     feature_names: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     cells: tuple[Cells, ...] = ()  # of the columns; without targets, of those to keep
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rows of a table: the columns of their features, their targets, (n,) each, and how many others have no target."""
+
+    cells: list[Cells]
+    targets: list[Array]
+    without: int = 0
+    place_without: str = ""  # of the first
+
+    def __len__(self) -> int:
+        return len(self.targets[0]) if self.targets else len(self.cells[0].values) if self.cells else 0
 
 
 def make_dataset(path: Path, contents: Contents) -> Dataset:
@@ -97,7 +113,7 @@ class Selection:
 
     def contents(self, path: Path, cells: Sequence[Cells], targets: Sequence[Array]) -> Contents:
         """Put the features that columns become, (n, d), and the columns of the targets together."""
-        columns = self.columns or tuple(kind_of(each).fitted(each) for each in cells)
+        columns = self.columns or fit_columns(kinds_of(cells), cells)
         feature_names = tuple(name for column in columns for name in column.feature_names)
         if not feature_names:
             unused = "; ".join(f"{column.name}: {column.text()}" for column in columns[:MAX_LISTED])
@@ -114,7 +130,8 @@ class Selection:
         where = f"{path}, target {', '.join(self.names[index] for index in self.targets)}"
         values = targets[0] if len(targets) == 1 else np.column_stack(targets)
         plain = self.columns or not any(column.missing or column.textual for column in columns)
-        return Contents(x, values, where, self.task, feature_names, columns, () if plain else tuple(cells))
+        kept = () if plain and not is_mapped(x) else tuple(cells)
+        return Contents(x, values, where, self.task, feature_names, columns, kept)
 
 
 def select(path: Path, header: Sequence[str], request: Request) -> Selection:
@@ -164,6 +181,11 @@ def _features(
     features = tuple(sorted(chosen - set(dropped)))
     if not features:
         raise DataError(f"{path}: no column is left to predict from", fix="drop fewer columns")
+    if len(features) > MAX_COLUMNS:
+        raise DataError(
+            f"{path}: {len(features):,} columns to learn from, and a table may have {MAX_COLUMNS:,}",
+            fix="save so many features as one array x, with the targets as t, in an .npz file, or choose some: --only",
+        )
     return features
 
 
@@ -193,14 +215,28 @@ def infer_task(values: Array) -> Task:
     if values.ndim > 1 or (values.dtype.kind == "f" and not _are_written_as_floats(values)):
         return "regression"
     # Classes are found twice on average; of numbers that hardly repeat, each is a value.
-    if values.dtype.kind in "iuf" and len(np.unique(values)) > min(MAX_CLASSES, len(values) / 2):
+    most = min(MAX_CLASSES, len(values) / 2)
+    if values.dtype.kind in "iuf" and len(different(values, most)) > most:
         return "regression"
     return "classification"
 
 
 def _are_written_as_floats(values: Array) -> bool:
     """Return whether values are classes as pandas and statsmodels write them: 0.0 and 1.0, and nothing else."""
-    return np.array_equal(np.unique(values), [0, 1])
+    return np.array_equal(different(values, most=2), [0, 1])
+
+
+def different(values: Array, most: float = np.inf) -> Array:
+    """Return the different values of (n,), sorted, or the first of them when there are more than ``most``.
+
+    It is ``np.unique`` in parts: its copies of many values would fill the memory.
+    """
+    found = np.unique(values[:MANY])
+    for start in range(MANY, len(values), MANY):
+        if len(found) > most:
+            break
+        found = np.union1d(found, values[start : start + MANY])
+    return found
 
 
 def encode(place: str, values: Array, task: Task | None = None) -> tuple[Task, Array, tuple[str, ...]]:
@@ -221,7 +257,8 @@ def encode(place: str, values: Array, task: Task | None = None) -> tuple[Task, A
                 given=f"{values.flat[0]!s:.40}",
                 fix="choose another target, or the task classification",
             )
-        return inferred, values.astype(np.float64), ()
+        kept = values.dtype in (np.float32, np.float64)  # those of a file may stay there
+        return inferred, values if kept else values.astype(np.float64), ()
     if values.ndim != 1:
         raise DataError(f"{place}: classification takes one target, and this one has shape {values.shape}")
     if values.dtype.kind == "f":
@@ -231,9 +268,11 @@ def encode(place: str, values: Array, task: Task | None = None) -> tuple[Task, A
                 f"{place}: the target of row {wrong[0]} is {values[wrong[0]]}, and classes are text or whole numbers",
                 fix="choose another target, or the task regression",
             )
-    found, t = np.unique(values, return_inverse=True)
+    found, t = different(values), np.empty(len(values), np.int64)
+    for start in range(0, len(values), MANY):
+        t[start : start + MANY] = np.searchsorted(found, values[start : start + MANY])
     names = map(int, found.tolist()) if values.dtype.kind == "f" else found.tolist()
-    return inferred, t.astype(np.int64), tuple(map(str, names))
+    return inferred, t, tuple(map(str, names))
 
 
 def _not_utf8(path: Path, error: UnicodeDecodeError) -> DataError:

@@ -25,6 +25,7 @@ from handgrad.data.numpy_files import holds_sparse_rows, npy_contents, npz_conte
 from handgrad.data.parquet_table import parquet_contents
 from handgrad.data.reading import Contents, Request, make_dataset
 from handgrad.data.series import mackey_glass, windows_of_rows
+from handgrad.data.table_folder import folder_contents, table_files
 from handgrad.data.text import ALICE, CONTEXT, SUFFIX, is_text, read_text
 from handgrad.errors import DataError, nearest
 
@@ -53,12 +54,20 @@ FORMATS = (
 )  # fmt: skip
 
 BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
+FOLDER = FileFormat((), folder_contents, "column", "files that together are one table")
+
+
+def _format(path: Path) -> FileFormat | None:
+    """Return how a file, or a folder of tables, is read."""
+    if path.is_dir():
+        return FOLDER if table_files(path) else None
+    return BY_SUFFIX.get(path.suffix.lower())
 
 
 def takes(source: str | os.PathLike[str], target: Literal["column", "file"]) -> bool:
     """Return whether a source is a file whose targets are named in this way."""
     path = Path(source)
-    found = BY_SUFFIX.get(path.suffix.lower())
+    found = _format(path)
     if found is not None and found.read is npz_contents and holds_sparse_rows(path):
         return target == "file"
     return found is not None and found.target == target
@@ -82,8 +91,8 @@ def load(
     ----------
     source
         One of the names alice, digits, mackey-glass, mnist, moons, spirals and xor; or a table, arrays or a text in a file,
-        known by its suffix; or a folder with the four files of MNIST, with CIFAR's binary files, or with images, a folder for
-        each class.
+        known by its suffix; or a folder with CSV or Parquet files that together are one table, with the four files of MNIST,
+        with CIFAR's binary files, or with images, a folder for each class.
     target
         For a table, the column to be predicted, or several for regression; for a .npy file or sparse rows in a .npz file,
         the path of the .npy file of the targets. Other sources have their own.
@@ -124,9 +133,9 @@ def load(
     if not source:  # as a path it would be the current folder
         raise DataError("the data has no name", fix=f"{nearest('', BUILT_IN)}, or give a file or a folder")
     path = Path(source)
-    found = BY_SUFFIX.get(path.suffix.lower())
+    found = _format(path)
     built_in = BUILT_IN.get(source) if isinstance(source, str) else None
-    own_target = built_in or path.is_dir() or is_text(source)
+    own_target = built_in or (path.is_dir() and found is None) or is_text(source)
     if own_target and target is not None:
         raise DataError(
             f"{source}: target is {target!r}, and this source has its own target", fix="leave out target"
@@ -215,7 +224,7 @@ def features_and_columns(
     path, chosen = Path(source), _chosen(columns)
     if keep != () and not takes(source, "column"):
         raise DataError(f"{source}: columns of tables are kept by name, and this source is no table")
-    if found := BY_SUFFIX.get(path.suffix.lower()):
+    if found := _format(path):
         contents = found.read(path, Request(columns=chosen, keep=keep))
     elif pictures := images_in(path):
         contents = Contents(stack_images(pictures))

@@ -8,7 +8,7 @@ from typing import Any
 from handgrad.engines.engine import BoundProgram, Engine, Epoch, NonFiniteLossError
 from handgrad.engines.jax_engine import JaxEngine
 from handgrad.engines.reference import ReferenceEngine
-from handgrad.errors import ConfigurationError, EngineError, MissingPackageError, notify
+from handgrad.errors import ConfigurationError, EngineError, MissingPackageError, nearest, notify
 from handgrad.forks import LOCK
 from handgrad.program import Program
 from handgrad.program.lowered import UnsupportedLineError
@@ -45,15 +45,23 @@ def check_devices(name: str, devices: int | None) -> None:
         )
 
 
+def create(name: str, devices: int | None = None) -> Engine:
+    """Return an engine by its name. ``devices`` is how many of each process the jax engine uses; all by default.
+
+    Raises `ConfigurationError` where no engine has this name.
+    """
+    if name not in ENGINES:
+        raise ConfigurationError(f"no engine is called {name!r}", fix=nearest(name, ENGINES))
+    return JaxEngine(devices) if name == "jax" else ENGINES[name]()
+
+
 def bind(name: str, program: Program, arrays: Mapping[str, Any], devices: int | None = None) -> BoundProgram:
     """Bind a program to an engine, or to the reference engine, with a notice, where that engine cannot run it.
 
-    ``devices`` is how many of each process the jax engine uses; all by default. Raises `MissingPackageError` where an engine
-    that is not the default, and so was asked for, is not installed.
+    Raises `MissingPackageError` where an engine that is not the default, and so was asked for, is not installed.
     """
     try:
-        engine = ENGINES[name]() if devices is None else JaxEngine(devices)
-        return engine.bind(program, arrays)
+        return create(name, devices).bind(program, arrays)
     except (UnsupportedLineError, EngineError, MissingPackageError) as error:
         if isinstance(error, MissingPackageError) and name != DEFAULT_ENGINE:
             raise

@@ -26,6 +26,9 @@ JOINING_SECONDS = 300
 LOST = re.compile("Gloo|NCCL|[Cc]oordination|distributed service|heartbeat")
 """What the messages of JAX have in them where another process has gone."""
 
+UNEXPECTED = re.compile(r"Unexpected task registered with task=(\d+)")
+"""What JAX reports where the first process has no place for this one, whose number it is."""
+
 
 def announced(environment: Mapping[str, str]) -> int:
     """Return how many processes srun, mpirun or a cloud's TPU says are started together; 1 where none says so.
@@ -98,7 +101,23 @@ def join(
             fix="check that all of them are started and reach the coordinator's address, and that no other program "
             "listens there",
         ) from None
-    devices_by_process()
+    devices_by_process()  # which the next needs to be equally many
+    _check_counts(processes)
+
+
+def _check_counts(processes: int | None) -> None:
+    """Raise `ConfigurationError`, in all processes, where they were given different numbers of processes.
+
+    JAX takes the first one's number, and lets the others join with theirs.
+    """
+    together = need("jax.experimental.multihost_utils", "training in several processes")
+    counts = np.atleast_1d(together.process_allgather(np.int32(processes or _jax().process_count())))
+    if len({*counts.tolist()}) > 1:
+        given = ", ".join(f"process {number} was given {count}" for number, count in enumerate(counts))
+        raise ConfigurationError(
+            f"the processes were given different numbers of processes: {given}",
+            fix="give each the same --processes",
+        )
 
 
 def devices_by_process() -> list[list[Any]]:

@@ -14,14 +14,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.arrays import is_sparse
+from handgrad.arrays import MAPPED_BYTES, LazyRows, is_mapped, is_sparse
 from handgrad.layers import Value
 from handgrad.program import Program
 
 Array = NDArray[Any]
 
 MOST_MICRO_BATCHES = 2**20
-"""Of a batch: so far apart are the numbers that the random draws of two steps are made from."""
+"""The most micro-batches of a batch: the numbers that two steps' random draws are made from are so far apart."""
 
 ONE_ROW = np.zeros(1, np.int64)
 """The order of a batch without rows, of an update alone."""
@@ -53,7 +53,8 @@ class Epoch:
     arrays
         What comes with the rows, by the program's names: x, t, and w when rows have weights. Any dtype; an
         engine converts each batch. They may be memory-mapped, and x may be sparse, a ``scipy.sparse.csr_array``, where
-        the program only multiplies it.
+        the program only multiplies it. An engine may send them to its devices once, for as long as the same mapping
+        comes: changed arrays are another mapping.
     order
         Which rows, in which order.
     batch_size
@@ -94,13 +95,24 @@ class Epoch:
             count=count,
         )
 
+    def lazy_arrays(self) -> dict[str, Any]:
+        """Return the arrays, those of mapped files as ``LazyRows``."""
+        return {name: LazyRows(array) if is_mapped(array) else array for name, array in self.arrays.items()}
+
+    def between_releases(self) -> Iterator[tuple[int, int]]:
+        """Return (first, last) batches, after which an engine that reads mapped files itself releases their pages."""
+        mapped = sum(array.nbytes for array in self.arrays.values() if is_mapped(array))
+        batches = max(1, MAPPED_BYTES * len(self) // mapped if mapped else len(self))
+        return ((first, min(first + batches, len(self))) for first in range(0, len(self), batches))
+
     def batches(self, program: Program) -> Iterator[dict[str, Any]]:
         """Yield the arguments of each batch: its rows, converted, and its numbers."""
         kinds = {value.name: value for value in program.inputs}
+        arrays = self.lazy_arrays()
         for batch in range(len(self)):
-            rows = self.order[batch * self.batch_size : (batch + 1) * self.batch_size]
+            rows = np.asarray(self.order[batch * self.batch_size : (batch + 1) * self.batch_size])
             given: dict[str, Any] = {
-                name: convert(self.arrays[name][rows], value, program.dtype) for name, value in kinds.items()
+                name: convert(arrays[name][rows], value, program.dtype) for name, value in kinds.items()
             }
             numbers: dict[str, float] = {"step": self.first_step + batch, "seed": self.seed}
             if len(self.learning_rates):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType, FunctionType, SimpleNamespace
@@ -18,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from handgrad.arrays import dense
-from handgrad.engines.cluster import devices_by_process, processes
+from handgrad.arrays import dense, is_mapped, is_sparse
+from handgrad.engines.cluster import agreed, devices_by_process, processes
 from handgrad.engines.engine import Array, Epoch, MicroBatches, NonFiniteLossError, convert
 from handgrad.errors import ConfigurationError, need
 from handgrad.program import Program, ProgramLine
@@ -28,8 +29,37 @@ from handgrad.program.lowered import UnsupportedLineError
 from handgrad.rules import PRIMITIVES
 from handgrad.rules.rule_source import blocks
 
-BYTES_AT_A_TIME, BATCHES_AT_A_TIME = 32 << 20, 512
-"""Of rows that are gathered and sent, while the devices compute on those sent before."""
+BYTES_AT_A_TIME, BATCHES_AT_A_TIME, FIRST_BATCHES = 16 << 20, 4096, 8
+"""The most that is sent to the devices while they compute on what was sent before, and how many batches at first."""
+
+SECONDS_AT_A_TIME = 0.5
+"""So long the devices compute in one go: progress and an interrupt wait for it."""
+
+RESIDENT_BYTES = 1 << 30
+"""Arrays of no more stay on every device, which gathers its rows itself."""
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Handle an interrupt only when this is left.
+
+    XLA compiles in a thread of its own, which crashes where an exception ends the process meanwhile, as does the import of
+    JAX; and an exception in JAX's callback of the garbage collector, which may run whenever objects are made, is lost.
+    """
+    came: list[tuple[int, FrameType | None]] = []
+    before = {}
+    if threading.current_thread() is threading.main_thread():  # Python handles signals in that one alone
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, lambda *arguments: came.append(arguments))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for arguments in came[:1]:
+            before[signal.Signals(arguments[0])](*arguments)
 
 
 class JaxEngine:
@@ -38,6 +68,7 @@ class JaxEngine:
     Raises `MissingPackageError` without JAX, `ConfigurationError` where there are fewer devices.
     """
 
+    @uninterrupted()
     def __init__(self, devices: int | None = None) -> None:
         self.jax = need("jax", "the jax engine")
         found = devices_by_process()
@@ -61,11 +92,13 @@ class JaxEngine:
 class BoundJax:
     """A program that JAX traces, with the arrays it keeps."""
 
+    @uninterrupted()
     def __init__(
         self, jax: Any, devices: Sequence[Any], program: Program, arrays: Mapping[str, Array]
     ) -> None:
         self.jax, self.program = jax, program
         self.kept = {name: arrays[name] for name in program.shapes}
+        self.updated = {line.target for line in program.lines if line.phase == "update"} & self.kept.keys()
         self.inputs = {value.name: value for value in program.inputs}
         self.types = {
             name: np.dtype(np.int64 if value.kind in ("index", "class") else program.dtype)
@@ -78,14 +111,15 @@ class BoundJax:
         self.everywhere = sharding.NamedSharding(mesh, sharding.PartitionSpec())
         self.by_rows = sharding.NamedSharding(mesh, sharding.PartitionSpec(None, "rows"))
         self.names = _names(jax)
+        self.resident: tuple[Mapping[str, Array], dict[str, Any]] = {}, {}
+        self.at_once = FIRST_BATCHES
         self.batches, self.once = jax.jit(self._batches, donate_argnums=0), jax.jit(self._once)
         kind = f"{len(devices)} {devices[0].device_kind}"
         self.facts = {"engine": "jax", "devices": kind, "jax": jax.__version__}
         self.facts |= {"processes": processes()} if processes() > 1 else {}
-        with (
-            uninterrupted(),
-            jax.enable_x64(True),
-        ):  # two rows, traced and not run: to hear now what JAX cannot do
+        with jax.enable_x64(
+            True
+        ):  # traced on two rows and not run, so that a line that JAX cannot run raises here
             rows = {
                 name: np.zeros([2 if size == "n" else int(size) for size in value.shape], self.types[name])
                 for name, value in self.inputs.items()
@@ -97,33 +131,45 @@ class BoundJax:
         jax = self.jax
         with jax.enable_x64(True):
             numbers = np.float64(epoch.total), np.float64(epoch.count), np.int64(0), np.bool(True)
-            state = jax.tree.map(self.send, (self.kept, *numbers))
-            seed = np.uint64(epoch.seed)
+            with uninterrupted():
+                state = jax.tree.map(self.send, (self.kept, *numbers))
+            seed, arrays = np.uint64(epoch.seed), epoch.lazy_arrays()
+            began, before = 0.0, 0
             for first, last, room in self.parts(epoch):
                 with uninterrupted():
-                    rows = self.rows(epoch, first, last, room)  # while the devices compute on the part before
+                    # while the devices compute on the part before
+                    rows = self.rows(arrays, epoch, first, last, room)
+                    done = int(state[3])
+                    if before:
+                        seconds = (time.perf_counter() - began) / before
+                        self.at_once = max(1, int(agreed(SECONDS_AT_A_TIME / seconds)))
                     if progress is not None:
-                        progress(min(int(state[3]) * epoch.batch_size, len(epoch.order)))
+                        progress(min(done * epoch.batch_size, len(epoch.order)))
                     rates = np.zeros(room)
                     if len(epoch.learning_rates):
                         rates[: last - first] = epoch.learning_rates[first:last]
-                    state = self.batches(state, rows, rates, first, last, epoch.first_step, seed)
-            kept, total, count, done, is_finite = state
-            for name, array in self.kept.items():
-                array[...] = np.asarray(kept[name])
+                    state = self.batches(
+                        state, *rows, rates, last - first, int(epoch.first_step) + first, seed
+                    )
+                    began, before = time.perf_counter(), last - first
+            with uninterrupted():
+                kept, total, count, done, is_finite = jax.tree.map(np.asarray, state)
+                for name, array in self.kept.items():
+                    array[...] = kept[name]
         if not is_finite:
             raise NonFiniteLossError(int(done))
         if progress is not None:
             progress(len(epoch.order))
         return float(total), float(count)
 
+    @uninterrupted()
     def run(self, **inputs: Any) -> dict[str, Any]:
         """Run the lines once; see `BoundProgram.run`."""
         rows = {
             name: convert(dense(inputs[name]), value, self.program.dtype)
             for name, value in self.inputs.items()
         }
-        with uninterrupted(), self.jax.enable_x64(True):
+        with self.jax.enable_x64(True):
             found = self.once(self.kept, rows, {name: inputs[name] for name in self.program.scalars})
             return {name: np.asarray(each)[()] for name, each in found.items()}
 
@@ -139,30 +185,56 @@ class BoundJax:
             for name, value in self.inputs.items()
         )
         room = min(max(BYTES_AT_A_TIME // max(row * epoch.batch_size, 1), 1), BATCHES_AT_A_TIME)
-        for first in range(0, whole, room):
-            yield first, min(first + room, whole), room
+        first = 0
+        while first < whole:
+            last = min(first + min(room, self.at_once), whole)
+            yield first, last, room
+            first = last
         if whole < len(epoch):
             yield whole, whole + 1, 1
 
-    def rows(self, epoch: Epoch, first: int, last: int, room: int) -> dict[str, Any]:
-        """Gather the rows of some batches, and send each device its own."""
-        order = epoch.order[first * epoch.batch_size : last * epoch.batch_size].reshape(last - first, -1)
+    def rows(
+        self, arrays: Mapping[str, Any], epoch: Epoch, first: int, last: int, room: int
+    ) -> tuple[dict[str, Any], Any]:
+        """Return the rows of some batches, each device has its own; or all rows, and which of them each device takes."""
+        numbers = np.asarray(epoch.order[first * epoch.batch_size : last * epoch.batch_size])
+        order = numbers.reshape(last - first, -1)
         divides = order.shape[1] % self.by_rows.mesh.size == 0  # else every device computes them all
         where = self.by_rows if divides else self.everywhere
 
-        def gathered(array: Any, wanted: np.dtype[Any]) -> Any:
-            kind = array.dtype if array.dtype.itemsize < wanted.itemsize else wanted
+        def sent(kind: Any, array: Any = None) -> Any:
+            shape = () if array is None else array.shape[1:]  # of a row; None stands for the rows' numbers
 
             def part(index: Any) -> Array:
                 mine = order[:, index[1]]
-                found = np.zeros((room, *mine.shape[1:], *array.shape[1:]), kind)
-                found[: len(mine)] = dense(array[mine.ravel()]).reshape(*mine.shape, *array.shape[1:])
+                found = np.zeros((room, mine.shape[1], *shape), kind)
+                rows = mine if array is None else dense(array[mine.ravel()])
+                found[: len(mine)] = rows.reshape(*mine.shape, *shape)
                 return found
 
-            shape = (room, order.shape[1], *array.shape[1:])
-            return self.jax.make_array_from_callback(shape, where, part)
+            return self.jax.make_array_from_callback((room, order.shape[1], *shape), where, part)
 
-        return {name: gathered(epoch.arrays[name], wanted) for name, wanted in self.types.items()}
+        if (resident := self.on_devices(epoch.arrays)) is not None:
+            return resident, sent(np.int64)
+        return {name: sent(self.type_of(name, arrays[name]), arrays[name]) for name in self.types}, None
+
+    def on_devices(self, arrays: Mapping[str, Array]) -> dict[str, Any] | None:
+        """Return arrays as every device has them, sent where the mapping is a new one; None where their rows are sent."""
+        if self.resident[0] is not arrays:
+            here = {name: arrays[name] for name in self.types}
+            if processes() > 1 or any(is_mapped(each) or is_sparse(each) for each in here.values()):
+                return None  # a process reads the rows of its own devices alone
+            types = {name: self.type_of(name, each) for name, each in here.items()}
+            if sum(each.size * types[name].itemsize for name, each in here.items()) > RESIDENT_BYTES:
+                return None
+            sent = {name: self.send(np.asarray(each, types[name])) for name, each in here.items()}
+            self.resident = arrays, sent
+        return self.resident[1]
+
+    def type_of(self, name: str, array: Array) -> np.dtype[Any]:
+        """Return the type in which rows are sent: the program's, or the array's where that is smaller."""
+        wanted = self.types[name]
+        return array.dtype if array.dtype.itemsize < wanted.itemsize else wanted
 
     def send(self, array: Any) -> Any:
         """Send an array, which every process has, to every device."""
@@ -170,8 +242,8 @@ class BoundJax:
 
     # what JAX traces
 
-    def _run(self, scope: dict[str, Any]) -> dict[str, Any]:
-        """Run the lines; an update in place gives its name a new value."""
+    def _run(self, scope: dict[str, Any], *, guarded: bool = False) -> dict[str, Any]:
+        """Run the lines; an update in place gives its name a new value, or, guarded, only where the loss is finite."""
         if "n" in self.program.reads:
             scope["n"] = scope[self.program.inputs[0].name].shape[0]
         again = before = ""
@@ -180,6 +252,7 @@ class BoundJax:
                 again = block[0].again
                 self._apart(again, before, scope)
             before = block[-1].target
+            updated = {line.target: scope[line.target] for line in block if line.target in self.updated}
             try:
                 if block[0].loop:
                     self._loop(block, scope)
@@ -187,7 +260,14 @@ class BoundJax:
                     exec(code_of(str(block[0]), "exec"), dict(self.names), scope)
             except Exception as error:  # whatever jax.numpy has against it
                 raise UnsupportedLineError(block[0], f"JAX: {error}".partition("\n")[0]) from error
+            if guarded:  # here and not after all lines: XLA would copy each array that a later update reads
+                scope |= {name: self._if_finite(scope, scope[name], old) for name, old in updated.items()}
         return scope
+
+    def _if_finite(self, scope: dict[str, Any], new: Any, old: Any) -> Any:
+        """Return the new value, in the old one's type, or the old one where the loss is not finite."""
+        jnp = self.jax.numpy
+        return jnp.where(jnp.isfinite(scope["total"]), new.astype(old.dtype), old)
 
     def _apart(self, again: str, gradient: str, scope: dict[str, Any]) -> None:
         """Let XLA compute a block again only when this gradient is there, and not take what forward has computed."""
@@ -218,51 +298,36 @@ class BoundJax:
         return {name: scope[name] for name in self.program.outputs}
 
     def _batches(
-        self, state: Any, rows: Any, rates: Any, first: Any, last: Any, first_step: Any, seed: Any
+        self, state: Any, data: Any, places: Any, rates: Any, batches: Any, first_step: Any, seed: Any
     ) -> Any:
-        """Run the batches from ``first`` to before ``last``, until a loss is not finite; that batch changes nothing."""
+        """Run so many batches, until a loss is not finite; that batch changes nothing.
+
+        ``places`` are the numbers of each batch's rows in the data; None where the data are the batches themselves.
+        """
         lax, jnp = self.jax.lax, self.jax.numpy
+        kept, total, count, done, is_finite = state
 
         def step(state: Any) -> Any:
-            kept, total, count, done, _ = state
-            at = done - first
-            batch = {name: lax.dynamic_index_in_dim(each, at, keepdims=False) for name, each in rows.items()}
-            batch = {name: each.astype(self.types[name]) for name, each in batch.items()}
-            numbers = {"learning_rate": rates[at].astype(self.program.dtype), "step": first_step + done}
-            scope = self._run({**kept, **batch, **numbers, "seed": seed})
+            kept, total, count, at, _ = state
+            place = at if places is None else places[at]
+            batch = {name: each[place].astype(self.types[name]) for name, each in data.items()}
+            # Of JAX's weak types, which are Python's numbers: a line with a step of type int64 would compute in float64.
+            numbers = {"learning_rate": rates[at].astype(self.program.dtype), "step": first_step + at}
+            scope = self._run({**kept, **batch, **numbers, "seed": seed}, guarded=True)
             is_finite = jnp.isfinite(scope["total"])
             new = {
-                name: jnp.where(is_finite, scope[name].astype(old.dtype), old) for name, old in kept.items()
+                name: scope[name] if name in self.updated else self._if_finite(scope, scope[name], old)
+                for name, old in kept.items()
             }
             total += jnp.where(is_finite, scope["total"], 0)
             count += jnp.where(is_finite, scope["count"], 0)
             new = lax.with_sharding_constraint(new, self.everywhere)
-            return new, total, count, done + is_finite, is_finite
+            return new, total, count, at + is_finite, is_finite
 
-        return lax.while_loop(lambda state: (state[3] < last) & state[4], step, state)
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Handle an interrupt only when this is left.
-
-    XLA compiles in a thread of its own, which crashes where an exception ends the process meanwhile; and while JAX traces, an
-    exception that comes in its callback of the garbage collector is lost.
-    """
-    came: list[tuple[int, FrameType | None]] = []
-    before = {}
-    if threading.current_thread() is threading.main_thread():  # Python handles signals in that one alone
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        before = {number: handler for number, handler in handlers.items() if callable(handler)}
-    for number in before:
-        signal.signal(number, lambda *arguments: came.append(arguments))
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        for arguments in came[:1]:
-            before[signal.Signals(arguments[0])](*arguments)
+        kept, total, count, at, is_finite = lax.while_loop(
+            lambda state: (state[3] < batches) & state[4], step, (kept, total, count, 0, is_finite)
+        )
+        return kept, total, count, done + at, is_finite
 
 
 def _names(jax: Any) -> dict[str, Any]:

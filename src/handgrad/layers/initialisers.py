@@ -141,7 +141,7 @@ def robust_statistics(x: Array) -> tuple[Array, Array]:
     >>> robust_statistics(np.array([[1.0], [2.0], [3.0], [4.0], [1e9]]))
     (array([3.]), array([1.4826]))
     """
-    x = x.reshape(-1, x.shape[-1]).astype(np.float64)
+    x = np.asarray(x.reshape(-1, x.shape[-1]), np.float64)
     median = np.median(x, axis=0)
     deviation = 1.4826 * np.median(np.abs(x - median), axis=0)
     deviation = np.where(deviation > 0, deviation, np.sqrt(((x - median) ** 2).mean(axis=0)))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from handgrad.arguments import Count, Seed, judged
-from handgrad.arrays import Array, MappedRows, as_array, is_mapped, is_sparse
+from handgrad.arrays import Array, LazyRows, as_array, is_mapped, is_sparse
 from handgrad.engines import ReferenceEngine
 from handgrad.engines.engine import rows_at_a_time
 from handgrad.engines.reference import BoundReference
@@ -32,6 +32,9 @@ from handgrad.program.script import write_script
 from handgrad.rules import Shape, Size, identity, show_shape, standardised_targets, unstandardise
 
 DType = Literal["float32", "float64"]
+
+LARGE = 2**28
+"""Bytes of rows above which their statistics are taken without a copy of them."""
 
 MOST_SIZES = 9  # in a title; of more, those at both ends
 
@@ -510,6 +513,8 @@ class Network(HTMLReprMixin):
         if not x.shape[0]:
             made = {line.target: line.shape or () for line in bound.program.lines}
             return np.zeros((0, *map(int, made.get(name, ("n", *self.row))[1:])), self.dtype)
+        if is_mapped(x):
+            x = LazyRows(x)
         size = batch_size or rows_at_a_time(bound.program)
         starts = range(0, x.shape[0], size)
         return np.concatenate([bound.run(x=x[start : start + size])[name] for start in starts])
@@ -526,7 +531,7 @@ def _width(node: Node) -> Size | None:
 
 
 def _rows_of(values: Array, rows: Array) -> Any:
-    """Return some rows to take statistics of."""
-    if is_mapped(values) and values.ndim == 2:
-        return MappedRows(values, rows)
+    """Return some rows to take statistics of; large ones without a copy."""
+    if values.ndim == 2 and (is_mapped(values) or values.nbytes > LARGE):
+        return LazyRows(values, rows)
     return values[rows] if len(rows) < len(values) else values

@@ -55,6 +55,7 @@ class Line:
     operator: str  # "=", or "+=", "-=", "*=" in an update or a loop
     expression: ast.expr
     reason: str
+    reads: frozenset[str]  # every name, that of an array it writes a part of too, but not its loop's variable
     index: ast.expr | None = None
     loop: ForLoop | None = None
 
@@ -62,16 +63,6 @@ class Line:
     def makes(self) -> bool:
         """Whether it makes its target, and does not change it."""
         return self.operator == "=" and self.index is None
-
-    @cached_property
-    def reads(self) -> frozenset[str]:
-        """Every name the line reads, that of an array it writes a part of too, but not its loop's variable."""
-        names = _names(self.expression)
-        if self.index is not None:
-            names |= {self.target} | _names(self.index)
-        if self.loop is not None:
-            names = (names - {self.loop.variable}) | (_names(self.loop.steps) - {"range", "reversed"})
-        return frozenset(names)
 
     def __str__(self) -> str:
         place = f"{self.target}[{show_index(self.index)}]" if self.index else self.target
@@ -216,7 +207,8 @@ def read_text(function: Callable[..., Any], *, updates: bool = False) -> Text:
     source = linecache.getlines(function.__code__.co_filename)
     reader = _Reader(where, source, arguments, set(arguments) | set(options), updates)
     statements = node.body[1:] if ast.get_docstring(node) is not None else node.body
-    statements = [ast.fix_missing_locations(_WrittenOut().visit(statement)) for statement in statements]
+    if not FORMULAS.keys().isdisjoint(function.__code__.co_names):  # else there is no call to write out
+        statements = [ast.fix_missing_locations(_WrittenOut().visit(statement)) for statement in statements]
     for statement in statements:
         reader.read(statement)
     if not reader.returns:
@@ -300,17 +292,23 @@ class _Reader:
                     raise self.error(statement, f"{target} {operator}: an update changes its arguments only")
             case _:
                 raise self.error(statement, "a line is `name = expression`: no loop, branch or subscript")
+        names = set()
         for node in ast.walk(expression):
-            if isinstance(node, _BRANCHES_AND_LOOPS):
+            if isinstance(node, ast.Name):
+                names.add(node.id)
+            elif isinstance(node, _BRANCHES_AND_LOOPS):
                 kind = type(node).__name__
                 raise self.error(statement, f"a rule has no {kind}: use np.where or a primitive")
+        if index is not None:
+            names |= {target} | _names(index)
+        if self.loop is not None:
+            names = (names - {self.loop.variable}) | (_names(self.loop.steps) - {"range", "reversed"})
+        self.check_known(statement, names)
         # The reason is the comment behind a statement, on its last line; ast counts columns in bytes.
         last, column = statement.end_lineno or 0, statement.end_col_offset or 0
         rest = self.source[last - 1].encode()[column:].decode().strip()
         reason = rest[1:].strip() if rest.startswith("#") else ""
-        line = Line(target, operator, expression, reason, index, self.loop)
-        self.check_known(statement, line.reads)
-        return line
+        return Line(target, operator, expression, reason, frozenset(names), index, self.loop)
 
     def check_new(self, statement: ast.stmt, name: str) -> None:
         if name in self.known | self.variables:

@@ -36,6 +36,7 @@ REMEDIES = {
     "put Standardise() first": "put sklearn.preprocessing.StandardScaler in front",
     "put StandardiseTargets() last": "standardise_targets=True",
     "train with engine='reference', or in float64": "give X in float64",
+    "train with engine='reference'": "scale X and y, or lower learning_rate_init",
     "train in float64": "give X in float64",
     "find_learning_rate:": "learning_rate='find':",
     "from the initial weights": "from earlier weights",

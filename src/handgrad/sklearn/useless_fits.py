@@ -20,8 +20,12 @@ from handgrad.training.remedies import Change, KnownRows, Predict, find_remedy
 LEAST = 10  # epochs: a fit of fewer is not meant to be good
 MOST_ROWS = 2000  # that fits are compared on
 SECONDS, LONGER = 3.0, 4  # in which trials begin; times as many epochs
+PAUSE = 60.0  # seconds without other trials, as in a search over parameters
 MIN_DEVIATION = 1e-300  # of y that never changes
 SCALED = 0.5, 2.0  # deviations of columns that need no scaling; of means, half of the first
+
+
+_tried_at = -np.inf  # when there were trials last in this process, by the monotonic clock
 
 
 def warn_of_useless_fit(
@@ -29,14 +33,23 @@ def warn_of_useless_fit(
 ) -> None:
     """Warn where a regressor is worse than the mean on its own training rows, with what mends it.
 
-    A trial takes at most as long as the fit did, in ``seconds``, or three seconds; none begins after three seconds.
+    A trial takes at most as long as the fit did, in ``seconds``, or three seconds; none begins after three seconds. Within a
+    minute of others there are none: a search over parameters would take many times as long.
     """
+    global _tried_at
     if estimator.solver == "lbfgs" or estimator.n_iter_ < LEAST:
         return
     few = np.random.default_rng(0).permutation(_usual(y))[:MOST_ROWS]
     rows = KnownRows(X[few], y[few].reshape(len(few), -1))
     fitted = estimator.network_.predict
-    if rows.score(fitted) >= 0:
+    if (score := rows.score(fitted)) >= 0:
+        return
+    if time.monotonic() - _tried_at < PAUSE:
+        r2 = f"r2 {score:.4g} on its training rows"
+        notify(
+            f"This fit is worse than the mean of y: {r2}. What mends it was tried at an earlier fit, whose warning has it.",
+            ConvergenceWarning,
+        )
         return
     until = time.monotonic() + SECONDS
     made = (
@@ -47,6 +60,7 @@ def warn_of_useless_fit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         remedy = find_remedy(fitted, None, made, rows, rows, lambda line: None)
+    _tried_at = time.monotonic()
     notify(
         f"This fit is worse than the mean of y: r2 {remedy.before:.4g} on its training rows. {remedy}",
         ConvergenceWarning,

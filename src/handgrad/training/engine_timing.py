@@ -20,8 +20,9 @@ from handgrad.engines import (
     Epoch,
     NonFiniteLossError,
     UnsupportedLineError,
+    create,
 )
-from handgrad.errors import ConfigurationError, EngineError, MissingPackageError, TrainingError, nearest
+from handgrad.errors import EngineError, MissingPackageError, TrainingError
 from handgrad.layers import Adam, Optimiser
 from handgrad.network import Network
 from handgrad.program import Program
@@ -78,6 +79,7 @@ def measure_engines(
     engines: Sequence[str] | None = None,
     batch_size: Count = 32,
     optimiser: Optimiser | None = None,
+    devices: Count | None = None,
     seconds: Positive = 1.0,
     seed: Seed = 0,
     progress: Callable[[str, float], None] | None = None,
@@ -92,7 +94,7 @@ def measure_engines(
         Rows and targets, as for `handgrad.train`.
     engines
         Names; all there are when not given.
-    batch_size, optimiser
+    batch_size, optimiser, devices
         As for `handgrad.train`.
     seconds
         How long each engine runs, about.
@@ -124,9 +126,6 @@ def measure_engines(
     ('reference', 1.0, True)
     """
     names = list(ENGINES if engines is None else engines)
-    for name in names:
-        if name not in ENGINES:
-            raise ConfigurationError(f"no engine is called {name!r}", fix=nearest(name, ENGINES))
     optimiser, network = optimiser or Adam(), deepcopy(network)
     epoch = _whole_batches(checked_rows(network, x, t), batch_size, optimiser, seed)
     network.standardise(epoch.arrays["x"], epoch.arrays["t"], epoch.order)
@@ -137,7 +136,7 @@ def measure_engines(
     for name in names:
         report(name, 0.0)
         try:
-            runners[name] = _TimedEngine(name, program, arrays, epoch)
+            runners[name] = _TimedEngine(name, devices, program, arrays, epoch)
         except MissingPackageError as error:
             if engines is not None or name == DEFAULT_ENGINE:  # an extra that nobody asked for is left out
                 times[name] = EngineTime(name, problem=str(error))
@@ -170,13 +169,15 @@ def _whole_batches(arrays: dict[str, Array], batch_size: int, optimiser: Optimis
 class _TimedEngine:
     """One engine with the program bound to arrays of its own."""
 
-    def __init__(self, name: str, program: Program, arrays: Mapping[str, Array], epoch: Epoch) -> None:
+    def __init__(
+        self, name: str, devices: int | None, program: Program, arrays: Mapping[str, Array], epoch: Epoch
+    ) -> None:
         self.start, self.epoch = arrays, epoch
         self.arrays = {key: array.copy() for key, array in arrays.items()}
         self.turns: list[float] = []
         self.steps = 0
         started = time.perf_counter()
-        self.bound: BoundProgram = ENGINES[name]().bind(program, self.arrays)
+        self.bound: BoundProgram = create(name, devices).bind(program, self.arrays)
         self.known = self.run(1)
         self.startup = time.perf_counter() - started
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from handgrad.arguments import Count, Seed, judged
 from handgrad.arrays import Array
+from handgrad.engines.jax_engine import uninterrupted
 from handgrad.engines.many import ManyOnJax
 from handgrad.errors import ConfigurationError
 from handgrad.layers import Adam, Constant, Optimiser, Schedule
@@ -129,6 +130,7 @@ def _check_alike(networks: Sequence[Network], optimisers: Sequence[Optimiser]) -
 class _Run:
     """The trainings, between two epochs."""
 
+    @uninterrupted()
     def __init__(
         self, networks: Sequence[Network], divided: list[tuple[Subset, Subset | None]], optimiser: Optimiser,
         batch_size: int, seeds: Sequence[int], shuffle: bool,
@@ -141,20 +143,23 @@ class _Run:
         for network in networks:
             slots = {name: np.zeros(shape, network.dtype) for name, shape in program.slots.items()}
             arrays.append({**network.arrays, **slots})
-        self.many = ManyOnJax(arrays, self.training[0].arrays)
-        self.train = self.many.trainer(program)
+        self.many = ManyOnJax(arrays)
+        data = self.many.sent(self.training[0].arrays)
+        self.train = self.many.trainer(program, data)
         if self.watched[0] is not None:
-            self.validation = ManyOnJax(arrays, self.watched[0].arrays)
+            is_same = self.watched[0].arrays is self.training[0].arrays
+            data = data if is_same else self.many.sent(self.watched[0].arrays)
             self.evaluators = [
-                self.validation.evaluator(each)
+                self.many.evaluator(each, data)
                 for each in (networks[0].loss_program(), networks[0].evaluation_program(prediction=True))
             ]
         facts = {"engine": "jax", "networks": len(networks)}
         facts |= {"rows": len(self.training[0]), "batch_size": batch_size}
         self.histories = [History(metric_name(self.loss), facts=dict(facts)) for _ in networks]
 
+    @uninterrupted()
     def epoch(self, number: int, rates: Array) -> None:
-        """Train all that go on for an epoch, and measure their validation rows."""
+        """Train all that go on for an epoch, and measure their validation rows; weights and histories change together."""
         started = time.perf_counter()
         orders = np.stack([
             rows.shuffled(seed, number) if self.shuffle else rows.order
@@ -174,14 +179,7 @@ class _Run:
                 kept, rows, rates[:, first:last], step + first, seeds, finite
             )
             total, count = total + np.asarray(its_total), count + np.asarray(its_count)
-        finite = np.array(finite)
-        for array in kept.values():
-            finite &= np.isfinite(np.asarray(array)).reshape(len(finite), -1).all(axis=1)
-        self.many.kept = self.many.jax.tree.map(
-            lambda new, old: np.where(finite.reshape(-1, *[1] * (new.ndim - 1)), new, old),
-            kept,
-            self.many.kept,
-        )
+        finite = self.many.keep(kept, finite)
         losses, metrics = self.validate()
         seconds = time.perf_counter() - started
         for k, history in enumerate(self.histories):

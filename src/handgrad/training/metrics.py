@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from handgrad.arrays import Array
+from handgrad.arrays import MANY, Array
 from handgrad.layers import Loss
 
 MIN_COUNT = 1e-30  # instead of a sum of weights that are all 0, as in the losses of the rules
@@ -19,31 +20,36 @@ HEAVY = 0.98  # of the squared deviations; normal targets: up to 0.3, exponentia
 def tail_share(t: Array) -> float:
     """Return the share of the squared deviations from the median in a hundredth of the rows; of the output with most.
 
+    The median, and from where on a deviation is among the largest hundredth, is measured on up to `MANY` rows at even
+    distances; the squares of all rows are added, a part at a time, as there may be many.
+
     Examples
     --------
     >>> t = np.arange(200.0)[:, None]
     >>> round(tail_share(t), 2), round(tail_share(np.where(t == 7, 1e6, t)), 2)
     (0.03, 1.0)
     """
-    squares = np.sort(t, axis=0).astype(t.dtype if t.dtype.kind == "f" else float, copy=False)
-    squares -= np.median(squares[(len(t) - 1) // 2 : len(t) // 2 + 1], axis=0)  # in place: there may be many
-    np.abs(squares, out=squares)
-    squares /= _unit(squares)
-    squares *= squares
-    squares.sort(axis=0)
-    squares = squares[::-1]
-    total = squares.sum(axis=0)
-    far = squares[: max(1, round(len(t) * TAIL))].sum(axis=0)
+    count, far, total = (np.zeros(t.shape[1]) for _ in range(3))
+    measured = np.asarray(t[:: -(-len(t) // MANY)], float)
+    median = np.median(measured, axis=0)
+    parts = _parts(t)
+    unit = max(_unit(np.abs(t[part] - median)) for part in parts)
+    least = np.sort(((measured - median) / unit) ** 2, axis=0)[-max(1, round(len(measured) * TAIL))]
+    for part in parts:
+        squares = ((t[part] - median) / unit) ** 2
+        count, far = count + (squares > least).sum(axis=0), far + squares.sum(axis=0, where=squares > least)
+        total += squares.sum(axis=0)
+    far += (max(1, round(len(t) * TAIL)) - count) * least  # those that are just as far
     return float((far / np.where(total > 0, total, 1)).max())
 
 
-def _scaled(values: Array) -> tuple[Array, float]:
-    """Return values in a unit whose squares do not overflow, and the unit: a power of 2, so that nothing is rounded."""
-    unit = _unit(np.abs(values))
-    return values / unit, unit
+def _parts(rows: Array) -> list[slice]:
+    """Divide rows into parts: as float64 numbers, many would take several times their memory."""
+    return [slice(start, start + MANY) for start in range(0, len(rows), MANY)]
 
 
 def _unit(sizes: Array) -> float:
+    """Return a unit in which squares do not overflow: a power of 2, so that nothing is rounded."""
     return float(np.ldexp(1.0, np.frexp(sizes.max(initial=0))[1] - 1))
 
 
@@ -76,15 +82,18 @@ def r_squared(prediction: Array, t: Array, sample_weight: Array | None = None) -
 
     An output that never changes scores 1 when it is met exactly and 0 otherwise, as in scikit-learn.
     """
-    y, t = (v.reshape(-1, v.shape[-1]).astype(np.float64) for v in (prediction, t))
-    t, unit = _scaled(t)
-    y = y / unit
-    weight = np.ones((len(t), 1))
-    if sample_weight is not None:
-        weight = np.asarray(sample_weight, np.float64).reshape(-1, 1)
-    unexplained = (weight * (t - y) ** 2).sum(axis=0)
-    mean = (weight * t).sum(axis=0) / weight.sum()
-    all_of_it = (weight * (t - mean) ** 2).sum(axis=0)
+    y, t = (v.reshape(-1, v.shape[-1]) for v in (prediction, t))
+    weight = np.ones((len(t), 1)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    weight, parts = weight.reshape(-1, 1), _parts(t)
+    unit = max(_unit(np.abs(t[part])) for part in parts)
+
+    def total(values: Callable[[Array, Array], Array]) -> Array:
+        scaled = ([np.divide(v[part], unit, dtype=np.float64) for v in (t, y)] for part in parts)
+        sums = [(weight[part] * values(*v)).sum(axis=0) for part, v in zip(parts, scaled, strict=True)]
+        return np.sum(sums, axis=0)
+
+    mean = total(lambda t, y: t) / max(weight.sum(), MIN_COUNT)
+    unexplained, all_of_it = total(lambda t, y: (t - y) ** 2), total(lambda t, y: (t - mean) ** 2)
     constant = np.where(unexplained == 0, 1.0, 0.0)
     scores = np.where(all_of_it > 0, 1 - unexplained / np.where(all_of_it > 0, all_of_it, 1), constant)
     return float(scores.mean())
@@ -150,11 +159,21 @@ def calibration(p: Array, t: Array, bins: int = 10) -> list[dict[str, float]]:
 
 def regression_scores(prediction: Array, t: Array) -> dict[str, float]:
     """Return R² and, in the targets' unit, the root mean squared and the mean absolute error; means over the outputs."""
-    error, unit = _scaled(t.astype(np.float64) - prediction)
+
+    def errors(part: slice) -> Array:
+        return np.abs(t[part].astype(np.float64) - prediction[part])
+
+    parts = _parts(t)
+    unit = max(_unit(errors(part)) for part in parts)
+    squares, sizes = np.zeros(t.shape[1:]), 0.0
+    for part in parts:
+        scaled = errors(part) / unit
+        squares += (scaled**2).sum(axis=0)
+        sizes += float(scaled.sum())
     return {
         "r2": r_squared(prediction, t),
-        "root_mean_squared_error": float(np.sqrt((error**2).mean(axis=0)).mean()) * unit,
-        "mean_absolute_error": float(abs(error).mean()) * unit,
+        "root_mean_squared_error": float(np.sqrt(squares / len(t)).mean()) * unit,
+        "mean_absolute_error": sizes / t.size * unit,
     }
 
 

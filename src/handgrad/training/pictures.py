@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_CLASSES = 20  # whose numbers of rows are written into a picture
 MOST_OUTPUTS = 6
+MOST_POINTS = 20_000  # of a picture
 
 
 def draw_learning_curve(history: History, file: str | Path | IO[bytes], title: str) -> None:
@@ -92,14 +93,19 @@ def draw_confusion(
 def draw_residuals(
     prediction: Array, t: Array, names: Sequence[str], file: str | Path | IO[bytes], title: str
 ) -> None:
-    """Draw the residuals of each output over its predictions, and how often each size of residual occurs."""
-    names = names[:MOST_OUTPUTS]
+    """Draw the residuals of each output over its predictions, and how often each size of residual occurs.
+
+    Of more than `MOST_POINTS` rows, points are drawn for some at even distances.
+    """
+    names, step = names[:MOST_OUTPUTS], -(-len(t) // MOST_POINTS)
     figure = Figure(figsize=(9, 3.5 * len(names)), layout="constrained")
     figure.suptitle(_plain(title))
     rows = figure.subplots(len(names), 2, squeeze=False, sharey="row", gridspec_kw={"width_ratios": [3, 1]})
     for k, name in enumerate(names):
         residual = t[:, k] - prediction[:, k]
-        rows[k, 0].scatter(prediction[:, k], residual, s=9, alpha=0.5, edgecolors="none")
+        rows[k, 0].scatter(prediction[::step, k], residual[::step], s=9, alpha=0.5, edgecolors="none")
+        if step > 1:
+            rows[k, 0].set_title(f"{len(residual[::step]):,} of {len(t):,} rows", fontsize="small")
         rows[k, 0].set(xlabel=f"predicted {_short(name)}", ylabel="residual, target - predicted")
         rows[k, 1].hist(residual, bins=30, orientation="horizontal")
         rows[k, 1].set_xlabel("rows")

@@ -24,10 +24,10 @@ class Progress:
 class Bar(Progress):
     """Shows a bar on standard error."""
 
-    def __init__(self, bar: Any, epochs: int, rows: int, metric: str) -> None:
+    def __init__(self, bar: Any, epochs: int, rows: int, metric: str, done: int) -> None:
         self.bar, self.rows_in_epoch, self.metric = bar, rows, metric
-        self.task = bar.add_task("training", total=epochs * rows, text="")
-        self.before = 0
+        self.before = done * rows
+        self.task = bar.add_task("training", total=epochs * rows, completed=self.before, text="")
 
     def rows(self, done: int) -> None:  # noqa: D102 - as in Progress
         self.bar.update(self.task, completed=self.before + done)
@@ -41,8 +41,10 @@ class Bar(Progress):
 
 
 @contextmanager
-def progress_for(wanted: bool | None, epochs: int, rows: int, metric: str) -> Iterator[Progress]:
-    """Give a bar when it is wanted, by default where standard error is a terminal."""
+def progress_for(
+    wanted: bool | None, epochs: int, rows: int, metric: str, done: int = 0
+) -> Iterator[Progress]:
+    """Give a bar when it is wanted, by default where standard error is a terminal; ``done`` epochs are over."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield Progress()
         return
@@ -61,4 +63,4 @@ def progress_for(wanted: bool | None, epochs: int, rows: int, metric: str) -> It
     text = TextColumn("{task.fields[text]}", table_column=Column(no_wrap=True))
     columns = (BarColumn(20), text, Speed(table_column=Column(no_wrap=True)), TimeRemainingColumn())
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield Bar(bar, epochs, rows, metric)
+        yield Bar(bar, epochs, rows, metric, done)

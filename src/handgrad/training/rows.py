@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,7 +41,7 @@ class Subset:
         return is_mapped(self.arrays["x"])
 
     def release(self) -> None:
-        """Let go of what has been read of a file."""
+        """Release the pages of a file that have been read."""
         for array in self.arrays.values():
             release(array)
 
@@ -47,7 +49,7 @@ class Subset:
         """Return the rows in the order of an epoch.
 
         Rows in memory are all shuffled. Those of a file are read nearly one after the other: 64 blocks of 4,096 rows,
-        drawn at random, are shuffled among each other, then the next 64. They come as a `FileOrder`, whose slices are arrays.
+        drawn at random, are shuffled among each other, then the next 64. They come as a `FileOrder`.
         """
         if self.mapped and len(self.order) > BLOCK * MIXED:
             return FileOrder(self.order, seed, epoch)  # type: ignore[return-value]
@@ -55,23 +57,28 @@ class Subset:
 
 
 class FileOrder:
-    """The shuffled rows of a file: each slice is computed when it is asked for, since there may be many."""
+    """The shuffled rows of a file: slices of them are computed when they become an array, since there may be many."""
 
     def __init__(self, rows: Array, seed: int, epoch: int) -> None:
-        self.rows, self.seeds = rows, (seed, epoch)
+        self.rows, self.seeds, self.places = rows, (seed, epoch), range(len(rows))
         self.blocks = np.random.default_rng(self.seeds).permutation(-(-len(rows) // BLOCK))
         lengths = np.minimum(BLOCK, len(rows) - self.blocks * BLOCK)
         self.starts = [0, *np.cumsum(np.add.reduceat(lengths, range(0, len(lengths), MIXED))).tolist()]
         self.mixed = lru_cache(2)(self._mixed)  # slices that follow one another need each twice
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.places)
 
-    def __getitem__(self, part: slice) -> Array:
-        first, last, _ = part.indices(len(self))
+    def __getitem__(self, part: slice) -> FileOrder:
+        found = copy(self)
+        found.places = self.places[part]
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        first, last = self.places.start, self.places.stop
         numbers = range(bisect_right(self.starts, first) - 1, bisect_left(self.starts, last))
         found = np.concatenate([self.rows[:0], *map(self.mixed, numbers)])
-        return found[first - self.starts[numbers.start] :][: last - first]
+        return found[first - self.starts[numbers.start] :][: last - first].astype(dtype or found.dtype)
 
     def _mixed(self, number: int) -> Array:
         """Return the rows of 64 blocks, shuffled."""

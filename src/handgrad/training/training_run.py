@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from handgrad.arguments import Count, Seed, judged
-from handgrad.arrays import Array, Fingerprint
+from handgrad.arrays import Array, Fingerprint, LazyRows
 from handgrad.engines import ENGINES, BoundProgram, Epoch, NonFiniteLossError, bind, check_devices
 from handgrad.engines.cluster import agreed, lost_processes_named
 from handgrad.engines.engine import rows_at_a_time
@@ -32,9 +32,6 @@ MOST_STEPS = 2**28
 """Of a training: there is a learning rate in memory for each, 2 GiB of them."""
 
 logger = logging.getLogger(__name__)
-
-MAPPED_BYTES = 2**24
-"""After so much of a file, its pages are let go of."""
 
 
 @judged
@@ -71,6 +68,7 @@ def train(
         Rows (n, …) and targets: class numbers (n,), or values (n, outputs). Rows may be a sparse matrix of scipy's,
         where the first layer is a `Linear`; or an ``np.memmap``, which stays on the disk: each epoch then reads it nearly one
         row after the other: 64 blocks of 4,096 rows, drawn at random, are shuffled among each other, then the next 64.
+        They are not to change while it trains: an engine may have sent them to its devices before.
     sample_weight
         How much each row counts in the loss, (n,).
     rows
@@ -158,7 +156,8 @@ def train(
                 "seed": seed, "shuffle": shuffle,
             }, rates)  # fmt: skip
         try:
-            with progress_for(progress, epochs, len(training), run.history.metric) as bar:
+            done = len(run.history.epochs)
+            with progress_for(progress, epochs, len(training), run.history.metric, done) as bar:
                 run.epochs(rates, epochs, patience, bar, after_epoch)
             run.save(due=True)  # so that it can go on to more epochs
             if patience is not None:
@@ -327,9 +326,6 @@ class TrainingRun:
         """Run an epoch's next batches, until the next callback or checkpoint."""
         before, began = self.done, time.perf_counter()
         until = before.batches + self.batches_until_callback(len(epoch) - before.batches)
-        if self.training.mapped:
-            batch = self.batch_size * self.training.arrays["x"][:1].nbytes
-            until = min(until, before.batches + max(MAPPED_BYTES // batch, 1))
         part = epoch.part(before.batches, until, before.total, before.count)
         try:
             total, count = self.step.epoch(
@@ -372,8 +368,9 @@ class TrainingRun:
             total, count = self.validation.epoch(epoch)
         except NonFiniteLossError as error:
             raise self.explained(self.loss_program, self.copy(), epoch, error.batch) from None
-        t, w = arrays["t"][order], arrays["w"][order] if "w" in arrays else None
-        parts = (self.prediction.run(x=arrays["x"][order[k : k + size]]) for k in range(0, len(order), size))
+        x, t = LazyRows(arrays["x"], order), arrays["t"][order]
+        w = arrays["w"][order] if "w" in arrays else None
+        parts = (self.prediction.run(x=x[k : k + size]) for k in range(0, len(order), size))
         prediction = np.concatenate([next(iter(outputs.values())) for outputs in parts])
         self.watched.release()
         return mean_loss(total, count), measure_metric(loss, prediction, t, w)

@@ -40,7 +40,9 @@ class EpochEnd:
     def after(self, record: EpochRecord, arrays: Mapping[str, Array]) -> EpochEnd:
         """Return the end of the next epoch."""
         loss = record.validation_loss
-        if loss is not None and loss < self.best_loss:
+        if loss is None:  # none is the best but the last, which a checkpoint then has once
+            return EpochEnd(record.epoch, arrays, arrays, waited=self.waited + 1)
+        if loss < self.best_loss:
             return EpochEnd(record.epoch, arrays, arrays, loss, record.epoch)
         return replace(self, epoch=record.epoch, arrays=arrays, waited=self.waited + 1)
 

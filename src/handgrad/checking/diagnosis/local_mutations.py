@@ -182,7 +182,7 @@ def _uses(chain: MutatedChainRule) -> Iterator[Diagnosis]:
     for edge in _edges(trace):
         uses.setdefault(edge.value, []).append(edge)
     for value, edges in uses.items():
-        for which, rules in _overwritten(trace, value, edges) if not chain.may_spoil(value) else ():
+        for which, rules in _overwritten(value, edges) if not chain.may_spoil(value) else ():
             if chain.is_spent:
                 return
             if names := chain.explained(rules):
@@ -196,7 +196,7 @@ def _uses(chain: MutatedChainRule) -> Iterator[Diagnosis]:
                 yield Diagnosis(code, names, words, ONE_USE, alternative=other)
 
 
-def _overwritten(trace: ForwardTrace, value: int, edges: list[Edge]) -> Iterator[tuple[str, Rules]]:
+def _overwritten(value: int, edges: list[Edge]) -> Iterator[tuple[str, Rules]]:
     kinds = {_key(edge) for edge in edges}
     if all(o.name == "getitem" and value == o.inputs[0] for o, _ in edges):
         for which, order in (

@@ -136,8 +136,9 @@ def trace_forward(
     >>> [operation.name for operation in trace.operations]
     ['exp', 'sum']
     """
-    scopes = list({id(f.__globals__): f.__globals__ for f in functions if is_users(f)}.values())
-    tracer = Tracer(scopes, numpy_functions, through_source)
+    own = [f for f in functions if is_users(f)]
+    scopes = list({id(f.__globals__): f.__globals__ for f in own}.values())
+    tracer = Tracer(scopes, {f.__code__.co_filename for f in own}, numpy_functions, through_source)
     try:
         with np.errstate(all="ignore"), traced_scope(tracer, scopes):
             traced = {name: tracer.input(name, value) for name, value in inputs.items()}

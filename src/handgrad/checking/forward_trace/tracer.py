@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import operator
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from types import CodeType, FrameType
@@ -27,7 +27,9 @@ _CALLERS = 4  # frames between an operation and the assignment that stores what 
 class Tracer:
     """What `TracedArray` values write to while the forward pass runs."""
 
-    def __init__(self, scopes: Sequence[dict[str, Any]], functions: Any, through_source: Any) -> None:
+    def __init__(
+        self, scopes: Sequence[dict[str, Any]], files: Collection[str], functions: Any, through_source: Any
+    ) -> None:
         self.functions, self.through_source = functions, through_source  # of modules that know this one
         self.library_scopes: dict[int, dict[str, Any]] = {}
         self.values: list[Any] = []
@@ -38,9 +40,13 @@ class Tracer:
         self.modules: dict[str, Any] = {}  # the user's name of a module -> the module
         self.constant_values: set[int] = set()
         self._bytes = 0
-        self._scopes = {id(scope) for scope in scopes}
+        self._scopes, self._files = {id(scope) for scope in scopes}, files
         self._constant_of: dict[Any, int] = {}
         self._alive: list[Any] = []  # constants known by id must not be collected
+
+    def _is_users(self, frame: FrameType) -> bool:
+        """Whether a frame runs the user's code; a script's lines run in names of their own."""
+        return id(frame.f_globals) in self._scopes or frame.f_code.co_filename in self._files
 
     def input(self, name: str, value: Any) -> TracedArray:
         """Add an input: its own copy, so that nothing changes it."""
@@ -120,7 +126,7 @@ class Tracer:
             raise UntraceableError("the forward pass is too long: check it on smaller inputs")
         inputs = tuple([self.index_of(o) for o in operands])
         output = self._add(result)
-        place, target = _place_and_target(self._scopes)
+        place, target = _place_and_target(self._is_users)
         self.operations.append(
             Operation(len(self.operations), name, function, inputs, options, output, place)
         )
@@ -196,17 +202,17 @@ def _new_axes(template: tuple[Any, ...], ndim: int) -> tuple[int, ...]:
     return tuple(axis for axis, part in enumerate(full) if part is None)
 
 
-def _place_and_target(scopes: set[int]) -> tuple[tuple[str, int, str], str]:
+def _place_and_target(is_users: Callable[[FrameType], bool]) -> tuple[tuple[str, int, str], str]:
     """Return the place of the user's line that runs now, and the variable that its result is stored in."""
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and id(frame.f_globals) not in scopes:
+    while frame is not None and not is_users(frame):
         frame = frame.f_back
     if frame is None:
         return ("", 0, ""), ""
     place = (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
     target = "return"
     for _ in range(_CALLERS):
-        if target != "return" or frame is None or id(frame.f_globals) not in scopes:
+        if target != "return" or frame is None or not is_users(frame):
             break
         target, frame = _targets(frame.f_code).get(frame.f_lasti, ""), frame.f_back
     return place, "" if target == "return" else target

@@ -304,7 +304,11 @@ def moved_by(statement: ast.stmt) -> str:
     name = _place(target)
     read = names_in([by])
     moves = any(
-        is_gradient_name(each) or plain(each).endswith(MOVES) or plain(each) in STEPS or _is_slot(each, name)
+        is_gradient_name(each)
+        or plain(each).endswith(MOVES)
+        or plain(each) in STEPS
+        or _is_slot(each, name)
+        or plain(each) == f"g{plain(name)}"
         for each in read
     )
     moves = (

@@ -7,7 +7,7 @@ import copy
 import inspect
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path as File
 from types import CodeType, FunctionType
@@ -162,20 +162,90 @@ def _body_of(function: Function, tree: ast.Module) -> Statements:
 
 
 def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, str] | None = None) -> Pair:
+    training = _training(code, title)
+    head, body, updates = training.parts
+    with _located(
+        code.file, "mend it first: gradients can be judged only when its lines run up to the first update"
+    ):
+        names = training.run({})
+    found = _floating(names, training)
+    parameters = [name for name in training.parameters if name in found]
+    multiplied = names_in([each for each in every(updates) if _computes(each)], ast.Load)
+    gradients = gradients or _gradients(found, parameters, multiplied)
+    loss = loss or _loss_name(found, [*head, *body])
+    moved = set(parameters) - set(gradients.values())
+    backward = _stepping(training, gradients, moved, names)
+    matched: dict[Path, Path] = {(name,): ("moved", name) for name in parameters}
+    matched |= {(parameter,): ("new", gradient) for gradient, parameter in gradients.items()}
+    with _located(code.file, "mend this line: it runs no update"):
+        first = backward({}, training.run({}), [1.0])
+
+    def with_loss(value: Callable[[dict[str, Any]], Any]) -> Pair:
+        def forward(given: dict[str, Any]) -> tuple[list[Any], Any]:
+            names = training.run(given)
+            return [value(names)], names
+
+        world = {name: code.names[name] for name in code.given if is_array(code.names[name])}
+        world |= {name: found[name] for name in parameters}
+        return adapt(world, forward, backward, title, matched)
+
+    if loss:
+        compiled = compile(loss, f"{code.file} (its loss)", "eval")
+        return with_loss(lambda names: eval(compiled, names))
+    if later := _later_loss(after_updates(training.statements), names, code.file):
+        return with_loss(later)
+    difference = error_in([*head, *body, *updates], parameters)
+    if difference is None:
+        raise CheckError(
+            f"{code.file}: none of its names is a loss, and no line subtracts a target from an output",
+            given=f"the update moves {', '.join(parameters)}",
+            fix="compute the loss: loss = …",
+        )
+    penalties = {
+        name: (factor, first["moved", name] != 0)
+        for name, factor in penalty_factors(updates).items()
+        if name in moved
+    }
+    return _with_implied_loss(with_loss, difference, penalties)
+
+
+@dataclass(frozen=True)
+class _Training:
+    """The lines of a training as two functions, before the first update and of it, and what the update moves."""
+
+    code: _Code
+    statements: Statements
+    parts: tuple[Statements, Statements, Statements]  # before the loop, in it before the update, the update
+    parameters: list[str]
+    main: FunctionType
+    step: FunctionType
+    data: Mapping[str, Any]  # names that the lines begin with and may change: arrays, and a method's object
+
+    def run(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the lines before the update with the given values of names; return all names."""
+        changed = {name: given[name] for name in self.code.given if name in given}
+        names = {**self.main.__globals__, **copy.deepcopy(self.data), **changed, GIVEN: given, ERRORS: []}
+        with in_float64():
+            exec(self.main.__code__, names)
+        return names
+
+
+def _training(code: _Code, title: str) -> _Training:
+    """Return the lines of a training, compiled; an error where they move nothing or return early."""
     file = code.file
     try:
         tree = ast.parse(file.read_bytes())
     except OSError:
         raise CheckError(f"the source of {title} was not found", fix="write it into a file") from None
-    is_updated = any(map(has_update, code.statements(tree)))
+    statements = code.statements(tree)
+    is_updated = any(map(has_update, statements))
 
     def parts(tree: ast.Module) -> tuple[Statements, Statements, Statements]:
         return parts_of_script(code.statements(tree), file) if is_updated else ([], code.statements(tree), [])
 
     head, body, updates = parts(tree)
-    arrays = {name for name, value in code.names.items() if is_array(value)}
-    known_before = {*code.given, *arrays}
-    parameters = parameters_in(updates, [*head, *body], known_before) if is_updated else leaves(body)
+    known = {*code.given, *(name for name, value in code.names.items() if is_array(value))}
+    parameters = parameters_in(updates, [*head, *body], known) if is_updated else leaves(body)
     if not parameters:
         raise CheckError(
             f"{file}: no line moves a parameter by a gradient",
@@ -193,90 +263,55 @@ def _adapted(code: _Code, title: str, loss: str = "", gradients: Mapping[str, st
     main.__dict__["statements"] = before_update  # of a tree of the file, as it is or changed
     step.__dict__["statements"] = lambda tree: parts(tree)[2]
     data = {name: value for name, value in code.names.items() if is_array(value) or name == "self"}
+    return _Training(code, statements, (head, body, updates), parameters, main, step, data)
 
-    def run(given: Mapping[str, Any]) -> dict[str, Any]:
-        changed = {name: given[name] for name in code.given if name in given}
-        names = {**main.__globals__, **copy.deepcopy(data), **changed, GIVEN: given, ERRORS: []}
-        with in_float64():
-            exec(main.__code__, names)
-        return names
 
-    try:
-        names = run({})
-    except CheckError:
-        raise
-    except Exception as error:
-        line = next(_lines_of(error, file), 0)
-        raise CheckError(
-            f"{file}:{line}: {type(error).__name__}: {error}",
-            fix="mend it first: gradients can be judged only when its lines run up to the first update",
-        ) from error
-    known = data.keys() - set(parameters)
+def _floating(names: Mapping[str, Any], training: _Training) -> dict[str, Any]:
+    """Return what the lines make or move of floating point; a parameter that starts as a whole number is a float."""
+    known = training.data.keys() - set(training.parameters)
     found = {name: value for name, value in _places(names) if name not in known and is_floating(value)}
-    found |= {name: float(_at(names, name)) for name in parameters if type(_at(names, name)) is int}
-    parameters = [name for name in parameters if name in found]
-    multiplied = names_in([each for each in every(updates) if _computes(each)], ast.Load)
-    gradients = gradients or _gradients(found, parameters, multiplied)
-    single = [
-        name for name in found if np.size(to_numpy(found[name])) == 1
-    ]  # `error = y - out` has an entry for each row
-    called = _made_by_losses([*head, *body])  # l = squared_loss(output, y)
+    whole = [name for name in training.parameters if type(_at(names, name)) is int]
+    return found | {name: float(_at(names, name)) for name in whole}
+
+
+def _loss_name(found: Mapping[str, Any], statements: Statements) -> str:
+    """Return the name of the loss that the statements compute, or none: it is one number, as an error is not."""
+    single = [name for name in found if np.size(to_numpy(found[name])) == 1]
+    called = _made_by_losses(statements)  # l = squared_loss(output, y)
     losses = (name for name in ("loss", *single) if name in single and (is_loss_name(name) or name in called))
-    loss = loss or next(losses, "")
-    moves = [each for each in updates if has_update(each)]
-    rate, moved = _rate(moves, names), set(parameters) - set(gradients.values())
-    added = added_in(moves)
-    matched: dict[Path, Path] = {(parameter,): ("new", gradient) for gradient, parameter in gradients.items()}
-    matched = {(name,): ("moved", name) for name in parameters} | matched
+    return next(losses, "")
+
+
+def _stepping(
+    training: _Training, gradients: Collection[str], moved: Collection[str], names: Mapping[str, Any]
+) -> Callable[[dict[str, Any], dict[str, Any], list[Any]], dict[Path, Any]]:
+    """Return what runs the update: the gradients by name are as computed, those of ``moved`` what it moves, by the rate."""
+    moves = [each for each in training.parts[2] if has_update(each)]
+    rate, added = _rate(moves, names), added_in(moves)
 
     def backward(_: dict[str, Any], names: dict[str, Any], upstream: list[Any]) -> dict[Path, Any]:
-        found = {
+        found: dict[Path, Any] = {
             ("new", gradient): -_at(names, gradient) if gradient in added else _at(names, gradient)
             for gradient in gradients
         }
         before = {name: np.array(to_numpy(_at(names, name))) for name in moved}
-        exec(step.__code__, names)
+        exec(training.step.__code__, names)
         found |= {("moved", name): (before[name] - to_numpy(_at(names, name))) / rate for name in moved}
         return {path: np.asarray(to_numpy(g)) * to_numpy(upstream[0]) for path, g in found.items()}
 
+    return backward
+
+
+@contextmanager
+def _located(file: File, fix: str) -> Iterator[None]:
+    """Raise what the author's lines raise as a CheckError that names the line."""
     try:
-        backward({}, run({}), [1.0])
+        yield
+    except CheckError:
+        raise
     except Exception as error:
         line = next(_lines_of(error, file), 0)
-        raise CheckError(
-            f"{file}:{line}: {type(error).__name__}: {error}", fix="mend this line: it runs no update"
-        ) from error
-
-    def with_loss(value: Callable[[dict[str, Any]], Any]) -> Pair:
-        def forward(given: dict[str, Any]) -> tuple[list[Any], Any]:
-            names = run(given)
-            return [value(names)], names
-
-        world = {name: code.names[name] for name in code.given if is_array(code.names[name])}
-        world |= {name: found[name] for name in parameters}
-        return adapt(world, forward, backward, title, matched)
-
-    if loss:
-        compiled = compile(loss, f"{file} (its loss)", "eval")
-        return with_loss(lambda names: eval(compiled, names))
-    if later := _later_loss(after_updates(code.statements(tree)), names, file):
-        return with_loss(later)
-    difference = error_in([*head, *body, *updates], parameters)
-    if difference is None:
-        raise CheckError(
-            f"{file}: none of its names is a loss, and no line subtracts a target from an output",
-            given=f"the update moves {', '.join(parameters)}",
-            fix="compute the loss: loss = …",
-        )
-    moved_entries = {
-        name: values != 0 for (_, name), values in backward({}, run({}), [1.0]).items() if name in moved
-    }
-    penalties = {
-        name: (factor, moved_entries[name])
-        for name, factor in penalty_factors(updates).items()
-        if name in moved
-    }
-    return _with_implied_loss(with_loss, difference, penalties)
+        raise CheckError(f"{file}:{line}: {type(error).__name__}: {error}", fix=fix) from error
 
 
 def _later_loss(

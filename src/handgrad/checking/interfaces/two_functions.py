@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any
@@ -56,65 +56,111 @@ def of_two(
     backward: Function,
     world: World,
     loss: Function | None = None,
-    takes: Mapping[str, Path] = MappingProxyType({}),
+    known: Mapping[str, Role] = MappingProxyType({}),
 ) -> Pair:
     """Return a forward and a backward, which starts from an upstream gradient or from a ``loss`` of forward's results.
 
-    What ``takes`` names is given what is at a path of the world, or forward's output at the path ``()``.
+    What ``known`` names has that role, whatever its name says.
     """
-    names, gradient_names = as_taken(forward, backward, world), returned_names(backward)
-    inner = inner_names(backward)
-    trial = trial_of(forward, world)
+    names, trial = as_taken(forward, backward, world), trial_of(forward, world)
     several = isinstance(trial, tuple) and len(trial) > 1
     roles = roles_of(
         backward, {*parameters_of(forward), *world}, names if several else [], saves=several,
         arrays=sum(map(is_floating, trial)) if several else 1,
     )  # fmt: skip
-    nested = _nested_names(forward) if several else {}
-    roles = [
-        role._replace(kind="output", which=nested[role.parameter])
-        if role.kind in ("upstream", "saved") and role.parameter in nested
-        else role
-        for role in roles
-    ]
-    roles = [
-        Role(role.parameter, *(("place", place) if (place := takes[role.parameter]) else ("output", 0)))
-        if role.parameter in takes
-        else role
-        for role in roles
-    ]
-    if loss is not None:  # what is neither target nor input is the prediction
-        roles = [role._replace(kind="output", which=0) if role.kind == "upstream" else role for role in roles]
-    upstreams = [role.parameter for role in roles if role.kind == "upstream"]
-    others = [name for name in upstreams if not is_upstream_name(name)]
-    if not several and not takes and len(upstreams) == 2 and len(others) == 1:
-        places = [(), *((name,) for name in required(forward) if is_floating(world.get(name)))]
-        readings = ({others[0]: place} for place in places)  # its output, or an input by another name
-        pairs = (functools.partial(of_two, forward, backward, world, loss, each) for each in readings)
+    unknown = [each.parameter for each in roles if each.kind == "upstream"]
+    saves = several and isinstance(trial[-1], dict | tuple | list)
+    if saves and loss is not None and not known and len(unknown) == 1:  # (y, cache), and backward takes a c
+        readings = [Role(unknown[0], "saved"), Role(unknown[0], "output", 0)]
+        pairs = (_of_two_where(forward, backward, world, loss, each) for each in readings)
         if (pair := most_agreeing(pairs)) is not None:
             return pair
-    attribute = gradient_attribute(backward) if upstreams else ""
-    carrier = upstream_of(backward) if not upstreams and loss is None else ()
+    nested = _nested_names(forward) if several else {}
+    roles = [
+        known.get(role.parameter) or _role_in_pair(role, nested, of_loss=loss is not None) for role in roles
+    ]
+    upstreams = [role.parameter for role in roles if role.kind == "upstream"]
+    others = [name for name in upstreams if not is_upstream_name(name)]
+    if not several and not known and len(upstreams) == 2 and len(others) == 1:
+        inputs = [name for name in required(forward) if is_floating(world.get(name))]  # by another name
+        readings = [Role(others[0], "output", 0), *(Role(others[0], "place", (name,)) for name in inputs)]
+        pairs = (_of_two_where(forward, backward, world, loss, each) for each in readings)
+        if (pair := most_agreeing(pairs)) is not None:
+            return pair
+    outputs = max(1, len(upstreams)) if several else None
+    run_forward = (
+        _without_loss(forward, outputs) if loss is None else _with_loss(forward, loss, names, several=several)
+    )
+    run_backward, run_inside = (
+        _running(forward, backward, roles, of_loss=loss is not None, inside=inside)
+        for inside in (False, True)
+    )
+    return adapt(
+        world, run_forward, run_backward, backward.__name__, run_inside=run_inside, of_loss=loss is not None
+    )
+
+
+def _of_two_where(
+    forward: Function, backward: Function, world: World, loss: Function | None, role: Role
+) -> Callable[[], Pair]:
+    """Return what makes the pair in which a parameter of backward has a role."""
+    return functools.partial(of_two, forward, backward, world, loss, {role.parameter: role})
+
+
+def _role_in_pair(role: Role, nested: Mapping[str, tuple[int, int]], *, of_loss: bool) -> Role:
+    """Return the role of a parameter of backward, corrected by what forward nests."""
+    if role.parameter in nested and role.kind in ("upstream", "saved"):
+        return role._replace(kind="output", which=nested[role.parameter])
+    if of_loss and role.kind == "upstream":  # what is neither target nor input is the prediction
+        return role._replace(kind="output", which=0)
+    return role
+
+
+def _without_loss(forward: Function, outputs: int | None) -> Callable[[World], Run]:
+    """Return what runs forward; the first ``outputs`` of its results are differentiated, or its one result."""
 
     def run_forward(world: World) -> Run:
         result = call(forward, world)
-        if loss is None:
-            return list(result[: max(1, len(upstreams))]) if several else [result], result
+        return [result] if outputs is None else list(result[:outputs]), result
+
+    return run_forward
+
+
+def _with_loss(
+    forward: Function, loss: Function, names: list[str], *, several: bool
+) -> Callable[[World], Run]:
+    """Return what runs forward, and the loss on what forward returns, which it calls by ``names``."""
+
+    def run_forward(world: World) -> Run:
+        result = call(forward, world)
         if loss == forward:
             return [result], result
-        by_name = by_returned_name(result, names)
         implied = OUTPUT in parameters_of(loss)
-        known = by_name if isinstance(by_name, dict) and not implied else {}
-        taken = parameters_of(loss) if implied else required(loss)
-        missing = next(
-            (name for name in taken if name not in world | known), ""
-        )  # yhat, where forward returns a
-        grows = isinstance(result, list) and len({np.shape(each) for each in result}) > 1  # layer by layer
-        parts = result if several or grows else (result,)
+        by_name = {} if implied else by_returned_name(result, names)
+        known = by_name if isinstance(by_name, dict) else {}
+        taken = (
+            parameters_of(loss) if implied else required(loss)
+        )  # one by another name: yhat, where forward returns a
+        missing = next((name for name in taken if name not in world | known), "")
+        by_layer = isinstance(result, list) and len({np.shape(each) for each in result}) > 1
+        parts = result if several or by_layer else (result,)
         known |= {missing: _output(parts, world)} if missing else {}
         return [call(loss, {**world, **known})], result
 
-    def run_backward(world: World, result: Any, upstream: list[Any], *, inside: bool = False) -> Found:
+    return run_forward
+
+
+def _running(
+    forward: Function, backward: Function, roles: list[Role], *, of_loss: bool, inside: bool
+) -> Callable[[World, Any, list[Any]], Found]:
+    """Return what runs backward on what its parameters are given; ``inside``, its variables are found too."""
+    names, inner = returned_names(backward), inner_names(backward)
+    upstreams = [role.parameter for role in roles if role.kind == "upstream"]
+    attribute = gradient_attribute(backward) if upstreams else ""
+    carrier = upstream_of(backward) if not upstreams and not of_loss else ()
+    takes_rate = any(role.kind in ("rate", "optimiser") for role in roles)
+
+    def run_backward(world: World, result: Any, upstream: list[Any]) -> Found:
         before = {path: np.array(value) for path, value in arrays_in(world).items()}
         given = {
             role.parameter: _value(role, world, result, upstream)
@@ -129,25 +175,26 @@ def of_two(
         variables: dict[str, Any] = {}
         with variables_of(backward, variables) if inside else nullcontext():
             returned = in_world(backward, world)(**given)
-        rate = RATE if any(role.kind in ("rate", "optimiser") for role in roles) else rate_of(world)
-        found = left_by(world, before, by_returned_name(returned, gradient_names, inner), rate)
+        rate = RATE if takes_rate else rate_of(world)
+        found = left_by(world, before, by_returned_name(returned, names, inner), rate)
         found |= {("inside", *path): value for path, value in arrays_in(variables).items()}
         if upstreams or carrier:
             return found
-        shape = np.shape(to_numpy(upstream[0]))
-        returned = (to_numpy(value) for (kind, *_), value in found.items() if kind == "returned")
-        if np.prod(shape) > 1 and any(np.shape(value) != shape for value in returned):
-            raise CheckError(
-                f"{backward.__name__} takes no upstream gradient, and {forward.__name__} returns no loss",
-                given=f"{forward.__name__} returns an array of shape {shape}",
-                fix="give the method that computes the loss, which backward differentiates",
-            )
+        _check_scalar(forward, backward, found, np.shape(to_numpy(upstream[0])))
         return times(upstream[0], found)
 
-    run_inside = functools.partial(run_backward, inside=True)
-    return adapt(
-        world, run_forward, run_backward, backward.__name__, run_inside=run_inside, of_loss=loss is not None
-    )
+    return run_backward
+
+
+def _check_scalar(forward: Function, backward: Function, found: Found, shape: tuple[int, ...]) -> None:
+    """Raise CheckError where a backward without an upstream gradient differentiates an output that is no loss."""
+    returned = (to_numpy(value) for (kind, *_), value in found.items() if kind == "returned")
+    if np.prod(shape) > 1 and any(np.shape(value) != shape for value in returned):
+        raise CheckError(
+            f"{backward.__name__} takes no upstream gradient, and {forward.__name__} returns no loss",
+            given=f"{forward.__name__} returns an array of shape {shape}",
+            fix="give the method that computes the loss, which backward differentiates",
+        )
 
 
 def _nested_names(forward: Function) -> dict[str, tuple[int, int]]:

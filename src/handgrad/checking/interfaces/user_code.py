@@ -50,6 +50,7 @@ from handgrad.checking.interfaces.names import (
 from handgrad.checking.interfaces.own_objects import Pair
 from handgrad.checking.interfaces.scripts import adapt_training, is_training
 from handgrad.checking.interfaces.signatures import (
+    Role,
     definition_of,
     inner_names,
     parameters_of,
@@ -190,7 +191,10 @@ def _of_object(owner: Any, inputs: Any, chosen: str = "") -> Pair:
     world |= {ALIASES: aliases} if aliases and set(aliases.values()) <= set(world) else {}
     if losses:
         return of_two(forward, backward, world)
-    implied = _of_implied_loss(forward, backward, world, target) if target else None
+    held = "" if target or not _returns_arrays(forward, world) else _held_target(owner, backward)
+    implied = None
+    if target or held:
+        implied = _of_implied_loss(forward, backward, world, target or held, held=bool(held))
     if implied is not None and agreeing(implied)[0]:
         return implied
     return _of_own_error(backward, world) or implied or of_two(forward, backward, world)
@@ -236,9 +240,10 @@ def _of_loss_layer(
             reduce for reduce in (np.mean, np.sum) if any(f"{reduce.__name__}(" in text for text in said)
         ]
         losses = [_reduced(reduce) for reduce in means or (np.mean, np.sum)]
-    readings = [(None, {}), *((loss, {upstreams[0]: place}) for loss in losses for place in places)]
+    known = [{upstreams[0]: Role(upstreams[0], "place", place)} for place in places]
+    readings = [(None, {}), *((loss, role) for loss in losses for role in known)]
     return most_agreeing(
-        functools.partial(of_two, forward, backward, world, loss, takes) for loss, takes in readings
+        functools.partial(of_two, forward, backward, world, loss, role) for loss, role in readings
     )
 
 
@@ -278,13 +283,28 @@ def _target_of(backward: Function, forward: Function, world: World) -> str:
     return given[0] if given and not takes else ""
 
 
-def _of_implied_loss(forward: Function, backward: Function, world: World, target: str) -> Pair:
-    """Return a network without a loss with the one that fits its gradients best, half the squared error where none does."""
+def _held_target(owner: Any, backward: Function) -> str:
+    """Return the attribute that is the target of a backward without arguments, or ""."""
+    return "" if parameters_of(backward) else next((name for name in vars(owner) if is_target((name,))), "")
+
+
+def _of_implied_loss(
+    forward: Function, backward: Function, world: World, target: str, *, held: bool = False
+) -> Pair:
+    """Return a network without a loss with the one that fits its gradients best, half the squared error where none does.
+
+    The target is an argument or, where it is ``held``, an attribute of the network.
+    """
+
+    def of_attribute(loss: Function) -> Function:
+        return taking_output(
+            lambda **values: loss(**{OUTPUT: values[OUTPUT], target: getattr(values["self"], target)}), "self"
+        )
 
     def pairs() -> Iterator[tuple[str, Pair]]:
         for formula, loss in (*_losses_beside(backward, target), *implied_losses(target)):
             try:
-                yield formula, of_two(forward, backward, world, loss)
+                yield formula, of_two(forward, backward, world, of_attribute(loss) if held else loss)
             except CheckError as error:
                 if error.__cause__ is not None:  # the author's code: the arguments are others
                     raise

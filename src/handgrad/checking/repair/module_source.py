@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from handgrad.checking.live_code import functions_of
+from handgrad.checking.forward_guards import compiled_without_guards
+from handgrad.checking.live_code import codes_in, functions_of
 from handgrad.checking.subject import Subject
 from handgrad.errors import HandgradError
 
@@ -184,7 +185,7 @@ class ModuleSource:
             return {each: self._compiled(change(statements)) for each, statements in scripts.items()}
         named: dict[tuple[str, int], CodeType] = {}
         known = self._compiled(changed([unit])) if changed else self._compiled([unit], settled=True)
-        for code in _codes_in(known):
+        for code in codes_in(known):
             named.setdefault((code.co_qualname, code.co_firstlineno), code)
         found = {}
         for function in self._exchanged:
@@ -208,7 +209,7 @@ class ModuleSource:
         tree = ast.Module(statements, [])
         if not settled:  # as edits are: to look at every node of the tree takes longer than to compile it
             ast.fix_missing_locations(tree)
-        return compile(tree, str(self.path), "exec")
+        return compiled_without_guards(tree, self.path)
 
     def holding(self, node: ast.AST) -> set[FunctionType]:
         """Return the functions, of those that forward or backward reaches, in whose definition a node stands."""
@@ -389,13 +390,6 @@ def _definitions_in(tree: ast.Module) -> dict[str, list[Definition]]:
 
     walk(tree, "")
     return {name: sorted(nodes, key=first_line) for name, nodes in found.items()}
-
-
-def _codes_in(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes_in(constant)
 
 
 def read_sources(subject: Subject) -> list[ModuleSource]:

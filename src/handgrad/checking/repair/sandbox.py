@@ -66,7 +66,8 @@ class Sandbox:
         used = {name for each in source.definitions for name in names_used(each.__code__)}
         known = {name: value for name, value in source.globals.items() if name in used}
         self._state = {name: value for name, value in known.items() if self._may_change(name, value)}
-        self.output = subject.run_forward(target.inputs)
+        with self.changed():  # backward may begin with what this leaves
+            self.output = subject.run_forward(target.inputs)
         self.compiling = sum(1.0 for unit in source.units for _ in ast.walk(unit))  # microseconds
         self.running = 0.0  # microseconds, known when it has been observed
         self._limit, self.base = LONGEST_RUN, NOTHING

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from handgrad.checking.gradient_code import GradientCode, write_gradient
 from handgrad.checking.intermediates import FirstWrong
 from handgrad.checking.mistakes import Diagnosis
 from handgrad.checking.progress import tell
-from handgrad.checking.repair.at_line import fitting
+from handgrad.checking.repair.at_line import fitting, where_assigned
 from handgrad.checking.repair.changed_text import exchanged, text_with
 from handgrad.checking.repair.edit_candidates import small_changes
 from handgrad.checking.repair.expressions import Observed, observe
@@ -159,6 +160,9 @@ class _Search:
     undone: list[Diagnosis] = field(default_factory=list)
     codes: set[str] = field(default_factory=set)  # of the mistakes that were mended
     texts: list[list[tuple[str, str]]] = field(default_factory=list)  # what the edits have exchanged
+    before: list[tuple[str, Change]] = field(
+        default_factory=list
+    )  # the last edits, with the text in whose place
     _fitting: list[Change] = field(default_factory=list)  # edits of a wrong argument of a right function
     _lines: set[int] = field(default_factory=set)  # the nodes of the first wrong line
     _tried: int = 0
@@ -176,6 +180,8 @@ class _Search:
             self.codes.add(better.undoes)
             self.undone += self._undone(sandbox, better, met)
             self.texts.append(exchanged(source, better))
+            new = [edit for edit in better.edits if isinstance(edit.new, ast.expr)]
+            self.before = [(ast.unparse(edit.old), replace(better, edits=(edit,))) for edit in new]
             source = source.with_text(text)
         found = found or self._rewritten(source)
         if found is None and source is not self.first:
@@ -232,8 +238,15 @@ class _Search:
     def _changes(self, sandbox: Sandbox, observed: Observed) -> Iterator[Change]:
         """Yield the edits that make the first wrong line right, its small ones, the smallest elsewhere, and all others.
 
-        That line is written anew before the larger ones.
+        That line is written anew before the larger ones. After an edit that has mended something, the same one is made
+        wherever that text stands: people repeat a mistake.
         """
+        for text, change in self.before:
+            same = (
+                each for unit in sandbox.source.units for each in ast.walk(unit) if isinstance(each, ast.expr)
+            )
+            for node in (each for each in same if ast.unparse(each) == text):
+                yield replace(change, edits=(Edit(node, deepcopy(change.edits[0].new)),))
         source, first = sandbox.source, self._first_wrong(sandbox.source)
         statements = source.statements_at(first.line) if first is not None else []
         at_line = [node for statement in statements for node in ast.walk(statement)]
@@ -245,6 +258,8 @@ class _Search:
             if self.trace is not None:
                 fits += missing_terms(sandbox, observed, self.trace, first)
             self._fitting = fits if first.numbers is not None and first.numbers.is_given else []
+            if len(self.target.gradients.keys() - sandbox.base) > 1:  # one mistake in what they all read
+                yield from where_assigned(source, fits)
             yield from fits
             tried = set(map(id, [*adding, *fits]))
             changes = [change for change in changes if id(change) not in tried]

@@ -22,6 +22,7 @@ from handgrad.checking.interfaces import gradient_attribute, has_backward
 from handgrad.checking.interfaces.names import (
     arrays_in,
     is_target,
+    plain,
     words_of,
 )
 from handgrad.checking.interfaces.signatures import (
@@ -54,7 +55,7 @@ from handgrad.checking.user_files.needed import (
     lists_among,
     needed_by,
 )
-from handgrad.checking.user_files.parameter_words import is_bias, is_weight
+from handgrad.checking.user_files.parameter_words import ATTENDED, is_bias, is_weight
 from handgrad.checking.user_files.running import EnoughError, UserFile, time_limit
 
 TRIALS = 600  # of arguments, from each start
@@ -212,8 +213,12 @@ class ArgumentSearch:
             self._shorten(values)
             return self._progress(error), None
         self._offer(others)
-        if stage == FITS and (any(map(_is_degenerate, inputs.values())) or _broadcast(inputs.values())):
+        given = inputs.values()
+        little = not self.candidate.is_class and all(map(_proves_little, given))
+        if stage == FITS and (any(map(_is_degenerate, given)) or _broadcast(given) or little):
             stage = DEGENERATE
+        attended = {np.ndim(value) for name, value in inputs.items() if plain(name) in ATTENDED}
+        stage = min(stage, DEGENERATE) if len(attended) > 1 else stage
         described = ", ".join(
             f"{each.role} {shown(value)}" for each, value in values.items() if value is not OMITTED
         )
@@ -327,13 +332,14 @@ def _libraries(user_file: UserFile) -> list[str]:
     return others if "numpy" not in modules and others else ["", *others]
 
 
-def _is_list_of_numbers(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], float)
-
-
 def _is_degenerate(value: Any) -> bool:
     """Whether an input has one row only: a sum over the rows that is missing does not show."""
     return is_array(value) and value.ndim == 2 and value.shape[0] == 1 < value.shape[1]
+
+
+def _proves_little(value: Any) -> bool:
+    """Whether an input has whole numbers alone, in which there is no slope, or is a single number, without sums."""
+    return (is_array(value) and np.asarray(value).dtype.kind in "iub") or isinstance(value, float)
 
 
 def _broadcast(values: Iterable[Any]) -> bool:

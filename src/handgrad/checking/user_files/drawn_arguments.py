@@ -285,7 +285,7 @@ class Options:
             case ["normal"]:
                 return draw.normal(size=(rows, outputs))
             case ["."]:
-                return {"bias": 0.3, "weight": 0.4, "target": 1.0, "scale": 0.8}.get(role, 0.7)
+                return {"bias": 0.3, "weight": 0.4, "target": 0.8, "scale": 0.8}.get(role, 0.7)
         sizes = tuple(self._size(axis, name) for axis in axes)
         if role == "target":
             return self._one_hot(axes, sizes)

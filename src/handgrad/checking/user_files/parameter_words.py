@@ -23,6 +23,17 @@ STATES = {
     "prevh", "h0", "hprev", "hidden", "state", "prevc", "cprev", "hiddenstate", "c0", "prevhidden", "a0", "s0",
     "h", "c",
 }  # fmt: skip
+ATTENDED = {
+    "q",
+    "k",
+    "v",
+    "query",
+    "key",
+    "value",
+    "queries",
+    "keys",
+    "values",
+}  # of one rank, if drawn together
 SCALES = ("gamma", "scale", "shift", "beta", "gain")
 LISTS = {
     "layers", "sizes", "layersizes", "layerdims", "layersdims", "dims", "topology", "architecture", "structure",

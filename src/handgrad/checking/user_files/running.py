@@ -22,9 +22,11 @@ from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from handgrad.checking.interfaces import has_update
 from handgrad.checking.interfaces.tensors import finish_imports, without_history
-from handgrad.checking.subject import CheckError
+from handgrad.checking.subject import Array, CheckError
 from handgrad.errors import HandgradError
 
 SECONDS = 5.0  # for everything in a file that is no definition: what has been called by then is an example
@@ -43,8 +45,8 @@ SLOW = (
     "pandas",
 )  # seconds to import
 BUSY = 5  # times the limit, of a machine that does other things
+MOST_BYTES = 2**26  # of an array that is copied: it holds data, and no parameter
 MADE = 4  # results of a function that returns functions: one of them takes the arguments of the first call
-LARGEST_COPY = 50_000_000  # bytes of a call's arguments
 
 
 class EnoughError(BaseException):
@@ -71,6 +73,7 @@ class UserFile:
     made: dict[str, list[Any]] = field(
         default_factory=dict
     )  # what the first calls of a function with inner ones returned
+    arrays: dict[str, tuple[Array, Array]] = field(default_factory=dict)  # by name, with the values they had
     failures: list[tuple[str, str]] = field(default_factory=list)  # place, error
     not_installed: list[str] = field(default_factory=list)  # modules that it imports
 
@@ -84,7 +87,12 @@ class UserFile:
         return self.calls.get((owner, getattr(function, "__name__", "")))
 
     def run_samples(self) -> None:
-        """Run what the file does as a script, and the examples in its docstrings, for the arguments of its calls."""
+        """Run what the file does as a script, and the examples in its docstrings, for the arguments of its calls.
+
+        A training there has no effect on the file's arrays: a function that reads them is checked where its first call was.
+        """
+        self.arrays.clear()  # of calls while it was imported
+        self.keep_arrays()
         with _as_a_script(self.path):
             for statement in self.tree.body:
                 if _is_main_guard(statement):
@@ -94,6 +102,16 @@ class UserFile:
             for text in _docstrings(self.tree):
                 for example in _examples(text):
                     _run(self, *example)
+        for name, (array, values) in self.arrays.items():
+            array[...] = values
+            self.names[name] = array
+
+    def keep_arrays(self) -> None:
+        """Copy the arrays of numbers that the file has by now, but for those that were copied before."""
+        for name, value in self.names.items():
+            is_array = type(value) is np.ndarray and value.dtype.kind == "f" and value.flags.writeable
+            if is_array and name not in self.arrays and value.nbytes <= MOST_BYTES:
+                self.arrays[name] = value, value.copy()
 
 
 def run_file(path: Path) -> UserFile:
@@ -109,10 +127,9 @@ def run_file(path: Path) -> UserFile:
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError) as error:
-        text = getattr(error, "msg", error)
-        raise CheckError(
-            f"{path}:{getattr(error, 'lineno', 1)}: {type(error).__name__}: {text}", fix="it must import"
-        ) from None
+        line, text = getattr(error, "lineno", None), getattr(error, "msg", error)
+        place = f"{path}:{line}" if line else str(path)
+        raise CheckError(f"{place}: {type(error).__name__}: {text}", fix="it must import") from None
     known = sys.modules.get(path.stem)
     name = path.stem if known is None or getattr(known, "__file__", "") == file else f"{path.stem} (checked)"
     module = sys.modules[name] = ModuleType(name)
@@ -206,7 +223,7 @@ class _Recorder:
     """Records the first call of each of a file's functions, and ends a statement that goes on without a new one."""
 
     def __init__(self, user_file: UserFile) -> None:
-        self.calls, self.made = user_file.calls, user_file.made
+        self.user_file, self.calls, self.made = user_file, user_file.calls, user_file.made
         self.file, self.since = str(user_file.path.resolve()), 0
 
     @contextmanager
@@ -229,6 +246,7 @@ class _Recorder:
         owner = type(frame.f_locals["self"]).__name__ if "self" in frame.f_locals else _class_of(code)
         if (owner, code.co_name) not in self.calls:
             self.since = 0
+            self.user_file.keep_arrays()
             call = _call(code, frame.f_locals)
             if call is not None:
                 self.calls[owner, code.co_name] = call

@@ -8,14 +8,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from handgrad.checking.adjoint import adjoints
+from handgrad.checking.forward_guards import Guard
 from handgrad.checking.forward_trace import ForwardTrace, Operation
-from handgrad.checking.live_code import functions_of, recompiled, running
+from handgrad.checking.live_code import functions_of, is_authors, recompiled, running
 from handgrad.checking.subject import Array, CheckError, Subject
 from handgrad.checking.verdict.comparison import Comparison, compare, numerical_gradient
 from handgrad.checking.verdict.contract import violations
@@ -23,6 +25,7 @@ from handgrad.tolerance import rounding_error
 
 SMALL = 2e-3  # of an entry: so much a constant with three digits is off
 EPSILON = 1e-3  # what is smaller may be there against a division by zero
+NEGLIGIBLE = 1e-6  # what is no larger is meant to make no difference
 NEARER = 0.05  # of what is off may be left without what is taken for its cause
 TRIED = 1e-4  # of a constant, to see what the gradient makes of it
 SOLVED = 3  # steps of Newton's to the value that a rounded constant stands for
@@ -59,7 +62,7 @@ def _single(comparison: Comparison) -> str:
 def _clipped(subject: Subject, comparison: Comparison) -> str:
     """Look whether the gradient is right without what clips it in backward, by its entries or by its norm."""
     finder = _Unclipped()
-    functions = _functions(subject, comparison)
+    functions = functions_reached(subject, comparison)
     codes = recompiled(functions, lambda tree, path, is_script: finder.visit(tree))
     spans = [[line for _, _, line in each.__code__.co_lines() if line] for each in functions]
     ran = {line for span in spans if span for line in range(min(span), max(span) + 1)}
@@ -123,7 +126,8 @@ def _is_right(subject: Subject, comparison: Comparison) -> bool:
         return False
 
 
-def _functions(subject: Subject, comparison: Comparison) -> list[FunctionType]:
+def functions_reached(subject: Subject, comparison: Comparison) -> list[FunctionType]:
+    """Return the author's functions that forward and backward run."""
     sample = comparison.samples[0]
     return list(functions_of(lambda: subject.run_backward(sample.upstream, sample.inputs)))
 
@@ -147,6 +151,21 @@ def _unguarded(comparison: Comparison) -> str:
             line = f"`{trace.source(first)}` (line {first.place[1]})"
             return f"the gradient is right but for {value:g} in {line}, which forward and backward do not both have"
     return ""
+
+
+def guards_of_forward_alone(comparison: Comparison) -> dict[Guard, str]:
+    """Return what guards forward alone, as in ``np.log(p + 1e-9)``, with its lines: of it, no edit of backward is exact."""
+    trace = comparison.numerical.analytic.trace
+    if trace is None:
+        return {}
+    found: dict[Guard, str] = {}
+    for each in trace.operations:
+        if each.name == "add" and _guarded(each, trace.values) is not None:
+            file, line, _ = each.place
+            (value,) = _bounds(each, trace.values)
+            if value <= NEGLIGIBLE and is_authors(file):
+                found[Guard(Path(file), line, value)] = f"{value:g} in `{trace.source(each)}` (line {line})"
+    return {each: text for each, text in found.items() if each.is_forward_s_alone(found)}
 
 
 def _bounds(operation: Operation, values: Sequence[Any]) -> list[float]:
@@ -209,7 +228,7 @@ def _constant(subject: Subject, comparison: Comparison) -> str:
         return ""
     constants = [
         _Constant(function, number, value)
-        for function in _functions(subject, comparison)
+        for function in functions_reached(subject, comparison)
         for number, value in enumerate(function.__code__.co_consts)
         if type(value) is float and value != 0 and np.isfinite(value)
     ]

@@ -10,12 +10,13 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from handgrad.arrays import is_sparse
+from handgrad.arrays import is_sparse, release
 from handgrad.engines.compiled.blas import Blas, find_blas, library_is_chosen
 from handgrad.engines.compiled.elementwise import FLOATS
 from handgrad.engines.compiled.fused_loop import FusedLoop
@@ -101,7 +102,18 @@ class BoundCompiled:
         """Run every batch; see `BoundProgram.epoch`."""
         arrays = {value.name: self.given(value, epoch.arrays[value.name]) for value in self.program.inputs}
         plan = self.plan(arrays, min(epoch.batch_size, max(len(epoch.order), 1)))
-        return plan.run(replace(epoch, arrays=arrays), progress)
+        total, count = epoch.total, epoch.count
+        for first, last in epoch.between_releases():
+            part = replace(epoch.part(first, last, total, count), arrays=arrays)
+            try:
+                total, count = plan.run(
+                    part, progress and partial(_advance, progress, first * epoch.batch_size)
+                )
+            except NonFiniteLossError as error:
+                raise NonFiniteLossError(first + error.batch) from None
+            for array in epoch.arrays.values():
+                release(array)
+        return total, count
 
     def run(self, **inputs: Any) -> dict[str, Any]:
         """Run the lines once; see `BoundProgram.run`."""
@@ -155,6 +167,10 @@ class BoundCompiled:
             )  # fmt: skip
             self.prepared = key, plan
         return self.prepared[1]
+
+
+def _advance(progress: Callable[[int], None], before: int, rows: int) -> None:
+    progress(before + rows)
 
 
 def _row(value: Value, dtype: str) -> Array:

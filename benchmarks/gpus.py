@@ -1,11 +1,11 @@
-"""The jax engine on a CUDA card: step times by width against PyTorch and plain JAX, the card's limit, and agreement.
+"""The jax engine on a GPU with CUDA: step times by width against PyTorch and plain JAX, the GPU's limit, and agreement.
 
-    python benchmarks/cards.py                                  about ten minutes, unattended
-    python benchmarks/cards.py --device cpu --widths 64 128     to try it without a card
+    python benchmarks/gpus.py                                  about ten minutes, unattended
+    python benchmarks/gpus.py --device cpu --widths 64 128     to try it without a GPU
 
 Three Linear layers of one width with ReLU between them, softmax cross-entropy, SGD, float32. A step's time is that of an
 epoch of 2N steps less that of one of N, by N, the best of five of each: what an epoch takes beside its steps is left out. The
-jax engine gathers its rows on the host and sends them; for the two others all rows are on the card. The limit is what the
+jax engine gathers its rows on the host and sends them; for the two others all rows are on the GPU. The limit is what the
 best of a few large products of matrices reaches. All compute in full float32, or in TF32 with --tf32. What fails is named,
 and the rest goes on.
 """
@@ -74,7 +74,7 @@ def main() -> None:
 
 def prepare(options: argparse.Namespace) -> Any:
     """Import JAX for the device; end where there is none."""
-    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # PyTorch needs memory of the card too
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # PyTorch needs memory of the GPU too
     precision = "tensorfloat32" if options.tf32 else "highest"
     os.environ["JAX_DEFAULT_MATMUL_PRECISION"] = precision
     if options.device == "cpu":
@@ -83,7 +83,7 @@ def prepare(options: argparse.Namespace) -> Any:
 
     if options.device == "cuda" and jax.default_backend() != "gpu":
         sys.exit(
-            f"cards.py: JAX finds no CUDA card, only {jax.devices()[0].platform}\n"
+            f"gpus.py: JAX finds no GPU with CUDA, only {jax.devices()[0].platform}\n"
             "  fix    run it where there is one, with jax[cuda13] installed, or give --device cpu to try the script"
         )
     return jax
@@ -134,7 +134,7 @@ def network_of(width: int) -> Network:
 
 def engine_epochs(width: int, batch: int) -> Epochs:
     """Return handgrad's own lines."""
-    x, t = rows_of(width, batch)
+    rows = dict(zip(("x", "t"), rows_of(width, batch), strict=True))
     network = network_of(width)
     program = network.program(SGD(RATE)).keeping("total", "count")
     slots = {name: np.zeros(shape, np.float32) for name, shape in program.slots.items()}
@@ -142,7 +142,7 @@ def engine_epochs(width: int, batch: int) -> Epochs:
 
     def epochs(order: np.ndarray) -> None:
         rates = np.full(len(order), RATE)
-        bound.epoch(Epoch({"x": x, "t": t}, order.ravel(), batch, rates, 1, 0))
+        bound.epoch(Epoch(rows, order.ravel(), batch, rates, 1, 0))
 
     return epochs
 
