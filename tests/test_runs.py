@@ -33,7 +33,7 @@ from handgrad import (
 )
 from handgrad.data import Dataset
 from handgrad.files import LEFT_BEHIND, FolderLock, write_file, write_output
-from handgrad.runs import Run, load_run, match_classes, save_run
+from handgrad.runs import Run, delete_files, load_run, match_classes, save_run
 
 Array = NDArray[Any]
 
@@ -121,39 +121,65 @@ def test_weights_are_saved_as_they_read_not_as_they_lie(tmp_path: Path, view: An
 
 
 def test_saving_over_a_run_never_mixes_the_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stopped before any of its files, the folder holds the old run, no run, or the new one."""
-    import handgrad.files
-    import handgrad.runs
-
+    """Stopped at any file that is written or moved, the folder holds the old run, no run, or the new one, and goes on."""
     old, new = (
         Network(Linear(4, 3), loss=SoftmaxCrossEntropy()),
         Network(Linear(4, 3), loss=SoftmaxCrossEntropy(), seed=1),
     )
-    written: list[str] = []
-    stop_at = 0
+    calls, stop_at, found = 0, 0, []
 
-    def write(path: Path, content: bytes | str) -> None:
-        if len(written) == stop_at:
-            raise KeyboardInterrupt
-        written.append(path.name)
-        write_file(path, content)
+    def stopping(original: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == stop_at:
+                raise KeyboardInterrupt
+            return original(*arguments)
 
-    for stop_at in range(7):
+        return call
+
+    while not found or found[-1] != "new":
+        stop_at += 1
         folder = tmp_path / str(stop_at)
-        save_run(folder, run_of(old), HISTORY, "old")
-        written.clear()
+        calls = -1000
+        save_run(folder, run_of(old), HISTORY, "old", files={"checkpoint.safetensors": b"old"})
+        calls = 0
         with monkeypatch.context() as patched:
-            for module in (handgrad.runs, handgrad.files):
-                patched.setattr(module, "write_file", write)
+            patched.setattr("handgrad.runs.write_file", stopping(write_file))
+            patched.setattr("handgrad.runs.delete_files", stopping(delete_files))
+            patched.setattr(Path, "rename", stopping(Path.rename))
+            patched.setattr(Path, "replace", stopping(Path.replace))
             try:
-                save_run(folder, run_of(new), HISTORY, "new")
+                save_run(folder, run_of(new), HISTORY, "new", overwrite=True)
+                found.append("new")
             except KeyboardInterrupt:
-                with pytest.raises(RunError, match=r"run\.json: No such file"):
-                    load_run(folder)
-            else:
-                assert load_run(folder).network.seed == 1
-    assert len(written) == 6
-    assert written[-1] == "run.json"
+                if (folder / "run.json").exists():
+                    assert load_run(folder).network.seed == 0
+                    assert (folder / "checkpoint.safetensors").read_bytes() == b"old"
+                found.append("old" if (folder / "run.json").exists() else "none")
+        save_run(folder, run_of(new), HISTORY, "new", overwrite=True)
+        assert load_run(folder).network.seed == 1
+        assert not (folder / "checkpoint.safetensors").exists()
+        assert not (folder / "new").exists()
+    assert found == sorted(found, key=["old", "none", "new"].index)
+    assert set(found) == {"old", "none", "new"}
+
+
+def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
+    """Neither a run nor a file of somebody's own that has the name of one of a run's; others are left alone."""
+    run = run_of(classifier())
+    save_run(tmp_path / "run", run, HISTORY, "")
+    (tmp_path / "own").mkdir()
+    for name in ("history.csv", "mine.txt"):
+        (tmp_path / "own" / name).write_text("mine")
+    for folder, found in (("run", "holds a run"), ("own", "holds history.csv, though no run")):
+        with pytest.raises(RunError, match=found) as caught:
+            save_run(tmp_path / folder, run, HISTORY, "")
+        assert "overwrite=True" in caught.value.fix
+    assert {path.name for path in (tmp_path / "own").iterdir()} == {"history.csv", "mine.txt"}
+    save_run(tmp_path / "own", run, HISTORY, "", overwrite=True)
+    assert (tmp_path / "own" / "history.csv").read_text() != "mine"
+    assert (tmp_path / "own" / "mine.txt").read_text() == "mine"
 
 
 def test_a_folder_that_cannot_be_written_is_known_before_the_training(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -34,6 +35,7 @@ from handgrad.data import Dataset, Task
 from handgrad.data.columns import KINDS, Column
 from handgrad.errors import DataError, RunError, listed
 from handgrad.files import (
+    FolderLock,
     Tensors,
     check_file,
     parse_versioned,
@@ -106,19 +108,34 @@ def save_run(
     configuration: str,
     snapshots: Sequence[Snapshot] = (),
     files: Mapping[str, bytes | str] | None = None,
+    *,
+    overwrite: bool = False,
 ) -> None:
-    """Write a run folder; each file is whole or not there, and run.json, which makes it a run, comes last.
+    """Write a run folder; it is there whole or not at all.
 
-    An older run in the folder is deleted first, with its page, so that the two are never mixed. ``files`` are others
-    that belong to the run, by name.
+    With ``overwrite``, all files of an older run in the folder are replaced, so that the two are never mixed. ``files`` are
+    others that belong to the run, by name.
 
     Raises
     ------
     RunError
-        When the folder cannot be written.
+        When the folder cannot be written, and without ``overwrite`` when it holds a run, or a file of yours with the name
+        of one of a run's.
     """
-    folder = Path(folder)
-    delete_files(folder, ("run.json", "estimator.json", "explanation.html", "evaluation.png"))
+    with new_run(Path(folder), overwrite=overwrite) as new:
+        write_run(new, run, history, configuration, snapshots, files)
+
+
+def write_run(
+    folder: Path,
+    run: Run,
+    history: History,
+    configuration: str,
+    snapshots: Sequence[Snapshot] = (),
+    files: Mapping[str, bytes | str] | None = None,
+) -> None:
+    """Write the files of a run into its folder; run.json, which makes it a run, is the first to go and the last to come."""
+    delete_files(folder, ("run.json", "explanation.html", "evaluation.png"))
     write_file(folder / "weights.safetensors", tensor_bytes(run.network.arrays))
     write_file(folder / "config.toml", configuration)
     write_file(folder / "history.jsonl", history.to_json_lines())
@@ -135,16 +152,62 @@ def save_run(
     write_file(folder / "run.json", json.dumps(head | rest, indent=2) + "\n")
 
 
+ESTIMATOR = "estimator.json"
 RUN_FILES = (
-    "run.json", "estimator.json", "config.toml", "weights.safetensors", "history.jsonl", "history.csv", CHECKPOINT,
-    "snapshots.jsonl", "learning_curve.png", "learning_rate.png", "evaluation.png", "explanation.html",
+    "run.json", ESTIMATOR, "descent.safetensors", "config.toml", "weights.safetensors", "history.jsonl",
+    "history.csv", CHECKPOINT, "snapshots.jsonl", "learning_curve.png", "learning_rate.png", "evaluation.png",
+    "explanation.html",
 )  # fmt: skip
 """The files of a run folder; what else is there is somebody's own."""
 
 
 def holds_run(folder: Path) -> bool:
     """Whether a folder holds a run, finished or not, or an estimator's."""
-    return any(os.path.lexists(folder / name) for name in ("run.json", "estimator.json", CHECKPOINT))
+    return any(os.path.lexists(folder / name) for name in ("run.json", ESTIMATOR, CHECKPOINT))
+
+
+def in_the_way(folder: Path, settings: str = "") -> str:
+    """Return what a new run with these settings would overwrite in a folder, as an error says it; "" for nothing.
+
+    A training that was killed before its first checkpoint left its settings and a history, which nobody needs.
+    """
+    if holds_run(folder):
+        return "holds a run"
+    found = [name for name in RUN_FILES if os.path.lexists(folder / name)]
+    if "history.jsonl" in found or (found == ["config.toml"] and _holds(folder / "config.toml", settings)):
+        return ""
+    return f"holds {found[0]}, though no run, and a run has a file of that name" if found else ""
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return read_file(path, MOST_BYTES) == text.encode()
+    except RunError:
+        return False
+
+
+@contextmanager
+def new_run(folder: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Give a subfolder for a run; its files are then moved into the folder, in place of an older run's.
+
+    Raises
+    ------
+    RunError
+        As `save_run`.
+    """
+    with FolderLock(folder):
+        if (folder / "arriving").exists():
+            replace_run(folder)
+        if (found := in_the_way(folder)) and not overwrite:
+            raise RunError(
+                f"{folder}: {found}", fix="give overwrite=True to replace it, or choose another folder"
+            )
+        new = refuse_link(folder / "new")
+        try:
+            yield new
+            replace_run(folder)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
 
 
 def replace_run(folder: Path) -> None:

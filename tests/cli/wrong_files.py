@@ -261,6 +261,7 @@ OTHERS: dict[str, Callable[[Path], object]] = {
     "gap.parquet": lambda path: pq.write_table(
         pa.table({"a": [1.0, 2.0], "t": pa.nulls(2, pa.float64())}), path
     ),
+    "mine": lambda folder: [folder.mkdir(), (folder / "history.csv").write_text("mine")],
     "runs/unfinished": _unfinished,
     "runs/own": _own_layer,
     "runs/linked": _linked,

@@ -71,6 +71,22 @@ def test_a_training_in_its_place_is_no_estimator(tmp_path: Path, handgrad: Comma
         type(estimator).load(tmp_path / "run")
 
 
+def test_an_estimator_in_the_place_of_a_training_is_no_training(tmp_path: Path, handgrad: Command) -> None:
+    """Nothing is replaced unasked; replaced, nothing of the training is left, so that it cannot be resumed by mistake."""
+    estimator = fit(ours("MLPClassifier", max_iter=2, random_state=0), X, Y)
+    handgrad("train", "moons", "--hidden", "8", "--epochs", "1", "--out", "run")
+    with pytest.raises(RunError, match="run: holds a run"):
+        estimator.save(tmp_path / "run")
+    assert (tmp_path / "run" / "evaluation.png").exists()
+    estimator.save(tmp_path / "run", overwrite=True)
+    for name in ("evaluation.png", "explanation.html", "checkpoint.safetensors"):
+        assert not (tmp_path / "run" / name).exists()
+    assert handgrad("train", "--resume", "run").stderr == "run: the training is finished\n"
+    for command in ("evaluate run", "explain run", "train --resume run --epochs 9"):
+        refused = handgrad(*command.split(), code=1).stderr
+        assert refused.startswith("Error: run: holds an estimator, whose training data is not known\n")
+
+
 DAMAGE: dict[str, dict[str, Any]] = {
     "format": {"format": 99},
     "type": {"type": "MLPRegressor"},
@@ -127,7 +143,7 @@ def test_a_descent_goes_on_to_the_same_bits(kind: str, tmp_path: Path) -> None:
         straight.partial_fit(X, y, **more)
     for more in classes:
         stopped.partial_fit(X, y, **more)
-        stopped.save(tmp_path)
+        stopped.save(tmp_path, overwrite=True)
         stopped = type(stopped).load(tmp_path)
     assert stopped.loss_curve_ == straight.loss_curve_
     for own, other in zip(stopped.coefs_, straight.coefs_, strict=True):
@@ -139,7 +155,7 @@ def test_without_a_descent_there_is_no_file_of_one(tmp_path: Path) -> None:
     X, y = values()
     fit(ours("MLPRegressor", max_iter=2), X, y).save(tmp_path)
     assert (tmp_path / "descent.safetensors").exists()
-    fit(ours("MLPRegressor", solver="lbfgs", max_iter=2), X, y).save(tmp_path)
+    fit(ours("MLPRegressor", solver="lbfgs", max_iter=2), X, y).save(tmp_path, overwrite=True)
     assert not (tmp_path / "descent.safetensors").exists()
 
 
@@ -181,7 +197,7 @@ def test_what_another_optimiser_left_is_not_kept(
     X, y = values()
     regressor = fit(ours("MLPRegressor", max_iter=3, **first), X, y).set_params(warm_start=True, **then)
     for _ in range(2):
-        regressor.save(tmp_path)
+        regressor.save(tmp_path, overwrite=True)
         opened = type(regressor).load(tmp_path)
         np.testing.assert_array_equal(opened.predict(X), regressor.predict(X))
         fit(regressor, X, y)

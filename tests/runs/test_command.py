@@ -257,7 +257,7 @@ def test_a_run_folder_that_cannot_be_written_at_the_end_loses_no_weights(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr("handgrad.cli.train.save_run", refuse)
+    monkeypatch.setattr("handgrad.cli.train.write_run", refuse)
     with pytest.raises(RunError) as caught:
         group.main(XOR, standalone_mode=False)
     (place,) = tmp_path.glob("handgrad-*.safetensors")

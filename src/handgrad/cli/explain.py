@@ -23,7 +23,7 @@ from handgrad.cli.options import (
     configuration_from,
     is_run,
     json_option,
-    read_settings,
+    read_data_settings,
     refuse_settings,
     with_settings,
 )
@@ -127,7 +127,7 @@ def _subject(source: str | None, config: Path | None, settings: Mapping[str, Any
         return _of_file(named, rows)
     if is_run(source):
         refuse_settings(named, "a run", config, settings)
-        run, experiment = load_run(named), Experiment(read_settings(Path(named)))
+        run, experiment = load_run(named), Experiment(read_data_settings(Path(named)))
         dataset, chosen = experiment.dataset, _batch(experiment, rows)
         arrays = match_features(run, dataset)[chosen], match_classes(run, dataset)[chosen]
         optimiser = experiment.configuration.optimiser()

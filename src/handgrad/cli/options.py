@@ -16,10 +16,11 @@ from handgrad.checkpoints import NAME as CHECKPOINT
 from handgrad.configuration import MOST_BYTES, RECIPES, Configuration, read_configuration
 from handgrad.data import Dataset, Split, load
 from handgrad.engines import ENGINES
-from handgrad.errors import ConfigurationError, DataError, TrainingError
+from handgrad.errors import ConfigurationError, DataError, RunError, TrainingError
 from handgrad.files import check_file
 from handgrad.layers import ACTIVATIONS, LOSSES, OPTIMISERS, SCHEDULES, MeanSquaredError
 from handgrad.network import Network
+from handgrad.runs import ESTIMATOR
 from handgrad.training.metrics import HEAVY, TAIL, tail_share
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -287,3 +288,13 @@ def read_settings(folder: Path) -> Configuration:
     path = folder / "config.toml"
     check_file(path, MOST_BYTES)
     return read_configuration(path, {})
+
+
+def read_data_settings(folder: Path) -> Configuration:
+    """Read a run's settings, its data among them, which an estimator's run does not have: that is a `RunError`."""
+    if (folder / ESTIMATOR).exists():
+        raise RunError(
+            f"{folder}: holds an estimator, whose training data is not known",
+            fix="name the data where the command takes it; to train further, load the estimator in Python and fit it",
+        )
+    return read_settings(folder)

@@ -22,7 +22,7 @@ import msgspec
 
 from handgrad.checkpoints import NAME, Checkpoints
 from handgrad.cli.console import printable
-from handgrad.cli.options import Experiment, read_settings
+from handgrad.cli.options import Experiment, read_data_settings
 from handgrad.configuration import Configuration, TrainingSettings, write_configuration
 from handgrad.data.builtin import BUILT_IN
 from handgrad.data.sources import takes
@@ -34,6 +34,7 @@ from handgrad.runs import (
     RUN_FILES,
     delete_files,
     holds_run,
+    in_the_way,
     read_snapshots,
     replace_run,
     write_snapshots,
@@ -181,25 +182,25 @@ def problems_as_notices(what: str) -> Iterator[None]:
         notify(f"{what}: {error}")
 
 
-def folder_of_new(out: Path, *, overwrite: bool) -> Path | None:
+def folder_of_new(out: Path, configuration: Configuration, *, overwrite: bool) -> Path | None:
     """Return where a new training writes that is to be in ``out``; None when a person does not want that.
 
-    A run that is in ``out`` is replaced when the new one is finished, and only with ``overwrite``, or where a person at
-    the terminal agrees; else it is a `RunError`.
+    What is in ``out`` and has the name of one of a run's files is replaced when the new run is finished, and only with
+    ``overwrite``, or where a person at the terminal agrees; else it is a `RunError`.
     """
     if not is_first():
         return out
     if (out / "arriving").exists():
         replace_run(out)
-    if not holds_run(out):
+    if not (found := in_the_way(out, write_configuration(configuration))):
         return out
     if not overwrite and not (sys.stdin.isatty() and sys.stderr.isatty()):
+        resume = f"--resume {quoted(out)} to go on with it, " if holds_run(out) else ""
         raise RunError(
-            f"{out}: holds a run",
-            fix=f"give --overwrite to replace it when the new one is finished, --resume {quoted(out)} to go on with it, "
-            "or another folder",
+            f"{out}: {found}",
+            fix=f"give --overwrite to replace it when the new one is finished, {resume}or another folder",
         )
-    question = f"{printable(str(out))} holds a run. Replace it when the new one is finished?"
+    question = f"{printable(str(out))} {found}. Replace it when the new one is finished?"
     return refuse_link(out / "new") if overwrite or click.confirm(question, err=True) else None
 
 
@@ -249,7 +250,7 @@ def resumed(folder: Path, given: Callable[[Path], Configuration]) -> Configurati
 
     `FREE` ones may be others; another setting that differs is a `ConfigurationError`.
     """
-    before, now = read_settings(folder), given(folder / "config.toml")
+    before, now = read_data_settings(folder), given(folder / "config.toml")
     ours, theirs = _flat(located(now, before)), _flat(before)
     for name in sorted((ours.keys() | theirs.keys()) - {f"training.{name}" for name in FREE}):
         if ours.get(name) != theirs.get(name):

@@ -53,7 +53,7 @@ from handgrad.engines.cluster import JOINING_SECONDS, announced, check_same, is_
 from handgrad.errors import ConfigurationError, EngineError, RunError, TrainingError, notify
 from handgrad.files import FolderLock
 from handgrad.network import Network
-from handgrad.runs import Run, load_run, replace_run, save_run, target_names
+from handgrad.runs import Run, load_run, replace_run, target_names, write_run
 from handgrad.training import History, RangeTest, find_learning_rate, train
 from handgrad.training.metrics import metric_name
 
@@ -205,7 +205,7 @@ def _run(
                 return _Training(configuration, folder, folder, notes, None, as_json, find=find).run(
                     checkpoint_minutes
                 )
-        into = folder_of_new(out, overwrite=overwrite)
+        into = folder_of_new(out, configuration, overwrite=overwrite)
         if into is None:
             click.echo(f"{out}: not replaced", err=True)
             return 1
@@ -466,5 +466,5 @@ def _save(
         files[PAGE] = render_page(replace(with_training(explanation, snapshots), origin=origin))
     if evaluation is not None:
         files[PICTURE] = evaluation.picture(f"{dataset.name}: {len(judged):,} {which} rows")
-    save_run(folder, run, history, write_configuration(configuration), snapshots, files)
+    write_run(folder, run, history, write_configuration(configuration), snapshots, files)
     return evaluation

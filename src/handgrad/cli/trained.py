@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from handgrad.arrays import some_rows
 from handgrad.cli.console import show_results
 from handgrad.cli.evaluation import Evaluation
-from handgrad.cli.options import FILE, FOLDER, Experiment, json_option, read_settings
+from handgrad.cli.options import FILE, FOLDER, Experiment, json_option, read_data_settings
 from handgrad.data import Dataset, load
 from handgrad.data.columns import Column
 from handgrad.data.parquet_table import parquet_bytes
@@ -53,7 +53,7 @@ def evaluate_command(
     """
     trained = load_run(run)
     if source is None:
-        experiment = Experiment(read_settings(run))
+        experiment = Experiment(read_data_settings(run))
         dataset, rows = experiment.dataset, experiment.rows.test
         if not len(rows):
             raise DataError(f"{run}: there are no test rows", fix="name rows to score on")

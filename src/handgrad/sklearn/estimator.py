@@ -269,7 +269,7 @@ class Perceptron(BaseEstimator, ABC):
         return self.network_.predict(validate_data(self, X, accept_sparse="csr", reset=False))
 
     @judged
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the fitted estimator into a folder, which is a run folder of handgrad's: no pickle.
 
         The network, the parameters and the fitted attributes are saved, and the state of the descent, so that
@@ -279,11 +279,19 @@ class Perceptron(BaseEstimator, ABC):
         ----------
         path
             The folder; it is made when it is not there.
+        overwrite
+            Replace the run that is there.
+
+        Raises
+        ------
+        RunError
+            When the folder cannot be written, and without ``overwrite`` when it holds a run, or a file of yours with the
+            name of one of a run's.
         """
         from handgrad.sklearn.persistence import save
 
         check_is_fitted(self)
-        save(self, Path(path))
+        save(self, Path(path), overwrite=overwrite)
 
     @classmethod
     @judged

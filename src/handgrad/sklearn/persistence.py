@@ -20,7 +20,7 @@ from handgrad.arrays import Array
 from handgrad.errors import HandgradError, RunError
 from handgrad.files import Tensors, check_arrays, parse_versioned, read_file, tensor_bytes, write_file
 from handgrad.layers import SCHEDULES, Schedule
-from handgrad.runs import Run, load_run, save_run
+from handgrad.runs import ESTIMATOR, Run, load_run, new_run, write_run
 from handgrad.sklearn.classifier import LabelKind
 from handgrad.sklearn.networks import FIND, build_optimiser
 from handgrad.sklearn.solvers import DescentState
@@ -28,7 +28,6 @@ from handgrad.specs import from_table, to_table
 from handgrad.training import EpochRecord, History
 from handgrad.training.metrics import metric_name
 
-NAME = "estimator.json"
 FORMAT = 1
 MAX_BYTES = 64 * 2**20  # of estimator.json: room for a million classes
 
@@ -87,7 +86,7 @@ class _DescentHeader(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     generator: _GeneratorState | None
 
 
-def save(estimator: Any, folder: Path) -> None:
+def save(estimator: Any, folder: Path, *, overwrite: bool) -> None:
     """Write a fitted estimator into a run folder; see `MLPClassifier.save`."""
     kind: LabelKind | None = getattr(estimator, "_kind", None)
     classes = estimator.classes_ if kind else np.array([])
@@ -106,7 +105,6 @@ def save(estimator: Any, folder: Path) -> None:
         classes=() if several else names,
         feature_names=tuple(map(str, getattr(estimator, "feature_names_in_", ()))),
     )
-    save_run(folder, run, _history(estimator), f"# fitted by {run.source}; its parameters are in {NAME}\n")
     fitted = _FittedAttributes.__struct_fields__
     table = {
         "format": FORMAT,
@@ -117,8 +115,12 @@ def save(estimator: Any, folder: Path) -> None:
         "classes": classes.tolist(),
         "class_type": classes.dtype.str if kind else "",
     }
-    _save_descent(estimator, folder)
-    write_file(folder / NAME, json.dumps(table, indent=2, default=float) + "\n")
+    with new_run(folder, overwrite=overwrite) as new:
+        write_run(
+            new, run, _history(estimator), f"# fitted by {run.source}; its parameters are in {ESTIMATOR}\n"
+        )
+        _save_descent(estimator, new)
+        write_file(new / ESTIMATOR, json.dumps(table, indent=2, default=float) + "\n")
 
 
 def _history(estimator: Any) -> History:
@@ -150,7 +152,7 @@ def _plain(value: Any, name: str) -> Any:
 
 def load(kind: type[E], folder: Path) -> E:
     """Open what `save` wrote; see `MLPClassifier.load`."""
-    path = folder / NAME
+    path = folder / ESTIMATOR
     place = str(path)
     table = parse_versioned(read_file(path, MAX_BYTES), _EstimatorFile, place, FORMAT)
     if table.type != kind.__name__:
@@ -213,7 +215,6 @@ def _save_descent(estimator: Any, folder: Path) -> None:
     """Write the state of the last descent; nothing where the estimator's parameters would not resume from it."""
     found: DescentState | None = estimator._descent_state
     if found is None or {name: array.shape for name, array in found.slots.items()} != _slot_shapes(estimator):
-        (folder / DESCENT).unlink(missing_ok=True)
         return
     arrays = {SLOT + name: array for name, array in found.slots.items()}
     state, generator = estimator._random_state.get_state(legacy=False), None
