@@ -76,7 +76,7 @@ class Run:
     feature_names
         The names of the columns, when they had some.
     results
-        Loss and metric on the test rows.
+        The scores on the test rows and on the validation rows, as ``test_accuracy``.
     columns
         What was done to each column of a table.
     entries

@@ -18,6 +18,8 @@ from joblib.parallel import ParallelBackendBase, register_parallel_backend
 from handgrad.cli import group
 from handgrad.cli.sweep import Member, combinations, show
 from handgrad.configuration import Configuration
+from handgrad.errors import HandgradNotice
+from handgrad.runs import load_run
 
 from ..conftest import Command, Server
 
@@ -89,13 +91,13 @@ def test_the_best_is_shown_first_and_what_failed_last(capsys: pytest.CaptureFixt
 
     results = [
         {"error": "ended by SIGKILL"},
-        {"epochs": 4, "validation_loss": 0.3, "validation_accuracy": 0.75},
+        {"epochs": 4, "validation_loss": 0.3, "validation_accuracy": 0.75, "validation_roc_auc": 0.5},
         {},
-        {"epochs": 5, "validation_loss": 0.2, "validation_accuracy": 0.75},
-        {"epochs": 6, "validation_loss": 0.9, "validation_accuracy": 1.0},
+        {"epochs": 5, "validation_loss": 0.2, "validation_accuracy": 0.75, "validation_roc_auc": 0.9},
+        {"epochs": 6, "validation_loss": 0.9, "validation_accuracy": 1.0, "validation_roc_auc": 0.8},
     ]
     members = [member(seed, result) for seed, result in enumerate(results)]
-    show(members, as_json=False)
+    show(members, None, as_json=False)
     assert capsys.readouterr().out.splitlines() == [
         "seed  epochs  validation loss  validation accuracy  run",
         "   4       6              0.9                    1  runs/4",
@@ -103,10 +105,32 @@ def test_the_best_is_shown_first_and_what_failed_last(capsys: pytest.CaptureFixt
         "   1       4              0.3                 0.75  runs/1",
         "   0                                                runs/0: failed: ended by SIGKILL",
     ]
-    show(members, as_json=True)
+    show(members, "roc_auc", as_json=False)
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head == "seed  epochs  validation loss  validation accuracy  validation roc auc  run"
+    assert [row.split()[0] for row in rows] == ["3", "4", "1", "0"]
+    show(members, "loss", as_json=True)
     found = json.loads(capsys.readouterr().out)
     assert found["left"] == 1
+    assert [each["run"] for each in found["runs"]] == ["runs/3", "runs/1", "runs/4", "runs/0"]
+    with pytest.warns(
+        HandgradNotice, match="--by r2: these trainings have no such score, but loss, accuracy, roc_auc"
+    ):
+        show(members, "r2", as_json=True)
+    found = json.loads(capsys.readouterr().out)
     assert [each["run"] for each in found["runs"]] == ["runs/4", "runs/3", "runs/1", "runs/0"]
+
+
+def test_a_rare_class_is_found_by_the_score_that_counts_it(at: Command, shop: Path) -> None:
+    """The scores of a training's validation rows are those of its weights, as `evaluate` has them for the test rows."""
+    small = [*SMALL, "--epochs", "3", "--over", "training.optimiser.learning_rate=0.1,0.00001", "--out", "by"]
+    done = at("sweep", *small, "--by", "balanced_accuracy", "--json")
+    best, other = json.loads(done.stdout)["runs"]
+    assert best["validation_balanced_accuracy"] > other["validation_balanced_accuracy"]
+    own = load_run(shop / best["run"]).results
+    assert own["validation_roc_auc"] == best["validation_roc_auc"]
+    assert {"test_accuracy", "test_balanced_accuracy", "test_roc_auc", "validation_accuracy"} <= own.keys()
+    assert own["validation_accuracy"] == best["validation_accuracy"]
 
 
 def children(process: int) -> dict[str, int]:

@@ -20,13 +20,17 @@ from typing import Any
 import click
 
 from handgrad.cli.console import printable
+from handgrad.cli.evaluation import LINES
 from handgrad.cli.options import FOLDER, SETTINGS, configuration_from, json_option, with_settings
 from handgrad.cli.run_folder import ended, located, new_folder, quoted, resumed, terminated_as_interrupted
 from handgrad.configuration import Configuration, write_configuration
-from handgrad.errors import ConfigurationError, RunError, nearest, need
+from handgrad.errors import ConfigurationError, RunError, nearest, need, notify
 from handgrad.files import read_file, write_file
-from handgrad.runs import MOST_BYTES, holds_run
+from handgrad.runs import MOST_BYTES, holds_run, load_run
 from handgrad.training import History
+
+SCORES = ("loss", *LINES)
+SMALLER_IS_BETTER = ("loss", "root_mean_squared_error", "mean_absolute_error")
 
 LOG = "train.log"
 """What a training printed, in its run folder."""
@@ -47,10 +51,16 @@ LOCK, STOPPED = Lock(), Event()
 )
 @click.option("--out", type=FOLDER, help="The folder of the run folders [runs/DATA-TIME].")
 @click.option("--jobs", metavar="N", type=click.IntRange(1), help="How many are trained at a time [1].")
+@click.option(
+    "--by",
+    metavar="SCORE",
+    type=click.Choice(SCORES),
+    help=f"The score of the validation rows that decides which is best [accuracy, or r2]: {', '.join(SCORES)}.",
+)
 @json_option()
 def sweep_command(
     source: str | None, config: Path | None, over: tuple[str, ...], out: Path | None, jobs: int | None,
-    as_json: bool, **settings: Any,
+    by: str | None, as_json: bool, **settings: Any,
 ) -> int:  # fmt: skip
     """Train a network for each combination of settings, and compare them by their validation rows.
 
@@ -61,6 +71,7 @@ def sweep_command(
     handgrad sweep --over training.optimiser.learning_rate=0.001,0.003,0.01
     handgrad sweep houses.csv --target price --over network.hidden=[64],[64,64] --over training.seed=0,1,2 --jobs 4
     handgrad sweep network.toml --over training.optimiser.type=SGD,Adam --out runs/optimisers
+    handgrad sweep fraud.csv --target fraud --over training.batch_size=32,128 --by roc_auc
 
     The same command with --out FOLDER goes on: finished trainings stay, interrupted ones are resumed, and what is new in
     --over is trained.
@@ -90,7 +101,7 @@ def sweep_command(
                     f"Interrupted; to go on, give the same command with --out {quoted(folder)}", err=True
                 )
                 code = 128 + (signals[0] if signals else signal.SIGINT)
-    show(members, as_json=as_json)
+    show(members, by, as_json=as_json)
     return code
 
 
@@ -238,11 +249,13 @@ def _result(folder: Path) -> dict[str, Any]:
     text = read_file(folder / "history.jsonl", MOST_BYTES).decode()
     history = History.from_json_lines(text, str(folder))
     kept = history.epochs[(history.best_epoch or len(history.epochs)) - 1]
+    scores = load_run(folder).results
     return {
         "epochs": len(history.epochs),
         "training_loss": kept.loss,
         "validation_loss": kept.validation_loss,
         f"validation_{history.metric}": kept.validation_metric,
+        **{name: score for name, score in scores.items() if name.startswith("validation_")},
     }
 
 
@@ -265,26 +278,40 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else _written(value)
 
 
-def show(members: Sequence[Member], *, as_json: bool) -> None:
-    """Print the trainings that have ended, the best by accuracy or R² first, of equals by loss; those that failed last."""
+def show(members: Sequence[Member], by: str | None, *, as_json: bool) -> None:
+    """Print the trainings that have ended, the best by a score first, of equals by loss; those that failed last.
+
+    ``by`` is one of `SCORES`; None is accuracy, or R² where there are no classes.
+    """
+    ended = [member for member in members if member.result]
+    found = {name for member in ended for name in member.result}
+    metric = "validation_accuracy" if "validation_accuracy" in found else "validation_r2"
+    score = f"validation_{by}" if by else metric
+    if by and ended and score not in found:
+        known = ", ".join(name for name in SCORES if f"validation_{name}" in found)
+        notify(
+            f"--by {by}: these trainings have no such score, but {known}; they are sorted by {metric[11:]}"
+        )
+        score = metric
 
     def rank(member: Member) -> tuple[float, ...]:
         result = member.result
-        if "error" in result:
+        if result.get(score) is None:
             return (1,)
-        score = next(
-            value for name, value in result.items() if name in ("validation_accuracy", "validation_r2")
-        )
-        return (0, -score, result["validation_loss"])
+        sign = 1 if by in SMALLER_IS_BETTER else -1
+        return (0, sign * result[score], result["validation_loss"])
 
-    shown = sorted((member for member in members if member.result), key=rank)
+    shown = sorted(ended, key=rank)
     if as_json:
         rows = [{"run": str(each.folder), "settings": each.values, **each.result} for each in shown]
         click.echo(json.dumps({"runs": rows, "left": len(members) - len(shown)}))
         return
     if not shown:
         return
-    heads = [*shown[0].values, *(name for name in shown[0].result if name != "error"), "run"]
+    columns = [
+        name for name in ("epochs", "training_loss", "validation_loss", metric, score) if name in found
+    ]
+    heads = [*shown[0].values, *dict.fromkeys(columns), "run"]
     table = [[head.rpartition(".")[2].replace("_", " ") for head in heads]]
     for each in shown:
         cells: dict[str, Any] = {**each.values, **each.result, "run": str(each.folder)}

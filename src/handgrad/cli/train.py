@@ -7,7 +7,7 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -55,7 +55,6 @@ from handgrad.files import FolderLock
 from handgrad.network import Network
 from handgrad.runs import Run, load_run, replace_run, target_names, write_run
 from handgrad.training import History, RangeTest, find_learning_rate, train
-from handgrad.training.metrics import metric_name
 
 if TYPE_CHECKING:  # imported where used: the terminal should not wait for it
     from handgrad.explaining.record import Snapshot
@@ -300,12 +299,12 @@ class _Training:
                     click.echo(f"Stopped before the first epoch was finished: {saved}", err=True)
                     return interrupted
                 with self.resumable(experiment.network):
-                    evaluation = _save(self.into, experiment, history, run_folder.snapshots)
+                    evaluations = _save(self.into, experiment, history, run_folder.snapshots)
             if history.stopped != "interrupted" and self.into != self.out:
                 with self.resumable():
                     replace_run(self.out)
                 self.into = self.out
-        self.show(experiment, history, evaluation)
+        self.show(experiment, history, evaluations)
         if history.stopped != "interrupted":
             return 0
         click.echo(f"Interrupted; to resume: {self.command}", err=True)
@@ -345,8 +344,9 @@ class _Training:
             return ""
         return f" --epochs {len(read_past(self.into / CHECKPOINT)[0].epochs)}, with the weights before that"
 
-    def show(self, experiment: Experiment, history: History, evaluation: Evaluation | None) -> None:
-        """Print the results, with what mends a fit that is no better than a constant."""
+    def show(self, experiment: Experiment, history: History, evaluations: Mapping[str, Evaluation]) -> None:
+        """Print the results, on the test rows or else the validation rows, with what mends a useless fit."""
+        name, evaluation = next(iter(evaluations.items()), ("", None))
         remedy, warning = None, evaluation and evaluation.warning
         alone = history.facts.get("processes", 1) == 1
         if warning and alone and not experiment.dataset.entries and history.stopped != "interrupted":
@@ -359,9 +359,8 @@ class _Training:
             ran = {
                 name: history.facts[name] for name in ("engine", "blas", "threads") if name in history.facts
             }
-        which, _ = _watched(experiment)
         results = (
-            {} if evaluation is None else {f"{which}_{k}": value for k, value in evaluation.lines.items()}
+            {f"{name}_{score}": value for score, value in evaluation.lines.items()} if evaluation else {}
         )
         show_results(
             {"epochs": len(history.epochs), "stopped": history.stopped, "kept_epoch": last.epoch}
@@ -420,16 +419,23 @@ def _is_small(network: Network) -> bool:
     return made <= MOST_OF_PAGE
 
 
-def _watched(experiment: Experiment) -> tuple[str, Any]:
-    """Return the rows that a training is judged by, with what they are called: test rows, or else validation rows."""
-    rows = experiment.rows
-    return ("test", rows.test) if len(rows.test) else ("validation", rows.validation)
+def _evaluate(experiment: Experiment, run: Run) -> dict[str, Evaluation]:
+    """Return how good the network is on the test rows and on the validation rows, where there are any."""
+    dataset, rows, network, found = experiment.dataset, experiment.rows, run.network, {}
+    assert network.loss is not None
+    for name, chosen in (("test", rows.test), ("validation", rows.validation)):
+        if len(chosen):
+            prediction = network.predict(some_rows(dataset.x, chosen))
+            targets = network.check_targets(np.asarray(some_rows(dataset.t, chosen)), len(chosen))
+            names = target_names(run, prediction.shape[-1])
+            found[name] = Evaluation.of(network.loss, prediction, targets, dataset.classes, names)
+    return found
 
 
 def _save(
     folder: Path, experiment: Experiment, history: History, snapshots: Sequence[Snapshot]
-) -> Evaluation | None:
-    """Write the run folder, with its page and picture, and return how good the network is, as `_watched` has it."""
+) -> dict[str, Evaluation]:
+    """Write the run folder, with its page and picture, and return how good the network is, as `_evaluate`."""
     from handgrad.explaining import explain
     from handgrad.explaining.page import render_page
     from handgrad.explaining.snapshots import small_batch, with_training
@@ -447,16 +453,10 @@ def _save(
         columns=dataset.columns,
         entries=dataset.entries,
     )
-    evaluation, results = None, {}
-    which, judged = _watched(experiment)
-    if len(judged):
-        assert network.loss is not None
-        prediction = network.predict(some_rows(dataset.x, judged))
-        targets = network.check_targets(np.asarray(some_rows(dataset.t, judged)), len(judged))
-        names = target_names(run, prediction.shape[-1])
-        evaluation = Evaluation.of(network.loss, prediction, targets, dataset.classes, names)
-        metric = metric_name(network.loss)
-        results[f"{which}_{metric}"] = evaluation.scores[metric]
+    evaluations = _evaluate(experiment, run)
+    results = {
+        f"{rows}_{name}": value for rows, each in evaluations.items() for name, value in each.lines.items()
+    }
     run = replace(run, results=results)
     files: dict[str, bytes | str] = {}
     if _is_small(network):
@@ -464,7 +464,7 @@ def _save(
         explanation = explain(network, dataset.x[few], dataset.t[few], optimiser=configuration.optimiser())
         origin = f"weights after training, {len(few)} of the training rows"
         files[PAGE] = render_page(replace(with_training(explanation, snapshots), origin=origin))
-    if evaluation is not None:
-        files[PICTURE] = evaluation.picture(f"{dataset.name}: {len(judged):,} {which} rows")
+    for name, evaluation in [*evaluations.items()][:1]:
+        files[PICTURE] = evaluation.picture(f"{dataset.name}: {len(getattr(rows, name)):,} {name} rows")
     write_run(folder, run, history, write_configuration(configuration), snapshots, files)
-    return evaluation
+    return evaluations
