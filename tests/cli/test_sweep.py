@@ -32,6 +32,7 @@ SMALL = ["pets.csv", "--target", "kept", "--hidden", "9", "--batch-size", "16", 
         ("1,1e-3", [1, 0.001]),
         ("[64],[64,32]", [[64], [64, 32]]),
         ("SGD,Adam", ["SGD", "Adam"]),
+        ("default,balanced", [None, "balanced"]),
         ("relu, 'a,b'", ["relu", "'a", "b'"]),
         ("'a,b',\"c\"", ["a,b", "c"]),
         ('{type="Huber",delta=2.0},"a"', [{"type": "Huber", "delta": 2.0}, "a"]),
@@ -131,6 +132,20 @@ def test_a_rare_class_is_found_by_the_score_that_counts_it(at: Command, shop: Pa
     assert own["validation_roc_auc"] == best["validation_roc_auc"]
     assert {"test_accuracy", "test_balanced_accuracy", "test_roc_auc", "validation_accuracy"} <= own.keys()
     assert own["validation_accuracy"] == best["validation_accuracy"]
+
+
+def test_a_setting_may_stay_as_it_is(at: Command, shop: Path) -> None:
+    """Its default, or the file's or option's value, is one of the values, though TOML has no word for it."""
+    over = ["--over", "network.class_weight=default,balanced", "--out", "weights"]
+    runs = json.loads(at("sweep", *SMALL, "--epochs", "1", *over, "--json").stdout)["runs"]
+    assert {each["run"] for each in runs} == {
+        f"weights/class_weight={value}" for value in ("default", "balanced")
+    }
+    settings = {
+        each["run"].partition("=")[2]: (shop / each["run"] / "config.toml").read_text() for each in runs
+    }
+    assert 'class_weight = "balanced"' in settings["balanced"]
+    assert "class_weight" not in settings["default"]
 
 
 def children(process: int) -> dict[str, int]:

@@ -32,6 +32,8 @@ from handgrad.training import History
 SCORES = ("loss", *LINES)
 SMALLER_IS_BETTER = ("loss", "root_mean_squared_error", "mean_absolute_error")
 
+DEFAULT = "default"  # as a value: the setting as it is without --over
+
 LOG = "train.log"
 """What a training printed, in its run folder."""
 
@@ -108,7 +110,8 @@ def sweep_command(
 def combinations(over: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return every combination of the values of some settings, by a name that is the name of a folder too.
 
-    Values are TOML, or words; a name has the last part of each setting's.
+    Values are TOML, or words, of which ``default`` leaves the setting as it is without ``--over``. A name has the last part
+    of each setting's.
 
     Examples
     --------
@@ -146,6 +149,8 @@ def _values(text: str) -> list[Any]:
 
 
 def _value(text: str) -> Any:
+    if text == DEFAULT:
+        return None
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -153,6 +158,8 @@ def _value(text: str) -> Any:
 
 
 def _written(value: Any) -> str:
+    if value is None:
+        return DEFAULT
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), default=str)
 
 
