@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import datetime
 import json
+import re
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -213,9 +216,17 @@ def test_cells_that_new_rows_must_not_have_are_named(
     write_people(tmp_path)
     handgrad("train", "people.csv", "--target", "paid", *SMALL)
     (tmp_path / "new.csv").write_text(f"age,sex,deck,adult,born\n{row}\n")
-    assert problem in handgrad("predict", "run", "new.csv", code=1).stderr
+    refused = handgrad("predict", "run", "new.csv", code=1).stderr
+    assert problem in refused
+    assert "--drop" not in refused  # which `predict` has not
     (tmp_path / "new.csv").write_text("age,sex,adult,born\n3,male,True,2001-02-03\n")
-    assert "new.csv: there is no column 'deck'" in handgrad("predict", "run", "new.csv", code=1).stderr
+    refused = handgrad("predict", "run", "new.csv", code=1).stderr
+    assert refused == (
+        "Error: new.csv: there is no column 'deck'\n"
+        "  fix    add the column, which the run was trained on; where a value is not known its cell may be empty\n"
+    )
+    (tmp_path / "new.csv").write_text("age,sex,deck,adult,born\n3,male,,True,2001-02-03\n")
+    handgrad("predict", "run", "new.csv")
 
 
 def test_the_most_frequent_categories_have_features_and_a_late_text_among_numbers_is_named(
@@ -233,6 +244,77 @@ def test_the_most_frequent_categories_have_features_and_a_late_text_among_number
     (tmp_path / "t.csv").write_text("a,y\n" + "1.5,2.5\n" * 9000 + "five,1\n" + "2,1\n")
     with pytest.raises(DataError, match="line 9002: column 'a' holds 'five', and a finite number is needed"):
         load(tmp_path / "t.csv", target="y")
+
+
+ROWS = 60
+DAYS = [f"2021-{k % 12 + 1:02}-{k % 28 + 1:02}" for k in range(ROWS)]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "problem"),
+    [
+        (
+            "day",
+            [*DAYS[:40], "Easter", *DAYS[41:]],
+            "line 42: column 'day' holds 'Easter', and a date written as %Y-%m-%d",
+        ),
+        ("day", ["7/3/21", *DAYS[1:]], "line 2: column 'day' holds '7/3/21', and a date written as %Y-%m-%d"),
+        (
+            "weight",
+            [f"{k % 30 + 40} kg" for k in range(ROWS)],
+            "line 2: column 'weight' holds '40 kg', and a finite number",
+        ),
+        (
+            "size",
+            [f"{k % 7}.5cm" for k in range(ROWS)],
+            "line 2: column 'size' holds '0.5cm', and a finite number",
+        ),
+    ],
+)
+def test_what_is_nearly_a_date_or_a_number_is_no_category(
+    tmp_path: Path, name: str, cells: list[str], problem: str
+) -> None:
+    """A feature for each of them would be learnt by heart, and nobody would see it."""
+    write_table(tmp_path / "t.csv", [name, "y"], [[cell, k % 9 + 0.5] for k, cell in enumerate(cells)])
+    with pytest.raises(DataError, match=re.escape(problem)) as caught:
+        load(tmp_path / "t.csv", target="y")
+    assert caught.value.fix.endswith(f", or drop the column: --drop {name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "looks"),
+    [
+        ("row", range(100, 100 + ROWS), "has a number for each row, in order, as names of rows have"),
+        (
+            "patient_id",
+            [7 * k % 101 for k in range(ROWS)],
+            "has another whole number in each row, and is called",
+        ),
+        ("country", ["CH"] * ROWS, "is the same in every row"),
+        ("height", [1.5] * ROWS, "is the same in every row"),
+        ("name", [f"Anna {k}" if k % 2 else "Bo" for k in range(ROWS)], "has 31 different texts in 60 rows"),
+        ("population", [7 * k % 101 for k in range(ROWS)], None),
+        ("patient_id", [k % 12 for k in range(ROWS)], None),
+        ("grid", [k**2 for k in range(ROWS)], None),
+        ("rooms", [f"{k % 3} bed" if k % 2 else f"{k % 3} bath" for k in range(ROWS)], None),
+        ("street", [f"street {k % 20}" for k in range(ROWS)], None),
+    ],
+)
+def test_a_column_that_looks_useless_is_noticed(
+    tmp_path: Path, name: str, cells: Sequence[object], looks: str | None
+) -> None:
+    """It stays a feature: only its owner knows what it is."""
+    rows = [[cell, k**2 % 11, k % 9 + 0.5] for k, cell in enumerate(cells)]
+    write_table(tmp_path / "t.csv", [name, "other", "y"], rows)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        features = load(tmp_path / "t.csv", target="y").feature_names
+    assert features[0].startswith(name)
+    notices = [str(each.message) for each in caught]
+    assert len(notices) == (looks is not None)
+    if looks:
+        assert f"column {name!r} {looks}" in notices[0]
+        assert notices[0].endswith(f"; drop the column: --drop {name}")
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_a_pipe_or_a_device_in_a_run_folder_is_replaced(handgrad: Command, tmp_p
     os.mkfifo(folder / "learning_curve.png")
     (folder / "weights.safetensors").symlink_to(os.devnull)
     (folder / "config.toml").symlink_to(tmp_path / "pipe")
-    handgrad("train", "xor", "--hidden", "3", "--epochs", "1", "--out", "run")
+    handgrad("train", "xor", "--hidden", "3", "--epochs", "1", "--out", "run", "--overwrite")
     for name in ("weights.safetensors", "config.toml", "learning_curve.png"):
         assert (folder / name).lstat().st_size > 200
     assert load_run(folder).network.output_shape[-1] == 2

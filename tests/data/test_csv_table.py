@@ -197,11 +197,11 @@ def test_texts_that_are_no_classes_are_refused_as_a_target(read: Read) -> None:
         ),
         (days, "so classes, and nearly every one differs: 40 different ones in 40 rows"),
     ):
-        table = "a,y\n" + "".join(f"{k},{cell}\n" for k, cell in enumerate(cells))
+        table = "a,y\n" + "".join(f"{k**2},{cell}\n" for k, cell in enumerate(cells))
         with pytest.raises(DataError, match=problem):
             read(table, target="y")
         assert len(read(table, target="y", task="classification").classes) == len(cells)
-    table = "a,y\n" + "".join(f"{k},name{k % 30}\n" for k in range(90))
+    table = "a,y\n" + "".join(f"{k**2},name{k % 30}\n" for k in range(90))
     with pytest.warns(HandgradNotice, match="the target is text, so classes: 30 different ones in 90 rows"):
         assert read(table, target="y").task == "classification"
 

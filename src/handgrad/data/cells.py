@@ -130,10 +130,7 @@ class Cells:
         fix: str = "correct the cell, leave it empty where the value is missing, or leave out the line",
     ) -> DataError:
         """Return an error about a row of this column."""
-        return DataError(
-            f"{self.place(row)}: column {self.name!r} {problem}",
-            fix=f"{fix}, or drop the column: --drop {self.name}",
-        )
+        return DataError(f"{self.place(row)}: column {self.name!r} {problem}", fix=fix)
 
     def check_missing(self, medians: Sequence[float | None], *, marked: bool) -> None:
         """Raise an error where a cell is missing and a median unknown; notify where the training had no missing ones."""

@@ -17,13 +17,16 @@ import numpy as np
 from handgrad.arrays import MANY, Array, is_mapped, release
 from handgrad.data.cells import BOOLEANS, Cells, number
 from handgrad.data.temporary import TemporaryArray
-from handgrad.errors import notify
+from handgrad.errors import DataError, notify
 
 MOST_CATEGORIES = 255
 LEAST_ROWS = 2  # of a category: of one that is in a single row nothing can be learnt
 MOST_NAMES = 6  # in a line of the table
+MANY_ROWS = 20  # from which on a column's looks tell that it is none to learn from
 
 NUMBER_LIKE = re.compile(r"[-+]?[$€£]?\s?\d[\d.,_'\s]*\s?[%$€£]?")
+MEASURE = re.compile(r"[-+]?\d[\d.,_']*\s?([A-Za-z%°²³µ/]{1,9})")  # a number with its unit
+ROW_NAME = re.compile(r"(?i:(^|[\W_])(id|key|index|uuid))$|[a-z]I[dD]$|^Unnamed: 0$")
 CLOCK = re.compile(r"(.*?)(?:(?:T|\s+)(\d\d?):(\d\d)(?::(\d\d)(?:\.\d*)?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 SEPARATORS = re.compile(r"[/.,\s-]+")
 DATES = (
@@ -191,8 +194,7 @@ class Date(Column):
         assert cells.texts is not None, "read as numbers"
         moments = [_moment(text, self.format) for text in cells.texts]
         if None in moments:
-            row = int((cells.values == moments.index(None)).argmax())
-            raise cells.error(row, f"holds {cells.shown(row)}, and a date written as {self.format} is needed")
+            raise _no_date(cells, moments, self.format)
         return {
             part: cells.of_each(
                 [
@@ -265,7 +267,8 @@ def kind_of(cells: Cells) -> Column:
         return (Boolean if boolean else Number)(name)
     if form := _date_format(cells):
         return Date(name, format=form)
-    if all(map(NUMBER_LIKE.fullmatch, texts)):
+    units = {found and found[1] for found in map(MEASURE.fullmatch, texts)}
+    if all(map(NUMBER_LIKE.fullmatch, texts)) or (len(units) == 1 and None not in units):
         first = int((~absent).argmax())
         raise cells.error(
             first,
@@ -276,12 +279,39 @@ def kind_of(cells: Cells) -> Column:
 
 
 def kinds_of(table: Sequence[Cells]) -> list[Column]:
-    """Choose what is done to each column, not fitted yet."""
+    """Choose what is done to each column, not fitted yet; notify of those that look useless."""
     columns = []
     for cells in table:
-        columns.append(kind_of(cells))
+        drop = f"drop the column: --drop {cells.name}"
+        try:
+            columns.append(kind_of(cells))
+        except DataError as error:
+            raise DataError(error.problem, given=error.given, fix=f"{error.fix}, or {drop}") from None
+        if found := _no_feature(cells, columns[-1]):
+            notify(f"{cells.place(0)}: column {cells.name!r} {found}; {drop}")
         release(cells.values)
     return columns
+
+
+def _no_feature(cells: Cells, column: Column) -> str:
+    """Return why a column looks as if nothing could be learnt from it; "" where it does not."""
+    values = cells.values[:MANY]
+    if isinstance(column, Unused) or len(values) < MANY_ROWS:
+        return ""
+    if (values == values[0]).all():
+        return "is the same in every row"
+    if isinstance(column, Category):
+        assert cells.texts is not None, "read as numbers"
+        count, rows = len(cells.texts), int(np.count_nonzero(~cells.absent))
+        several = MANY_ROWS <= count < rows < 2 * count  # of one for each row nothing is used
+        return f"has {count:,} different texts in {rows:,} rows, as names have" if several else ""
+    if cells.texts is not None or (values % 1).any():  # nan % 1 is true
+        return ""
+    steps = np.diff(values)
+    if steps[0] and (steps == steps[0]).all():
+        return "has a number for each row, in order, as names of rows have"
+    named = ROW_NAME.search(cells.name) and len(np.unique(values)) == len(values)
+    return "has another whole number in each row, and is called as names of rows are" if named else ""
 
 
 def fit_columns(
@@ -337,21 +367,32 @@ def _are_numbers(texts: Sequence[str]) -> Array:
 
 
 def _date_format(cells: Cells) -> str | None:
-    """Return the form in which every text is a date."""
+    """Return the form in which every text is a date; a `DataError` where that holds for more than half of them."""
     assert cells.texts is not None, "numbers"
     readings = {}
     for form in DATES:
-        if _moment(cells.texts[0], form) and None not in (moments := [_moment(t, form) for t in cells.texts]):
-            readings[form] = moments
+        if any(_moment(text, form) for text in cells.texts[:3]):  # most columns are no dates
+            readings[form] = [_moment(text, form) for text in cells.texts]
     if not readings:
         return None
-    (form, moments), *others = readings.items()
+    least = min(moments.count(None) for moments in readings.values())
+    (form, moments), *others = (each for each in readings.items() if each[1].count(None) == least)
+    if least:
+        # One other text among dates is more likely a slip than a category, as among numbers.
+        if 2 * least < len(moments):
+            raise _no_date(cells, moments, form)
+        return None
     for _, other in others:
         if other != moments:
             row = int((cells.values == 0).argmax())
             problem = f"holds {cells.shown(row)}, and no row decides whether the day or the month is first"
             raise cells.error(row, problem, "write dates as 2000-12-31")
     return form
+
+
+def _no_date(cells: Cells, moments: Sequence[datetime | None], form: str) -> DataError:
+    row = int((cells.values == moments.index(None)).argmax())
+    return cells.error(row, f"holds {cells.shown(row)}, and a date written as {form} is needed")
 
 
 def _moment(text: str, form: str) -> datetime | None:

@@ -27,6 +27,7 @@ LARGEST = 16 * 2**30
 RATIO = 200
 FREE = 2**28
 
+EMPTY = "add the column, which the run was trained on; where a value is not known its cell may be empty"
 MAX_LISTED = 20  # names of columns in an error, at most: more would hide the problem
 
 MAX_COLUMNS = 200_000
@@ -146,7 +147,7 @@ def select(path: Path, header: Sequence[str], request: Request) -> Selection:
     wanted = [column.name for column in columns]
     if request.columns is not None and not request.target:
         kept = _positions(path, names, names if request.keep is None else request.keep)
-        return Selection(names, _positions(path, names, wanted) + kept, (), None, columns)
+        return Selection(names, _positions(path, names, wanted, EMPTY) + kept, (), None, columns)
     if not request.target:
         raise DataError(
             f"{path}: no target is named, and a table needs one",
@@ -165,7 +166,7 @@ def select(path: Path, header: Sequence[str], request: Request) -> Selection:
         if task == "classification":
             raise DataError(f"{path}: classification takes one target, and {len(aims)} are named")
         task = "regression"
-    features = _positions(path, names, wanted) if columns else _features(path, names, targets, request)
+    features = _positions(path, names, wanted, EMPTY) if columns else _features(path, names, targets, request)
     return Selection(names, features, targets, task, columns)
 
 
@@ -189,11 +190,11 @@ def _features(
     return features
 
 
-def _positions(path: Path, names: tuple[str, ...], wanted: Sequence[str]) -> tuple[int, ...]:
+def _positions(path: Path, names: tuple[str, ...], wanted: Sequence[str], fix: str = "") -> tuple[int, ...]:
     places = {name: place for place, name in enumerate(names)}
     for name in wanted:
         if name not in places:
-            raise DataError(f"{path}: there is no column {name!r}", fix=nearest(name, names))
+            raise DataError(f"{path}: there is no column {name!r}", fix=fix or nearest(name, names))
     return tuple(places[name] for name in wanted)
 
 
