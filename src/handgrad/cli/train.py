@@ -221,7 +221,10 @@ def _run(
         if folder != resume:
             replace_run(resume)
         click.echo(f"{resume}: {_why_ended(history, configuration)}", err=True)
-        show_results({**load_run(resume).results, "run": str(resume)}, as_json=as_json)
+        results = load_run(resume).results
+        rows = next(iter(results), "").partition("_")[0]  # of the test, or else of the validation
+        shown = {name: score for name, score in results.items() if name.startswith(rows)}
+        show_results({**shown, "run": str(resume)}, as_json=as_json)
         return 0
     past, notes = read_past(folder / CHECKPOINT)
     return _Training(configuration, resume, folder, notes, past, as_json).run(checkpoint_minutes)
