@@ -14,6 +14,7 @@ from handgrad import (
     BatchNorm,
     ConfigurationError,
     Dropout,
+    HandgradError,
     Linear,
     MeanSquaredError,
     Network,
@@ -26,7 +27,7 @@ from handgrad import (
 )
 from handgrad.data import moons
 from handgrad.training import RangeTest, find_learning_rate
-from handgrad.training.learning_rates import largest_finite_rate
+from handgrad.training.learning_rates import Trial, training_program
 from handgrad.training.rows import Subset
 
 from ..conftest import EACH_ENGINE
@@ -48,6 +49,22 @@ def test_the_network_stays_as_it_is_and_the_seed_decides_the_rate() -> None:
     np.testing.assert_array_equal(first.losses, same.losses)
     assert first.learning_rate == same.learning_rate
     assert not np.array_equal(first.losses[:20], other.losses[:20])
+
+
+def test_rows_by_number_are_those_alone_and_a_micro_batch_changes_rounding_only() -> None:
+    """So that a large file is not copied, and a batch that fits the memory in parts is not computed at once."""
+    made, some = (
+        Network(Linear(6, 12), ReLU(), Linear(12, 2), loss=MeanSquaredError(), dtype="float64"),
+        np.arange(7, 150),
+    )
+    alone = find_learning_rate(made, X[some], T[some], batch_size=20)
+    by_number = find_learning_rate(made, X, T, rows=some, batch_size=20)
+    np.testing.assert_array_equal(alone.losses, by_number.losses)
+    in_parts = find_learning_rate(made, X, T, rows=some, batch_size=20, micro_batch=8)
+    assert not np.array_equal(alone.losses, in_parts.losses)
+    np.testing.assert_allclose(alone.losses[:100], in_parts.losses[:100], rtol=1e-10)
+    with pytest.raises(HandgradError, match="devices"):
+        find_learning_rate(made, X, T, devices=2)
 
 
 @pytest.mark.parametrize("engine", EACH_ENGINE)
@@ -126,7 +143,12 @@ def test_the_largest_finite_rate_is_finite_and_little_more_is_not() -> None:
     made = Network(Linear(6, 12), ReLU(), Linear(12, 2), loss=MeanSquaredError())
     rows = Subset({"x": X, "t": T}, np.arange(len(X)))
     initial = {name: array.copy() for name, array in made.parameters.items()}
-    found = largest_finite_rate(made, rows, SGD(), 1e6, 20, 32, 0, "compiled")
+
+    def largest_finite_rate(below: float) -> float | None:
+        trial = Trial(made, training_program(made, SGD(), rows, 32), rows, 32, 0, "compiled")
+        return trial.largest_finite_rate(below, 20)
+
+    found = largest_finite_rate(1e6)
     assert found is not None
     assert all(np.array_equal(initial[name], array) for name, array in made.parameters.items())
 
@@ -140,4 +162,4 @@ def test_the_largest_finite_rate_is_finite_and_little_more_is_not() -> None:
         losses(10 * found)
     for array in made.parameters.values():
         array[...] = np.nan
-    assert largest_finite_rate(made, rows, SGD(), 1e-9, 20, 32, 0, "compiled") is None
+    assert largest_finite_rate(1e-9) is None

@@ -135,8 +135,7 @@ def _short(number: float) -> float:
 
 def _bound(network: Network, optimiser: SGD) -> BoundProgram:
     program = network.program(optimiser)
-    arrays = copy.deepcopy(dict(network.arrays)) | {n: np.zeros(shape) for n, shape in program.slots.items()}
-    return bind(DEFAULT_ENGINE, program, arrays)
+    return bind(DEFAULT_ENGINE, program, copy.deepcopy(network.arrays_for(program)))
 
 
 def _epoch(rows: tuple[Array, Array], optimiser: SGD, steps: int, first: int) -> Epoch:

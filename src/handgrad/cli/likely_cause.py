@@ -96,19 +96,21 @@ class _Trials:
         """Train with some settings."""
         dataset, rows, training = self.experiment.dataset, self.rows, settings.training
         network = settings.build(dataset)
-        watched = (dataset.x[rows.validation], dataset.t[rows.validation])
         history = train(
             network,
-            dataset.x[rows.train],
-            dataset.t[rows.train],
-            validation=watched if training.patience else None,
+            dataset.x,
+            dataset.t,
+            rows=rows.train,
+            validation=rows.validation if training.patience else None,
             epochs=epochs,
             batch_size=training.batch_size,
+            micro_batch=training.micro_batch,
             optimiser=settings.optimiser(),
             schedule=settings.schedule(),
             patience=training.patience,
             seed=training.seed,
             engine=training.engine,
+            devices=training.devices,
             progress=False,
         )
         if history.stopped == "interrupted":
@@ -158,16 +160,18 @@ class _Trials:
 
     def _other_rate(self) -> float | None:
         experiment, settings = self.experiment, self.experiment.configuration.training
-        rows = self.rows.train
         try:
             found = find_learning_rate(
                 experiment.configuration.build(experiment.dataset),
-                experiment.dataset.x[rows],
-                experiment.dataset.t[rows],
+                experiment.dataset.x,
+                experiment.dataset.t,
                 optimiser=experiment.configuration.optimiser(),
+                rows=self.rows.train,
                 batch_size=settings.batch_size,
+                micro_batch=settings.micro_batch,
                 seed=settings.seed,
                 engine=settings.engine,
+                devices=settings.devices,
             )
         except TrainingError:
             return None

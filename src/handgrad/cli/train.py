@@ -315,15 +315,18 @@ class _Training:
 
     def find_learning_rate(self, experiment: Experiment) -> RangeTest:
         """Find the learning rate, and set it."""
-        rows, settings = experiment.rows.train, self.configuration.training
+        settings = self.configuration.training
         found = find_learning_rate(
             experiment.network,
-            experiment.dataset.x[rows],
-            experiment.dataset.t[rows],
+            experiment.dataset.x,
+            experiment.dataset.t,
             optimiser=self.configuration.optimiser(),
+            rows=experiment.rows.train,
             batch_size=settings.batch_size,
+            micro_batch=settings.micro_batch,
             seed=settings.seed,
             engine=settings.engine,
+            devices=settings.devices,
         )
         table = settings.optimiser if isinstance(settings.optimiser, dict) else {"type": settings.optimiser}
         settings.optimiser = {**table, "learning_rate": found.learning_rate}

@@ -161,8 +161,10 @@ def _losses(
     """Return each batch's loss before its step, and the relative norm of each first update."""
     program = network.program(optimiser, weighted="w" in given).keeping("total", "count")
     start = program.initial(network.seed)
-    arrays = {name: array.copy() for name, array in (start | dict(network.states)).items()}
-    arrays |= {name: np.zeros(shape, network.dtype) for name, shape in program.slots.items()}
+    arrays = {
+        name: array.copy()
+        for name, array in (network.arrays_for(program) | start | dict(network.states)).items()
+    }
     bound = ReferenceEngine().bind(program, arrays)
     order = np.random.default_rng(0).permutation(len(given["x"]))
     losses = np.full(STEPS, WORST)

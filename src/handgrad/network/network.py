@@ -327,6 +327,10 @@ class Network(HTMLReprMixin):
         """Everything the network keeps, by name: parameters and states."""
         return {**self.parameters, **self.states}
 
+    def arrays_for(self, program: Program) -> dict[str, Array]:
+        """Return what one of its programs is bound to: its arrays, no copies, and the optimiser's slots, all 0."""
+        return self.arrays | {name: np.zeros(shape, self.dtype) for name, shape in program.slots.items()}
+
     @judged
     def output(self, x: ArrayLike, *, batch_size: Count | None = None) -> Array:
         """Return the network's output for each row, outside training: logits for a classifier.

@@ -137,8 +137,7 @@ def fit_program(network: Network, optimiser: Optimiser | None, *, weighted: bool
     if found is None:
         program = network.program(optimiser, weighted=weighted)
         program = program.keeping("total", "count") if optimiser else program.without_updates()
-        arrays = {name: array.copy() for name, array in network.arrays.items()}
-        arrays |= {name: np.zeros(shape, network.dtype) for name, shape in program.slots.items()}
+        arrays = {name: array.copy() for name, array in network.arrays_for(program).items()}
         found = FitProgram(program, bind(DEFAULT_ENGINE, program, arrays), arrays)
     try:
         yield found

@@ -25,7 +25,7 @@ from handgrad.sklearn.networks import (
     fit_program,
 )
 from handgrad.training.history import EpochRecord, requests_stop
-from handgrad.training.learning_rates import find_learning_rate, largest_finite_rate
+from handgrad.training.learning_rates import Trial, find_learning_rate
 from handgrad.training.metrics import mean_loss
 from handgrad.training.nonfinite import explain_nonfinite, largest
 from handgrad.training.rows import Subset
@@ -87,10 +87,11 @@ def _first_rate(estimator: Any, arrays: dict[str, Any], order: Array, seed: int)
     try:
         found = find_learning_rate(
             estimator.network_,
-            arrays["x"][order],
-            arrays["t"][order],
+            arrays["x"],
+            arrays["t"],
             optimiser=build_optimiser(estimator),
-            sample_weight=arrays["w"][order] if "w" in arrays else None,
+            sample_weight=arrays.get("w"),
+            rows=order,
             batch_size=rows_of_batch(estimator, len(order)),
             seed=seed,
         )
@@ -283,11 +284,9 @@ class Descent:
 
     def finite_rate(self, rate: float, steps: int) -> float | None:
         """Return a lower learning rate at which some steps from the network's weights, of an earlier epoch, stay finite."""
-        rows = Subset(self.arrays, np.sort(self.order))
-        optimiser = build_optimiser(self.estimator)
-        return largest_finite_rate(
-            self.network, rows, optimiser, rate, steps, self.batch_size, self.state.seed, DEFAULT_ENGINE
-        )
+        rows, seed = Subset(self.arrays, np.sort(self.order)), self.state.seed
+        trial = Trial(self.network, self.program.program, rows, self.batch_size, seed, DEFAULT_ENGINE)
+        return trial.largest_finite_rate(rate, steps)
 
     def report(self, line: str) -> None:
         """Print a line where verbose asks for it."""

@@ -130,7 +130,7 @@ def measure_engines(
     epoch = _whole_batches(checked_rows(network, x, t), batch_size, optimiser, seed)
     network.standardise(epoch.arrays["x"], epoch.arrays["t"], epoch.order)
     program = network.program(optimiser).keeping("total", "count")
-    arrays = network.arrays | {name: np.zeros(shape, network.dtype) for name, shape in program.slots.items()}
+    arrays = network.arrays_for(program)
     report = progress or (lambda name, share: None)
     runners, times = {}, {}
     for name in names:

@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike
 
 from handgrad.arguments import Count, Seed, judged
 from handgrad.arrays import Array
-from handgrad.engines import Epoch, NonFiniteLossError, bind
+from handgrad.engines import Epoch, NonFiniteLossError, bind, check_devices
 from handgrad.errors import TrainingError
 from handgrad.layers import Adam, Optimiser
 from handgrad.network import Network
+from handgrad.program import Program
 from handgrad.training.metrics import mean_loss
-from handgrad.training.rows import Subset, checked_rows
+from handgrad.training.rows import Subset, divide_rows
 
 LOWEST, HIGHEST, STEPS = 1e-6, 10.0, 150  # of the range test: 21 steps for each power of ten
 SMOOTHING = 0.9  # of the losses of single batches, exponentially
@@ -75,9 +76,12 @@ def find_learning_rate(
     *,
     optimiser: Optimiser | None = None,
     sample_weight: ArrayLike | None = None,
+    rows: Array | None = None,
     batch_size: Count = 32,
+    micro_batch: Count | None = None,
     seed: Seed = 0,
     engine: str = "compiled",
+    devices: Count | None = None,
 ) -> RangeTest:
     """Find a learning rate by a range test: 150 steps while the rate grows from 1e-6 to 10; the network stays as it is.
 
@@ -87,7 +91,7 @@ def find_learning_rate(
         With a loss, before training.
     x, t
         Rows and targets, as for `handgrad.train`.
-    optimiser, sample_weight, batch_size, seed, engine
+    optimiser, sample_weight, rows, batch_size, micro_batch, seed, engine, devices
         As for `handgrad.train`; the optimiser's own learning rate does not matter.
 
     Raises
@@ -108,13 +112,14 @@ def find_learning_rate(
     True
     >>> history = train(network, rows.x, rows.t, optimiser=Adam(found.learning_rate))
     """
+    check_devices(engine, devices)
     network = deepcopy(network)
-    arrays = checked_rows(network, x, t, sample_weight)
-    rows = Subset(arrays, np.arange(len(arrays["t"])))
-    network.standardise(arrays["x"], arrays["t"], rows.order)
+    chosen, _ = divide_rows(network, x, t, sample_weight, rows, None, seed)
+    network.standardise(chosen.arrays["x"], chosen.arrays["t"], chosen.order)
+    program = training_program(network, optimiser or Adam(), chosen, batch_size, micro_batch)
+    trial = Trial(network, program, chosen, batch_size, seed, engine, devices)
     rates = np.geomspace(LOWEST, HIGHEST, STEPS)
     losses, smooth, mean = [], [], 0.0
-    trial = _Trial(network, rows, optimiser or Adam(), batch_size, seed, engine)
     for step, loss in enumerate(trial.losses(rates), 1):
         mean = SMOOTHING * mean + (1 - SMOOTHING) * loss
         losses.append(loss)
@@ -127,21 +132,17 @@ def find_learning_rate(
             f"find_learning_rate: the loss falls at no learning rate from {LOWEST:g} to {HIGHEST:g}",
             fix="look at the data: inputs and targets of mean 0 and deviation 1 are learned best",
         )
-    found = _lowered(trial, rates[lowest] / BELOW_LOWEST_LOSS)
+    found = trial.lowered(rates[lowest] / BELOW_LOWEST_LOSS)
     return RangeTest(found, rates[: len(losses)], np.array(losses), np.array(smooth))
 
 
-def _lowered(trial: _Trial, rate: float) -> float:
-    """Return a rate that is no higher, of which a third comes to no much lower loss."""
-
-    def loss(rate: float) -> float:
-        losses = list(trial.losses(np.full(MIN_STEPS, rate)))
-        return float(np.mean(losses[-MIN_STEPS // 5 :])) if len(losses) == MIN_STEPS else np.inf
-
-    now = loss(rate)
-    while rate > LOWEST and ((lower := loss(LOWER * rate)) < BETTER * now or not np.isfinite(now)):
-        rate, now = LOWER * rate, lower
-    return float(f"{rate:.3g}")
+def training_program(
+    network: Network, optimiser: Optimiser, rows: Subset, batch_size: int, micro_batch: int | None = None
+) -> Program:
+    """Return the program of a training step on batches of some rows, of so many at a time where they are fewer."""
+    fewer = micro_batch if micro_batch is not None and micro_batch < batch_size else None
+    program = network.program(optimiser, weighted="w" in rows.arrays, micro_batch=fewer)
+    return program.keeping("total", "count")
 
 
 def steps_tried(steps: int) -> int:
@@ -149,44 +150,16 @@ def steps_tried(steps: int) -> int:
     return min(max(2 * steps, MIN_STEPS), MAX_STEPS)
 
 
-def largest_finite_rate(
-    network: Network, rows: Subset, optimiser: Optimiser, rate: float, steps: int, batch_size: int, seed: int,
-    engine: str,
-) -> float | None:  # fmt: skip
-    """Return the largest of some learning rates below one at which the loss stays finite, and does not grow.
-
-    Tried from the network's weights: the tenth of the rate, its tenth and so on, and of the first that is finite five
-    times and twice as much. None when none is, or two seconds are over.
-    """
-    count = steps_tried(steps)
-    until, trial = time.monotonic() + SECONDS, _Trial(network, rows, optimiser, batch_size, seed, engine)
-
-    def is_finite(lower: float) -> bool:
-        losses: list[float] = []
-        for loss in trial.losses(np.full(count, lower)):
-            losses.append(loss)
-            if time.monotonic() > until or not loss <= FAR_GROWN * abs(losses[0]):
-                return False
-        return len(losses) == count and bool(np.mean(losses[-count // 5 :]) <= GROWN * abs(losses[0]))
-
-    tens = rate / 10.0 ** np.arange(1, 10 + np.log10(rate))  # down to 1e-9
-    found = next((lower for lower in tens.tolist() if is_finite(lower)), None)
-    if found is None:
-        return None
-    return next((found * times for times in (5, 2) if is_finite(found * times)), found)
-
-
-class _Trial:
+class Trial:
     """Steps of a training, always from the same arrays, which stay as they are."""
 
     def __init__(
-        self, network: Network, rows: Subset, optimiser: Optimiser, batch_size: int, seed: int, engine: str
-    ) -> None:
-        program = network.program(optimiser, weighted="w" in rows.arrays).keeping("total", "count")
-        slots = {name: np.zeros(shape, network.dtype) for name, shape in program.slots.items()}
-        self.start = dict(network.arrays) | slots
+        self, network: Network, program: Program, rows: Subset, batch_size: int, seed: int, engine: str,
+        devices: int | None = None,
+    ) -> None:  # fmt: skip
+        self.start = network.arrays_for(program)
         self.arrays = {name: array.copy() for name, array in self.start.items()}
-        self.step = bind(engine, program, self.arrays)
+        self.step = bind(engine, program, self.arrays, devices)
         self.rows, self.batch_size, self.seed = rows, batch_size, seed
 
     def losses(self, rates: Array) -> Iterator[float]:
@@ -196,11 +169,44 @@ class _Trial:
         steps = -(-len(self.rows) // self.batch_size)
         for number in range(-(-len(rates) // steps)):
             own = rates[number * steps : (number + 1) * steps]
-            order = self.rows.order[np.random.default_rng([self.seed, number]).permutation(len(self.rows))]
-            order = order[: len(own) * self.batch_size]
+            order = self.rows.shuffled(self.seed, number)[: len(own) * self.batch_size]
             epoch = Epoch(self.rows.arrays, order, self.batch_size, own, number * steps + 1, self.seed)
             for batch in range(len(own)):
                 try:
                     yield mean_loss(*self.step.epoch(epoch.part(batch, batch + 1, 0.0, 0.0)))
                 except NonFiniteLossError:
                     return
+
+    def lowered(self, rate: float) -> float:
+        """Return a rate that is no higher, of which a third comes to no much lower loss."""
+
+        def loss(rate: float) -> float:
+            losses = list(self.losses(np.full(MIN_STEPS, rate)))
+            return float(np.mean(losses[-MIN_STEPS // 5 :])) if len(losses) == MIN_STEPS else np.inf
+
+        now = loss(rate)
+        while rate > LOWEST and ((lower := loss(LOWER * rate)) < BETTER * now or not np.isfinite(now)):
+            rate, now = LOWER * rate, lower
+        return float(f"{rate:.3g}")
+
+    def largest_finite_rate(self, rate: float, steps: int) -> float | None:
+        """Return the largest of some learning rates below one at which the loss stays finite, and does not grow.
+
+        The tenth of the rate is tried, its tenth and so on, and of the first that is finite five times and twice as much.
+        None when none is, or two seconds are over.
+        """
+        count, until = steps_tried(steps), time.monotonic() + SECONDS
+
+        def is_finite(lower: float) -> bool:
+            losses: list[float] = []
+            for loss in self.losses(np.full(count, lower)):
+                losses.append(loss)
+                if time.monotonic() > until or not loss <= FAR_GROWN * abs(losses[0]):
+                    return False
+            return len(losses) == count and bool(np.mean(losses[-count // 5 :]) <= GROWN * abs(losses[0]))
+
+        tens = rate / 10.0 ** np.arange(1, 10 + np.log10(rate))  # down to 1e-9
+        found = next((lower for lower in tens.tolist() if is_finite(lower)), None)
+        if found is None:
+            return None
+        return next((found * times for times in (5, 2) if is_finite(found * times)), found)

@@ -139,11 +139,7 @@ class _Run:
         self.training, self.watched = zip(*divided, strict=True)
         self.loss, self.batch_size, self.seeds, self.shuffle = networks[0].loss, batch_size, seeds, shuffle
         program = networks[0].program(optimiser).keeping("total", "count")
-        arrays = []
-        for network in networks:
-            slots = {name: np.zeros(shape, network.dtype) for name, shape in program.slots.items()}
-            arrays.append({**network.arrays, **slots})
-        self.many = ManyOnJax(arrays)
+        self.many = ManyOnJax([network.arrays_for(program) for network in networks])
         data = self.many.sent(self.training[0].arrays)
         self.train = self.many.trainer(program, data)
         if self.watched[0] is not None:

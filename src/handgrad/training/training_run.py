@@ -21,7 +21,7 @@ from handgrad.layers import Adam, Constant, Optimiser, Schedule
 from handgrad.network import Network
 from handgrad.program import Program
 from handgrad.training.history import BatchRecord, EpochRecord, History, requests_stop
-from handgrad.training.learning_rates import largest_finite_rate
+from handgrad.training.learning_rates import Trial, training_program
 from handgrad.training.metrics import mean_loss, measure_metric, metric_name
 from handgrad.training.nonfinite import explain_nonfinite, largest
 from handgrad.training.progress import Progress, progress_for
@@ -189,15 +189,13 @@ class TrainingRun:
         self.batch_size, self.seed, self.shuffle = batch_size, seed, shuffle
         self.optimiser = optimiser
         self.after_batch, self.checkpoints = after_batch, checkpoints
-        weighted = "w" in training.arrays
-        self.program = network.program(optimiser, weighted=weighted).keeping("total", "count")
-        step = self.program
-        if micro_batch is not None and micro_batch < batch_size:
-            step = network.program(optimiser, weighted=weighted, micro_batch=micro_batch)
-            step = step.keeping("total", "count")
-        slots = {name: np.zeros(shape, network.dtype) for name, shape in step.slots.items()}
-        self.arrays: dict[str, Array] = {**network.arrays, **slots}
-        self.step: BoundProgram = bind(engine, step, self.arrays, devices)
+        self.program = self.step_program = training_program(
+            network, optimiser, training, batch_size, micro_batch
+        )
+        if self.step_program.micro_batch:  # which is explained as one for the whole batch
+            self.program = training_program(network, optimiser, training, batch_size)
+        self.arrays, self.devices = network.arrays_for(self.step_program), devices
+        self.step: BoundProgram = bind(engine, self.step_program, self.arrays, devices)
         self.loss_program = network.loss_program(weighted=watched is not None and "w" in watched.arrays)
         if watched is not None:
             self.validation, self.prediction = (
@@ -386,11 +384,17 @@ class TrainingRun:
 
     def finite_rate(self, rate: float, steps: int) -> float | None:
         """Return a lower learning rate at which some steps from the initial weights stay finite."""
-        facts, rows = self.step.facts, self.training
         network = deepcopy(self.network)
         initial = network.program().initial(network.seed)
         for name, array in network.parameters.items():
             array[...] = initial[name]
-        return largest_finite_rate(
-            network, rows, self.optimiser, rate, steps, self.batch_size, self.seed, facts["engine"]
+        trial = Trial(
+            network,
+            self.step_program,
+            self.training,
+            self.batch_size,
+            self.seed,
+            self.step.facts["engine"],
+            self.devices,
         )
+        return trial.largest_finite_rate(rate, steps)
