@@ -102,3 +102,29 @@ def test_what_is_not_recognised_is_named_with_its_line(handgrad: Command, tmp_pa
     assert f"{path}:10: return np.cumsum(z, axis=0)" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "adopted").exists()
+
+
+def test_a_training_that_diverges_is_one_message(handgrad: Command, script: Path, tmp_path: Path) -> None:
+    """Its loss is not finite after a few steps at its own learning rate."""
+    script.write_text("""
+import numpy as np
+np.seterr(all="ignore")
+rng = np.random.default_rng(0)
+X = rng.normal(size=(100, 8)); y = X[:, :1] * 3
+W1 = rng.normal(size=(8, 32)); W2 = rng.normal(size=(32, 1))
+for i in range(100):
+    h = np.maximum(X @ W1, 0)
+    out = h @ W2
+    loss = ((out - y) ** 2).sum()
+    dout = 2 * (out - y)
+    dW2 = h.T @ dout
+    dh = dout @ W2.T
+    dh[h <= 0] = 0
+    dW1 = X.T @ dh
+    W1 -= 0.5 * dW1
+    W2 -= 0.5 * dW2
+""")
+    said = handgrad("adopt", script, code=1).stderr
+    assert "Error: the training diverges: its loss is not finite after " in said
+    assert " steps at a learning rate of 0.5\n  fix    lower the learning rate in the file" in said
+    assert not (tmp_path / "adopted").exists()

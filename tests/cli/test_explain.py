@@ -60,6 +60,8 @@ plain_inputs = {"x": np.ones(3)}
 def own(tmp_path: Path) -> Path:
     path = tmp_path / "own.py"
     path.write_text(OWN, encoding="utf-8")
+    two = "from handgrad import *\nfirst = Network(Linear(2, 3))\nsecond = Network(Linear(3, 2))\n"
+    (tmp_path / "two.py").write_text(two, encoding="utf-8")
     return path
 
 
@@ -206,6 +208,20 @@ def test_a_network_of_one_s_own_is_explained(handgrad: Command, own: Path) -> No
     assert "network 4 → 5 → 3 · 43 parameters · 9 rows" in said
 
 
+def test_a_rule_is_explained_by_its_name(handgrad: Command) -> None:
+    """At random inputs, and its Jacobian; a name that data has too is that of the data."""
+    said = handgrad("explain", "softmax", "--jacobian", "y:z", "--rows", "3").stdout
+    assert "Jacobian y:z" in said
+    assert "rule softmax" in handgrad("explain", "softmax").stdout
+
+
+def test_the_only_network_of_a_file_needs_no_name(handgrad: Command, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(
+        "from handgrad import *\nnet = Network(Linear(2, 3), ReLU(), Linear(3, 1), loss=HalfSquaredError())\n"
+    )
+    assert "network 2 → 3 → 1" in handgrad("explain", "net.py").stdout
+
+
 def test_colour_is_for_terminals(own: Path) -> None:
     """And headings are bold there."""
     import pty
@@ -228,6 +244,10 @@ WRONG = {
     "own.py:network --epochs 3": "own.py:network is a file of your own, which has its own settings",
     "none.py:rule": "none.py: there is no such file",
     "--line dW9": "no line makes 'dW9'",
+    "--line W1": "W1 is a parameter, which the update alone changes",
+    "--line dx": "no line makes dx: x is data, so that no update needs its gradient",
+    "softmax --epochs 3": "softmax is a rule, which has its own settings",
+    "two.py": "two.py: there are 2 networks and rules: first, second",
     "--jacobian z1": "'z1' names no two values",
     "--jacobian z1:z2": "z1 does not depend on z2",
     "digits --jacobian a1:z1": "the Jacobian of a1 with respect to z1 has 67,108,864 entries, and 6,000,000 are the most",

@@ -14,7 +14,7 @@ import numpy as np
 from handgrad.adopting.author import AdoptError, Author
 from handgrad.adopting.author_steps import RATE, GradientSteps, Steps
 from handgrad.adopting.traced_values import Array
-from handgrad.engines import DEFAULT_ENGINE, BoundProgram, Epoch, bind
+from handgrad.engines import DEFAULT_ENGINE, BoundProgram, Epoch, NonFiniteLossError, bind
 from handgrad.layers import SGD
 from handgrad.network import Network
 from handgrad.tolerance import close
@@ -155,8 +155,18 @@ def _losses(
     averages: bool,
 ) -> tuple[float, ...]:
     """Return the losses after 0, 1, … steps: that of a step is the loss before its update."""
-    pairs = [bound.epoch(_epoch(rows, optimiser, 1, first)) for first in range(1, count + 2)]
-    return tuple(factor * total / (n if averages else 1) for total, n in pairs)
+    losses = []
+    for first in range(1, count + 2):
+        try:
+            total, n = bound.epoch(_epoch(rows, optimiser, 1, first))
+        except NonFiniteLossError:
+            raise AdoptError(
+                f"the training diverges: its loss is not finite after {first - 1} of {count} steps at a learning rate of "
+                f"{optimiser.learning_rate / factor:g}",
+                fix="lower the learning rate in the file, or compare fewer steps: --steps 1",
+            ) from None
+        losses.append(factor * total / (n if averages else 1))
+    return tuple(losses)
 
 
 def _timed(steps: Steps, network: Network, optimiser: SGD, rows: tuple[Array, Array]) -> tuple[float, float]:

@@ -143,6 +143,21 @@ class Subject:
         outputs = list(output) if self.several else [output]
         return [np.asarray(part) for part in outputs]
 
+    def first_not_finite(self, inputs: Inputs) -> str:
+        """Return NumPy's first operation in forward whose result is not finite, with its place; "" where there is none."""
+        first, then = np.errstate(divide="raise", invalid="raise", over="ignore"), np.errstate(over="raise")
+        for raising in (first, then):
+            given = copy_of(inputs)
+            try:
+                with np.errstate(all="ignore"), raising:
+                    self.forward(*given.values()) if self.positional else self.forward(**given)
+            except FloatingPointError as error:
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                return f"{error} at {where.filename}:{where.lineno}: {where.line}"
+            except Exception:
+                continue
+        return ""
+
     def run_backward(
         self, upstream: list[Array], inputs: Inputs, *, fresh: bool = True, forward: bool = True
     ) -> Gradients:

@@ -28,6 +28,7 @@ from handgrad.cli.options import (
     with_settings,
 )
 from handgrad.cli.user_file import find, import_file, importing_from
+from handgrad.data.builtin import BUILT_IN
 from handgrad.errors import ConfigurationError
 from handgrad.explaining import Explanation, explain
 from handgrad.explaining.record import Snapshot
@@ -36,7 +37,7 @@ from handgrad.explaining.terminal import WIDTH, show_health, show_jacobian, show
 from handgrad.files import write_output
 from handgrad.layers import Optimiser
 from handgrad.network import Network
-from handgrad.rules import Rule
+from handgrad.rules import RULES, Rule
 from handgrad.runs import load_run, match_classes, match_features, read_snapshots
 
 
@@ -66,7 +67,8 @@ def explain_command(
     """Explain gradients: every shape and why, which line differentiates which, Jacobians, and what went dead.
 
     With nothing named it is the small untrained network of `handgrad lab`. SOURCE is a run folder, a configuration
-    (.toml), data as for `handgrad train` with the same settings, or FILE.py:NAME, a network or a rule of your own.
+    (.toml), data as for `handgrad train` with the same settings, a rule of handgrad's by its name, or FILE.py:NAME, a
+    network or a rule of your own.
     The batch is the first rows that training did not see; for a file of your own NAME_inputs or inputs, as for
     `handgrad check`, or random numbers.
 
@@ -74,6 +76,7 @@ def explain_command(
     handgrad explain --line dW1
     handgrad explain runs/digits --jacobian z1:W1 --example 0
     handgrad explain runs/digits --health
+    handgrad explain softmax --jacobian y:z
     handgrad explain layer.py:swish --html swish.html
     """
     pairs = [jacobian] if jacobian else []
@@ -133,6 +136,10 @@ def _subject(source: str | None, config: Path | None, settings: Mapping[str, Any
         optimiser = experiment.configuration.optimiser()
         origin = f"trained weights of {Path(named).name}, {_which(experiment, len(chosen))}"
         return _Subject(run.network, arrays, optimiser, read_snapshots(Path(named)), origin)
+    if named in RULES and named not in BUILT_IN and not Path(named).exists():
+        refuse_settings(named, "a rule", config, settings)
+        drawn = draw_for(RULES[named], np.random.default_rng(0))
+        return _Subject(RULES[named], tuple(drawn.values()), origin="random inputs")
     experiment = Experiment(configuration_from(source, config, settings))
     dataset, network, chosen = experiment.dataset, experiment.network, _batch(experiment, rows)
     network.standardise(dataset.x, dataset.t)
@@ -159,8 +166,17 @@ def _of_file(source: str, rows: int) -> _Subject:
     path, generator = Path(f"{file}.py"), np.random.default_rng(0)
     with importing_from(path.parent):
         module = import_file(path)
+        own = [
+            each for each, value in vars(module).items()
+            if isinstance(value, Network) or (isinstance(value, Rule) and value.__module__ == module.__name__)
+        ]  # fmt: skip
+        if not name and len(own) > 1:
+            raise ConfigurationError(
+                f"{source}: there are {len(own)} networks and rules: {', '.join(own)}",
+                fix=f"name one, {source}:{own[0]}",
+            )
         try:
-            every = find(module, path, name.removeprefix(":"))
+            every = find(module, path, name.removeprefix(":") or "".join(own))
         except CheckError:
             if any(isinstance(each, Network | Rule) for each in vars(module).values()):
                 raise
@@ -171,11 +187,6 @@ def _of_file(source: str, rows: int) -> _Subject:
                 f"{source}: there is no network and no rule",
                 fix=f"explain takes a Network, or a function with @rule; handgrad check {path} judges other functions, and "
                 f"handgrad adopt {path} makes a Network of a from-scratch one",
-            )
-        if len(known) > 1:
-            names = ", ".join(each.name for each in known)
-            raise ConfigurationError(
-                f"{source}: there are {len(known)}: {names}", fix=f"name one, {source}:{known[0].name}"
             )
         model, inputs = known[0].forward, known[0].inputs
         if inputs is None and isinstance(model, Network):

@@ -20,6 +20,7 @@ from handgrad.checking.interfaces import (
     has_backward,
     has_gradients,
     has_update,
+    line_of_update,
     operations_of,
 )
 from handgrad.checking.user_files import (
@@ -140,6 +141,9 @@ def find_all(
             continue
         checked.add(candidate.backward_name or candidate.name)
         yield replace(found, surrogate=names.get(f"{candidate.name}_surrogate"))
+    if not is_script and not name and checked and (line := line_of_update(path)):
+        problem = "this update and the lines around it are not judged, only what they call"
+        user_file.failures.append((f"{path}:{line}", problem))
     if not is_script:  # whose parts they are, and it is checked
         for each in left:
             if each.parts & checked and each.problem:  # its parts are checked: that it is not is no verdict

@@ -436,6 +436,37 @@ class Explanation(HTMLReprMixin):
 
         return render_notebook(self)
 
+    def text(self, line: str | None = None) -> str:
+        """Return what ``handgrad explain`` prints: of all lines, or of one with its chain rule and Jacobian.
+
+        Parameters
+        ----------
+        line
+            The name that it makes, as ``"dW1"``.
+
+        Raises
+        ------
+        ProgramError
+            When no line makes it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from handgrad import HalfSquaredError, Linear, Network, explain
+        >>> network = Network(Linear(2, 1), loss=HalfSquaredError())
+        >>> explanation = explain(network, np.ones((3, 2)), np.ones((3, 1)))
+        >>> for line in explanation.text("db1").splitlines()[:5]:
+        ...     print(line)
+        db1
+          line            db1 = dz1.sum(axis=0)
+          shape           1: O = 1
+          same shape as   b1, whose gradient it is
+          because         b1 was added to every row: the rows add up
+        """
+        from handgrad.explaining.terminal import show_line, show_overview
+
+        return show_line(self, line) if line else show_overview(self)
+
     def page(self) -> Page:
         """Return the page that ``handgrad explain --html`` writes, as a text that a notebook shows as a page.
 

@@ -32,12 +32,28 @@ def show_overview(explanation: Explanation) -> str:
     return "\n\n".join(parts)
 
 
+def _no_line(explanation: Explanation, target: str) -> ProgramError:
+    """Return the error for a name that no line before the updates makes."""
+    known = [line.target for line in explanation.lines if line.phase != "update"]
+    if f"d{target}" in known:
+        return ProgramError(
+            f"{target} is a parameter, which the update alone changes",
+            fix=f"explain its gradient: --line d{target}",
+        )
+    given = [name for name, entry in explanation.ledger.items() if f"d{name}" == target and name not in known]
+    if given:
+        return ProgramError(
+            f"no line makes {target}: {given[0]} is data, so that no update needs its gradient",
+            fix=f"explain the gradient that it would be computed from: --line d{known[0]}",
+        )
+    return ProgramError(f"no line makes {target!r}", fix=nearest(target, known))
+
+
 def show_line(explanation: Explanation, target: str, *, numbers: bool = False) -> str:
     """Show one line: its value's shape, its reason, what it differentiates, the chain rule up to it, and its check."""
     lines = [line for line in explanation.lines if line.target == target and line.phase != "update"]
     if not lines:
-        known = [line.target for line in explanation.lines]
-        raise ProgramError(f"no line makes {target!r}", fix=nearest(target, known))
+        raise _no_line(explanation, target)
     entry, line = explanation.ledger[target], lines[0]
     facts = {"line": str(line), "shape": _shape(entry)}
     if filled := [str(each) for each in lines[1:]]:

@@ -138,7 +138,9 @@ def _slower(epoch: Epoch, number: int, finite_rate: FiniteRate | None) -> str:
     rate = float(epoch.learning_rates[number])
     steps = epoch.first_step + number
     finite = finite_rate(rate, steps) if finite_rate is not None else None
-    advice = f"try a learning rate of {finite or rate / 10:.3g} instead of {rate:.3g}"
+    now, first = f"{rate:.3g}", f"{max(epoch.learning_rates):.3g}"
+    scheduled = "" if now == first else f", which the schedule has lowered from {first}"
+    advice = f"try a learning rate of {finite or rate / 10:.3g} instead of {now}{scheduled}"
     if finite:
         advice += (
             f", the largest tried that stays finite for {steps_tried(steps)} steps from the initial weights"

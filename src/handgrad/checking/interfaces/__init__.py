@@ -26,7 +26,7 @@ from handgrad.checking.interfaces.jax_functions import is_only_jitted
 from handgrad.checking.interfaces.methods import methods_of, returns_loss_and_gradients, trains_alone
 from handgrad.checking.interfaces.names import SAVED, is_floating, is_upstream_name, names_of_array, plain
 from handgrad.checking.interfaces.own_objects import Pair, by_name, own_pair
-from handgrad.checking.interfaces.script_lines import has_gradients, has_update
+from handgrad.checking.interfaces.script_lines import has_gradients, has_update, line_of_update
 from handgrad.checking.interfaces.scripts import adapt_script, is_training, script_steps
 from handgrad.checking.interfaces.signatures import (
     returned_names,
@@ -68,6 +68,7 @@ __all__ = [
     "is_only_jitted",
     "is_peer",
     "is_training",
+    "line_of_update",
     "methods_of",
     "operations_of",
     "pair_of",

@@ -34,6 +34,17 @@ def has_update(code: ast.stmt | File) -> bool:
     return any(moved_by(each) for each in every(statements))
 
 
+def line_of_update(file: File) -> int:
+    """Return the line outside functions that first moves a parameter, of an object too: ``layer.W -= …``; 0 without one."""
+    for each in every(flat(ast.parse(file.read_bytes()))):
+        match each:
+            case ast.AugAssign(target=ast.Attribute(), op=ast.Sub()):
+                return each.lineno
+            case _ if moved_by(each):
+                return each.lineno
+    return 0
+
+
 def has_gradients(file: File) -> bool:
     """Whether a file computes a loss and gradients by hand outside its functions, updated or not."""
     return bool(leaves(flat(ast.parse(file.read_bytes()))))

@@ -7,6 +7,7 @@ import copy
 import functools
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -427,4 +428,10 @@ def _of_derivative(function: Function, derivative: Function, inputs: World) -> P
         return times(upstream[0], {("returned",): at(world, result if in_output else world[variable])})
 
     name = getattr(derivative, "__name__", "derivative")
-    return adapt(inputs, run_forward, run_backward, name, {(variable,): ("returned",)})
+    pair = adapt(inputs, run_forward, run_backward, name, {(variable,): ("returned",)})
+    if not in_output:
+        return pair
+    limit = (
+        f"{name} was called as {name}({function.__name__}({variable})): given {variable} itself it is wrong"
+    )
+    return replace(pair, limits=(*pair.limits, limit))

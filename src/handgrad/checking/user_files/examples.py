@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from types import FunctionType
@@ -21,7 +22,7 @@ from handgrad.checking.user_files.argument_search import (
 from handgrad.checking.user_files.candidates import Candidate, is_backward_name
 from handgrad.checking.user_files.drawn_arguments import OMITTED
 from handgrad.checking.user_files.fitting import (
-    MISSHAPEN,
+    ALL_MISSHAPEN,
     how_well_it_fits,
 )
 from handgrad.checking.user_files.needed import functions_of, lines_that_settle, needed_names
@@ -37,11 +38,14 @@ def example_of(candidate: Candidate, user_file: UserFile, made: dict[str, Exampl
     """Return an example of a candidate: its own file's, else a drawn one; ``made`` holds those of other classes."""
     if has_backward(candidate.forward) and not is_peer(candidate.forward):
         return Example(candidate.forward, None, None, "")
-    recorded = _recorded(candidate, user_file)
-    if recorded is not None:
-        return _of_one_step(recorded)
+    recorded = list(_recorded(candidate, user_file))
+    fitting = next((example for example, fits in recorded if fits), None)
+    if fitting is not None:
+        return _of_one_step(fitting)
     search = ArgumentSearch(candidate, user_file, made)
     example = search.run()
+    if example is None and recorded:
+        return recorded[0][0]  # at which the check reports what the backward raises, with its line
     if example is None:
         raise CheckError(
             f"no arguments were found that {candidate.name} takes: {search.problem}",
@@ -92,8 +96,8 @@ def _is_rate(name: str, value: Any) -> bool:
     return plain(name) in RATES and isinstance(value, float)
 
 
-def _recorded(candidate: Candidate, user_file: UserFile) -> Example | None:
-    """Return an example of the arguments that the file itself calls a candidate with, if it does and they fit."""
+def _recorded(candidate: Candidate, user_file: UserFile) -> Iterator[tuple[Example, bool]]:
+    """Yield examples of the arguments that the file itself calls a candidate with, and whether its backward takes them."""
     functions = functions_of(candidate)
     backward = methods_of(candidate.forward).backward if candidate.has_methods else candidate.backward
     cls = candidate.forward if isinstance(candidate.forward, type) else type(candidate.forward)
@@ -111,16 +115,18 @@ def _recorded(candidate: Candidate, user_file: UserFile) -> Example | None:
             if name not in given and asked and (name in needed or k or name == "self"):
                 given[name] = value
     if any(default is OMITTED and name not in given for name, default in needed.items()) or not any(calls):
-        return None
+        return
     owners = [given.pop("self", None)] if candidate.is_class else [candidate.forward]
     if issubclass(cls, Closures):
         owners = [cls.of(each) for each in user_file.made.get(cls.__name__, ()) if each is not None]
-    found = (_example_with(owner, candidate, given) for owner in owners)
-    return next((each for each in found if each is not None), None)
+    for owner in owners:
+        yield from _examples_with(owner, candidate, given)
 
 
-def _example_with(forward: Any, candidate: Candidate, given: dict[str, Any]) -> Example | None:
-    """Return a candidate's example with some object and the arguments of a call, if they fit."""
+def _examples_with(
+    forward: Any, candidate: Candidate, given: dict[str, Any]
+) -> Iterator[tuple[Example, bool]]:
+    """Yield a candidate's examples with some object and the arguments of a call, if its forward takes them."""
     held = (
         vars(forward) if not isinstance(forward, type | FunctionType) and hasattr(forward, "__dict__") else {}
     )
@@ -132,18 +138,25 @@ def _example_with(forward: Any, candidate: Candidate, given: dict[str, Any]) -> 
     inputs = {name: _telling(name, _fewer_rows(value, rows)) for name, value in given.items()}
     floating = _floating(inputs)
     for tried in (*_strided(floating), floating, inputs):
-        try:
-            with seeded(), np.errstate(all="ignore"):
-                fits, *_ = how_well_it_fits(forward, candidate.backward, tried)
-        except (Exception, SystemExit):  # with what the file gives it, it cannot be checked
-            continue
-        if fits >= MISSHAPEN:
+        fits = _fits(forward, candidate, tried)
+        if fits is not None:
             others = [name for name in given if is_no_penalty(name, given[name])]
             other = [f", but {name} {tried[name]}" for name in others]
             other += [f", but {name} {vars(forward)[name]}" for name in off]
             other += [", but stride 2"] if tried is not floating and tried is not inputs else []
-            return Example(forward, candidate.backward, tried, "as the file calls it" + "".join(other))
-    return None
+            yield Example(forward, candidate.backward, tried, "as the file calls it" + "".join(other)), fits
+
+
+def _fits(forward: Any, candidate: Candidate, inputs: dict[str, Any]) -> bool | None:
+    """Whether a candidate's backward takes what its file gives its forward; None where it is not called that far."""
+    try:
+        with seeded(), np.errstate(all="ignore"):
+            stage, *_ = how_well_it_fits(forward, candidate.backward, inputs, drawn=False)
+    except (Exception, SystemExit) as error:
+        own = getattr(functions_of(candidate)[-1], "__code__", None)
+        frames = traceback.walk_tb(error.__traceback__)
+        return False if any(frame.f_code is own for frame, _ in frames) else None
+    return True if stage >= ALL_MISSHAPEN else None
 
 
 def _strided(inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:

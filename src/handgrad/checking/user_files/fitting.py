@@ -11,17 +11,18 @@ from handgrad.checking.interfaces import has_backward, pair_of
 from handgrad.checking.subject import CheckError
 from handgrad.checking.user_files.parameter_words import is_bias, is_weight
 
-RETURNS, MISSHAPEN, DEGENERATE, UNSUMMED, FITS = range(10, 15)
-# forward's result cannot be judged; a gradient has another shape; all fits, but with one row, inputs that
-# broadcast or all sizes alike, where mistakes hide; a gradient has the batch as one more axis; all fits
+RETURNS, ALL_MISSHAPEN, MISSHAPEN, DEGENERATE, UNSUMMED, FITS = range(10, 16)
+# forward's result cannot be judged; each of several gradients has another shape; one has; all fits, but with one row,
+# inputs that broadcast or all sizes alike, where mistakes hide; a gradient has the batch as one more axis; all fits
 
 
 def how_well_it_fits(
-    forward: Any, backward: Any, inputs: dict[str, Any]
+    forward: Any, backward: Any, inputs: dict[str, Any], *, drawn: bool = True
 ) -> tuple[int, int, dict[str, tuple[int, ...]]]:
     """Return the last stage that a candidate reaches with some inputs, the number of its gradients, and other shapes.
 
-    These are those of gradients that are as large as their arguments, or one number.
+    These are those of gradients that are as large as their arguments, or one number. No bias is ``drawn`` with a size that
+    its matrix has not; the file's own may have one.
 
     Raises what the candidate raises.
     """
@@ -37,11 +38,17 @@ def how_well_it_fits(
     upstream = tuple(np.ones(part.shape) for part in parts)
     copied = {name: np.array(value) for name, value in values.items()}
     gradients = pair.backward(upstream if len(upstream) > 1 else upstream[0], **copied)
+    if isinstance(gradients, tuple) and len(gradients) == len(values):
+        gradients = dict(zip(values, gradients, strict=True))
     if not isinstance(gradients, dict):
         return FITS, 0, {}
-    if _has_a_strange_bias(values):
+    if drawn and _has_a_strange_bias(values):
         return RETURNS, len(gradients), {}
     by_name = {name: (np.shape(gradient), np.shape(values[name])) for name, gradient in gradients.items()}
+    if drawn and any(
+        got and not wanted and _matrix_of(name, values) for name, (got, wanted) in by_name.items()
+    ):
+        return RETURNS, len(gradients), {}
     shapes = list(by_name.values())
     if all(got == wanted for got, wanted in shapes):
         return FITS, len(shapes), {}
@@ -57,7 +64,8 @@ def how_well_it_fits(
         if got != wanted
         and (np.prod(got) == np.prod(wanted) or not got or (len(got) == 1 == len(wanted) and got < wanted))
     }
-    return (UNSUMMED if unsummed else MISSHAPEN), len(shapes), others
+    none_fits = len(shapes) > 1 and all(got != wanted for got, wanted in shapes)
+    return (UNSUMMED if unsummed else ALL_MISSHAPEN if none_fits else MISSHAPEN), len(shapes), others
 
 
 def _is_broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> bool:

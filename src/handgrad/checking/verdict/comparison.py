@@ -163,7 +163,11 @@ def numerical_gradient(
         wide = widened(inputs, np.float64)
         outputs = subject.run_forward(wide)
     if not all(np.all(np.isfinite(output)) for output in outputs):
-        raise CheckError("forward is not finite at these inputs", fix="give inputs at which it is")
+        where = subject.first_not_finite(wide)
+        fix = "give inputs at which it is"
+        if "log" in where:
+            fix += ", or compute the loss from the logits: np.logaddexp(0, z) - t * z is -log of a sigmoid, and finite"
+        raise CheckError("forward is not finite at these inputs", given=where, fix=fix)
     generator = np.random.default_rng(seed)
     number = 1 if is_slow(subject, wide) else UPSTREAMS
     upstreams = tuple(_upstream(outputs, generator) for _ in range(number))
